@@ -1,0 +1,67 @@
+# Every job of this project. The environment builds itself: `make demo` and `make test` work in a fresh clone.
+PYTHON ?= python3
+BIN := .venv/bin
+# Set aside `pip`'s chatter (--quiet twice keeps only errors) and never let it wait for an answer.
+PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check
+PYTEST_WORKERS ?= 2
+PYTEST_OPTIONS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-all lint format types bench docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: .venv/runtime.stamp ## show a small program at every stage, and time it
+	@$(BIN)/tenfold demo
+
+test: lint types ## lint, types, the layer check, then the tests that are not slow
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) -m "not slow" $(PYTEST_OPTIONS)
+
+test-all: lint types ## the same with the slow tests
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) $(PYTEST_OPTIONS)
+
+lint: .venv/dev.stamp ## ruff, and the check that imports point downward
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/python -m tools.layers
+
+format: .venv/dev.stamp ## rewrite the sources in the house format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+types: .venv/dev.stamp ## mypy
+	@$(BIN)/mypy
+
+bench: .venv/dev.stamp ## time Tenfold beside JAX and PyTorch (BENCH_OPTIONS="--only record")
+	@$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
+
+docs: .venv/dev.stamp ## build docs/*.md into build/docs and check every link
+	@$(BIN)/python -m tools.docs --out build/docs
+
+clean: ## remove everything that these targets made
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The demo needs only what `pip install tenfold` brings; the tests need the golden references too. Either set
+# comes from constraints.txt whole, the build backend included, so that two machines get the same versions.
+.venv/runtime.stamp: pyproject.toml constraints.txt
+	@echo "Installing Tenfold into .venv (about 500 MB)"
+	$(call install,.)
+	@touch $@
+
+.venv/dev.stamp: pyproject.toml constraints.txt
+	@echo "Installing Tenfold and what its tests need into .venv (about 2 GB)"
+	$(call install,.[dev])
+	@touch .venv/runtime.stamp $@
+
+# An install that was interrupted leaves .venv/installing behind, and may leave half a package that looks whole:
+# the next one then installs every package again over what is there.
+define install
+@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+@again=$$(test ! -e .venv/installing || echo --ignore-installed) && touch .venv/installing \
+	&& $(PIP) install $$again --constraint constraints.txt setuptools \
+	&& $(PIP) install $$again --constraint constraints.txt --no-build-isolation --editable '$(1)' \
+	&& rm .venv/installing
+endef

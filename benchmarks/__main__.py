@@ -1,0 +1,67 @@
+"""The command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.core import BENCHMARKS
+from benchmarks.harness import Benchmark, Result, measure, table
+
+EXAMPLE = """example:
+  python -m benchmarks --only record --only call --json build/bench.json
+"""
+
+
+def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark] = BENCHMARKS) -> int:
+    names = [benchmark.name for benchmark in benchmarks]
+    options = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Times Tenfold and its peers in one run and prints the ratios beside their goals.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument(
+        "--only", metavar="NAME", action="append", choices=names, help=f"any of {', '.join(names)}"
+    )
+    options.add_argument("--json", metavar="FILE", type=Path, help="write every sample there too")
+    options.add_argument("--repeats", metavar="N", type=int, help="samples of each contender")
+    chosen = options.parse_args(arguments)
+
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory(prefix="tenfold-bench-") as folder:
+        # The peers and Tenfold on the same device, and no cache but the ones a benchmark asks for.
+        os.environ.update(JAX_PLATFORMS="cpu", TENFOLD_CACHE_DIR=str(Path(folder, "cache")))
+        for benchmark in benchmarks:
+            if not chosen.only or benchmark.name in chosen.only:
+                print(f"{benchmark.name} ...", file=sys.stderr, flush=True)
+                own = Path(folder, benchmark.name)
+                own.mkdir()
+                results.append(measure(benchmark, own, chosen.repeats))
+    print(table(results))
+    if chosen.json:
+        chosen.json.parent.mkdir(parents=True, exist_ok=True)
+        report = {"machine": machine(), "results": [result.as_json() for result in results]}
+        chosen.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def machine() -> dict[str, object]:
+    packages = ("numpy", "jax", "jaxlib", "torch")
+    return {
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "packages": {package: version(package) for package in packages},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

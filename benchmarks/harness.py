@@ -1,0 +1,154 @@
+"""How a benchmark is measured and shown. The contenders take turns, so that what else the machine does
+falls on all alike; each figure is the median of many samples after one that is thrown away; the goal is a
+ratio, since only ratios taken in one run mean anything."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+import timeit
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+OURS = "Tenfold"
+
+Sample = Callable[[], float]
+"""Runs once and returns the seconds that counted."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One question, asked of Tenfold and its peers. The goal: Tenfold takes at most `goal` times what the
+    peer named by `against` takes."""
+
+    name: str
+    title: str
+    against: str
+    goal: float
+    contenders: Callable[[Path], Mapping[str, Sample]]
+    """Prepares every contender, by name; it is handed an empty folder for files."""
+    repeats: int = 15
+
+
+@dataclass(frozen=True)
+class Result:
+    benchmark: Benchmark
+    samples: Mapping[str, Sequence[float]]
+
+    def median(self, contender: str) -> float:
+        return statistics.median(self.samples[contender])
+
+    @property
+    def ratio(self) -> float:
+        return self.median(OURS) / self.median(self.benchmark.against)
+
+    @property
+    def met(self) -> bool:
+        return self.ratio <= self.benchmark.goal
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "name": self.benchmark.name,
+            "title": self.benchmark.title,
+            "seconds": {contender: self.median(contender) for contender in self.samples},
+            "samples": {contender: list(seconds) for contender, seconds in self.samples.items()},
+            "against": self.benchmark.against,
+            "ratio": self.ratio,
+            "goal": self.benchmark.goal,
+            "met": self.met,
+        }
+
+
+def measure(benchmark: Benchmark, folder: Path, repeats: int | None = None) -> Result:
+    contenders = benchmark.contenders(folder)
+    for name in (OURS, benchmark.against):
+        if name not in contenders:
+            raise ValueError(f"benchmark {benchmark.name} has no contender {name}")
+    for sample in contenders.values():
+        sample()
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repeats or benchmark.repeats):
+        for name, sample in contenders.items():
+            samples[name].append(sample())
+    return Result(benchmark, samples)
+
+
+def statement(code: str, **names: object) -> Sample:
+    """Seconds that a statement takes, averaged over as many runs as fill a twentieth of a second. The garbage
+    collector stays on: what a contender leaves to collect is part of its cost."""
+    timer = timeit.Timer(code, setup="import gc; gc.enable()", globals=names)
+    runs = 1
+    while timer.timeit(runs) < 0.05:
+        runs *= 2
+    return lambda: timer.timeit(runs) / runs
+
+
+def first_line(
+    arguments: Sequence[str], environment: Callable[[], Mapping[str, str]], expected: float
+) -> Sample:
+    """Seconds from a Python process's start to the number it prints, which must be the expected one."""
+
+    def sample() -> float:
+        settings = {**os.environ, **environment()}
+        start = time.perf_counter()
+        with subprocess.Popen(
+            [sys.executable, *arguments], cwd=ROOT, env=settings, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout
+            line = process.stdout.readline()
+            seconds = time.perf_counter() - start
+        if process.returncode or abs(float(line) - expected) > 1e-4:
+            raise RuntimeError(f"{' '.join(arguments)} printed {line!r}, not {expected}")
+        return seconds
+
+    return sample
+
+
+def import_time(module: str) -> Sample:
+    """Seconds that an import takes in a fresh process, the start of Python not counted."""
+    code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+
+    def sample() -> float:
+        command = [sys.executable, "-c", code]
+        return float(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+    return sample
+
+
+def table(results: Sequence[Result]) -> str:
+    """One row for each benchmark, one column for each contender, then the ratio beside its goal."""
+    contenders = list(dict.fromkeys(name for result in results for name in result.samples))
+    rows = [["", *contenders, "ratio", "goal", ""]]
+    for result in results:
+        figures = [readable(result.median(name)) if name in result.samples else "" for name in contenders]
+        ratio = f"{result.ratio:.2f} x {result.benchmark.against}"
+        verdict = "met" if result.met else "not met"
+        rows.append(
+            [result.benchmark.title, *figures, ratio, f"at most {result.benchmark.goal:.2g}", verdict]
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column == 0 or column >= len(row) - 3 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def readable(seconds: float) -> str:
+    """Three significant digits in the unit that fits: 12.3 µs."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{shortest(seconds * scale)} {unit}"
+    return f"{shortest(seconds * 1e9)} ns"
+
+
+def shortest(figure: float) -> str:
+    return f"{figure:.0f}" if figure >= 100 else f"{figure:.3g}"

@@ -1,0 +1,300 @@
+"""From the table to Python: a function for each name, a method, an in-place method, operators and properties.
+
+`invoke` is the one way from a call to the Trace: it takes tensors apart into trace values, records the op, and puts
+what comes back together as PyTorch does (views, named tuples, random state, `out=`).
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import devices, dtypes, random, tensor
+from tenfold.devices import Device
+from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
+from tenfold.ops.resolve import Resolver
+from tenfold.ops.table import TABLE, Row, Signature, find
+from tenfold.source import capture
+from tenfold.tensor import Tensor, leaf
+from tenfold.trace import graph
+from tenfold.trace.graph import Node, Value, located, record
+
+CLASSES = {"Generator": random.Generator}
+
+
+class Plan:
+    """What `invoke` must know of a row beyond its signature, read off the schema once."""
+
+    def __init__(self, row: Row):
+        schema = row.schema
+        self.row = row
+        self.tensors = [a.type.kind == "Tensor" for a in schema.arguments]
+        names = [a.name for a in schema.arguments]
+        self.device = names.index("device") if "device" in names else None
+        self.generator = names.index("generator") if row.random else None
+        self.view = schema.is_view
+        self.lists = len(schema.returns) == 1 and schema.returns[0].type.is_list
+        self.number = len(schema.returns) == 1 and schema.returns[0].type.kind in ("bool", "int", "float", "Scalar")
+        fields = [r.name for r in schema.returns]
+        named = len(fields) > 1 and all(fields)
+        self.bundle: Callable[..., Any] | None = None
+        if named:
+            self.bundle = collections.namedtuple(row.name, fields)._make
+        elif len(fields) > 1:
+            self.bundle = tuple
+        # Whether the arguments need no more than tensors taken apart.
+        self.plain = self.generator is None and self.device is None and not row.host
+
+
+_plans: dict[Row, Plan] = {}
+_NEGATIVE_ZERO = type("NegativeZero", (float,), {})(-0.0)
+
+
+def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
+    """Call an op on tensors: `arguments` are one for each of the schema's."""
+    plan = _plans.get(row)
+    if plan is None:
+        plan = _plans[row] = Plan(row)
+    values = [_argument(each, is_tensor) for each, is_tensor in zip(arguments, plan.tensors, strict=True)]
+    if row.host:
+        return _on_host(plan, values, where)
+    device = None if plan.plain else _prepare(plan, values)
+    results = record(row, values, where, device)
+    if plan.generator is not None:
+        arguments[plan.generator].state.assign(results[-1]) if arguments[plan.generator] else (
+            random.default_generator(results[0].device).state.assign(results[-1])
+        )
+        results = results[:-1]
+    if plan.view:
+        return _wrap(plan, [_view(plan, arguments, values, each) for each in results])
+    return _wrap(plan, [Tensor(each) for each in results])
+
+
+def _wrap(plan: Plan, results: list[Tensor]) -> Any:
+    if plan.bundle is not None:
+        return plan.bundle(results)
+    if plan.lists:
+        return tuple(results)
+    return results[0].item() if plan.number else results[0]
+
+
+def _argument(argument: Any, is_tensor: bool) -> Any:
+    """An argument as the trace takes it: tensors as values, numbers in a form that hashes exactly."""
+    kind = type(argument)
+    if kind is float:
+        return _exact(argument)
+    if isinstance(argument, Tensor):
+        return argument.current() if is_tensor else argument.item()
+    if kind is tuple or kind is list:
+        return tuple([_argument(each, is_tensor) for each in argument])
+    return argument
+
+
+def _exact(argument: float) -> float:
+    # -0.0 equals 0.0 and NaN nothing: as parts of a key they need a type, and an identity, of their own.
+    if argument == 0.0 and math.copysign(1.0, argument) < 0:
+        return _NEGATIVE_ZERO
+    return math.nan if argument != argument else argument
+
+
+def _prepare(plan: Plan, values: list[Any]) -> Device | None:
+    """Fill in what the frontend knows: the device of a new tensor, and the random state."""
+    device = None
+    if plan.device is not None:
+        inputs = [each for each in values if isinstance(each, Value)]
+        given = values[plan.device]
+        device = (given or (inputs[0].device if inputs else devices.get_default_device())).resolved
+    if plan.generator is not None:
+        given = values[plan.generator]
+        if device is None:
+            device = next(each.device for each in values if isinstance(each, Value))
+        generator = given or random.default_generator(device)
+        if generator.device is not device:
+            raise ArgumentError(f"a generator on {generator.device} cannot serve a tensor on {device}")
+        values[plan.generator] = generator.state.current()
+    return device
+
+
+def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
+    """Run a row whose result's shape depends on data: on NumPy arrays, now."""
+    inputs: list[Value] = []
+
+    def host(each: Any) -> Any:
+        if type(each) is Value:
+            inputs.append(each)
+            return Tensor(each)._host()
+        return tuple([host(part) for part in each]) if type(each) is tuple else each
+
+    try:
+        arrays = plan.row.lowering(*plan.row.bind_values([host(each) for each in values]))
+    except TenfoldError as error:
+        raise located(error, plan.row, where, inputs) from None
+    device = inputs[0].device
+    several = isinstance(arrays, (tuple, list))
+    return _wrap(plan, [leaf(np.ascontiguousarray(each).reshape(each.shape), device) for each in (arrays if several else [arrays])])
+
+
+def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: Value) -> Tensor:
+    try:
+        alias = tensor.views.extend(arguments[0].share(), plan.row, values[1:], result)
+    except TenfoldError as error:
+        raise located(error, plan.row, capture(), values[:1]) from None
+    return Tensor(result, alias)
+
+
+# The functions and methods of a name
+
+
+def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callable[..., Any]:
+    """The Python function of an ATen name: resolves its overloads and invokes the one that fits."""
+    resolver: Resolver | None = None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal resolver
+        if resolver is None:
+            resolver = Resolver(
+                name,
+                [row.schema for row in rows],
+                tensor=Tensor,
+                method=method,
+                # A number in a tensor's place stays one: promotion ranks it below tensors, as PyTorch does.
+                numbers_as_tensors=all(row.promote for row in rows),
+                classes=CLASSES,
+            )
+        out = kwargs.pop("out", None) if kwargs else None
+        if kwargs and kwargs.pop("requires_grad", False):
+            raise UnsupportedError(f"{name}: requires_grad=True: gradients are not there yet")
+        try:
+            index, arguments = resolver.bind(args, kwargs)
+        except TenfoldError as error:
+            raise error.located(name, capture()) from None
+        result = invoke(rows[index], arguments, capture())
+        return result if out is None else _into(out, result)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "\n".join([row.text for row in rows] + [rows[0].doc]).strip()
+    return call
+
+
+def _into(out: Any, result: Any) -> Any:
+    """Put results into the tensors given as `out=`; one of another shape is resized."""
+    if isinstance(out, (tuple, list)):
+        for target, part in zip(out, result, strict=True):
+            _into(target, part)
+        return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
+    value = result.current()
+    if out._alias is None and out._value.type.shape != value.type.shape:
+        out._value = value if value.type.dtype is out.dtype else result.to(out.dtype).current()
+    else:
+        out.assign(value)
+    return out
+
+
+def inplace_method(name: str, call: Callable[..., Any]) -> Callable[..., Tensor]:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        result = call(self, *args, **kwargs)
+        self.assign(result.current())
+        return self
+
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"`{name}`, written into this tensor."
+    return method
+
+
+def install(namespaces: dict[str, dict[str, Any]]) -> None:
+    """Give Tensor its methods, and fill the namespaces ("" for the package, "nn", "special", …) with functions."""
+    for name, rows in TABLE.items():
+        functions = [row for row in rows if row.function]
+        methods = [row for row in rows if row.method]
+        if functions:
+            module = functions[0].module or ""
+            namespaces.setdefault(module, {})[functions[0].python_name] = function(functions[0].python_name, functions)
+        if methods and not methods[0].module:
+            _add_method(name, function(name, methods, method=True))
+        inplace = [row for row in rows if row.inplace]
+        if inplace:
+            _add_method(name + "_", inplace_method(name, function(name, inplace, method=True)))
+    for attribute, name in PROPERTIES.items():
+        if name in TABLE:
+            setattr(Tensor, attribute, property(function(attribute, TABLE[name], method=True)))
+    for special, name in OPERATORS.items():
+        if name in TABLE:
+            setattr(Tensor, special, _operator(name, special))
+    for special, name in REFLECTED.items():
+        if name in TABLE:
+            setattr(Tensor, special, _reflected(name))
+    for special, name in AUGMENTED.items():
+        if name in TABLE:
+            setattr(Tensor, special, getattr(Tensor, name + "_"))
+
+
+def _add_method(name: str, method: Callable[..., Any]) -> None:
+    if name not in Tensor.__dict__:
+        setattr(Tensor, name, method)
+
+
+PROPERTIES = {"T": "numpy_T", "mT": "mT", "H": "matrix_H", "mH": "mH", "real": "real", "imag": "imag"}
+
+OPERATORS = {
+    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div", "__floordiv__": "floor_divide",
+    "__mod__": "remainder", "__pow__": "pow", "__matmul__": "matmul", "__and__": "bitwise_and", "__or__": "bitwise_or",
+    "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+    "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+    "__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__invert__": "bitwise_not",
+}  # fmt: skip
+
+REFLECTED = {
+    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rtruediv__": "div", "__rfloordiv__": "floor_divide",
+    "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul", "__rand__": "bitwise_and",
+    "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__rlshift__": "bitwise_left_shift",
+    "__rrshift__": "bitwise_right_shift",
+}  # fmt: skip
+
+AUGMENTED = {
+    "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ifloordiv__": "floor_divide",
+    "__imod__": "remainder", "__ipow__": "pow", "__iand__": "bitwise_and", "__ior__": "bitwise_or",
+    "__ixor__": "bitwise_xor", "__ilshift__": "bitwise_left_shift", "__irshift__": "bitwise_right_shift",
+}  # fmt: skip
+
+
+def _operator(name: str, special: str) -> Callable[..., Any]:
+    """An operator: tensors of types seen before are recorded at once, all else goes the way of the method."""
+    slow = function(name, TABLE[name], method=True)
+    seen: dict[Any, Signature] = {}
+
+    def operate(self: Tensor, *others: Any) -> Any:
+        if others and self._alias is None and graph.recorder is None:
+            other = others[0]
+            if type(other) is Tensor and other._alias is None:
+                x, y = self._value, other._value
+                signature = seen.get((x.type, y.type, dtypes.get_default_dtype()))
+                if signature is not None and x.device is y.device:
+                    return Tensor(Value(signature.result_types[0], x.device, Node(signature, (x, y), capture())))
+        try:
+            result = slow(self, *others)
+        except ArgumentError:
+            if others and not isinstance(others[0], (Tensor, bool, int, float, complex, np.generic)):
+                return NotImplemented
+            raise
+        node = result._value.node
+        if others and type(others[0]) is Tensor and node is not None and len(node.inputs) == 2:
+            seen[self._value.type, others[0]._value.type, dtypes.get_default_dtype()] = node.signature
+        return result
+
+    operate.__name__ = operate.__qualname__ = special
+    return operate
+
+
+def _reflected(name: str) -> Callable[..., Any]:
+    call = function(name, TABLE[name])
+
+    def operate(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (bool, int, float, complex, np.generic)):
+            return NotImplemented
+        return call(other, self)
+
+    return operate

@@ -1,0 +1,208 @@
+"""The XLA engine, on jaxlib alone: devices, buffers, compiling and running StableHLO modules."""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+import threading
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tenfold.devices import Device
+from tenfold.errors import DeviceError, EngineError, OutOfMemory, TenfoldError
+from tenfold.mlir import stablehlo
+
+_lock = threading.RLock()
+
+
+@functools.cache
+def jaxlib() -> SimpleNamespace:
+    """jaxlib's client interface."""
+    version = stablehlo.jaxlib_version()
+    from jaxlib import _jax, xla_client
+
+    return SimpleNamespace(xc=xla_client, _jax=_jax, version=version)
+
+
+class Client:
+    """A platform (cpu or cuda) of XLA's, with its devices."""
+
+    def __init__(self, platform: str):
+        self.platform = platform
+        self.client = _make_client(platform)
+        self.devices = self.client.local_devices()
+
+    def device(self, index: int) -> Any:
+        if index >= len(self.devices):
+            raise DeviceError(
+                f"there is no {self.platform}:{index}: this machine has {len(self.devices)} {self.platform} device(s)",
+                help="see `tenfold doctor`",
+            )
+        return self.devices[index]
+
+
+@functools.cache
+def client(platform: str) -> Client:
+    with _lock:
+        return Client(platform)
+
+
+def _make_client(platform: str) -> Any:
+    xc = jaxlib().xc
+    if platform == "cpu":
+        return xc.make_cpu_client(num_devices=int(os.environ.get("TENFOLD_CPU_DEVICES", "1")))
+    plugin = find_cuda_plugin()
+    if plugin is None:
+        raise DeviceError(
+            "device 'cuda' needs XLA's CUDA plugin, which is not installed",
+            help="pip install jax-cuda13-plugin jax-cuda13-pjrt, of jaxlib's version, or use device='cpu'",
+        )
+    try:
+        if not xc.pjrt_plugin_loaded("cuda"):
+            xc.load_pjrt_plugin_dynamically("cuda", plugin)
+        if not xc.pjrt_plugin_initialized("cuda"):
+            xc.initialize_pjrt_plugin("cuda")
+        return xc.make_c_api_client("cuda", xc.generate_pjrt_gpu_plugin_options())
+    except Exception as error:
+        raise DeviceError(f"the CUDA plugin does not start: {_first_line(error)}", help="see `tenfold doctor`") from None
+
+
+def find_cuda_plugin() -> str | None:
+    """The path of an installed PJRT plugin for CUDA."""
+    try:
+        import jax_plugins
+    except ImportError:
+        return None
+    for folder in jax_plugins.__path__:
+        found = sorted(glob.glob(os.path.join(folder, "xla_cuda*", "xla_cuda_plugin.so")))
+        if found:
+            return found[-1]
+    return None
+
+
+def _resolve(device: Device) -> tuple[Client, Any]:
+    place = client(device.type)
+    return place, place.device(device.index or 0)
+
+
+def put(array: np.ndarray, device: Device) -> Any:
+    """A host array as a buffer of the device; on the CPU without a copy where alignment allows."""
+    place, xla_device = _resolve(device)
+    j = jaxlib()
+    try:
+        if device.type == "cpu" and array.flags.c_contiguous and array.flags.writeable and array.size:
+            if array.dtype.kind in "iufc":
+                return j._jax.dlpack_managed_tensor_to_buffer(array.__dlpack__(), xla_device, None)
+        sharding = j.xc.SingleDeviceSharding(xla_device)
+        return j._jax.batched_device_put(_Aval(array, sharding), sharding, [np.ascontiguousarray(array).reshape(array.shape)], [xla_device])
+    except Exception as error:
+        raise translate(error) from None
+
+
+class _Aval:
+    """What jaxlib asks about an array that it is to make."""
+
+    weak_type = False
+    vma = frozenset[Any]()
+
+    def __init__(self, array: np.ndarray, sharding: Any):
+        self.shape = array.shape
+        self.dtype = array.dtype
+        self.ndim = array.ndim
+        self.size = array.size
+        self.sharding = sharding
+
+
+def fetch(buffer: Any) -> np.ndarray:
+    """A buffer's data as a NumPy array, read-only, and on the CPU the same memory."""
+    try:
+        return np.asarray(buffer)
+    except Exception as error:
+        raise translate(error) from None
+
+
+def from_dlpack(capsule: Any, device: Device) -> Any:
+    _, xla_device = _resolve(device)
+    try:
+        return jaxlib()._jax.dlpack_managed_tensor_to_buffer(capsule, xla_device, None)
+    except Exception as error:
+        raise translate(error) from None
+
+
+def to_dlpack(buffer: Any) -> Any:
+    return jaxlib()._jax.buffer_to_dlpack_managed_tensor(buffer, stream=None)
+
+
+def pointer(buffer: Any) -> int:
+    return buffer.unsafe_buffer_pointer()
+
+
+class Executable:
+    """A compiled program: call it with buffers, get buffers."""
+
+    __slots__ = ("loaded", "_run")
+
+    def __init__(self, loaded: Any):
+        self.loaded = loaded
+        self._run = loaded.execute_sharded
+
+    def __call__(self, buffers: Sequence[Any]) -> list[Any]:
+        try:
+            return [each[0] for each in self._run(buffers).disassemble_into_single_device_arrays()]
+        except Exception as error:
+            raise translate(error) from None
+
+    def hlo(self) -> str:
+        """What XLA made of the program."""
+        return "\n".join(module.to_string() for module in self.loaded.hlo_modules())
+
+
+def compile(module: stablehlo.Module, device: Device) -> Executable:
+    place, xla_device = _resolve(device)
+    xc = jaxlib().xc
+    try:
+        loaded = place.client.compile_and_load(module.bytecode(), xc.DeviceList((xla_device,)), _options(xla_device))
+    except Exception as error:
+        raise translate(error) from None
+    return Executable(loaded)
+
+
+def serialize(executable: Executable) -> bytes:
+    return executable.loaded.serialize()
+
+
+def deserialize(data: bytes, device: Device) -> Executable:
+    place, xla_device = _resolve(device)
+    xc = jaxlib().xc
+    return Executable(place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), _options(xla_device)))
+
+
+def _options(xla_device: Any) -> Any:
+    xc = jaxlib().xc
+    options = xc.CompileOptions()
+    options.device_assignment = xc.DeviceAssignment.create(np.array([[xla_device.id]], np.int32))
+    return options
+
+
+def fingerprint(device: Device) -> str:
+    """What a compiled program depends on besides its text: versions and hardware."""
+    place = client(device.type)
+    return f"{jaxlib().version} {place.client.platform_version} {place.device(device.index or 0)}"
+
+
+def translate(error: Exception) -> TenfoldError:
+    """An engine's exception as one of ours."""
+    if isinstance(error, TenfoldError):
+        return error
+    text = str(error)
+    if "RESOURCE_EXHAUSTED" in text or "out of memory" in text.lower() or isinstance(error, MemoryError):
+        return OutOfMemory(f"out of memory: {_first_line(error)}", help="use smaller tensors or batches, or free some")
+    return EngineError(f"XLA: {_first_line(error)}")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

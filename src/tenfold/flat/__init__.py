@@ -1,0 +1,11 @@
+"""FlatIR: a value graph that speaks StableHLO, one op for one op. Lowerings say `flat.tanh(x)`."""
+
+from tenfold.flat.build import *  # noqa: F403
+from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.flat.movement import GatherDimensions, ScatterDimensions
+from tenfold.flat.structured import ConvDimensions, Convolution, DotDimensions, SelectAndScatter
+
+__all__ = [  # noqa: F405
+    "ConvDimensions", "Convolution", "DotDimensions", "Function", "GatherDimensions", "Op", "ScatterDimensions",
+    "SelectAndScatter", "TensorType", "Value",
+]

@@ -1,0 +1,249 @@
+"""Elementwise FlatIR ops: a table of names for the plain ones, code for the others.
+
+Operands have one shape and, but for `Select`, `Clamp` and `Complex`, one dtype: broadcasting and Python numbers are
+handled by the builders in `build.py`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tenfold import dtypes
+from tenfold.dtypes import DType
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.flat.graph import Op, TensorType, Value
+
+BOOL, INT, FLOAT, COMPLEX = "bool", "int", "float", "complex"
+
+
+def same_shape(op: Op, *operands: Value) -> None:
+    first = operands[0]
+    for other in operands[1:]:
+        if other.type.shape != first.type.shape:
+            raise ShapeError(f"{op.name}: operands differ in shape: {first.type} and {other.type}")
+
+
+def same_dtype(op: Op, *operands: Value) -> None:
+    first = operands[0]
+    for other in operands[1:]:
+        if other.type.dtype is not first.type.dtype:
+            raise DTypeError(
+                f"{op.name}: operands differ in dtype: {first.type} and {other.type}",
+                help="convert one of them, for example with .to(dtype)",
+            )
+
+
+class Elementwise(Op):
+    """One dtype in, one dtype out: `kinds` says which dtypes, `result_dtype` what comes out if not the same."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset()
+    result_dtype: ClassVar[DType | str | None] = None
+
+    def infer(self) -> TensorType:
+        first = self.operands[0]
+        if len(self.operands) > 1:
+            same_shape(self, *self.operands)
+            same_dtype(self, *self.operands)
+        if first.type.dtype.kind not in self.kinds:
+            raise DTypeError(
+                f"{self.name.split('.')[1]} is not defined for {first.type.dtype.name}",
+                help=f"it takes {', '.join(sorted(self.kinds))} tensors",
+            )
+        if self.result_dtype is None:
+            return first.type
+        if self.result_dtype == "real":
+            return TensorType(first.dtype.to_real(), first.shape)
+        assert isinstance(self.result_dtype, DType)
+        return TensorType(self.result_dtype, first.shape)
+
+
+class Unary(Elementwise):
+    x: Value
+
+
+class Binary(Elementwise):
+    x: Value
+    y: Value
+
+
+def _declare(base: type, name: str, kinds: str, result: DType | str | None = None) -> type:
+    class_name = "".join(part.capitalize() for part in name.split(".")[1].split("_"))
+    body = {"name": name, "kinds": frozenset(kinds.split()), "result_dtype": result, "__module__": __name__}
+    return type(class_name, (base,), body)
+
+
+def _unary(name: str, kinds: str, result: DType | str | None = None) -> type[Unary]:
+    return _declare(Unary, name, kinds, result)
+
+
+def _binary(name: str, kinds: str, result: DType | str | None = None) -> type[Binary]:
+    return _declare(Binary, name, kinds, result)
+
+
+Abs = _unary("stablehlo.abs", "int float complex", "real")
+Cbrt = _unary("stablehlo.cbrt", "float")
+Ceil = _unary("stablehlo.ceil", "float")
+CountLeadingZeros = _unary("stablehlo.count_leading_zeros", "int")
+Cosine = _unary("stablehlo.cosine", "float complex")
+Exponential = _unary("stablehlo.exponential", "float complex")
+ExponentialMinusOne = _unary("stablehlo.exponential_minus_one", "float complex")
+Floor = _unary("stablehlo.floor", "float")
+Imag = _unary("stablehlo.imag", "float complex", "real")
+IsFinite = _unary("stablehlo.is_finite", "float", dtypes.bool_)
+Log = _unary("stablehlo.log", "float complex")
+LogPlusOne = _unary("stablehlo.log_plus_one", "float complex")
+Logistic = _unary("stablehlo.logistic", "float complex")
+Negate = _unary("stablehlo.negate", "int float complex")
+Not = _unary("stablehlo.not", "bool int")
+Popcnt = _unary("stablehlo.popcnt", "int")
+Real = _unary("stablehlo.real", "float complex", "real")
+RoundNearestAfz = _unary("stablehlo.round_nearest_afz", "float")
+RoundNearestEven = _unary("stablehlo.round_nearest_even", "float")
+Rsqrt = _unary("stablehlo.rsqrt", "float complex")
+Sign = _unary("stablehlo.sign", "int float complex")
+Sine = _unary("stablehlo.sine", "float complex")
+Sqrt = _unary("stablehlo.sqrt", "float complex")
+Tan = _unary("stablehlo.tan", "float complex")
+Tanh = _unary("stablehlo.tanh", "float complex")
+
+Acos = _unary("chlo.acos", "float complex")
+Acosh = _unary("chlo.acosh", "float complex")
+Asin = _unary("chlo.asin", "float complex")
+Asinh = _unary("chlo.asinh", "float complex")
+Atan = _unary("chlo.atan", "float complex")
+Atanh = _unary("chlo.atanh", "float complex")
+BesselI1e = _unary("chlo.bessel_i1e", "float")
+Conj = _unary("chlo.conj", "complex")
+Cosh = _unary("chlo.cosh", "float complex")
+Digamma = _unary("chlo.digamma", "float")
+Erf = _unary("chlo.erf", "float")
+Erfc = _unary("chlo.erfc", "float")
+ErfInv = _unary("chlo.erf_inv", "float")
+Lgamma = _unary("chlo.lgamma", "float")
+Sinh = _unary("chlo.sinh", "float complex")
+
+Add = _binary("stablehlo.add", "bool int float complex")
+Atan2 = _binary("stablehlo.atan2", "float complex")
+Divide = _binary("stablehlo.divide", "int float complex")
+Maximum = _binary("stablehlo.maximum", "bool int float complex")
+Minimum = _binary("stablehlo.minimum", "bool int float complex")
+Multiply = _binary("stablehlo.multiply", "bool int float complex")
+Power = _binary("stablehlo.power", "int float complex")
+Remainder = _binary("stablehlo.remainder", "int float")
+ShiftLeft = _binary("stablehlo.shift_left", "int")
+ShiftRightArithmetic = _binary("stablehlo.shift_right_arithmetic", "int")
+ShiftRightLogical = _binary("stablehlo.shift_right_logical", "int")
+Subtract = _binary("stablehlo.subtract", "int float complex")
+And = _binary("stablehlo.and", "bool int")
+Or = _binary("stablehlo.or", "bool int")
+Xor = _binary("stablehlo.xor", "bool int")
+NextAfter = _binary("chlo.next_after", "float")
+Polygamma = _binary("chlo.polygamma", "float")
+Zeta = _binary("chlo.zeta", "float")
+
+
+class Compare(Op):
+    """`direction` is EQ, NE, GE, GT, LE or LT; floats compare as IEEE says, except under `total_order`."""
+
+    name: ClassVar[str] = "stablehlo.compare"
+    x: Value
+    y: Value
+    direction: str
+    total_order: bool
+
+    def infer(self) -> TensorType:
+        same_shape(self, self.x, self.y)
+        same_dtype(self, self.x, self.y)
+        if self.x.dtype.is_complex and self.direction not in ("EQ", "NE"):
+            raise DTypeError("complex numbers have no order", help="compare .abs(), .real or .imag")
+        return TensorType(dtypes.bool_, self.x.shape)
+
+
+class Select(Op):
+    name: ClassVar[str] = "stablehlo.select"
+    predicate: Value
+    on_true: Value
+    on_false: Value
+
+    def infer(self) -> TensorType:
+        if self.predicate.dtype is not dtypes.bool_:
+            raise DTypeError(f"select: the condition must be bool, not {self.predicate.dtype.name}")
+        same_shape(self, self.predicate, self.on_true, self.on_false)
+        same_dtype(self, self.on_true, self.on_false)
+        return self.on_true.type
+
+
+class Clamp(Op):
+    name: ClassVar[str] = "stablehlo.clamp"
+    low: Value
+    x: Value
+    high: Value
+
+    def infer(self) -> TensorType:
+        same_shape(self, self.x, self.low, self.high)
+        same_dtype(self, self.x, self.low, self.high)
+        if self.x.dtype.is_complex:
+            raise DTypeError("clamp is not defined for complex numbers")
+        return self.x.type
+
+
+class Complex(Op):
+    name: ClassVar[str] = "stablehlo.complex"
+    real: Value
+    imag: Value
+
+    def infer(self) -> TensorType:
+        same_shape(self, self.real, self.imag)
+        same_dtype(self, self.real, self.imag)
+        if self.real.dtype not in (dtypes.float32, dtypes.float64):
+            raise DTypeError(f"complex needs float32 or float64 parts, not {self.real.dtype.name}")
+        return TensorType(self.real.dtype.to_complex(), self.real.shape)
+
+
+class Convert(Op):
+    name: ClassVar[str] = "stablehlo.convert"
+    x: Value
+    dtype: DType
+
+    def infer(self) -> TensorType:
+        return TensorType(self.dtype, self.x.shape)
+
+
+class BitcastConvert(Op):
+    """The same bits as another dtype; a change of width adds or removes a last dimension."""
+
+    name: ClassVar[str] = "stablehlo.bitcast_convert"
+    x: Value
+    dtype: DType
+
+    def infer(self) -> TensorType:
+        old, new = self.x.dtype.itemsize, self.dtype.itemsize
+        if old == new:
+            return TensorType(self.dtype, self.x.shape)
+        if old > new:
+            return TensorType(self.dtype, (*self.x.shape, old // new))
+        if not self.x.shape or self.x.shape[-1] != new // old:
+            raise ShapeError(
+                f"cannot view {self.x.type} as {self.dtype.name}: the last dimension must be {new // old}"
+            )
+        return TensorType(self.dtype, self.x.shape[:-1])
+
+
+class ReducePrecision(Op):
+    name: ClassVar[str] = "stablehlo.reduce_precision"
+    x: Value
+    exponent_bits: int
+    mantissa_bits: int
+
+    def infer(self) -> TensorType:
+        return self.x.type
+
+
+class OptimizationBarrier(Op):
+    """The operands unchanged, but XLA moves no computation across."""
+
+    name: ClassVar[str] = "stablehlo.optimization_barrier"
+    operands_: tuple[Value, ...]
+
+    def infer(self) -> tuple[TensorType, ...]:
+        return tuple(each.type for each in self.operands_)

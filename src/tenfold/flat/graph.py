@@ -1,0 +1,194 @@
+"""The shape of FlatIR: types, values, ops and functions. What each op means lives in the files beside this one.
+
+An op is a small class whose annotated fields are its operands and attributes, named as in the StableHLO
+specification; constructing one checks it and infers its result types. A program is a `Function`: parameters, results
+and whatever lies between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, dataclass_transform
+
+from tenfold.dtypes import DType
+
+
+class TensorType:
+    """A dtype and a shape, interned: two equal types are the same object, so hashing and comparing cost nothing."""
+
+    __slots__ = ("dtype", "shape", "rank")
+    _interned: ClassVar[dict[tuple[DType, tuple[int, ...]], TensorType]] = {}
+
+    dtype: DType
+    shape: tuple[int, ...]
+    rank: int
+
+    def __new__(cls, dtype: DType, shape: tuple[int, ...]) -> TensorType:
+        found = cls._interned.get((dtype, shape))
+        if found is None:
+            found = object.__new__(cls)
+            found.dtype, found.shape, found.rank = dtype, shape, len(shape)
+            found = cls._interned.setdefault((dtype, shape), found)
+        return found
+
+    @property
+    def numel(self) -> int:
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorType, (self.dtype, self.shape)
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.short}[{','.join(map(str, self.shape))}]"
+
+
+class Value:
+    """One result of an op, or a parameter of a function (then `op` is None). Its operators are in `build.py`."""
+
+    __slots__ = ("type", "op", "index", "name")
+
+    def __init__(self, type: TensorType, op: Op | None = None, index: int = 0):
+        self.type = type
+        self.op = op
+        self.index = index
+        self.name: str | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        return self.type.rank
+
+    @property
+    def numel(self) -> int:
+        return self.type.numel
+
+    def __repr__(self) -> str:
+        return f"<{self.name or 'value'}: {self.type}>"
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+class Op:
+    """Base of all FlatIR ops. Fields annotated `Value` or `tuple[Value, ...]` are operands, the others attributes."""
+
+    name: ClassVar[str] = ""
+    fields: ClassVar[tuple[str, ...]] = ()
+    operand_fields: ClassVar[tuple[tuple[str, bool], ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        own = {k: v for k, v in cls.__dict__.get("__annotations__", {}).items() if not v.startswith("ClassVar")}
+        if own:
+            cls.fields = tuple(own)
+            cls.operand_fields = tuple((k, v != "Value") for k, v in own.items() if "Value" in v)
+
+    def __init__(self, *values: Any):
+        state = self.__dict__
+        state.update(zip(self.fields, values, strict=True))
+        state["source"] = None
+        inferred = self.infer()
+        if type(inferred) is TensorType:
+            state["results"] = (Value(inferred, self),)
+        else:
+            state["results"] = tuple(Value(each, self, i) for i, each in enumerate(inferred))
+
+    def infer(self) -> TensorType | tuple[TensorType, ...]:
+        """Check the op and give its result types: the only place where its shape and dtype rule is written."""
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.__dict__["results"]
+
+    @property
+    def source(self) -> Any:
+        return self.__dict__["source"]
+
+    @property
+    def result(self) -> Value:
+        return self.__dict__["results"][0]
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        found: tuple[Value, ...] = ()
+        for field, many in self.operand_fields:
+            value = self.__dict__[field]
+            found += value if many else (value,)
+        return found
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        operands = dict(self.operand_fields)
+        return {field: self.__dict__[field] for field in self.fields if field not in operands}
+
+    def replace(self, values: dict[Value, Value], source: Any = None) -> Op:
+        """The same op on other operands of the same types; `values` says which (values not in it stay)."""
+        copy = object.__new__(type(self))
+        state = copy.__dict__
+        state.update(self.__dict__)
+        for field, many in self.operand_fields:
+            operand = state[field]
+            if many:
+                state[field] = tuple([values.get(each, each) for each in operand])
+            else:
+                state[field] = values.get(operand, operand)
+        if source is not None:
+            state["source"] = source
+        state["results"] = tuple([Value(each.type, copy, each.index) for each in state["results"]])
+        return copy
+
+
+class Function:
+    """Parameters, results, and the ops between them in an order that respects their operands."""
+
+    __slots__ = ("params", "results", "name", "_ops")
+
+    def __init__(self, params: Sequence[Value], results: Sequence[Value], name: str = ""):
+        self.params = tuple(params)
+        self.results = tuple(results)
+        self.name = name
+        self._ops: tuple[Op, ...] | None = None
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        if self._ops is None:
+            self._ops = tuple(in_order(self.results))
+        return self._ops
+
+    def inline(self, arguments: Sequence[Value], source: Any = None) -> list[Value]:
+        """This function's results on other arguments: its ops, made anew, with `source` as their place."""
+        values = dict(zip(self.params, arguments, strict=True))
+        for op in self.ops:
+            copy = op.replace(values, source)
+            for old, new in zip(op.results, copy.results, strict=True):
+                values[old] = new
+        return [values.get(each, each) for each in self.results]
+
+
+def in_order(results: Iterable[Value]) -> list[Op]:
+    """Every op that the results need, operands before users; iterative, so depth has no limit."""
+    order: list[Op] = []
+    seen: set[Op] = set()
+    stack: list[tuple[Op, bool]] = [(value.op, False) for value in results if value.op is not None]
+    stack.reverse()
+    while stack:
+        op, ready = stack.pop()
+        if ready:
+            order.append(op)
+            continue
+        if op in seen:
+            continue
+        seen.add(op)
+        stack.append((op, True))
+        for operand in reversed(op.operands):
+            if operand.op is not None and operand.op not in seen:
+                stack.append((operand.op, False))
+    return order

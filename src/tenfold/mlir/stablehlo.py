@@ -1,0 +1,359 @@
+"""FlatIR to a StableHLO module, op by op, through jaxlib's MLIR bindings (loaded on first use).
+
+An op becomes the StableHLO op of its name; its attributes are its fields, by the specification's names. The few whose
+attributes need more than their Python type tells are in `SPECIAL`.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import threading
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tenfold.dtypes import DType
+from tenfold.errors import EngineError, MissingEngine
+from tenfold.flat import elementwise, movement, structured
+from tenfold.flat.graph import Function, Op, TensorType, Value
+
+TITLE = "==== StableHLO IR ===="
+SUPPORTED = ((0, 10), (0, 12))
+INSTALL = "pip install 'jaxlib>=0.10,<0.12'"
+# Fields that the result type tells, or that are regions.
+IMPLIED = {"shape", "dtype", "result_types", "branches"}
+_lock = threading.RLock()
+
+
+class Module:
+    """A StableHLO module. `checks` are the run-time checks whose joined verdict is its last result, if there are any."""
+
+    def __init__(self, module: Any, checks: Sequence[structured.Check]):
+        self.module = module
+        self.checks = tuple(checks)
+
+    def text(self, locations: bool = False) -> str:
+        with _lock:
+            return self.module.operation.get_asm(enable_debug_info=locations, large_elements_limit=32)
+
+    def bytecode(self) -> bytes:
+        with _lock:
+            stream = io.BytesIO()
+            self.module.operation.write_bytecode(stream)
+            return stream.getvalue()
+
+
+@functools.cache
+def jaxlib_version() -> str:
+    """The version of the jaxlib that is installed, if it is one that Tenfold knows; the first step of any use."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # or it reports its devices on standard error
+    try:
+        from jaxlib.version import __version__
+    except ImportError as error:
+        raise MissingEngine(f"StableHLO and XLA need jaxlib, which cannot be imported ({error})", help=INSTALL) from None
+    found = tuple(int(part) for part in __version__.split(".")[:2])
+    if not SUPPORTED[0] <= found < SUPPORTED[1]:
+        raise MissingEngine(f"jaxlib {__version__} is not one that this Tenfold knows (0.10 to 0.11)", help=INSTALL)
+    return __version__
+
+
+@functools.cache
+def bindings() -> SimpleNamespace:
+    """jaxlib's MLIR bindings and one context for the process."""
+    jaxlib_version()
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import chlo, func, stablehlo
+
+    context = ir.Context()
+    stablehlo.register_dialect(context)
+    chlo.register_dialect(context)
+    with context:
+        unknown = ir.Location.unknown()
+    return SimpleNamespace(ir=ir, func=func, context=context, unknown=unknown, types={}, attributes={}, files={})
+
+
+def emit(function: Function, donated: Sequence[int] = ()) -> Module:
+    """A module whose `main` is the function; parameters in `donated` lend their memory to results."""
+    with _lock:
+        b = bindings()
+        with b.context, b.unknown:
+            return _Emitter(b).module(function, frozenset(donated))
+
+
+class _Emitter:
+    def __init__(self, b: SimpleNamespace):
+        self.b = b
+        self.values: dict[Value, Any] = {}
+        self.checks: list[structured.Check] = []
+
+    def module(self, function: Function, donated: frozenset[int]) -> Module:
+        ir = self.b.ir
+        module = ir.Module.create()
+        module.operation.attributes["sym_name"] = ir.StringAttr.get("tenfold")
+        inputs = [self.type(each.type) for each in function.params]
+        with ir.InsertionPoint(module.body):
+            main = self.b.func.FuncOp("main", (inputs, []))
+            block = main.add_entry_block()
+        if donated:
+            donor = ir.DictAttr.get({"jax.buffer_donor": ir.BoolAttr.get(True)})
+            none = ir.DictAttr.get({})
+            main.arg_attrs = ir.ArrayAttr.get([donor if i in donated else none for i in range(len(inputs))])
+        self.values.update(zip(function.params, block.arguments, strict=True))
+        with ir.InsertionPoint(block):
+            self.ops(function)
+            results = [self.values[each] for each in function.results]
+            if self.checks:
+                results.append(self.verdict())
+            self.b.func.ReturnOp(results)
+        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [r.type for r in results]))
+        return Module(module, self.checks)
+
+    def ops(self, function: Function) -> None:
+        values = self.values
+        for op in function.ops:
+            special = SPECIAL.get(type(op))
+            if special is not None:
+                results = special(self, op)
+            else:
+                results = self.create(op.name, op, op.operands, self.attributes(op))
+            for value, result in zip(op.results, results, strict=True):
+                values[value] = result
+
+    def create(self, name: str, op: Op, operands: Sequence[Value], attributes: dict[str, Any], regions: int = 0) -> Any:
+        values, types = self.values, self.b.types
+        return self.b.ir.Operation.create(
+            name,
+            results=[types.get(each.type) or self.type(each.type) for each in op.results],
+            operands=[values[each] for each in operands],
+            attributes=attributes,
+            regions=regions,
+            loc=self.location(op.source),
+        ).results
+
+    def with_regions(
+        self, op: Op, operands: Sequence[Value], functions: Sequence[Function], captured: Sequence[Value] = ()
+    ) -> Any:
+        """An op with one region for each function."""
+        created = self.b.ir.Operation.create(
+            op.name,
+            results=[self.type(each.type) for each in op.results],
+            operands=[self.values[each] for each in operands],
+            attributes=self.attributes(op),
+            regions=len(functions),
+            loc=self.location(op.source),
+        )
+        for region, function in zip(created.regions, functions, strict=True):
+            self.region(region, function, captured)
+        return created.results
+
+    def region(self, region: Any, function: Function, captured: Sequence[Value]) -> None:
+        """Fill a region; its parameters are its block's own, or stand for `captured` values of the outer block."""
+        ir = self.b.ir
+        inner = _Emitter(self.b)
+        if captured:
+            block = region.blocks.append()
+            inner.values.update(
+                (param, self.values[each]) for param, each in zip(function.params, captured, strict=True)
+            )
+        else:
+            types = [self.type(each.type) for each in function.params]
+            block = region.blocks.append(*types)
+            inner.values.update(zip(function.params, block.arguments, strict=True))
+        with ir.InsertionPoint(block):
+            inner.ops(function)
+            if inner.checks:
+                raise EngineError("a run-time check inside a loop or branch cannot be emitted")
+            results = [inner.values[each] for each in function.results]
+            ir.Operation.create("stablehlo.return", operands=results)
+
+    def type(self, type: TensorType) -> Any:
+        found = self.b.types.get(type)
+        if found is None:
+            extents = "".join(f"{extent}x" for extent in type.shape)
+            found = self.b.types[type] = self.b.ir.Type.parse(f"tensor<{extents}{type.dtype.mlir}>")
+        return found
+
+    def location(self, source: Any) -> Any:
+        if source is None:
+            return self.b.unknown
+        found = self.b.files.get(source)
+        if found is None:
+            columns = source.columns
+            found = self.b.ir.Location.file(source.filename, source.line, columns[0] + 1 if columns else 0)
+            self.b.files[source] = found
+        return found
+
+    def attributes(self, op: Op) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if len(op.operand_fields) == len(op.fields):
+            return found
+        for field, value in op.attributes.items():
+            if field in IMPLIED or isinstance(value, Function):
+                continue
+            found[field] = self.attribute(value)
+        return found
+
+    def attribute(self, value: Any) -> Any:
+        """A Python value as an attribute, by its type; enumerations and dimension numbers are parsed from text."""
+        key = (type(value), value)
+        found = self.b.attributes.get(key)
+        if found is None:
+            found = self.b.attributes[key] = self.b.ir.Attribute.parse(attribute_text(value))
+        return found
+
+    def verdict(self) -> Any:
+        """An i32: 0 if all checks hold, else one more than the place of the first that does not."""
+        ir = self.b.ir
+        i32 = ir.Type.parse("tensor<i32>")
+
+        def number(n: int) -> Any:
+            attribute = ir.DenseElementsAttr.get(np.array(n, np.int32))
+            return ir.Operation.create("stablehlo.constant", results=[i32], attributes={"value": attribute}).result
+
+        code = number(0)
+        for place in reversed(range(len(self.checks))):
+            holds = self.values[self.checks[place].holds]
+            operands = [holds, code, number(place + 1)]
+            code = ir.Operation.create("stablehlo.select", results=[i32], operands=operands).result
+        return code
+
+
+def attribute_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value} : i64"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, structured.ConvDimensions):
+        return _convolution_text(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        kind = {"DotDimensions": "dot", "GatherDimensions": "gather", "ScatterDimensions": "scatter"}[type(value).__name__]
+        parts = []
+        for field, part in zip(value._fields, value, strict=True):
+            if part != () or kind == "dot":
+                parts.append(f"{field} = {list(part) if isinstance(part, tuple) else part}")
+        return f"#stablehlo.{kind}<{', '.join(parts)}>"
+    if isinstance(value, tuple) and value and isinstance(value[0], bool):
+        return f"array<i1: {', '.join('true' if each else 'false' for each in value)}>"
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+        return f"dense<{[list(each) for each in value]}> : tensor<{len(value)}x2xi64>"
+    if isinstance(value, tuple):
+        return f"array<i64: {', '.join(map(str, value))}>" if value else "array<i64>"
+    raise EngineError(f"no StableHLO attribute for {value!r}")
+
+
+def _convolution_text(n: structured.ConvDimensions) -> str:
+    def layout(first: tuple[int, str], second: tuple[int, str], spatial: Sequence[int]) -> str:
+        marks = dict([first, second, *((place, str(i)) for i, place in enumerate(spatial))])
+        return "[" + ", ".join(marks[i] for i in range(len(marks))) + "]"
+
+    x = layout((n.input_batch_dimension, "b"), (n.input_feature_dimension, "f"), n.input_spatial_dimensions)
+    kernel = layout(
+        (n.kernel_output_feature_dimension, "o"), (n.kernel_input_feature_dimension, "i"), n.kernel_spatial_dimensions
+    )
+    out = layout((n.output_batch_dimension, "b"), (n.output_feature_dimension, "f"), n.output_spatial_dimensions)
+    return f"#stablehlo.conv<{x}x{kernel}->{out}>"
+
+
+def _literal(emitter: _Emitter, array: np.ndarray, dtype: DType) -> Any:
+    ir = emitter.b.ir
+    tensor = emitter.type(TensorType(dtype, array.shape))
+    if dtype.kind == "bool":
+        values = [ir.BoolAttr.get(bool(each)) for each in array.ravel()]
+        return ir.DenseElementsAttr.get(values, type=tensor)
+    element = ir.RankedTensorType(tensor).element_type
+    return ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=array.shape)
+
+
+def _constant(emitter: _Emitter, op: movement.Constant) -> Any:
+    return emitter.create(op.name, op, (), {"value": _literal(emitter, op.value, op.dtype)})
+
+
+def _compare(emitter: _Emitter, op: elementwise.Compare) -> Any:
+    attributes = {
+        "comparison_direction": _parsed(emitter, f"#stablehlo<comparison_direction {op.direction}>"),
+    }
+    if op.total_order:
+        attributes["compare_type"] = _parsed(emitter, "#stablehlo<comparison_type TOTALORDER>")
+    return emitter.create(op.name, op, op.operands, attributes)
+
+
+def _parsed(emitter: _Emitter, text: str) -> Any:
+    found = emitter.b.attributes.get(text)
+    if found is None:
+        found = emitter.b.attributes[text] = emitter.b.ir.Attribute.parse(text)
+    return found
+
+
+def _enumerated(field: str, kind: str) -> Callable[[_Emitter, Op], Any]:
+    """An op one of whose attributes is an enumeration of StableHLO's."""
+
+    def special(emitter: _Emitter, op: Op) -> Any:
+        attributes = {name: emitter.attribute(value) for name, value in op.attributes.items() if name != field}
+        attributes[field] = _parsed(emitter, f"#stablehlo<{kind} {op.__dict__[field]}>")
+        return emitter.create(op.name, op, op.operands, attributes)
+
+    return special
+
+
+def _random(emitter: _Emitter, op: structured.RngBitGenerator) -> Any:
+    algorithm = _parsed(emitter, "#stablehlo<rng_algorithm PHILOX>")
+    return emitter.create(op.name, op, op.operands, {"rng_algorithm": algorithm})
+
+
+def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> Any:
+    ir = emitter.b.ir
+    config = ", ".join(f"{name} = {value}" for name, value in op.backend_config)
+    attributes = {
+        "call_target_name": ir.StringAttr.get(op.call_target_name),
+        "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4),
+        "backend_config": ir.Attribute.parse("{" + config + "}"),
+    }
+    if op.aliases:
+        several = len(op.result_types) > 1
+        texts = [
+            f"#stablehlo.output_operand_alias<output_tuple_indices = [{out if several else ''}], "
+            f"operand_index = {operand}, operand_tuple_indices = []>"
+            for out, operand in op.aliases
+        ]
+        attributes["output_operand_aliases"] = ir.Attribute.parse(f"[{', '.join(texts)}]")
+    return emitter.create(op.name, op, op.operands, attributes)
+
+
+def _check(emitter: _Emitter, op: structured.Check) -> Any:
+    emitter.checks.append(op)
+    return (emitter.values[op.x],)
+
+
+def _regions(*fields: str) -> Callable[[_Emitter, Op], Any]:
+    def special(emitter: _Emitter, op: Op) -> Any:
+        return emitter.with_regions(op, op.operands, [op.__dict__[field] for field in fields])
+
+    return special
+
+
+def _case(emitter: _Emitter, op: structured.Case) -> Any:
+    return emitter.with_regions(op, (op.index,), op.branches, captured=op.arguments)
+
+
+SPECIAL: dict[type[Op], Callable[[_Emitter, Any], Any]] = {
+    movement.Constant: _constant,
+    elementwise.Compare: _compare,
+    structured.Fft: _enumerated("fft_type", "fft_type"),
+    structured.TriangularSolve: _enumerated("transpose_a", "transpose"),
+    structured.RngBitGenerator: _random,
+    structured.CustomCall: _custom_call,
+    structured.Check: _check,
+    structured.Case: _case,
+    structured.While: _regions("condition", "body"),
+    structured.Reduce: _regions("body"),
+    structured.ReduceWindow: _regions("body"),
+    structured.Sort: _regions("comparator"),
+    movement.Scatter: _regions("body"),
+    structured.SelectAndScatter: _regions("select", "scatter"),
+}

@@ -1,0 +1,70 @@
+"""PyTorch's type promotion, applied to a row's arguments before its lowering sees them.
+
+A promotion takes a schema's argument names and the arguments, finds one dtype for those that take part, and converts
+the tensors among them. Python numbers stay numbers: FlatIR's builders give them the dtype of the values beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold import dtypes, flat
+from tenfold.dtypes import DType
+
+Promotion = Callable[[Sequence[str], list[Any]], list[Any]]
+
+# Python numbers under these names are operands; others (alpha, value, eps) only scale or fill.
+NUMBERS = {"self", "other", "exponent", "min", "max"}
+
+
+def result_dtype(operands: Sequence[Any]) -> DType:
+    """The dtype to which values and Python numbers promote together."""
+    entries: list[tuple[DType, Any]] = []
+    for each in operands:
+        if isinstance(each, flat.Value):
+            entries.append((each.dtype, "tensor" if each.rank else "scalar"))
+        elif isinstance(each, (tuple, list)):
+            entries += [(v.dtype, "tensor" if v.rank else "scalar") for v in each if isinstance(v, flat.Value)]
+        elif isinstance(each, (bool, int, float, complex)):
+            entries.append((dtypes.of_python(each), "number"))
+    return dtypes.result_type(entries)
+
+
+def promotion(rule: Callable[[DType], DType], *only: str) -> Promotion:
+    """Promote the arguments named in `only`, or all tensors and operand numbers, to `rule` of their common dtype."""
+
+    def apply(names: Sequence[str], arguments: list[Any]) -> list[Any]:
+        def takes_part(name: str, argument: Any) -> bool:
+            if only:
+                return name in only
+            return isinstance(argument, flat.Value) or _is_values(argument) or name in NUMBERS
+
+        chosen = [a for name, a in zip(names, arguments, strict=True) if takes_part(name, a)]
+        dtype = rule(result_dtype(chosen))
+        return [
+            convert(a, dtype) if takes_part(name, a) else a for name, a in zip(names, arguments, strict=True)
+        ]
+
+    return apply
+
+
+def convert(argument: Any, dtype: DType) -> Any:
+    if isinstance(argument, flat.Value):
+        return flat.convert(argument, dtype)
+    if isinstance(argument, (tuple, list)):
+        return tuple([convert(each, dtype) for each in argument])
+    return argument
+
+
+def _is_values(argument: Any) -> bool:
+    return isinstance(argument, (tuple, list)) and bool(argument) and isinstance(argument[0], flat.Value)
+
+
+def floating(dtype: DType) -> DType:
+    """Integers and bool compute in the default float dtype."""
+    return dtypes.get_default_dtype() if dtype.kind in ("bool", "int") else dtype
+
+
+common = promotion(lambda dtype: dtype)
+to_float = promotion(floating)

@@ -1,0 +1,491 @@
+"""Which overload a call means, and its arguments as canonical values: PyTorch's argument parser, for any
+tensor class.
+
+A `Resolver` holds the overloads of one name. `bind` picks one as PyTorch does and gives a value for each
+argument of its schema: numbers, strings, tensors, dtypes and devices as they are, lists as tuples, so that
+all but the tensors hash. What the types of a call decide is decided once: after that they cost one lookup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import index as as_int
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold.devices import Device
+from tenfold.dtypes import BY_NAME, DType, as_dtype
+from tenfold.errors import ArgumentError, did_you_mean
+from tenfold.ops.schema import MISSING, Argument, Schema, Type
+
+__all__ = ["Resolver", "in_torch_order"]
+
+
+class Resolver:
+    """The overloads of one name, tried in PyTorch's order.
+
+    `tensor` is the class of tensors; an instance is asked for its `ndim`, `dtype` and `requires_grad`
+    alone. For a `method`, the first argument of a call is the receiver: the schema's `self`, wherever that
+    stands. `numbers_as_tensors` lets a number stand for a tensor where no overload takes it as a number; it
+    is handed on as it is. `classes` names the class of each schema type that only the frontend knows, such
+    as `Generator`; a type without one takes None alone.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        schemas: Sequence[Schema],
+        *,
+        tensor: type[Any],
+        method: bool,
+        numbers_as_tensors: bool = False,
+        classes: Mapping[str, type] | None = None,
+    ):
+        if method and not all("self" in [a.name for a in schema.arguments] for schema in schemas):
+            raise ValueError(f"{name}: a method's schemas have an argument 'self'")
+        self.name = name
+        self.schemas = tuple(schemas)
+        self._fitter = _Fitter(tensor, classes or {})
+        self._method = method
+        self._numbers_as_tensors = numbers_as_tensors
+        self._overloads: list[_Overload] = []  # made by the first call
+        self._plans: dict[tuple[Any, ...], _Plan | None] = {}
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, list[Any]]:
+        """Index of the matching schema and one converted value per schema argument, or an `ArgumentError`.
+
+        A 0-dim tensor given for a number stays as it is; inside a list of ints it is evaluated.
+        """
+        if kwargs:
+            key: tuple[Any, ...] = (*map(type, args), *map(type, kwargs.values()), *kwargs)
+        else:
+            key = tuple(map(type, args))
+        try:
+            plan = self._plans[key]
+            if plan is None:  # lists are among them, and what they hold decides
+                plan = self._plans[_key_by_elements(args, kwargs)]
+        except KeyError:
+            plan = None
+        if plan is None:
+            plan = self._resolve(args, kwargs, key)
+        return plan(args, kwargs)
+
+    def _resolve(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: tuple[Any, ...]) -> _Plan:
+        attempt, by_type = self._search(args, kwargs)
+        plan = attempt.plan()
+        if by_type:
+            self._plans[key] = None
+            self._plans[_key_by_elements(args, kwargs)] = plan  # without lists, the same key
+        return plan
+
+    def _search(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Attempt, bool]:
+        """The first overload that fits, and whether the types of the call alone led to it."""
+        if not self._overloads:
+            ordered = in_torch_order(self.schemas, self._method)
+            self._overloads = [_Overload(s, self.schemas.index(s), self._method) for s in ordered]
+        by_type = all(map(self._fitter.is_plain, (*args, *kwargs.values())))
+        for numbers in (False, True)[: 1 + self._numbers_as_tensors]:
+            attempts = []
+            for overload in self._overloads:
+                attempt = _Attempt(overload, self._fitter, args, kwargs, numbers)
+                by_type = by_type and not attempt.by_value
+                if not attempt.problem:
+                    return attempt, by_type
+                attempts.append(attempt)
+        raise _refusal(self.name, attempts, args, kwargs)
+
+
+_Fit = Callable[[Any], Any]
+_Plan = Callable[[tuple[Any, ...], dict[str, Any]], tuple[int, list[Any]]]
+_LISTS = (tuple, list)
+
+
+def _key_by_elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    values = (*args, *kwargs.values()) if kwargs else args
+    types = [frozenset(map(type, v)) if isinstance(v, _LISTS) else type(v) for v in values]
+    return (*types, *kwargs)
+
+
+class _Overload:
+    """A schema as Python calls it: its parameters in the order of the call, with their slots in it."""
+
+    __slots__ = ("defaults", "index", "method", "names", "parameters", "positional", "schema", "spreads")
+
+    def __init__(self, schema: Schema, index: int, method: bool):
+        self.schema = schema
+        self.index = index
+        self.method = method
+        self.parameters = list(enumerate(schema.arguments))
+        if method:
+            self.parameters.sort(key=lambda parameter: parameter[1].name != "self")
+        self.positional = sum(not a.keyword_only for a in schema.arguments)
+        # A list of ints that stands alone may be spread: x.view(2, 3), rand(2, 3).
+        last = self.parameters[self.positional - 1][1].type if self.positional == 1 + method else None
+        self.spreads = last is not None and last.is_list and last.kind == "int"
+        self.names = {_python_name(a, method): slot for slot, a in self.parameters[method:]}
+        for name, slot in list(self.names.items()):
+            for numpy_name in _NUMPY_NAMES.get(name, ()):
+                self.names.setdefault(numpy_name, slot)
+        self.defaults = [_default(a) for a in schema.arguments]
+
+    def __str__(self) -> str:
+        texts = [_signature_text(a, self.method) for _, a in self.parameters[self.method :]]
+        if self.positional < len(self.parameters):
+            texts.insert(self.positional - self.method, "*")
+        return f"({', '.join(texts)})"
+
+
+# As PyTorch's parser has them, and NumPy's `axes` besides.
+_NUMPY_NAMES = {
+    "input": ("x", "a", "x1"),
+    "other": ("x2",),
+    "dim": ("axis",),
+    "dims": ("axes",),
+    "keepdim": ("keepdims",),
+}
+
+
+def _python_name(argument: Argument, method: bool) -> str:
+    renamed = argument.name == "self" and argument.type.text == "Tensor" and not method
+    return "input" if renamed else argument.name
+
+
+def _signature_text(argument: Argument, method: bool) -> str:
+    return str(Argument(_python_name(argument, method), argument.type, argument.default))
+
+
+def _default(argument: Argument) -> Any:
+    is_dtype = argument.type.kind == "ScalarType" and isinstance(argument.default, str)
+    return BY_NAME[argument.default] if is_dtype else argument.default
+
+
+class _Attempt:
+    """One overload tried on one call: where each value comes from, or the first problem met."""
+
+    __slots__ = ("by_value", "moves", "overload", "problem")
+
+    def __init__(
+        self,
+        overload: _Overload,
+        fitter: _Fitter,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        numbers: bool,
+    ):
+        self.overload = overload
+        self.by_value = False  # whether a value, and not its type alone, had to be looked at
+        self.moves: list[tuple[int, int | slice | str, _Fit]] = []  # slot, position or keyword, conversion
+        self.problem = self._match(fitter, args, kwargs, numbers)
+
+    def _match(self, fitter: _Fitter, args: tuple[Any, ...], kwargs: dict[str, Any], numbers: bool) -> str:
+        overload = self.overload
+        keywords: dict[int, str] = {}
+        for name in kwargs:
+            slot = overload.names.get(name)
+            if slot is None:
+                return f"unexpected keyword argument '{name}'"
+            if slot in keywords:
+                return f"arguments '{keywords[slot]}' and '{name}' are the same"
+            keywords[slot] = name
+        used = 0
+        for slot, argument in overload.parameters:
+            type = argument.type
+            where: int | slice | str
+            if used < len(args) and not argument.keyword_only:
+                where, value = used, args[used]
+                used += 1
+            elif slot in keywords:
+                where = keywords.pop(slot)
+                value = kwargs[where]
+            elif argument.default is MISSING:
+                return self._missing(slot, keywords)
+            else:
+                continue
+            fit = fitter.fit(value, type, numbers)
+            self.by_value |= fitter.looks_inside(value, type)
+            if fit is None and overload.spreads and where == overload.method:
+                where, value, used = slice(used - 1, None), args[used - 1 :], len(args)
+                fit = fitter.fit(value, type, numbers)
+                self.by_value |= fitter.looks_inside(value, type)
+            if fit is None:
+                return f"argument '{_python_name(argument, overload.method)}' {fitter.explain(value, type)}"
+            self.moves.append((slot, where, fit))
+        if used < len(args):
+            most, got = overload.positional - overload.method, len(args) - overload.method
+            return f"takes at most {most} positional argument{'s' * (most != 1)}, not {got}"
+        if keywords:
+            return f"argument '{next(iter(keywords.values()))}' is given by position and by keyword"
+        return ""
+
+    def _missing(self, slot: int, keywords: dict[int, str]) -> str:
+        names = [
+            f"'{_python_name(a, self.overload.method)}'"
+            for s, a in self.overload.parameters
+            if s >= slot and a.default is MISSING and s not in keywords
+        ]
+        return f"missing the argument{'s' * (len(names) > 1)} {' and '.join(names)}"
+
+    def plan(self) -> _Plan:
+        """A function from a call of these types to its schema and values."""
+        number, defaults = self.overload.index, self.overload.defaults
+        conversions = [(slot, fit) for slot, _, fit in self.moves if fit is not _keep]
+        if all(slot == where == i for i, (slot, where, _) in enumerate(self.moves)):
+            rest = defaults[len(self.moves) :]
+
+            def in_order(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, list[Any]]:
+                values = [*args, *rest]
+                for slot, fit in conversions:
+                    values[slot] = fit(values[slot])
+                return number, values
+
+            return in_order
+        from_args = [(slot, where, fit) for slot, where, fit in self.moves if not isinstance(where, str)]
+        from_kwargs = [(slot, where, fit) for slot, where, fit in self.moves if isinstance(where, str)]
+
+        def by_slot(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, list[Any]]:
+            values = defaults.copy()
+            for slot, where, fit in from_args:
+                values[slot] = fit(args[where])
+            for slot, name, fit in from_kwargs:
+                values[slot] = fit(kwargs[name])
+            return number, values
+
+        return by_slot
+
+
+class _Fitter:
+    """Whether a value fits a type of the schemas, and the function that makes it canonical."""
+
+    __slots__ = ("_classes", "_plain", "_tensor")
+
+    def __init__(self, tensor: type[Any], classes: Mapping[str, type]):
+        self._tensor = tensor
+        self._classes = classes
+        self._plain = (tensor, np.generic, *classes.values())
+
+    def is_plain(self, value: Any) -> bool:
+        """Whether the type of a value, or those of its elements, say all that the search asks of it."""
+        elements = value if isinstance(value, _LISTS) else (value,)
+        return all(type(e) in _PLAIN or isinstance(e, self._plain) for e in elements)
+
+    def looks_inside(self, value: Any, type: Type) -> bool:
+        """Whether `fit` asks a tensor for its shape, which it does where a number is due."""
+        elements = value if isinstance(value, _LISTS) else (value,)
+        due = type.kind in _KINDS and _KINDS[type.kind].tensors
+        return bool(due) and any(isinstance(e, self._tensor) for e in elements)
+
+    def fit(self, value: Any, type: Type, numbers: bool) -> _Fit | None:
+        """The conversion, `_keep` where there is nothing to do, None where the value does not fit."""
+        if value is None:
+            return _keep if type.optional else None
+        if type.list_size is None:
+            return self._fit_one(value, type.kind, numbers)
+        if isinstance(value, _LISTS):
+            fits = [self._fit_element(e, type) for e in value]
+            if None in fits:
+                return None
+            if all(fit is _keep for fit in fits):
+                return tuple
+            convert = _KINDS[type.kind].convert
+            return lambda elements: tuple(map(convert, elements))
+        if type.list_size > 0:
+            fit, size = self._fit_element(value, type), type.list_size
+            return fit and (lambda element: (fit(element),) * size)
+        return None
+
+    def _fit_element(self, value: Any, type: Type) -> _Fit | None:
+        if value is None:
+            return _keep if type.element_optional else None
+        fit = self._fit_one(value, type.kind, numbers=False)
+        if type.kind != "Tensor" and isinstance(value, self._tensor):
+            return as_int if fit and type.kind == "int" else None
+        return fit
+
+    def _fit_one(self, value: Any, kind: str, numbers: bool) -> _Fit | None:
+        if isinstance(value, self._tensor):
+            if kind == "Tensor":
+                return _keep
+            holds = _KINDS[kind].tensors if kind in _KINDS else ()
+            fits = value.ndim == 0 and value.dtype.kind in holds and not value.requires_grad
+            return _keep if fits else None
+        if kind in self._classes:
+            return _keep if isinstance(value, self._classes[kind]) else None
+        if kind == "Tensor":
+            kind = "Scalar" if numbers else ""
+        rule = _KINDS.get(kind)
+        if rule is None:
+            return None
+        return _keep if type(value) in rule.exact else rule.convert if rule.accepts(value) else None
+
+    def explain(self, value: Any, type: Type) -> str:
+        """What the type takes and what it got instead."""
+        what, plural = _KINDS[type.kind].words if type.kind in _KINDS else _words(type.kind)
+        if type.is_list:
+            what = f"{what} or a tuple of {plural}" if (type.list_size or 0) > 0 else f"a tuple of {plural}"
+        got = value.__class__.__name__
+        if isinstance(value, _LISTS) and type.is_list:
+            wrong = next(i for i, e in enumerate(value) if self._fit_element(e, type) is None)
+            got = f"a {got} with {value[wrong].__class__.__name__} at position {wrong}"
+        elif isinstance(value, self._tensor) and not type.is_list and type.kind in _KINDS:
+            got = f"a {value.dtype.name} {got} of {value.ndim} dimensions"
+            if value.requires_grad:
+                got += " that requires grad"
+        return f"takes {what}{' or None' * type.optional}, not {got}"
+
+
+class _Kind(NamedTuple):
+    """What stands for a value of one schema type."""
+
+    words: tuple[str, str]  # what an error calls one and several of them
+    exact: tuple[type, ...]  # the types of canonical values
+    accepts: Callable[[Any], bool]  # which others become canonical, and by which conversion
+    convert: _Fit
+    tensors: tuple[str, ...] = ()  # the kinds of dtype whose 0-dim tensors may stand for one
+
+
+def _keep(value: Any) -> Any:
+    return value
+
+
+def _is_int(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and as_int(value) is not None
+    except TypeError:
+        return False
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating | np.bool_)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, complex | np.complexfloating) or _is_real(value)
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: Any) -> bool | int | float | complex:
+    for python, numpy in ((bool, np.bool_), (int, np.integer), (float, np.floating)):
+        if isinstance(value, python | numpy):
+            return python(value)
+    return complex(value)
+
+
+def _words(name: str) -> tuple[str, str]:
+    return f"a {name}", f"{name}s"
+
+
+_REAL = ("bool", "int", "float")
+_KINDS = {
+    "int": _Kind(("an int", "ints"), (int,), _is_int, as_int, ("int",)),
+    "float": _Kind(_words("float"), (float,), _is_real, float, _REAL),
+    "bool": _Kind(_words("bool"), (bool,), lambda value: isinstance(value, np.bool_), bool, ("bool",)),
+    "complex": _Kind(_words("complex"), (complex,), _is_number, complex, (*_REAL, "complex")),
+    "Scalar": _Kind(_words("number"), (int, float, bool, complex), _is_number, _number, (*_REAL, "complex")),
+    "str": _Kind(_words("string"), (str,), _is_string, str.__str__),
+    "ScalarType": _Kind(
+        _words("dtype"), (DType,), lambda value: value in (bool, int, float, complex), as_dtype
+    ),
+    "Device": _Kind(_words("device"), (Device,), lambda value: _is_string(value) or _is_int(value), Device),
+    # Enumerations go by their words.
+    "Layout": _Kind(_words("layout"), (str,), _is_string, str.__str__),
+    "MemoryFormat": _Kind(_words("memory format"), (str,), _is_string, str.__str__),
+    "QScheme": _Kind(_words("quantization scheme"), (str,), _is_string, str.__str__),
+    "Dimname": _Kind(_words("dimension name"), (str,), _is_string, str.__str__),
+}
+_PLAIN = {int, float, bool, complex, str, DType, Device, type(None)}
+
+
+def _refusal(
+    name: str, attempts: list[_Attempt], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> ArgumentError:
+    """The error for a call that no overload takes."""
+    known = sorted({keyword for attempt in attempts for keyword in attempt.overload.names})
+    unknown = [keyword for keyword in kwargs if keyword not in known]
+    if unknown or len(attempts) == 1:
+        problem = f"unexpected keyword argument '{unknown[0]}'" if unknown else attempts[0].problem
+        signatures = " or ".join(f"{name}{attempt.overload}" for attempt in attempts)
+        near = did_you_mean(unknown[0], known) if unknown else None
+        return ArgumentError(problem, help=near or f"it is {signatures}").located(name, None)
+    got = [value.__class__.__name__ for value in args[attempts[0].overload.method :]]
+    got += [f"{keyword}={value.__class__.__name__}" for keyword, value in kwargs.items()]
+    best_first = sorted(attempts, key=lambda attempt: -len(attempt.moves))
+    tried = "".join(f"\n    {name}{attempt.overload}: {attempt.problem}" for attempt in best_first)
+    return ArgumentError(f"no overload takes ({', '.join(got)}){tried}").located(name, None)
+
+
+def in_torch_order(schemas: Sequence[Schema], method: bool) -> list[Schema]:
+    """The order in which PyTorch tries overloads: by the text of their signatures in its own notation, but
+    one that would take another's arguments too comes after it."""
+    ordered = sorted(schemas, key=lambda schema: _torch_signature(schema, method))
+    types = [[_unaliased(a.type) for a in s.arguments if not (method and a.name == "self")] for s in ordered]
+    waiting = {}
+    for i, own in enumerate(types):
+        before = {j for j, other in enumerate(types) if _gives_way(own, other)}
+        if before:
+            waiting[i] = before
+    order = [i for i in range(len(ordered)) if i not in waiting]
+    for done in order:  # grows as it is walked
+        for i in sorted(waiting):
+            waiting[i].discard(done)
+            if not waiting[i]:
+                del waiting[i]
+                order.append(i)
+    return [ordered[i] for i in order]
+
+
+def _gives_way(own: list[str], other: list[str]) -> bool:
+    return (
+        len(own) == len(other)
+        and own != other
+        and all(a == b or b in _GIVES_WAY_TO.get(a, ()) for a, b in zip(own, other))
+    )
+
+
+# A tensor may stand for a number and an empty list for any list, so what is more specific is tried first.
+_GIVES_WAY_TO = {
+    "Scalar": ("Tensor",),
+    "Scalar?": ("Tensor?",),
+    "int": ("Tensor",),
+    "SymInt": ("Tensor",),
+    "int[]": ("int", "int?"),
+    "SymInt[]": ("int[]",),
+    "Tensor[]": ("int[]", "SymInt[]", "Scalar[]", "float[]"),
+}
+
+
+def _unaliased(type: Type) -> str:
+    return Type(type.base, type.optional, type.list_size, type.element_optional).text
+
+
+def _torch_signature(schema: Schema, method: bool) -> str:
+    texts = [
+        f"{_torch_type(a.type)} {_signature_text(a, method).removeprefix(f'{a.type} ')}"
+        for a in schema.arguments
+        if not (method and a.name == "self")
+    ]
+    if schema.keyword_only:
+        texts.insert(len(texts) - len(schema.keyword_only), "*")
+    return ", ".join(texts)
+
+
+def _torch_type(type: Type) -> str:
+    optional = "?" * type.optional
+    if not type.is_list:
+        return _TORCH_NAMES.get(type.base, type.base) + optional
+    size = f"[{type.list_size}]" if type.list_size != -1 else ""
+    return f"{_TORCH_LISTS.get(type.base, f'ArrayRef<{type.base}>')}{size}{optional}"
+
+
+_TORCH_NAMES = {"int": "int64_t", "float": "double", "str": "c10::string_view"}
+_TORCH_LISTS = {
+    "int": "IntArrayRef",
+    "SymInt": "SymIntArrayRef",
+    "Tensor": "TensorList",
+    "Scalar": "ScalarList",
+    "float": "ArrayRef<double>",
+    "bool": "::std::array",
+}

@@ -1,0 +1,34 @@
+"""What a row says about arguments worth testing, where its schema alone does not tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class T:
+    """A tensor argument: its shape, and where it matters its dtype (default: the one under test) and range."""
+
+    __slots__ = ("shape", "dtype", "low", "high")
+
+    def __init__(self, *shape: int, dtype: str | None = None, low: float | None = None, high: float | None = None):
+        self.shape = shape
+        self.dtype = dtype
+        self.low = low
+        self.high = high
+
+    def __repr__(self) -> str:
+        return f"T{self.shape}" if self.dtype is None else f"T{self.shape}:{self.dtype}"
+
+
+class S:
+    """One call: positional and keyword arguments, tensors among them as `T`."""
+
+    __slots__ = ("args", "kwargs")
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        self.args = args
+        self.kwargs = kwargs
+
+    def __repr__(self) -> str:
+        parts = [repr(each) for each in self.args] + [f"{k}={v!r}" for k, v in self.kwargs.items()]
+        return f"({', '.join(parts)})"

@@ -1,0 +1,166 @@
+"""THE TABLE: one row for each ATen overload, made by the decorator `op`. Everything else reads it.
+
+A row is a schema, a lowering to FlatIR and the few facts that neither says. The rows themselves are in the files
+beside this one, one file for each family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tenfold import dtypes, flat
+from tenfold.ops.promote import Promotion
+from tenfold.ops.schema import Schema, parse
+
+Lowering = Callable[..., Any]
+
+# Arguments that say where and how a result is kept, not what it is: lowerings do not see them.
+PLACEMENT = {"layout", "device", "pin_memory", "memory_format", "non_blocking"}
+# ATen's prefixes for what PyTorch keeps in submodules.
+MODULES = {"special_": "special", "linalg_": "linalg", "fft_": "fft"}
+
+
+class _Slot:
+    """Stands in a signature's arguments for a tensor, which is given apart."""
+
+    def __repr__(self) -> str:
+        return "SLOT"
+
+
+SLOT = _Slot()
+
+
+class Signature:
+    """An overload on inputs of given types with given other arguments: its FlatIR and its result types.
+
+    Signatures are interned, so `id` stands for all of this when a program is hashed.
+    """
+
+    __slots__ = ("row", "types", "arguments", "fragment", "result_types", "id")
+    _count = 0
+
+    def __init__(self, row: Row, types: tuple[flat.TensorType, ...], arguments: tuple, fragment: flat.Function):
+        self.row = row
+        self.types = types
+        self.arguments = arguments
+        self.fragment = fragment
+        self.result_types = tuple([each.type for each in fragment.results])
+        Signature._count += 1
+        self.id = Signature._count
+
+
+class Row:
+    """One overload. `signature` is the way in for all who need its types or its FlatIR."""
+
+    def __init__(self, text: str, lowering: Lowering, facts: dict[str, Any]):
+        self.text = text
+        self.qualified = text[: text.index("(")]
+        self.name, _, self.overload = self.qualified.partition(".")
+        self.lowering = lowering
+        self.promote: Promotion | None = facts.pop("promote", None)
+        self.method: bool = facts.pop("method", "(Tensor self" in text or "(Tensor(a) self" in text)
+        self.function: bool = facts.pop("function", True)
+        self.inplace: bool = facts.pop("inplace", False)
+        self.module: str | None = facts.pop("module", None) or next(
+            (m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None
+        )
+        self.random: bool = facts.pop("random", False)
+        self.host: bool = facts.pop("host", False)
+        self.strides: Callable | None = facts.pop("strides", None)
+        self.write: Callable | None = facts.pop("write", None)
+        self.samples: Callable | None = facts.pop("samples", None)
+        self.differs: str | None = facts.pop("differs", None)
+        if facts:
+            raise TypeError(f"op {self.qualified}: unknown facts {sorted(facts)}")
+        self.signatures: dict[Any, Signature] = {}
+        self._schema: Schema | None = None
+
+    @property
+    def schema(self) -> Schema:
+        if self._schema is None:
+            self._schema = parse(self.text)
+            self._names = [a.name for a in self._schema.arguments]
+            self._lowered = [i for i, name in enumerate(self._names) if name not in PLACEMENT]
+        return self._schema
+
+    @property
+    def doc(self) -> str:
+        return self.lowering.__doc__ or ""
+
+    @property
+    def python_name(self) -> str:
+        prefix = next((p for p in MODULES if self.name.startswith(p)), "")
+        return self.name[len(prefix) :]
+
+    def signature(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> Signature:
+        """The signature for these input types and arguments (tensors in them are SLOTs), memoised."""
+        # 1, 1.0 and True are equal and hash alike, but promote differently: the key holds their types too.
+        key = (types, arguments, tuple(map(type, arguments)), dtypes.get_default_dtype())
+        found = self.signatures.get(key)
+        if found is None:
+            found = self.signatures.setdefault(key, self._infer(types, arguments))
+        return found
+
+    def _infer(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> Signature:
+        params = [flat.Value(each) for each in types]
+        remaining = iter(params)
+        given = self.bind_values([fill(each, remaining) for each in arguments])
+        results = self.lowering(*given)
+        fragment = flat.Function(params, results if isinstance(results, (tuple, list)) else (results,), self.name)
+        return Signature(self, types, arguments, fragment)
+
+    def bind_values(self, arguments: Sequence[Any]) -> list[Any]:
+        """A full list of arguments as the lowering takes them: without placement, promoted."""
+        assert self.schema
+        names = [self._names[i] for i in self._lowered]
+        given = [arguments[i] for i in self._lowered]
+        return self.promote(names, given) if self.promote else given
+
+    def __repr__(self) -> str:
+        return f"<Row aten::{self.qualified}>"
+
+
+def fill(argument: Any, values: Iterator[Any]) -> Any:
+    """An argument with its SLOTs replaced by values, in order."""
+    if argument is SLOT:
+        return next(values)
+    if type(argument) is tuple and SLOT in argument:
+        return tuple([fill(each, values) for each in argument])
+    return argument
+
+
+TABLE: dict[str, list[Row]] = {}
+
+
+def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
+    """Declare rows: one for each schema, all lowered by the decorated function.
+
+    Facts, all optional: `promote`, the type promotion; `method`, `function`, whether PyTorch has it as a Tensor
+    method and as a function; `inplace`, whether `name_` exists; `module`, the submodule whose function it is ("nn",
+    "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state and returns the next after its
+    results; `host`, for a NumPy function whose result's shape depends on data; `strides` and `write`, for views (see
+    `views.py`); `samples`, for tests whose arguments must be special; `differs`, why values differ from PyTorch's.
+    """
+
+    def declare(lowering: Lowering) -> Lowering:
+        for text in schemas:
+            row = Row(text, lowering, dict(facts))
+            rows = TABLE.setdefault(row.name, [])
+            if any(each.overload == row.overload for each in rows):
+                raise TypeError(f"op {row.qualified} is declared twice")
+            rows.append(row)
+        return lowering
+
+    return declare
+
+
+def find(qualified: str) -> Row:
+    """The row of an overload, by its ATen name such as "add.Tensor"."""
+    name, _, overload = qualified.partition(".")
+    return next(row for row in TABLE[name] if row.overload == overload)
+
+
+def all_rows() -> Iterator[Row]:
+    for rows in TABLE.values():
+        yield from rows

@@ -1,0 +1,157 @@
+"""Evaluation of lazy values: find the program that computes them, its executable, run it, keep the results.
+
+A program is looked up by its structure, which was interned as it was recorded; only a new one is lowered, emitted and
+compiled. Beside what was asked for, a program gives back what others still hold of it and what in-place ops have
+written, so that nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.devices import Device
+from tenfold.engines import xla
+from tenfold.errors import EngineError, TenfoldError
+from tenfold.flat.structured import Check
+from tenfold.mlir import stablehlo
+from tenfold.runtime import cache
+from tenfold.trace.graph import Holder, Program, Value, collect
+from tenfold.trace.lower import lower
+
+_lock = threading.RLock()
+_executables: dict[tuple[Any, ...], Loaded] = {}
+_written: dict[int, weakref.ref[Holder]] = {}
+_compiles = 0
+
+
+class Loaded:
+    """An executable and the run-time checks whose verdict is its last result."""
+
+    __slots__ = ("executable", "checks")
+
+    def __init__(self, executable: xla.Executable, checks: Sequence[Check]):
+        self.executable = executable
+        self.checks = tuple(checks)
+
+    def __call__(self, buffers: Sequence[Any]) -> list[Any]:
+        results = self.executable(buffers)
+        if self.checks:
+            _raise_failed(int(xla.fetch(results.pop())), self.checks)
+        return results
+
+
+def evaluate(values: Sequence[Value]) -> None:
+    """Give every one of these values its data."""
+    wanted = [each for each in values if each.buffer is None]
+    if not wanted:
+        return
+    with _lock:
+        by_device: dict[Device, list[Value]] = {}
+        for each in wanted + _take_written():
+            by_device.setdefault(each.device, []).append(each)
+        for device, targets in by_device.items():
+            _run(list(dict.fromkeys(targets)), device)
+
+
+def _run(targets: list[Value], device: Device) -> None:
+    program, given = collect(targets, held)
+    loaded = _executables.get((device, program.key))
+    if loaded is None:
+        loaded = _executables[device, program.key] = build(program, device)
+    results = loaded([buffer_of(leaf, device) for leaf in program.leaves])
+    for value, buffer in zip(given, results, strict=True):
+        value.settle(buffer)
+
+
+def held(uses: dict[Value, int]) -> list[Value]:
+    """The values of a program that something outside of it refers to: they would be computed again otherwise."""
+    own = 4  # the key of `uses`, the item, the loop's name, and getrefcount's argument
+    return [value for value, count in list(uses.items()) if sys.getrefcount(value) > count + own]
+
+
+def written(holder: Holder) -> None:
+    """Note an in-place write: its value is computed with the next evaluation, as the program's order implies."""
+    _written[id(holder)] = weakref.ref(holder)
+
+
+def _take_written() -> list[Value]:
+    holders = [reference() for reference in _written.values()]
+    _written.clear()
+    values = [holder.current() for holder in holders if holder is not None]
+    return [each for each in values if each.buffer is None and each.node is not None]
+
+
+def buffer_of(leaf: Value, device: Device) -> Any:
+    """A leaf's data on the device; host arrays and tensors of other devices are copied there."""
+    buffer = leaf.buffer
+    if type(buffer) is np.ndarray:
+        buffer = xla.put(buffer, device)
+        if leaf.device is device:
+            leaf.buffer = buffer
+    elif leaf.device is not device:
+        return xla.put(xla.fetch(buffer), device)
+    return buffer
+
+
+def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Loaded:
+    """Compile a program, or find it on disk."""
+    global _compiles
+    module = stablehlo.emit(lower(program), donated)
+    name = cache.key(module.text(), xla.fingerprint(device))
+    stored = cache.load(name)
+    if stored is not None:
+        try:
+            return Loaded(xla.deserialize(stored, device), module.checks)
+        except Exception as error:
+            cache.discard(name, f"XLA cannot load it ({error})")
+    executable = xla.compile(module, device)
+    _compiles += 1
+    try:
+        cache.store(name, xla.serialize(executable))
+    except EngineError:
+        pass
+    return Loaded(executable, module.checks)
+
+
+def _raise_failed(verdict: int, checks: Sequence[Check]) -> None:
+    if verdict:
+        failed = checks[verdict - 1]
+        error = failed.error(failed.message)
+        if isinstance(error, TenfoldError):
+            error = error.located("", failed.source, [])
+        raise error
+
+
+@contextlib.contextmanager
+def counting_compiles() -> Iterator[CompileCount]:
+    """How many programs XLA compiles inside the block; those found on disk do not count."""
+    count = CompileCount()
+    try:
+        yield count
+    finally:
+        count.stop()
+
+
+class CompileCount:
+    def __init__(self) -> None:
+        self.start = _compiles
+        self.end: int | None = None
+
+    def stop(self) -> None:
+        self.end = _compiles
+
+    def __int__(self) -> int:
+        return (_compiles if self.end is None else self.end) - self.start
+
+    def __eq__(self, other: object) -> bool:
+        return int(self) == other
+
+    def __repr__(self) -> str:
+        return f"{int(self)} compiles"

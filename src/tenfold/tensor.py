@@ -1,0 +1,370 @@
+"""The lazy Tensor: PyTorch's names and visible semantics over the Trace.
+
+Here are what a tensor is, how it is read and written, and Python's protocols. Its operators are generated from the
+table in `dispatch.py`; creation from Python data and other odd signatures are in `functional.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tenfold import dtypes, formatting, views
+from tenfold.devices import Device
+from tenfold.dtypes import DType
+from tenfold.errors import ArgumentError, DeviceError, DTypeError, ShapeError, TraceError, UnknownName, did_you_mean
+from tenfold.engines import xla
+from tenfold.flat.graph import TensorType
+from tenfold.flat.strides import contiguous
+from tenfold.ops.table import find
+from tenfold.runtime import evaluate
+from tenfold.source import capture
+from tenfold.trace import graph
+from tenfold.trace.graph import Holder, Value
+
+__all__ = ["Size", "Tensor"]
+
+
+class Size(tuple[int, ...]):
+    """A shape, as PyTorch has it."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        count = 1
+        for extent in self:
+            count *= extent
+        return count
+
+    def __repr__(self) -> str:
+        return f"tenfold.Size({list(self)})"
+
+    def __add__(self, other: Sequence[int]) -> Size:  # type: ignore[override]
+        return Size(tuple(self) + tuple(other))
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Size(found) if isinstance(index, slice) else found
+
+
+class Tensor(Holder):
+    """An n-dimensional array that is computed when its value is first needed."""
+
+    __slots__ = ("_value", "_alias", "__weakref__", "__dict__")
+    __array_priority__ = 1000
+    _value: Value
+    _alias: views.Alias | None
+
+    def __init__(self, value: Value, alias: views.Alias | None = None):
+        self._value = value
+        self._alias = alias
+
+    # Reading and writing the value
+
+    def current(self) -> Value:
+        """The trace value of this tensor now: a view replays its ops if its storage was written."""
+        alias = self._alias
+        if alias is not None and alias.version != alias.storage.version:
+            self._value = views.read(alias, capture())
+            alias.version = alias.storage.version
+        if graph.recorder is not None:
+            return graph.recorder.read(self, self._value)
+        return self._value
+
+    def assign(self, value: Value) -> None:
+        """Take a new value in place; tensors that share this one's memory see it."""
+        where = capture()
+        if value.type is not self._value.type:
+            value = _fitted(value, self._value.type, where)
+        alias = self._alias
+        root = self if alias is None else alias.storage
+        if graph.recorder is not None:
+            graph.recorder.write(root)
+        if alias is None:
+            self._value = value
+        else:
+            views.check_no_overlap(self.shape, alias)
+            views.write(alias, value, where)
+            self._value = value
+        evaluate.written(root)
+
+    def replace(self, value: Value) -> None:
+        """Become another value without regard to views: for state that a compiled function updates."""
+        if self._alias is None:
+            self._value = value
+        else:
+            self._alias.storage.replace(value)
+
+    def share(self) -> views.Alias:
+        """This tensor's place in a storage, made when first asked for."""
+        if self._alias is None:
+            self._alias = views.whole(self._value)
+        else:
+            self.current()
+        return self._alias
+
+    def eval(self) -> Tensor:
+        """Compute the value now, and return the tensor."""
+        self._data()
+        return self
+
+    def _data(self) -> Any:
+        value = self.current()
+        if value.buffer is None:
+            if graph.recorder is not None:
+                _refuse_value(value)
+            evaluate.evaluate([value])
+        return value.buffer
+
+    def _host(self) -> np.ndarray:
+        """The data as a NumPy array that shares memory where it can; it must not be written."""
+        data = self._data()
+        return data if type(data) is np.ndarray else xla.fetch(data)
+
+    # Properties
+
+    @property
+    def shape(self) -> Size:
+        return Size(self._value.type.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self._value.type.dtype
+
+    @property
+    def device(self) -> Device:
+        return self._value.device
+
+    @property
+    def ndim(self) -> int:
+        return self._value.type.rank
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.dtype.itemsize * self._value.type.numel
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.device.type == "cpu"
+
+    @property
+    def layout(self) -> str:
+        return "strided"
+
+    @property
+    def requires_grad(self) -> bool:
+        return False
+
+    @property
+    def grad(self) -> None:
+        return None
+
+    @property
+    def is_leaf(self) -> bool:
+        return True
+
+    def dim(self) -> int:
+        return self._value.type.rank
+
+    def ndimension(self) -> int:
+        return self._value.type.rank
+
+    def numel(self) -> int:
+        return self._value.type.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def size(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[_axis(self, dim)]
+
+    def stride(self, dim: int | None = None) -> Any:
+        strides = contiguous(self.shape) if self._alias is None else self._alias.strides
+        return strides if dim is None else strides[_axis(self, dim)]
+
+    def storage_offset(self) -> int:
+        return 0 if self._alias is None else self._alias.offset
+
+    def is_contiguous(self) -> bool:
+        expected = contiguous(self.shape)
+        return 0 in self.shape or all(
+            extent == 1 or have == want
+            for extent, have, want in zip(self.shape, self.stride(), expected, strict=True)
+        )
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def get_device(self) -> int:
+        return -1 if self.device.type == "cpu" else self.device.resolved.index or 0
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        data = self._data()
+        return data.ctypes.data if type(data) is np.ndarray else xla.pointer(data)
+
+    # Python's protocols
+
+    def __repr__(self) -> str:
+        if graph.recorder is not None and self._value.buffer is None:
+            return f"Tensor({self._value.type}, traced)"
+        suffixes = [] if self.device.type == "cpu" else [f"device='{self.device.resolved}'"]
+        return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.ndim == 0 else object.__format__(self, spec)
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise ArgumentError("len() of a 0-dimensional tensor", help="use .numel()").located("len", capture())
+        return self._value.type.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise ArgumentError("iteration over a 0-dimensional tensor", help="use .item()").located("iter", capture())
+        return iter(self.unbind(0))
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ArgumentError(
+                f"the truth of a tensor of {self.numel()} elements is ambiguous", help="use .any() or .all()"
+            ).located("bool", capture())
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in ("int", "bool") or self.numel() != 1:
+            raise ArgumentError("only an integer tensor of one element can be an index").located("index", capture())
+        return int(self.item())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    def item(self) -> bool | int | float | complex:
+        """The only element, as a Python number."""
+        if self.numel() != 1:
+            raise ShapeError(
+                f"item() needs a tensor of one element, this one is {self._value.type}", help="index it, or use .tolist()"
+            ).located("item", capture())
+        return self._plain().reshape(()).item()
+
+    def tolist(self) -> Any:
+        return self._plain().tolist()
+
+    def _plain(self) -> np.ndarray:
+        """The data in a dtype that NumPy itself knows, so that Python numbers come out."""
+        host = self._host()
+        return host.astype(np.float32) if self.dtype.kind == "float" and host.dtype.kind != "f" else host
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The data as a NumPy array; on the CPU the same memory, read-only."""
+        if self.device.type != "cpu" and not force:
+            raise DeviceError(
+                f"a tensor on {self.device} has no NumPy array", help="use .cpu().numpy() or .numpy(force=True)"
+            ).located("numpy", capture())
+        return self._host()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        host = self.numpy()
+        return np.array(host, dtype) if copy else np.asarray(host, dtype)
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        data = self._data()
+        if type(data) is np.ndarray:
+            data = evaluate.buffer_of(self.current(), self.device)
+        return xla.to_dlpack(data)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0) if self.device.type == "cpu" else (2, self.device.resolved.index or 0)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        # Sharing of memory between tensors does not travel: each is pickled as it looks.
+        host = self._host()
+        return _unpickle, (type(self), host.tobytes(), self.dtype, tuple(self.shape), self.device)
+
+    def __copy__(self) -> Tensor:
+        return type(self)(self.current(), self.share())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        copy = type(self)(self.current())
+        memo[id(self)] = copy
+        return copy
+
+    def __getattr__(self, name: str) -> NoReturn:
+        known = [each for each in dir(type(self)) if not each.startswith("_")]
+        raise UnknownName(f"a Tensor has no attribute {name!r}", help=did_you_mean(name, known))
+
+
+def leaf(array: np.ndarray, device: Device, dtype: DType | None = None) -> Tensor:
+    """A tensor that holds this array's memory."""
+    dtype = dtype or dtypes.from_numpy(array.dtype)
+    value = Value(TensorType(dtype, array.shape), device.resolved, buffer=array)
+    value.source = capture()
+    if device.type != "cpu":
+        value.buffer = xla.put(array, device.resolved)
+    return Tensor(value)
+
+
+def _unpickle(kind: type[Tensor], data: bytes, dtype: DType, shape: tuple[int, ...], device: Device) -> Tensor:
+    array = np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
+    made = leaf(array, device, dtype)
+    return kind(made._value)
+
+
+def _axis(tensor: Tensor, dim: int) -> int:
+    from_front = range(-max(tensor.ndim, 1), max(tensor.ndim, 1))
+    if dim not in from_front:
+        raise IndexError(f"dimension {dim} is out of range for a tensor of {tensor.ndim} dimensions")
+    return dim
+
+
+def _fitted(value: Value, type: TensorType, where: Any) -> Value:
+    """A value about to be written into a tensor of this type: same shape, a dtype that may be narrowed to it."""
+    if value.type.shape != type.shape:
+        raise ShapeError(
+            f"cannot write {value.type} into {type}: an in-place result must have the tensor's own shape"
+        ).located("in-place", where)
+    if not dtypes.can_cast(value.type.dtype, type.dtype):
+        raise DTypeError(
+            f"cannot write a {value.type.dtype.name} result into a {type.dtype.name} tensor",
+            help="use the op that returns a new tensor, or convert first",
+        ).located("in-place", where)
+    copy = find("_to_copy")
+    arguments = [value, type.dtype] + [None] * (len(copy.schema.arguments) - 2)
+    return graph.record(copy, arguments, where)[0]
+
+
+def _refuse_value(value: Value) -> NoReturn:
+    raise TraceError(
+        "the value of a traced tensor was asked for, but tenfold.compile records f once, without data",
+        help="use tn.where for a choice between values, or move this decision out of the compiled function",
+    ).located("compile", capture(), [])

@@ -1,0 +1,186 @@
+"""The Trace: values recorded by calling ops, each an ATen overload on other values. It is pure; nothing runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tenfold.devices import Device
+from tenfold.errors import DeviceError, Operand, TenfoldError
+from tenfold.flat.graph import TensorType
+from tenfold.ops.table import SLOT, Row, Signature
+
+
+class Node:
+    """An op that was called: what (`signature`), on what (`inputs`), and where in the user's program (`source`)."""
+
+    __slots__ = ("signature", "inputs", "source")
+
+    def __init__(self, signature: Signature, inputs: tuple[Value, ...], source: Any):
+        self.signature = signature
+        self.inputs = inputs
+        self.source = source
+
+
+class Value:
+    """A tensor of the trace: result `index` of a node still to run, or a leaf that has its data (`buffer`)."""
+
+    __slots__ = ("type", "device", "node", "index", "buffer", "source")
+
+    def __init__(self, type: TensorType, device: Device, node: Node | None = None, index: int = 0, buffer: Any = None):
+        self.type = type
+        self.device = device
+        self.node = node
+        self.index = index
+        self.buffer = buffer
+        self.source: Any = None
+
+    @property
+    def made_at(self) -> Any:
+        return self.source or (self.node.source if self.node else None)
+
+    def settle(self, buffer: Any) -> None:
+        """Take the computed data and let go of how it was computed."""
+        if self.node is not None:
+            self.source = self.node.source
+        self.node, self.index, self.buffer = None, 0, buffer
+
+
+class Recorder(Protocol):
+    """What follows the tensors that a function under `tenfold.compile` reads and writes."""
+
+    def read(self, holder: Holder, value: Value) -> Value: ...
+
+    def write(self, root: Holder) -> None: ...
+
+
+recorder: Recorder | None = None
+
+
+class Holder:
+    """What holds a value that in-place ops may replace: the base of Tensor."""
+
+    __slots__ = ()
+
+    def current(self) -> Value:
+        raise NotImplementedError
+
+    def replace(self, value: Value) -> None:
+        raise NotImplementedError
+
+
+def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None = None) -> tuple[Value, ...]:
+    """Call an op: `arguments` are one for each of the schema's, with trace values where it takes tensors."""
+    inputs: list[Value] = []
+    shape = tuple([_take(each, inputs) for each in arguments])
+    try:
+        place = _common_device(inputs) if device is None else device
+        signature = row.signature(tuple([each.type for each in inputs]), shape)
+    except TenfoldError as error:
+        raise located(error, row, where, inputs) from None
+    node = Node(signature, tuple(inputs), where)
+    return tuple([Value(each, place, node, i) for i, each in enumerate(signature.result_types)])
+
+
+def _take(argument: Any, inputs: list[Value]) -> Any:
+    if type(argument) is Value:
+        inputs.append(argument)
+        return SLOT
+    if type(argument) is tuple or type(argument) is list:
+        return tuple([_take(each, inputs) for each in argument])
+    return argument
+
+
+def _common_device(inputs: Sequence[Value]) -> Device:
+    place: Device | None = None
+    for each in inputs:
+        if place is None or (place is not each.device and _mobile(place, inputs)):
+            place = each.device
+        elif each.device is not place and not (each.type.rank == 0 and each.device.type == "cpu"):
+            raise DeviceError(
+                f"operands are on {place} and {each.device}", help=f"move one with .to('{place}')"
+            )
+    assert place is not None
+    return place
+
+
+def _mobile(place: Device, inputs: Sequence[Value]) -> bool:
+    """Whether all that lies on `place` are zero-dimensional CPU tensors, which may join any device."""
+    return place.type == "cpu" and all(each.type.rank == 0 for each in inputs if each.device is place)
+
+
+def located(error: TenfoldError, row: Row, where: Any, inputs: Sequence[Value]) -> TenfoldError:
+    """The error with the op's name, the user's line, and where its operands were made."""
+    operands = [Operand(None, str(each.type), each.made_at) for each in inputs]
+    return error.located(row.python_name, where, operands)
+
+
+class Program:
+    """A piece of the trace to run: nodes in order, the leaves they read, the values they must give back."""
+
+    __slots__ = ("nodes", "leaves", "outputs", "key", "device")
+
+    def __init__(
+        self,
+        nodes: list[Node],
+        leaves: list[Value],
+        outputs: list[tuple[int, int]],
+        key: tuple[int, ...],
+        device: Device,
+    ):
+        self.device = device
+        self.nodes = nodes
+        self.leaves = leaves
+        self.outputs = outputs  # (node, result), or (-1 - leaf, 0)
+        self.key = key
+
+
+def collect(
+    targets: Sequence[Value], also: Callable[[dict[Value, int]], list[Value]] | None = None
+) -> tuple[Program, list[Value]]:
+    """The program that computes `targets`, and the values it gives back, in order.
+
+    `also` is handed every value that the program computes for its own use, with the number of uses, and names those
+    that are to be given back beside the targets.
+    """
+    places: dict[Node, int] = {}
+    leaves: dict[Value, int] = {}
+    nodes: list[Node] = []
+    uses: dict[Value, int] = {}
+    key: list[int] = []
+    stack = [each.node for each in reversed(targets) if each.buffer is None and each.node is not None]
+    while stack:
+        node = stack[-1]
+        if node in places:
+            stack.pop()
+            continue
+        waiting = [
+            each.node
+            for each in node.inputs
+            if each.buffer is None and each.node is not None and each.node not in places
+        ]
+        if waiting:
+            waiting.reverse()
+            stack += waiting
+            continue
+        stack.pop()
+        places[node] = len(nodes)
+        nodes.append(node)
+        key.append(node.signature.id)
+        for each in node.inputs:
+            if each.buffer is None and each.node is not None:
+                uses[each] = uses.get(each, 0) + 1
+                key.append(places[each.node] << 20 | each.index)
+            else:
+                key.append(-1 - leaves.setdefault(each, len(leaves)))
+    given = list(targets) + (also(uses) if also else [])
+    outputs = []
+    for each in given:
+        if each.buffer is None and each.node is not None:
+            outputs.append((places[each.node], each.index))
+        else:
+            outputs.append((-1 - leaves.setdefault(each, len(leaves)), 0))
+    key.append(-1 << 40)
+    for place, index in outputs:
+        key.append(place << 20 | index if place >= 0 else place)
+    return Program(nodes, list(leaves), outputs, tuple(key), given[0].device), given

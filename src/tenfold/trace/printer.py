@@ -1,0 +1,66 @@
+"""The Trace as text: one line for each call, ATen's name and arguments, and where the user wrote it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.flat.printer import describe
+from tenfold.ops.table import PLACEMENT, SLOT
+from tenfold.trace.graph import Node, Program, Value
+
+TITLE = "==== Trace IR ===="
+
+
+def print_trace(program: Program) -> str:
+    names: dict[tuple[Node | None, int], str] = {}
+    leaves = {leaf: f"p{i}" for i, leaf in enumerate(program.leaves)}
+
+    def name(value: Value) -> str:
+        return leaves.get(value) or names[value.node, value.index]
+
+    lines = [TITLE]
+    if leaves:
+        lines.append("inputs:")
+        lines += [f"    {text}: {describe(leaf.type, str(leaf.device.resolved))}" for leaf, text in leaves.items()]
+    for i, node in enumerate(program.nodes):
+        several = len(node.signature.result_types) > 1
+        results = [f"t{i}_{j}" if several else f"t{i}" for j in range(len(node.signature.result_types))]
+        for j, text in enumerate(results):
+            names[node, j] = text
+        place = f"  # {node.source.short}" if node.source else ""
+        inputs = iter([name(each) for each in node.inputs])
+        lines.append(f"{', '.join(results)} = {_call(node, inputs)}{place}")
+    lines.append("outputs:")
+    for place_, index in program.outputs:
+        if place_ >= 0:
+            node = program.nodes[place_]
+            text = describe(node.signature.result_types[index], str(program.device.resolved))
+            lines.append(f"    {names[node, index]}: {text}")
+        else:
+            leaf = program.leaves[-1 - place_]
+            lines.append(f"    {leaves[leaf]}: {describe(leaf.type, str(leaf.device.resolved))}")
+    return "\n".join(lines) + "\n"
+
+
+def _call(node: Node, inputs: Any) -> str:
+    row = node.signature.row
+    parts = []
+    for argument, value in zip(row.schema.arguments, node.signature.arguments, strict=True):
+        if argument.name in PLACEMENT or (not _has_slot(value) and value == argument.default and type(value) is type(argument.default)):
+            continue
+        text = _text(value, inputs)
+        parts.append(text if _has_slot(value) else f"{argument.name}={text}")
+    return f"aten.{row.qualified}({', '.join(parts)})"
+
+
+def _has_slot(value: Any) -> bool:
+    return value is SLOT or (type(value) is tuple and any(_has_slot(each) for each in value))
+
+
+def _text(value: Any, inputs: Any) -> str:
+    if value is SLOT:
+        return next(inputs)
+    if type(value) is tuple:
+        inner = ", ".join(_text(each, inputs) for each in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return getattr(value, "name", None) or repr(value)

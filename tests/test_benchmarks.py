@@ -1,0 +1,137 @@
+"""The benchmarks' harness, tried on contenders of known speed, and one quick run of the real benchmarks."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.core import BENCHMARKS
+from benchmarks.first_result import with_jax, with_numpy
+from benchmarks.harness import Benchmark, Result, first_line, import_time, measure, readable, statement, table
+
+ROOT = Path(__file__).parent.parent
+
+
+def scripted(*seconds: float):
+    """A contender that takes these times, one after another."""
+    return iter(seconds).__next__
+
+
+def benchmark(ours, peer, goal: float, repeats: int = 3) -> Benchmark:
+    return Benchmark(
+        "sample", "a sample", "JAX", goal, lambda folder: {"Tenfold": ours, "JAX": peer}, repeats
+    )
+
+
+def test_the_first_run_is_thrown_away_and_the_median_kept(tmp_path):
+    result = measure(benchmark(scripted(9, 1, 5, 2), scripted(0, 4, 4, 100), goal=0.5), tmp_path)
+    assert result.samples == {"Tenfold": [1, 5, 2], "JAX": [4, 4, 100]}
+    assert (result.median("Tenfold"), result.median("JAX"), result.ratio) == (2, 4, 0.5)
+    assert result.met
+
+
+def test_a_goal_that_is_missed_is_not_met(tmp_path):
+    result = measure(benchmark(scripted(0, 3), scripted(0, 4), goal=0.5), tmp_path, repeats=1)
+    assert not result.met
+
+
+def test_contenders_take_turns(tmp_path):
+    turns = []
+    note = lambda name: lambda: turns.append(name) or 1.0
+    measure(benchmark(note("ours"), note("peer"), goal=1, repeats=2), tmp_path)
+    assert turns == ["ours", "peer"] * 3
+
+
+def test_a_benchmark_without_the_peer_of_its_goal_is_refused(tmp_path):
+    alone = Benchmark("alone", "", "JAX", 1, lambda folder: {"Tenfold": lambda: 1.0})
+    with pytest.raises(ValueError, match="alone has no contender JAX"):
+        measure(alone, tmp_path)
+
+
+def test_the_table_shows_figures_ratio_goal_and_verdict():
+    slow = Result(Benchmark("slow", "a slow thing", "JAX", 1 / 3, dict), {"Tenfold": [2e-3], "JAX": [4e-3]})
+    quick = Result(
+        Benchmark("quick", "a quick one", "PyTorch", 3, dict), {"Tenfold": [2.5e-6], "PyTorch": [1e-6]}
+    )
+    assert table([slow, quick]).splitlines() == [
+        "              Tenfold   JAX  PyTorch  ratio           goal",
+        "---------------------------------------------------------------------------",
+        "a slow thing     2 ms  4 ms           0.50 x JAX      at most 0.33  not met",
+        "a quick one    2.5 µs           1 µs  2.50 x PyTorch  at most 3     met",
+    ]
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [(2.5, "2.5 s"), (0.1234, "123 ms"), (99.9e-6, "99.9 µs"), (1e-6, "1 µs"), (3.21e-7, "321 ns")],
+)
+def test_seconds_are_shown_in_the_unit_that_fits(seconds, text):
+    assert readable(seconds) == text
+
+
+def test_a_statement_is_timed_by_the_run():
+    calls = []
+    sample = statement("calls.append(0); sleep(0.01)", calls=calls, sleep=time.sleep)
+    calls.clear()
+    start = time.perf_counter()
+    seconds = sample()
+    assert 0.01 <= seconds <= (time.perf_counter() - start) / len(calls)
+    assert len(calls) > 1
+
+
+def test_a_process_is_timed_up_to_its_first_line():
+    code = "import time; time.sleep(0.2); print(7, flush=True); time.sleep(0.5)"
+    start = time.perf_counter()
+    seconds = first_line(["-c", code], dict, expected=7)()
+    assert 0.2 <= seconds <= time.perf_counter() - start - 0.4
+
+
+def test_a_process_that_prints_another_number_is_an_error():
+    with pytest.raises(RuntimeError, match="printed '8"):
+        first_line(["-c", "print(8)"], dict, expected=7)()
+
+
+def test_an_import_is_timed_in_a_fresh_process():
+    start = time.perf_counter()
+    seconds = import_time("json")()
+    assert 0 < seconds < time.perf_counter() - start
+
+
+def test_jax_computes_the_program_of_the_start_up_benchmarks():
+    assert with_jax(200) == pytest.approx(with_numpy(200), abs=1e-4)
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """What the command sets for its whole process is undone after the test."""
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
+
+
+def test_the_command_prints_a_table_and_writes_json(tmp_path, capsys, environment):
+    report = tmp_path / "out" / "bench.json"
+    chosen = ["--only", "sample", "--repeats", "2", "--json", str(report)]
+    main(chosen, [benchmark(lambda: 1.0, lambda: 4.0, goal=0.5)])
+    assert "a sample" in capsys.readouterr().out
+    (result,) = json.loads(report.read_text())["results"]
+    assert result["seconds"] == {"Tenfold": 1.0, "JAX": 4.0}
+    assert (result["ratio"], result["goal"], result["met"]) == (0.25, 0.5, True)
+
+
+def test_an_unknown_benchmark_is_refused_with_the_known_ones(capsys):
+    with pytest.raises(SystemExit):
+        main(["--only", "recrod"])
+    assert "'record'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_every_benchmark_runs(tmp_path):
+    report = tmp_path / "bench.json"
+    command = [sys.executable, "-m", "benchmarks", "--repeats", "1", "--json", str(report)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    results = json.loads(report.read_text())["results"]
+    assert [result["name"] for result in results] == [benchmark.name for benchmark in BENCHMARKS]

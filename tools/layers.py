@@ -16,7 +16,7 @@ LAYERS = (
     ("cli", "__main__", "explain", "purple"),
     ("tenfold",),
     ("nn", "optim", "data", "func"),
-    ("dispatch", "functional", "random", "serialize", "autograd", "linalg", "fft", "special"),
+    ("dispatch", "functional", "interchange", "random", "serialize", "autograd", "linalg", "fft", "special"),
     ("tensor",),
     ("views", "indexing"),
     ("runtime",),

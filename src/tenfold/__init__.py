@@ -1,8 +1,43 @@
-"""Tenfold: PyTorch's names on lazy tensors, compiled as whole programs."""
+"""Tenfold: PyTorch's names on lazy tensors, compiled as whole programs.
 
-from tenfold import dispatch, ops
-from tenfold.functional import tensor
+Most functions come from the op table, by `dispatch.install`; those whose Python signature is not their schema's
+are imported here by name.
+"""
+
+from tenfold import dispatch, dtypes, errors, fft, functional, linalg, ops, random, special
+from tenfold.devices import Device as device
+from tenfold.devices import get_default_device, set_default_device
+from tenfold.dtypes import DType as dtype
+from tenfold.dtypes import can_cast, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from tenfold.errors import (
+    ArgumentError, CacheWarning, DeviceError, DTypeError, EngineError, FormatError, IndexOutOfRange, MissingEngine,
+    OutOfMemory, ShapeError, TenfoldError, TraceError, UnknownName, UnsupportedError,
+)
+from tenfold.formatting import get_printoptions, set_printoptions
+from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from tenfold.tensor import Size, Tensor
 
-_namespaces: dict = {"": globals()}
+__version__ = "0.1.0"
+
+_namespaces: dict = {
+    "": globals(), "special": special.__dict__, "linalg": linalg.__dict__, "fft": fft.__dict__, "nn": {},
+}
 dispatch.install(_namespaces)
+functional.install()
+
+from tenfold.functional import (  # noqa: E402
+    atleast_1d, atleast_2d, atleast_3d, block_diag, broadcast_shapes, broadcast_tensors, cartesian_prod, cdist,
+    chain_matmul, einsum, is_complex, is_floating_point, is_signed, is_tensor, meshgrid, norm, numel, result_type,
+    split, tensordot, unique, unique_consecutive,
+)
+from tenfold.functional import eval_ as eval  # noqa: E402
+from tenfold.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor  # noqa: E402
+
+inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
+# Last, because among the dtypes' names are Python's own: float, int and bool.
+globals().update(dtypes.BY_NAME)
+
+
+def __getattr__(name: str):
+    public = [each for each in globals() if not each.startswith("_")]
+    raise UnknownName(f"tenfold has no {name!r}", help=errors.did_you_mean(name, public))

@@ -62,6 +62,8 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
     values = [_argument(each, is_tensor) for each, is_tensor in zip(arguments, plan.tensors, strict=True)]
     if row.host:
         return _on_host(plan, values, where)
+    if row.storage:
+        return _on_storage(plan, arguments, values, where)
     device = None if plan.plain else _prepare(plan, values)
     results = record(row, values, where, device)
     if plan.generator is not None:
@@ -138,9 +140,21 @@ def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
     return _wrap(plan, [leaf(np.ascontiguousarray(each).reshape(each.shape), device) for each in (arrays if several else [arrays])])
 
 
+def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Tensor:
+    """Call a row that sees all the memory behind its first argument."""
+    try:
+        alias = arguments[0].share()
+        if values[-1] is None:
+            values[-1] = alias.offset
+        result = tensor.views.on_storage(alias, plan.row, values[1:], where)
+    except TenfoldError as error:
+        raise located(error, plan.row, where, values[:1]) from None
+    return _view(plan, arguments, values, result) if plan.view else Tensor(result)
+
+
 def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: Value) -> Tensor:
     try:
-        alias = tensor.views.extend(arguments[0].share(), plan.row, values[1:], result)
+        alias = tensor.views.extend(arguments[0].share(), plan.row, values[0], values[1:], result)
     except TenfoldError as error:
         raise located(error, plan.row, capture(), values[:1]) from None
     return Tensor(result, alias)
@@ -173,18 +187,18 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         except TenfoldError as error:
             raise error.located(name, capture()) from None
         result = invoke(rows[index], arguments, capture())
-        return result if out is None else _into(out, result)
+        return result if out is None else into(out, result)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "\n".join([row.text for row in rows] + [rows[0].doc]).strip()
     return call
 
 
-def _into(out: Any, result: Any) -> Any:
+def into(out: Any, result: Any) -> Any:
     """Put results into the tensors given as `out=`; one of another shape is resized."""
     if isinstance(out, (tuple, list)):
         for target, part in zip(out, result, strict=True):
-            _into(target, part)
+            into(target, part)
         return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
     value = result.current()
     if out._alias is None and out._value.type.shape != value.type.shape:
@@ -197,7 +211,10 @@ def _into(out: Any, result: Any) -> Any:
 def inplace_method(name: str, call: Callable[..., Any]) -> Callable[..., Tensor]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         result = call(self, *args, **kwargs)
-        self.assign(result.current())
+        if result._alias is None:
+            self.assign(result.current())
+        else:  # of a view: the tensor looks at its memory in another way
+            self._value, self._alias = result._value, result._alias
         return self
 
     method.__name__ = method.__qualname__ = name + "_"

@@ -73,6 +73,10 @@ class IndexOutOfRange(TenfoldError, IndexError):
     """A dimension or an index outside the tensor."""
 
 
+class DivisionByZero(TenfoldError, ZeroDivisionError):
+    """An integer divided by zero."""
+
+
 class UnknownName(TenfoldError, AttributeError):
     """A name that Tenfold does not have."""
 

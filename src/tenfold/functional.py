@@ -1,21 +1,360 @@
-"""Functions whose Python signature is not their ATen schema's: creation from Python data, and conversions."""
+"""Functions whose Python signature is not an ATen schema's: evaluation, conversions, questions about dtypes, and the
+wrappers that PyTorch writes in Python around its operators. Tensors from data are made in `interchange.py`."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from tenfold import devices, dtypes
+from tenfold import dispatch, dtypes
 from tenfold.devices import Device
-from tenfold.dtypes import DType
-from tenfold.tensor import Tensor, leaf
+from tenfold.dtypes import DType, as_dtype
+from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError, did_you_mean
+from tenfold.flat import build
+from tenfold.interchange import DeviceLike, located, new_tensor
+from tenfold.ops.table import TABLE, find
+from tenfold.runtime import evaluate
+from tenfold.source import capture
+from tenfold.tensor import Size, Tensor, leaf
+from tenfold.trace import graph
 
 
-def tensor(data: Any, *, dtype: DType | None = None, device: Device | str | None = None) -> Tensor:
-    """A tensor with a copy of the data: numbers, nested sequences, NumPy arrays."""
-    array = np.array(data)
+@functools.cache
+def aten(name: str) -> Callable[..., Any]:
+    """The function of a name in the table, for wrappers to call."""
+    return dispatch.function(name, TABLE[name])
+
+
+def _several(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
+    """Tensors given one by one or as one sequence."""
+    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+
+
+# Evaluation
+
+
+@located
+def eval_(*tensors: Any) -> None:
+    """Compute all of these now, as one program. Lists, tuples and dictionaries of tensors may stand among them."""
+    found: list[Tensor] = []
+    _gather(tensors, found)
+    if graph.recorder is not None:
+        for each in found:
+            each.eval()
+    evaluate.evaluate([each.current() for each in found])
+
+
+def _gather(item: Any, found: list[Tensor]) -> None:
+    if isinstance(item, Tensor):
+        found.append(item)
+    elif isinstance(item, (list, tuple)):
+        for each in item:
+            _gather(each, found)
+    elif isinstance(item, dict):
+        for each in item.values():
+            _gather(each, found)
+    elif item is not None:
+        raise ArgumentError(f"takes tensors and containers of tensors, not {type(item).__name__}")
+
+
+# Conversions
+
+
+@located
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """This tensor in another dtype or on another device; itself if it is that already and `copy` is not asked for.
+
+    to(dtype), to(device), to(device, dtype), to(other): the last takes both from another tensor. A move to another
+    device computes the tensor first.
+    """
+    kwargs.pop("memory_format", None)
+    names: tuple[str, ...] = ("device", "dtype", "non_blocking", "copy")
+    if args and isinstance(args[0], Tensor):
+        names = ("other", "non_blocking", "copy")
+    elif args and isinstance(args[0], (DType, type)):
+        names = ("dtype", "non_blocking", "copy")
+    given = dict(zip(names, args, strict=False))
+    known = {"device", "dtype", "other", "non_blocking", "copy"}
+    if len(args) > len(names) or given.keys() & kwargs.keys() or kwargs.keys() - known:
+        raise ArgumentError("takes (dtype), (device), (device, dtype) or (other), then non_blocking and copy")
+    given |= kwargs
+    like = given.get("other", self)
+    dtype, device = given.get("dtype"), given.get("device")
+    return convert(
+        self,
+        like.dtype if dtype is None else as_dtype(dtype),
+        like.device if device is None else Device(device).resolved,
+        bool(given.get("copy", False)),
+    )
+
+
+def convert(x: Tensor, dtype: DType, device: Device, copy: bool = False) -> Tensor:
+    if dtype is not x.dtype or (copy and device is x.device):
+        x = dispatch.invoke(find("_to_copy"), [x, dtype, None, None, None, False, None], capture())
+    return x if device is x.device else leaf(x._host(), device, dtype)
+
+
+def _to_dtype(name: str, dtype: DType) -> Callable[..., Tensor]:
+    def call(self: Tensor, memory_format: Any = None) -> Tensor:
+        return convert(self, dtype, self.device)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"This tensor as {dtype.name}."
+    return call
+
+
+@located
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """This tensor on the CPU."""
+    return convert(self, self.dtype, Device("cpu"))
+
+
+@located
+def cuda(
+    self: Tensor, device: DeviceLike | None = None, non_blocking: bool = False, memory_format: Any = None
+) -> Tensor:
+    """This tensor on a CUDA device."""
+    return convert(self, self.dtype, Device("cuda" if device is None else device).resolved)
+
+
+@located
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """This tensor in the dtype, and on the device, of another."""
+    return convert(self, other.dtype, other.device)
+
+
+# PyTorch's old names of tensor types.
+TYPE_NAMES = {
+    "FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfTensor": dtypes.float16,
+    "BFloat16Tensor": dtypes.bfloat16, "ByteTensor": dtypes.uint8, "CharTensor": dtypes.int8,
+    "ShortTensor": dtypes.int16, "IntTensor": dtypes.int32, "LongTensor": dtypes.int64, "BoolTensor": dtypes.bool_,
+    "ComplexFloatTensor": dtypes.complex64, "ComplexDoubleTensor": dtypes.complex128,
+    "UInt16Tensor": dtypes.uint16, "UInt32Tensor": dtypes.uint32, "UInt64Tensor": dtypes.uint64,
+    "Float8_e4m3fnTensor": dtypes.float8_e4m3fn, "Float8_e5m2Tensor": dtypes.float8_e5m2,
+}  # fmt: skip
+
+
+@located
+def type_(self: Tensor, dtype: DType | str | type | None = None, non_blocking: bool = False) -> Any:
+    """The old name of the tensor's type ("tenfold.FloatTensor"), or the tensor converted to one or to a dtype."""
     if dtype is None:
-        kind = array.dtype.kind
-        dtype = dtypes.get_default_dtype() if kind == "f" and not isinstance(data, np.ndarray) else dtypes.from_numpy(array.dtype)
-    return leaf(array.astype(dtype.numpy), Device(device) if device else devices.get_default_device(), dtype)
+        name = next(name for name, each in TYPE_NAMES.items() if each is self.dtype)
+        return f"tenfold.{'' if self.device.type == 'cpu' else 'cuda.'}{name}"
+    if isinstance(dtype, str):
+        *place, name = dtype.split(".")
+        if name not in TYPE_NAMES:
+            raise DTypeError(f"unknown type {dtype!r}", help=did_you_mean(name, TYPE_NAMES))
+        return convert(self, TYPE_NAMES[name], Device("cuda" if "cuda" in place else "cpu").resolved)
+    return convert(self, as_dtype(dtype), self.device)
+
+
+METHODS = {
+    "to": to, "cpu": cpu, "cuda": cuda, "type": type_, "type_as": type_as, "new_tensor": new_tensor,
+} | {
+    name: _to_dtype(name, dtype)
+    for name, dtype in {
+        "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+        "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8,
+        "byte": dtypes.uint8, "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+    }.items()
+}  # fmt: skip
+
+
+# Questions
+
+
+def is_tensor(obj: Any) -> bool:
+    return isinstance(obj, Tensor)
+
+
+def numel(input: Tensor) -> int:
+    return input.numel()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    return input.is_complex()
+
+
+def is_signed(input: Tensor) -> bool:
+    return input.is_signed()
+
+
+@located
+def result_type(tensor1: Any, tensor2: Any) -> DType:
+    """The dtype in which an operator would compute on these two, tensors or numbers."""
+    return dtypes.result_type([_operand(each) for each in (tensor1, tensor2)])
+
+
+def _operand(each: Any) -> tuple[DType, dtypes.Category]:
+    if isinstance(each, Tensor):
+        return each.dtype, "tensor" if each.ndim else "scalar"
+    return dtypes.of_python(each), "number"
+
+
+@located
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
+    """The shape to which all of these stretch."""
+    as_tuples = [(each,) if isinstance(each, int) else tuple(each) for each in shapes]
+    if any(extent < 0 for shape in as_tuples for extent in shape):
+        raise ShapeError(f"a shape has no negative extents: {as_tuples}")
+    return Size(build.broadcast_shapes(*as_tuples))
+
+
+# Wrappers around operators
+
+
+def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of equal size, or of the sizes given, along a dimension; each is a view."""
+    return tensor.split(split_size_or_sections, dim)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All of these stretched to one shape, as views."""
+    return aten("broadcast_tensors")(_several(tensors))
+
+
+def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinate grids of one-dimensional tensors."""
+    return aten("meshgrid")(_several(tensors), indexing=indexing)
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with these along its diagonal and zeros elsewhere."""
+    return aten("block_diag")(_several(tensors))
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Every combination of one element from each of the one-dimensional tensors, a row for each."""
+    return aten("cartesian_prod")(_several(tensors))
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of matrices, in the order of multiplications that costs least."""
+    return aten("chain_matmul")(_several(matrices))
+
+
+def _at_least(name: str) -> Callable[..., Any]:
+    def call(*tensors: Any) -> Any:
+        return aten(name)(tensors[0] if len(tensors) == 1 else tensors)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Each tensor with at least {name[-2]} dimensions."
+    return call
+
+
+atleast_1d, atleast_2d, atleast_3d = map(_at_least, ("atleast_1d", "atleast_2d", "atleast_3d"))
+
+
+@located
+def einsum(*args: Any) -> Tensor:
+    """Sums of products in Einstein's notation: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    if not args:
+        raise ArgumentError("takes an equation and operands")
+    if isinstance(args[0], str):
+        return aten("einsum")(args[0], tuple(_several(args[1:])))
+    operands, labels = args[: len(args) // 2 * 2 : 2], args[1::2]
+    texts = [_subscripts(each) for each in labels]
+    result = f"->{_subscripts(args[-1])}" if len(args) % 2 else ""
+    return aten("einsum")(",".join(texts) + result, operands)
+
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def _subscripts(labels: Sequence[Any]) -> str:
+    if not isinstance(labels, (list, tuple)) or any(e is not Ellipsis and not 0 <= e < 52 for e in labels):
+        raise ArgumentError(f"the dimensions of an operand are a list of 0 to 51 and ..., not {labels!r}")
+    return "".join(["..." if each is Ellipsis else _LETTERS[each] for each in labels])
+
+
+@located
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Sum of products over dimensions of both: the last `dims` of a and the first of b, or two lists of them."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise ArgumentError(f"{dims} dimensions cannot be summed over {a.ndim} and {b.ndim}")
+        left, right = range(a.ndim - dims, a.ndim), range(dims)
+    else:
+        left, right = dims
+    result = aten("tensordot")(a, b, tuple(left), tuple(right))
+    return result if out is None else dispatch.into(out, result)
+
+
+_CDIST_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+@located
+def cdist(
+    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+) -> Tensor:
+    """The p-norm distance between every row of x1 and every row of x2."""
+    if compute_mode not in _CDIST_MODES:
+        raise ArgumentError(f"unknown compute_mode {compute_mode!r}", help=f"one of {', '.join(_CDIST_MODES)}")
+    return aten("cdist")(x1, x2, float(p), _CDIST_MODES[compute_mode])
+
+
+@located
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+) -> Tensor:
+    """The p-norm of the elements, of all or along dimensions; "fro" is 2, "nuc" the sum of singular values."""
+    dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
+    if p == "nuc":
+        raise UnsupportedError("the nuclear norm is tenfold.linalg.matrix_norm(input, 'nuc')")
+    if isinstance(p, str) and p != "fro":
+        raise ArgumentError(f"unknown norm {p!r}", help='a number, "fro" or "nuc"')
+    order = 2 if p in (None, "fro") else p
+    result = aten("linalg_vector_norm")(input, order, dims, keepdim, dtype=dtype)
+    return result if out is None else dispatch.into(out, result)
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements, or slices along a dimension; on request where each went and how often it was there."""
+    if dim is None:
+        found = aten("_unique2")(input, sorted, return_inverse, return_counts)
+    else:
+        found = aten("unique_dim")(input, dim, sorted, return_inverse, return_counts)
+    return _chosen(found, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements, or slices, with repetitions of the one before left out."""
+    found = aten("unique_consecutive")(input, return_inverse, return_counts, dim)
+    return _chosen(found, return_inverse, return_counts)
+
+
+def _chosen(found: Sequence[Tensor], inverse: bool, counts: bool) -> Any:
+    values, where, how_often = found
+    chosen = (values, *([where] if inverse else []), *([how_often] if counts else []))
+    return chosen if len(chosen) > 1 else values
+
+
+def install() -> None:
+    """Give Tensor the methods that are declared here."""
+    own = {"norm": norm, "unique": unique, "unique_consecutive": unique_consecutive}
+    for name, declared in (METHODS | own).items():
+        setattr(Tensor, name, declared)

@@ -17,7 +17,7 @@ from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, DeviceError, DTypeError, ShapeError, TraceError, UnknownName, did_you_mean
 from tenfold.engines import xla
 from tenfold.flat.graph import TensorType
-from tenfold.flat.strides import contiguous
+from tenfold.flat.strides import contiguous, is_contiguous
 from tenfold.ops.table import find
 from tenfold.runtime import evaluate
 from tenfold.source import capture
@@ -67,6 +67,8 @@ class Tensor(Holder):
         """The trace value of this tensor now: a view replays its ops if its storage was written."""
         alias = self._alias
         if alias is not None and alias.version != alias.storage.version:
+            if graph.recorder is not None:
+                graph.recorder.read(alias.storage, alias.storage.value)
             self._value = views.read(alias, capture())
             alias.version = alias.storage.version
         if graph.recorder is not None:
@@ -82,13 +84,13 @@ class Tensor(Holder):
         root = self if alias is None else alias.storage
         if graph.recorder is not None:
             graph.recorder.write(root)
-        if alias is None:
-            self._value = value
+            graph.recorder.read(root, self._value if alias is None else alias.storage.value)
         else:
-            views.check_no_overlap(self.shape, alias)
+            evaluate.written(root)
+        if alias is not None:
+            views.check_no_overlap(self.shape, alias.strides)
             views.write(alias, value, where)
-            self._value = value
-        evaluate.written(root)
+        self._value = value
 
     def replace(self, value: Value) -> None:
         """Become another value without regard to views: for state that a compiled function updates."""
@@ -107,21 +109,24 @@ class Tensor(Holder):
 
     def eval(self) -> Tensor:
         """Compute the value now, and return the tensor."""
-        self._data()
+        self._computed()
         return self
 
-    def _data(self) -> Any:
+    def _computed(self) -> Value:
         value = self.current()
         if value.buffer is None:
             if graph.recorder is not None:
-                _refuse_value(value)
+                _refuse_value()
             evaluate.evaluate([value])
-        return value.buffer
+        return value
 
     def _host(self) -> np.ndarray:
         """The data as a NumPy array that shares memory where it can; it must not be written."""
-        data = self._data()
-        return data if type(data) is np.ndarray else xla.fetch(data)
+        return evaluate.host_array(self._computed())
+
+    def _buffer(self) -> Any:
+        """The data as a buffer of the engine's, on the tensor's device."""
+        return evaluate.buffer_of(self._computed(), self.device)
 
     # Properties
 
@@ -198,11 +203,7 @@ class Tensor(Holder):
         return 0 if self._alias is None else self._alias.offset
 
     def is_contiguous(self) -> bool:
-        expected = contiguous(self.shape)
-        return 0 in self.shape or all(
-            extent == 1 or have == want
-            for extent, have, want in zip(self.shape, self.stride(), expected, strict=True)
-        )
+        return self._alias is None or is_contiguous(self.shape, self._alias.strides)
 
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point
@@ -218,8 +219,8 @@ class Tensor(Holder):
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        data = self._data()
-        return data.ctypes.data if type(data) is np.ndarray else xla.pointer(data)
+        data = self._computed().buffer
+        return data.ctypes.data if type(data) is np.ndarray else xla.pointer(self._buffer())
 
     # Python's protocols
 
@@ -298,10 +299,7 @@ class Tensor(Holder):
         return np.array(host, dtype) if copy else np.asarray(host, dtype)
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
-        data = self._data()
-        if type(data) is np.ndarray:
-            data = evaluate.buffer_of(self.current(), self.device)
-        return xla.to_dlpack(data)
+        return xla.to_dlpack(self._buffer())
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0) if self.device.type == "cpu" else (2, self.device.resolved.index or 0)
@@ -363,7 +361,7 @@ def _fitted(value: Value, type: TensorType, where: Any) -> Value:
     return graph.record(copy, arguments, where)[0]
 
 
-def _refuse_value(value: Value) -> NoReturn:
+def _refuse_value() -> NoReturn:
     raise TraceError(
         "the value of a traced tensor was asked for, but tenfold.compile records f once, without data",
         help="use tn.where for a choice between values, or move this decision out of the compiled function",

@@ -3,6 +3,15 @@
 Tensors that alias each other share a `Storage`, whose value is replaced by each write. A view remembers the ops that
 lead to it from there: it is read by replaying them when the storage has changed, and written by putting the new value
 back through them. Strides and offset tell what PyTorch would: whether a reshape can share, whether elements overlap.
+
+A view row of the table gives these facts:
+- `strides(place, strides, offset, *arguments)`: the result's strides and offset, or None where PyTorch would copy;
+- `write(call, base, new, *arguments)`: the base with the view's new value put back. Without it the strides are used;
+- `steps(place, *arguments)`: the simpler view ops, as (name, *arguments), that a result amounts to. They then tell how
+  to read and write it, and if there is but one of them its strides;
+- `recodes`: elements change, not just their places, so strides cannot see through it;
+- `storage`: its first argument stands for all the memory behind it.
+`arguments` are the schema's after `self`; `call(name, ...)` records an op.
 """
 
 from __future__ import annotations
@@ -10,10 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tenfold.errors import ShapeError
-from tenfold.flat.strides import contiguous, view_strides
+from tenfold.errors import ShapeError, UnsupportedError
+from tenfold.flat.graph import TensorType
+from tenfold.flat.strides import Layout, contiguous
 from tenfold.ops.table import Row, find
 from tenfold.trace.graph import Holder, Value, record
+
+Call = Callable[..., Value]
 
 
 class Storage(Holder):
@@ -33,12 +45,31 @@ class Storage(Holder):
         self.version += 1
 
 
+class Place(NamedTuple):
+    """A view op at work: the type it looks at, the type it gives, and which of its results that is."""
+
+    base: TensorType
+    view: TensorType
+    index: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.base.shape
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        return self.view.shape
+
+
 class Step(NamedTuple):
     """One view op on the way from the storage to a view; `arguments` are the schema's, after `self`."""
 
     row: Row
     arguments: tuple[Any, ...]
-    index: int
+    index: int = 0
+
+    def read(self, base: Value, where: Any) -> Value:
+        return record(self.row, (base, *self.arguments), where)[self.index]
 
 
 class Alias:
@@ -59,25 +90,59 @@ def whole(value: Value) -> Alias:
     return Alias(Storage(value), (), contiguous(value.type.shape), 0)
 
 
-def extend(alias: Alias, row: Row, arguments: Sequence[Any], result: Value) -> Alias | None:
+def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result: Value) -> Alias | None:
     """The alias of a view op's result; None if PyTorch would copy."""
-    assert result.node is not None
-    fragment = result.node.signature.fragment
-    if row.strides is not None:
-        layout = row.strides(fragment, (alias.strides, alias.offset), *arguments)
+    place = Place(base.type, result.type, result.index)
+    if row.steps is None:
+        steps: tuple[Step, ...] = (Step(row, tuple(arguments), result.index),)
     else:
-        layout = view_strides(fragment, (alias.strides, alias.offset), result.index)
+        simple = [(find(name), given) for name, *given in row.steps(place, *arguments)]
+        steps = tuple([_complete(each, given) for each, given in simple])
+    if row.strides is not None:
+        layout = row.strides(place, alias.strides, alias.offset, *arguments)
+    elif steps:
+        step = steps[0]
+        assert step.row.strides is not None
+        layout = step.row.strides(place, alias.strides, alias.offset, *step.arguments)
+    else:
+        layout = alias.strides, alias.offset
     if layout is None:
         return None
-    step = Step(row, tuple(arguments), result.index)
-    return Alias(alias.storage, (*alias.steps, step), *layout)
+    if row.storage:
+        _check_storage(alias)
+        return Alias(alias.storage, steps, *layout)
+    return Alias(alias.storage, (*alias.steps, *steps), *layout)
+
+
+def _complete(row: Row, given: Sequence[Any]) -> Step:
+    """A step with the defaults of the arguments that were not given."""
+    rest = [each.default for each in row.schema.arguments[1 + len(given) :]]
+    return Step(row, (*given, *rest))
+
+
+def _check_storage(alias: Alias) -> None:
+    if any(step.row.recodes for step in alias.steps):
+        raise UnsupportedError(
+            "the memory behind a tensor that was viewed as another dtype or conjugated cannot be seen as a whole",
+            help="clone() the tensor first",
+        )
+
+
+def on_storage(alias: Alias, row: Row, arguments: Sequence[Any], where: Any) -> Value:
+    """Call an op that sees the whole storage of its first argument."""
+    _check_storage(alias)
+    result = record(row, (alias.storage.value, *arguments), where)[0]
+    if not row.schema.is_view:  # the argument, as it would lie in a copy of the storage
+        for step in alias.steps:
+            result = step.read(result, where)
+    return result
 
 
 def read(alias: Alias, where: Any) -> Value:
     """What the view sees in its storage now."""
     value = alias.storage.value
     for step in alias.steps:
-        value = record(step.row, (value, *step.arguments), where)[step.index]
+        value = step.read(value, where)
     return value
 
 
@@ -85,31 +150,58 @@ def write(alias: Alias, new: Value, where: Any) -> None:
     """Put a view's new value back into its storage."""
 
     def call(name: str, *arguments: Any) -> Value:
-        return record(find(name), arguments, where)[0]
+        row = find(name)
+        return record(row, (arguments[0], *_complete(row, arguments[1:]).arguments), where)[0]
 
-    storage = alias.storage
-    if all(step.row.write for step in alias.steps):
-        before = [storage.value]
-        for step in alias.steps[:-1]:
-            before.append(record(step.row, (before[-1], *step.arguments), where)[step.index])
-        for step, base in zip(reversed(alias.steps), reversed(before), strict=False):
-            assert step.row.write is not None
-            new = step.row.write(call, base, new, *step.arguments)
-        storage.replace(new)
-    else:
-        base = storage.value
-        size, strides, offset = new.type.shape, alias.strides, alias.offset
-        storage.replace(call("as_strided_scatter", base, new, size, strides, offset))
-    alias.version = storage.version
+    storage, steps = alias.storage, alias.steps
+    bases = [storage.value]
+    for step in steps[:-1]:
+        bases.append(step.read(bases[-1], where))
+    seen = True  # whether the view sees just what was written
+    end = len(steps)
+    while end:
+        start = _strided_from(steps[:end])
+        if start is None:
+            end -= 1
+            put = steps[end].row.write
+            assert put is not None
+            new = put(call, bases[end], new, *steps[end].arguments)
+        else:
+            strides, offset = _layout(steps[start:end], [*bases[start:end], new])
+            new = call("as_strided_scatter", bases[start], new, new.type.shape, strides, offset)
+            seen = False
+            end = start
+    storage.replace(new)
+    if seen:
+        alias.version = storage.version
 
 
-def check_no_overlap(shape: Sequence[int], alias: Alias) -> None:
+def _strided_from(steps: Sequence[Step]) -> int | None:
+    """Where the ops at the end that only strides can undo begin; None if the last can be undone by itself."""
+    first = None
+    for i in range(len(steps) - 1, -1, -1):
+        if steps[i].row.recodes:
+            break
+        if steps[i].row.write is None:
+            first = i
+    return first
+
+
+def _layout(steps: Sequence[Step], values: Sequence[Value]) -> Layout:
+    """How the last of `values` lies in the first, each step leading from one to the next."""
+    strides, offset = contiguous(values[0].type.shape), 0
+    for step, base, result in zip(steps, values, values[1:], strict=False):
+        assert step.row.strides is not None
+        place = Place(base.type, result.type, step.index)
+        strides, offset = step.row.strides(place, strides, offset, *step.arguments)
+    check_no_overlap(values[-1].type.shape, strides)
+    return strides, offset
+
+
+def check_no_overlap(shape: Sequence[int], strides: Sequence[int]) -> None:
     """Refuse a write to an expanded tensor, as PyTorch does."""
-    if any(extent > 1 and stride == 0 for extent, stride in zip(shape, alias.strides, strict=True)):
+    if any(extent > 1 and stride == 0 for extent, stride in zip(shape, strides, strict=True)):
         raise ShapeError(
             "cannot write in place: several elements of the tensor share one memory location (it was expanded)",
             help="clone() it first",
         )
-
-
-Call = Callable[..., Value]

@@ -17,6 +17,7 @@ from tenfold.errors import DeviceError, EngineError, OutOfMemory, TenfoldError
 from tenfold.mlir import stablehlo
 
 _lock = threading.RLock()
+in_use: list[Any] = []  # the devices of all platforms that were asked for
 
 
 @functools.cache
@@ -35,6 +36,7 @@ class Client:
         self.platform = platform
         self.client = _make_client(platform)
         self.devices = self.client.local_devices()
+        in_use.extend(self.devices)
 
     def device(self, index: int) -> Any:
         if index >= len(self.devices):
@@ -95,7 +97,7 @@ def put(array: np.ndarray, device: Device) -> Any:
     j = jaxlib()
     try:
         if device.type == "cpu" and array.flags.c_contiguous and array.flags.writeable and array.size:
-            if array.dtype.kind in "iufc":
+            if array.dtype.isbuiltin == 1 and array.dtype.kind in "iufc":
                 return j._jax.dlpack_managed_tensor_to_buffer(array.__dlpack__(), xla_device, None)
         sharding = j.xc.SingleDeviceSharding(xla_device)
         return j._jax.batched_device_put(_Aval(array, sharding), sharding, [np.ascontiguousarray(array).reshape(array.shape)], [xla_device])
@@ -142,23 +144,28 @@ def pointer(buffer: Any) -> int:
 
 
 class Executable:
-    """A compiled program: call it with buffers, get buffers."""
+    """A compiled program: call it with buffers, get buffers. `start` gives the results still in one piece."""
 
-    __slots__ = ("loaded", "_run")
+    __slots__ = ("loaded", "start")
 
     def __init__(self, loaded: Any):
         self.loaded = loaded
-        self._run = loaded.execute_sharded
+        self.start = loaded.execute_sharded
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         try:
-            return [each[0] for each in self._run(buffers).disassemble_into_single_device_arrays()]
+            return take_apart(self.start(buffers))
         except Exception as error:
             raise translate(error) from None
 
     def hlo(self) -> str:
         """What XLA made of the program."""
         return "\n".join(module.to_string() for module in self.loaded.hlo_modules())
+
+
+def take_apart(results: Any) -> list[Any]:
+    """The buffers of a run's results."""
+    return [each[0] for each in results.disassemble_into_single_device_arrays()]
 
 
 def compile(module: stablehlo.Module, device: Device) -> Executable:

@@ -1,89 +1,53 @@
-"""Which FlatIR programs only look at memory in another way, and how: one stride rule for each op that can.
-
-`view_strides` follows a function from its first parameter to a result. It gives the result's strides and offset in
-the memory of that parameter, or None where the data would have to be copied.
-"""
+"""Strides: how a tensor of some shape lies in linear memory, counted in elements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from tenfold.flat import movement as m
-from tenfold.flat.graph import Function, Value
+from collections.abc import Sequence
 
 Strides = tuple[int, ...]
 Layout = tuple[Strides, int]
 
 
 def contiguous(shape: Sequence[int]) -> Strides:
-    """Row-major strides, counted in elements."""
+    """Row-major strides."""
     strides = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * max(shape[i + 1], 1)
     return tuple(strides)
 
 
-def view_strides(function: Function, layout: Layout, index: int = 0) -> Layout | None:
-    layouts: dict[Value, Layout | None] = {function.params[0]: layout}
-    for op in function.ops:
-        rule = STRIDES.get(type(op))
-        known = layouts.get(op.operands[0]) if op.operands else None
-        found = rule(op, *known) if rule and known else None
-        for result in op.results:
-            layouts[result] = found
-    return layouts.get(function.results[index])
-
-
-def _slice(op: m.Slice, strides: Strides, offset: int) -> Layout:
-    start = sum(s * first for s, first in zip(strides, op.start_indices, strict=True))
-    return tuple([s * step for s, step in zip(strides, op.strides, strict=True)]), offset + start
-
-
-def _broadcast(op: m.BroadcastInDim, strides: Strides, offset: int) -> Layout:
-    result = [0] * len(op.shape)
-    for axis, place in enumerate(op.broadcast_dimensions):
-        if op.x.shape[axis] == op.shape[place]:
-            result[place] = strides[axis]
-    return tuple(result), offset
+def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether these strides are row-major where it matters: in dimensions of more than one element."""
+    return 0 in shape or all(
+        extent == 1 or have == want
+        for extent, have, want in zip(shape, strides, contiguous(shape), strict=True)
+    )
 
 
 def reshaped(shape: Strides, strides: Strides, target: Strides) -> Strides | None:
     """The strides with which `target` walks the same elements in the same order, or None if there are none."""
     if 0 in shape:
-        return contiguous(target)
-    # Runs of dimensions that lie in memory as one: (number of elements, stride of the innermost).
-    runs: list[list[int]] = []
-    for extent, stride in zip(shape, strides, strict=True):
-        if extent == 1:
-            continue
-        if runs and runs[-1][1] == stride * extent:
-            runs[-1] = [runs[-1][0] * extent, stride]
-        else:
-            runs.append([extent, stride])
+        return strides if target == shape else contiguous(target)
     result: list[int] = []
-    left, stride = 1, 1
-    for extent in reversed(target):
-        if extent == 1:
-            result.append(stride if left != 1 or not result else result[-1])
-            continue
-        if left == 1:
-            left, stride = runs.pop()
-        if left % extent:
+    wanted = list(target)
+    for count, stride in _runs(shape, strides):
+        taken = 1
+        while wanted and (taken < count or wanted[-1] == 1):
+            result.append(taken * stride)
+            taken *= wanted.pop()
+        if taken != count:
             return None
-        result.append(stride)
-        left, stride = left // extent, stride * extent
     return tuple(reversed(result))
 
 
-def _reshape(op: m.Reshape, strides: Strides, offset: int) -> Layout | None:
-    found = reshaped(op.x.shape, strides, op.shape)
-    return None if found is None else (found, offset)
-
-
-STRIDES: dict[type, Callable[..., Any]] = {
-    m.Transpose: lambda op, strides, offset: (tuple([strides[p] for p in op.permutation]), offset),
-    m.Slice: _slice,
-    m.BroadcastInDim: _broadcast,
-    m.Reshape: _reshape,
-}
+def _runs(shape: Strides, strides: Strides) -> list[tuple[int, int]]:
+    """Maximal runs of dimensions that lie in memory as one, last first: their elements and innermost stride."""
+    runs: list[tuple[int, int]] = []
+    count, stride = 1, strides[-1] if strides else 1
+    for axis in range(len(shape) - 1, -1, -1):
+        count *= shape[axis]
+        if axis and shape[axis - 1] != 1 and strides[axis - 1] != count * stride:
+            runs.append((count, stride))
+            count, stride = 1, strides[axis - 1]
+    runs.append((count, stride))
+    return runs

@@ -66,9 +66,14 @@ def bindings() -> SimpleNamespace:
     """jaxlib's MLIR bindings and one context for the process."""
     jaxlib_version()
     from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
     from jaxlib.mlir.dialects import chlo, func, stablehlo
 
+    upstream = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(upstream)  # func among them
     context = ir.Context()
+    context.append_dialect_registry(upstream)
+    context.load_all_available_dialects()
     stablehlo.register_dialect(context)
     chlo.register_dialect(context)
     with context:
@@ -93,10 +98,12 @@ class _Emitter:
     def module(self, function: Function, donated: frozenset[int]) -> Module:
         ir = self.b.ir
         module = ir.Module.create()
-        module.operation.attributes["sym_name"] = ir.StringAttr.get("tenfold")
         inputs = [self.type(each.type) for each in function.params]
+        outputs = [self.type(each.type) for each in function.results]
+        if any(type(op) is structured.Check for op in function.ops):
+            outputs.append(ir.Type.parse("tensor<i32>"))
         with ir.InsertionPoint(module.body):
-            main = self.b.func.FuncOp("main", (inputs, []))
+            main = self.b.func.FuncOp("main", (inputs, outputs))
             block = main.add_entry_block()
         if donated:
             donor = ir.DictAttr.get({"jax.buffer_donor": ir.BoolAttr.get(True)})
@@ -109,7 +116,6 @@ class _Emitter:
             if self.checks:
                 results.append(self.verdict())
             self.b.func.ReturnOp(results)
-        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [r.type for r in results]))
         return Module(module, self.checks)
 
     def ops(self, function: Function) -> None:

@@ -130,7 +130,7 @@ class _Overload:
         self.defaults = [_default(a) for a in schema.arguments]
 
     def __str__(self) -> str:
-        texts = [_signature_text(a, self.method) for _, a in self.parameters[self.method :]]
+        texts = [_python_text(a, self.method) for _, a in self.parameters[self.method :]]
         if self.positional < len(self.parameters):
             texts.insert(self.positional - self.method, "*")
         return f"({', '.join(texts)})"
@@ -147,12 +147,14 @@ _NUMPY_NAMES = {
 
 
 def _python_name(argument: Argument, method: bool) -> str:
-    renamed = argument.name == "self" and argument.type.text == "Tensor" and not method
+    renamed = argument.name == "self" and _unaliased(argument.type) == "Tensor" and not method
     return "input" if renamed else argument.name
 
 
-def _signature_text(argument: Argument, method: bool) -> str:
-    return str(Argument(_python_name(argument, method), argument.type, argument.default))
+def _python_text(argument: Argument, method: bool) -> str:
+    type = argument.type
+    plain = Type(type.kind, type.optional, type.list_size, type.element_optional)
+    return str(Argument(_python_name(argument, method), plain, argument.default))
 
 
 def _default(argument: Argument) -> Any:
@@ -199,7 +201,7 @@ class _Attempt:
                 where = keywords.pop(slot)
                 value = kwargs[where]
             elif argument.default is MISSING:
-                return self._missing(slot, keywords)
+                return self._missing(keywords)
             else:
                 continue
             fit = fitter.fit(value, type, numbers)
@@ -209,7 +211,8 @@ class _Attempt:
                 fit = fitter.fit(value, type, numbers)
                 self.by_value |= fitter.looks_inside(value, type)
             if fit is None:
-                return f"argument '{_python_name(argument, overload.method)}' {fitter.explain(value, type)}"
+                name = _python_name(argument, overload.method)
+                return f"argument '{name}' {fitter.explain(value, type, numbers)}"
             self.moves.append((slot, where, fit))
         if used < len(args):
             most, got = overload.positional - overload.method, len(args) - overload.method
@@ -218,11 +221,12 @@ class _Attempt:
             return f"argument '{next(iter(keywords.values()))}' is given by position and by keyword"
         return ""
 
-    def _missing(self, slot: int, keywords: dict[int, str]) -> str:
+    def _missing(self, keywords: dict[int, str]) -> str:
+        given = {slot for slot, _, _ in self.moves} | keywords.keys()
         names = [
-            f"'{_python_name(a, self.overload.method)}'"
-            for s, a in self.overload.parameters
-            if s >= slot and a.default is MISSING and s not in keywords
+            f"'{_python_name(argument, self.overload.method)}'"
+            for slot, argument in self.overload.parameters
+            if slot not in given and argument.default is MISSING
         ]
         return f"missing the argument{'s' * (len(names) > 1)} {' and '.join(names)}"
 
@@ -318,20 +322,29 @@ class _Fitter:
             return None
         return _keep if type(value) in rule.exact else rule.convert if rule.accepts(value) else None
 
-    def explain(self, value: Any, type: Type) -> str:
+    def explain(self, value: Any, type: Type, numbers: bool) -> str:
         """What the type takes and what it got instead."""
-        what, plural = _KINDS[type.kind].words if type.kind in _KINDS else _words(type.kind)
-        if type.is_list:
-            what = f"{what} or a tuple of {plural}" if (type.list_size or 0) > 0 else f"a tuple of {plural}"
-        got = value.__class__.__name__
+        one, several = _KINDS[type.kind].words if type.kind in _KINDS else _words(type.kind)
+        takes = [one] if type.list_size is None else [f"a tuple of {several}"]
+        if type.list_size not in (None, -1):
+            takes.insert(0, one)
+        if type.kind == "Tensor" and type.list_size is None and numbers:
+            takes.append("a number")
+        if type.optional:
+            takes.append("None")
+        got = _type_name(value)
         if isinstance(value, _LISTS) and type.is_list:
             wrong = next(i for i, e in enumerate(value) if self._fit_element(e, type) is None)
-            got = f"a {got} with {value[wrong].__class__.__name__} at position {wrong}"
-        elif isinstance(value, self._tensor) and not type.is_list and type.kind in _KINDS:
-            got = f"a {value.dtype.name} {got} of {value.ndim} dimensions"
-            if value.requires_grad:
-                got += " that requires grad"
-        return f"takes {what}{' or None' * type.optional}, not {got}"
+            got = f"a {got} with {_type_name(value[wrong])} at position {wrong}"
+        elif isinstance(value, self._tensor) and self.looks_inside(value, type):
+            grad = " that requires grad" if value.requires_grad else ""
+            got = f"a {value.ndim}-dim {value.dtype.name} {got}{grad}"
+        *most, last = takes
+        return f"takes {', '.join(most)}{' or ' if most else ''}{last}, not {got}"
+
+
+def _type_name(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
 
 
 class _Kind(NamedTuple):
@@ -350,9 +363,10 @@ def _keep(value: Any) -> Any:
 
 def _is_int(value: Any) -> bool:
     try:
-        return not isinstance(value, bool) and as_int(value) is not None
+        as_int(value)
     except TypeError:
         return False
+    return not isinstance(value, bool)
 
 
 def _is_real(value: Any) -> bool:
@@ -365,6 +379,10 @@ def _is_number(value: Any) -> bool:
 
 def _is_string(value: Any) -> bool:
     return isinstance(value, str)
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, type) and value in (bool, int, float, complex)
 
 
 def _number(value: Any) -> bool | int | float | complex:
@@ -386,9 +404,7 @@ _KINDS = {
     "complex": _Kind(_words("complex"), (complex,), _is_number, complex, (*_REAL, "complex")),
     "Scalar": _Kind(_words("number"), (int, float, bool, complex), _is_number, _number, (*_REAL, "complex")),
     "str": _Kind(_words("string"), (str,), _is_string, str.__str__),
-    "ScalarType": _Kind(
-        _words("dtype"), (DType,), lambda value: value in (bool, int, float, complex), as_dtype
-    ),
+    "ScalarType": _Kind(_words("dtype"), (DType,), _is_dtype, as_dtype),
     "Device": _Kind(_words("device"), (Device,), lambda value: _is_string(value) or _is_int(value), Device),
     # Enumerations go by their words.
     "Layout": _Kind(_words("layout"), (str,), _is_string, str.__str__),
@@ -410,9 +426,11 @@ def _refusal(
         signatures = " or ".join(f"{name}{attempt.overload}" for attempt in attempts)
         near = did_you_mean(unknown[0], known) if unknown else None
         return ArgumentError(problem, help=near or f"it is {signatures}").located(name, None)
-    got = [value.__class__.__name__ for value in args[attempts[0].overload.method :]]
-    got += [f"{keyword}={value.__class__.__name__}" for keyword, value in kwargs.items()]
-    best_first = sorted(attempts, key=lambda attempt: -len(attempt.moves))
+    got = [_type_name(value) for value in args[attempts[0].overload.method :]]
+    got += [f"{keyword}={_type_name(value)}" for keyword, value in kwargs.items()]
+    best_first = sorted(
+        attempts, key=lambda attempt: (-len(attempt.moves), attempt.problem.startswith("takes"))
+    )
     tried = "".join(f"\n    {name}{attempt.overload}: {attempt.problem}" for attempt in best_first)
     return ArgumentError(f"no overload takes ({', '.join(got)}){tried}").located(name, None)
 
@@ -463,7 +481,7 @@ def _unaliased(type: Type) -> str:
 
 def _torch_signature(schema: Schema, method: bool) -> str:
     texts = [
-        f"{_torch_type(a.type)} {_signature_text(a, method).removeprefix(f'{a.type} ')}"
+        f"{_torch_type(a.type)} {_python_name(a, method)}{'' if a.default is MISSING else f'={a.default}'}"
         for a in schema.arguments
         if not (method and a.name == "self")
     ]

@@ -17,6 +17,8 @@ Lowering = Callable[..., Any]
 
 # Arguments that say where and how a result is kept, not what it is: lowerings do not see them.
 PLACEMENT = {"layout", "device", "pin_memory", "memory_format", "non_blocking"}
+# How the first argument of a method is written.
+RECEIVERS = ("Tensor self", "Tensor(a) self", "Tensor(a -> *) self")
 # ATen's prefixes for what PyTorch keeps in submodules.
 MODULES = {"special_": "special", "linalg_": "linalg", "fft_": "fft"}
 
@@ -59,7 +61,7 @@ class Row:
         self.name, _, self.overload = self.qualified.partition(".")
         self.lowering = lowering
         self.promote: Promotion | None = facts.pop("promote", None)
-        self.method: bool = facts.pop("method", "(Tensor self" in text or "(Tensor(a) self" in text)
+        self.method: bool = facts.pop("method", text.partition("(")[2].startswith(RECEIVERS))
         self.function: bool = facts.pop("function", True)
         self.inplace: bool = facts.pop("inplace", False)
         self.module: str | None = facts.pop("module", None) or next(
@@ -69,6 +71,9 @@ class Row:
         self.host: bool = facts.pop("host", False)
         self.strides: Callable | None = facts.pop("strides", None)
         self.write: Callable | None = facts.pop("write", None)
+        self.steps: Callable | None = facts.pop("steps", None)
+        self.recodes: bool = facts.pop("recodes", False)
+        self.storage: bool = facts.pop("storage", False)
         self.samples: Callable | None = facts.pop("samples", None)
         self.differs: str | None = facts.pop("differs", None)
         if facts:
@@ -139,8 +144,9 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     Facts, all optional: `promote`, the type promotion; `method`, `function`, whether PyTorch has it as a Tensor
     method and as a function; `inplace`, whether `name_` exists; `module`, the submodule whose function it is ("nn",
     "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state and returns the next after its
-    results; `host`, for a NumPy function whose result's shape depends on data; `strides` and `write`, for views (see
-    `views.py`); `samples`, for tests whose arguments must be special; `differs`, why values differ from PyTorch's.
+    results; `host`, for a NumPy function whose result's shape depends on data; `strides`, `write`, `steps`, `recodes`
+    and `storage`, for views (see `views.py`); `samples`, for tests whose arguments must be special; `differs`, why
+    values differ from PyTorch's.
     """
 
     def declare(lowering: Lowering) -> Lowering:

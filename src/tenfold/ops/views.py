@@ -1,26 +1,495 @@
-"""Rows whose results share memory with their argument."""
+"""Rows whose results are all of their argument's memory, looked at in another way: other shapes, orders of dimensions
+and dtypes. Those that look at a part of it are in `parts.py`. The facts of views are explained in `tenfold/views.py`.
+"""
 
-from tenfold import flat
-from tenfold.errors import IndexOutOfRange
+from tenfold import dtypes, flat
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.flat.strides import is_contiguous, reshaped
+from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
 
+def unchanged(place, strides, offset, *arguments):
+    return strides, offset
+
+
+def written_back(call, base, new, *arguments):
+    return new
+
+
+# Shapes
+
+
+def reshape_strides(place, strides, offset, *arguments):
+    found = reshaped(place.shape, strides, place.result)
+    return None if found is None else (found, offset)
+
+
+def view_strides(place, strides, offset, *arguments):
+    found = reshape_strides(place, strides, offset)
+    if found is None:
+        raise ShapeError(
+            f"{list(place.shape)} with strides {list(strides)} cannot be viewed as {list(place.result)} without a copy",
+            help="use reshape",
+        )
+    return found
+
+
+def put_reshaped(call, base, new, *arguments):
+    return call("reshape", new, base.type.shape)
+
+
+def as_reshape(place, *arguments):
+    return (("reshape", place.result),)
+
+
+SHAPES = [
+    S(T(3, 4), (4, 3)),
+    S(T(3, 4), (-1,)),
+    S(T(2, 3, 4), (2, -1)),
+    S(T(), (1, 1)),
+    S(T(1, 1), ()),
+    S(T(0, 3), (3, 0, 2)),
+    S(T(0, 3), (-1, 3)),
+]
+
+
 @op(
-    "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-    write=lambda call, base, new, dim, index: call("select_scatter", base, new, dim, index),
+    "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    function=False,
+    strides=view_strides,
+    write=put_reshaped,
+    samples=lambda: SHAPES,
 )
-def select(x, dim, index):
+@op(
+    "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
+    strides=reshape_strides,
+    write=put_reshaped,
+    samples=lambda: SHAPES,
+)
+@op("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", function=False, method=False, samples=lambda: SHAPES)
+@op("view_copy(Tensor self, SymInt[] size) -> Tensor", method=False, samples=lambda: SHAPES)
+def reshape(x, shape):
+    """The same elements in the same order, in another shape; one extent may be -1, to be inferred."""
+    negative = [extent for extent in shape if extent < -1]
+    if negative:
+        raise ShapeError(f"cannot reshape {x.type} to {list(shape)}: {negative[0]} is not an extent")
+    return flat.reshape(x, shape)
+
+
+def _same_sizes():
+    return [S(T(3, 4), T(4, 3)), S(T(2, 6), T(3, 2, 2)), S(T(1), T()), S(T(0, 3), T(3, 0))]
+
+
+@op("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False, strides=view_strides, steps=as_reshape,
+    samples=_same_sizes)  # fmt: skip
+@op("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False, steps=as_reshape, samples=_same_sizes)
+def view_as(x, other):
+    return flat.reshape(x, other.shape)
+
+
+def _flattened():
+    return [S(T(2, 3, 4)), S(T(2, 3, 4), 1), S(T(2, 3, 4), -2, -1), S(T(2, 3, 4), 1, 1), S(T()), S(T(0, 3), 0, 1)]
+
+
+@op("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", steps=as_reshape,
+    samples=_flattened)  # fmt: skip
+def flatten(x, start_dim, end_dim):
+    """Dimensions start_dim to end_dim as one."""
+    start, end = flat.axis(start_dim, x.rank), flat.axis(end_dim, x.rank)
+    if start > end:
+        raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+    count = 1
+    for extent in x.shape[start : end + 1]:
+        count *= extent
+    return flat.reshape(x, (*x.shape[:start], count, *x.shape[end + 1 :]))
+
+
+@op("ravel(Tensor(a) self) -> Tensor(a)", steps=as_reshape)
+def ravel(x):
+    return flat.reshape(x, (x.numel,))
+
+
+@op("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", strides=view_strides, steps=as_reshape,
+    samples=lambda: [S(T(3, 4), 1, (2, 2)), S(T(6, 2), 0, (-1, 3)), S(T(3, 4), -1, (2, 1, -1)), S(T(0, 3), 0, (0, 2))])
+def unflatten(x, dim, sizes):
+    """Dimension `dim` as several; one of their extents may be -1."""
     dim = flat.axis(dim, x.rank)
+    if not sizes:
+        raise ArgumentError("unflatten: sizes is empty", help="give at least one extent")
+    if x.rank == 0:
+        raise ShapeError("unflatten: a zero-dimensional tensor has no dimension to divide")
     extent = x.shape[dim]
-    if not -extent <= index < extent:
-        raise IndexOutOfRange(f"index {index} is out of range for dimension {dim} of {x.type}")
-    start = index % extent
-    return flat.squeeze(flat.slice_dim(x, dim, start, start + 1), dim)
+    known, inferred = 1, sizes.count(-1)
+    for each in sizes:
+        known *= each if each != -1 else 1
+    if inferred > 1 or (inferred and (known == 0 or extent % known)) or (not inferred and known != extent):
+        raise ShapeError(f"unflatten: {list(sizes)} do not multiply to dimension {dim} of {x.type}")
+    sizes = tuple([extent // known if each == -1 else each for each in sizes])
+    return flat.reshape(x, (*x.shape[:dim], *sizes, *x.shape[dim + 1 :]))
 
 
-@op("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
-def select_scatter(x, src, dim, index):
-    dim = flat.axis(dim, x.rank)
-    starts = [0] * x.rank
-    starts[dim] = index % x.shape[dim]
-    return flat.dynamic_update_slice(x, flat.unsqueeze(src, dim), starts)
+def squeezed(place, strides, offset, *dims):
+    kept = _squeeze(place.shape, *dims)
+    return tuple([strides[d] for d in kept]), offset
+
+
+def _squeeze(shape, dims=None):
+    """The dimensions that stay."""
+    if dims is None:
+        chosen = set(range(len(shape)))
+    else:
+        chosen = set(flat.axes((dims,) if isinstance(dims, int) else dims, len(shape))) if dims != () else set()
+    return [d for d, extent in enumerate(shape) if extent != 1 or d not in chosen]
+
+
+@op("squeeze(Tensor(a) self) -> Tensor(a)", inplace=True, strides=squeezed, write=put_reshaped)
+@op("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", inplace=True, strides=squeezed, write=put_reshaped,
+    samples=lambda: [S(T(1, 3), 0), S(T(1, 3), -1), S(T(2, 1, 1), 1), S(T(), 0), S(T(1, 0), -2)])
+@op("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", inplace=True, strides=squeezed, write=put_reshaped,
+    samples=lambda: [S(T(1, 3, 1), (0, 2)), S(T(1, 3, 1), ()), S(T(1, 3), (-1, 0)), S(T(), (0,))])
+def squeeze(x, dims=None):
+    """x without its dimensions of one element, or without those named that have one."""
+    return flat.reshape(x, [x.shape[d] for d in _squeeze(x.shape, dims)])
+
+
+def unsqueezed(place, strides, offset, dim):
+    dim = flat.axis(dim, len(place.shape) + 1)
+    new = place.shape[dim] * strides[dim] if dim < len(strides) else 1
+    return (*strides[:dim], new, *strides[dim:]), offset
+
+
+@op("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", inplace=True, strides=unsqueezed, write=put_reshaped,
+    samples=lambda: [S(T(3, 4), 0), S(T(3, 4), 2), S(T(3, 4), -1), S(T(3, 4), -3), S(T(), 0), S(T(0, 3), 1)])
+def unsqueeze(x, dim):
+    """x with a dimension of one element before `dim`."""
+    return flat.unsqueeze(x, dim)
+
+
+# Orders of dimensions
+
+
+def permuted(place, strides, offset, dims):
+    return tuple([strides[d] for d in dims]), offset
+
+
+def put_permuted(call, base, new, dims):
+    dims = [d % len(dims) for d in dims]
+    return call("permute", new, tuple([dims.index(d) for d in range(len(dims))]))
+
+
+@op("permute(Tensor(a) self, int[] dims) -> Tensor(a)", strides=permuted, write=put_permuted,
+    samples=lambda: [S(T(2, 3, 4), (2, 0, 1)), S(T(2, 3, 4), (-1, 0, -2)), S(T(3, 4), (0, 1)), S(T(), ())])
+def permute(x, dims):
+    """Dimension i of the result is dimension dims[i] of x."""
+    if len(dims) != x.rank:
+        raise ShapeError(f"permute: {list(dims)} does not name each of the {x.rank} dimensions of {x.type} once")
+    return flat.transpose(x, flat.axes(dims, x.rank) if dims else ())
+
+
+def as_swap(place, dim0, dim1):
+    rank = len(place.shape)
+    order = list(range(rank))
+    if rank:
+        i, j = flat.axis(dim0, rank), flat.axis(dim1, rank)
+        order[i], order[j] = j, i
+    return (("permute", tuple(order)),)
+
+
+@op(
+    "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+    inplace=True,
+    steps=as_swap,
+    samples=lambda: [S(T(3, 4), 0, 1), S(T(2, 3, 4), -1, 0), S(T(3, 4), 1, 1), S(T(), 0, -1), S(T(0, 3), 0, 1)],
+)
+def transpose(x, dim0, dim1):
+    flat.axis(dim0, x.rank), flat.axis(dim1, x.rank)
+    return flat.swap(x, dim0, dim1)
+
+
+def as_reversed(place, *arguments):
+    return (("permute", tuple(range(len(place.shape) - 1, -1, -1))),)
+
+
+@op("t(Tensor(a) self) -> Tensor(a)", inplace=True, steps=as_reversed, samples=lambda: [S(T(3, 4)), S(T(3)), S(T())])
+def t(x):
+    """The transpose of a matrix; vectors and scalars stay as they are."""
+    if x.rank > 2:
+        raise ShapeError(f"t: expected at most 2 dimensions, not {x.type}", help="use mT, or transpose(dim0, dim1)")
+    return flat.transpose(x, range(x.rank - 1, -1, -1))
+
+
+@op("numpy_T(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_reversed)
+def numpy_T(x):
+    """Dimensions in reverse order."""
+    return flat.transpose(x, range(x.rank - 1, -1, -1))
+
+
+def _matrices():
+    return [S(T(3, 4)), S(T(2, 3, 4)), S(T(0, 3))]
+
+
+@op("mT(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=lambda place: as_swap(place, -2, -1),
+    samples=_matrices)  # fmt: skip
+def mT(x):
+    """The last two dimensions exchanged."""
+    if x.rank < 2:
+        raise ShapeError(f"expected a matrix or a batch of matrices, not {x.type}")
+    return flat.swap(x, -2, -1)
+
+
+def as_adjoint(place, *arguments):
+    return (*(as_swap(place, -2, -1) if place.shape else ()), ("_conj",))
+
+
+def adjoint_strides(place, strides, offset):
+    return (*strides[:-2], *strides[:-3:-1]), offset
+
+
+@op("mH(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_adjoint, strides=adjoint_strides,
+    samples=_matrices)
+@op("adjoint(Tensor(a) self) -> Tensor(a)", steps=as_adjoint, strides=adjoint_strides, samples=_matrices)
+def adjoint(x):
+    """The conjugate transpose of the last two dimensions."""
+    return flat.conj(mT(x))
+
+
+@op("matrix_H(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_adjoint, strides=adjoint_strides,
+    samples=lambda: [S(T(3, 4)), S(T()), S(T(0, 3))])
+def matrix_H(x):
+    """The conjugate transpose of a matrix."""
+    if x.rank not in (0, 2):
+        raise ShapeError(f"H: expected a matrix, not {x.type}", help="use mH for batches of matrices")
+    return flat.conj(flat.swap(x, 0, -1))
+
+
+def _moves(rank, source, destination):
+    sources = flat.axes(source, rank) if source != () else ()
+    destinations = flat.axes(destination, rank) if destination != () else ()
+    if len(sources) != len(destinations):
+        raise ArgumentError(f"movedim: {source} and {destination} differ in length")
+    order = [d for d in range(rank) if d not in sources]
+    for place, dim in sorted(zip(destinations, sources, strict=True)):
+        order.insert(place, dim)
+    return tuple(order)
+
+
+@op(
+    "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+    "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+    steps=lambda place, *moved: (("permute", _moves(len(place.shape), *moved)),),
+    samples=lambda: [S(T(2, 3, 4), (0, 1), (2, 0)), S(T(2, 3, 4), (-1,), (0,)), S(T(3), (), ())],
+)
+@op(
+    "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+    "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+    steps=lambda place, *moved: (("permute", _moves(len(place.shape), *moved)),),
+    samples=lambda: [S(T(2, 3, 4), 0, 2), S(T(2, 3, 4), -1, 0), S(T(3, 4), 1, 1), S(T(), 0, -1)],
+)
+def movedim(x, source, destination):
+    """The dimensions `source` moved to the places `destination`, the others in order."""
+    return flat.transpose(x, _moves(x.rank, source, destination))
+
+
+# Expansion
+
+
+def expanded(place, strides, offset, *arguments):
+    shape, result = place.shape, place.result
+    found, new = [], len(result) - len(shape)
+    for i in range(len(result) - 1, -1, -1):
+        if i >= new:
+            found.append(strides[i - new] if shape[i - new] == result[i] else 0)
+        else:
+            found.append(0 if result[i] != 1 else (result[i + 1] * found[-1] if found else 1))
+    return tuple(reversed(found)), offset
+
+
+def as_expand(place, *arguments):
+    return (("expand", place.result),)
+
+
+def _expansions():
+    return [S(T(3, 1), (3, 4)), S(T(3, 1), (2, -1, 4)), S(T(), (2, 3)), S(T(1, 3), (0, 3)), S(T(3), (3,)), S(T(), ())]
+
+
+@op("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", function=False, strides=expanded,
+    samples=_expansions)
+def expand(x, size, implicit=False):
+    """x with dimensions of one element stretched, and new ones before; -1 leaves an extent as it is."""
+    new = len(size) - x.rank
+    if new < 0:
+        raise ShapeError(f"cannot expand {x.type} to {list(size)}: it has more dimensions")
+    bad = [i for i, extent in enumerate(size) if extent < -1 or (extent == -1 and i < new)]
+    if bad:
+        raise ShapeError(f"cannot expand {x.type} to {list(size)}: {size[bad[0]]} is not an extent of a new dimension")
+    return flat.broadcast_to(x, [x.shape[i - new] if extent == -1 else extent for i, extent in enumerate(size)])
+
+
+@op("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", steps=as_expand, samples=_expansions)
+def broadcast_to(x, size):
+    return expand(x, size)
+
+
+@op("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False, steps=as_expand,
+    samples=lambda: [S(T(3, 1), T(3, 4)), S(T(), T(2, 3)), S(T(1, 4), T(2, 3, 4)), S(T(1, 3), T(0, 3))])
+def expand_as(x, other):
+    return flat.broadcast_to(x, other.shape)
+
+
+@op("expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", method=False, samples=_expansions)
+def expand_copy(x, size, implicit):
+    return expand(x, size)
+
+
+# The same tensor
+
+
+def as_it_is(place, *arguments):
+    return ()
+
+
+@op("alias(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
+@op("detach(Tensor(a) self) -> Tensor(a)", inplace=True, steps=as_it_is)
+@op("lift_fresh(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
+@op("resolve_conj(Tensor(a) self) -> Tensor(a)", "resolve_neg(Tensor(a) self) -> Tensor(a)", steps=as_it_is)
+@op("lift(Tensor self) -> Tensor", "lift_fresh_copy(Tensor self) -> Tensor", function=False, method=False)
+@op("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", function=False,
+    steps=as_it_is, strides=lambda place, strides, offset, memory_format: (
+        (strides, offset) if is_contiguous(place.shape, strides) else None))
+def alias(x):
+    return x
+
+
+# Other dtypes
+
+
+def as_real_strides(place, strides, offset):
+    return (*[2 * s for s in strides], 1), 2 * offset
+
+
+@op("view_as_real(Tensor(a) self) -> Tensor(a)", method=False, recodes=True, strides=as_real_strides,
+    write=lambda call, base, new: call("view_as_complex", new))
+def view_as_real(x):
+    """The real and imaginary parts of a complex tensor, as a last dimension of two."""
+    if not x.dtype.is_complex:
+        raise DTypeError(f"view_as_real takes complex tensors, not {x.dtype.name}")
+    return flat.concatenate([flat.unsqueeze(flat.real(x), -1), flat.unsqueeze(flat.imag(x), -1)], x.rank)
+
+
+def as_complex_strides(place, strides, offset):
+    if strides[-1] != 1 or offset % 2 or any(s % 2 for s in strides[:-1]):
+        raise ShapeError(
+            f"a tensor with strides {list(strides)} and offset {offset} has no complex view: real and imaginary parts "
+            "must be neighbours",
+            help="use contiguous() first",
+        )
+    return tuple([s // 2 for s in strides[:-1]]), offset // 2
+
+
+@op("view_as_complex(Tensor(a) self) -> Tensor(a)", method=False, recodes=True, strides=as_complex_strides,
+    write=lambda call, base, new: call("view_as_real", new),
+    samples=lambda: [S(T(3, 2)), S(T(2)), S(T(0, 2)), S(T(2, 3, 2))])
+def view_as_complex(x):
+    """A last dimension of two as the real and imaginary parts of complex numbers."""
+    if x.dtype not in (dtypes.float16, dtypes.float32, dtypes.float64):
+        raise DTypeError(f"view_as_complex takes half, float or double tensors, not {x.dtype.name}")
+    if not x.rank or x.shape[-1] != 2:
+        raise ShapeError(f"view_as_complex: the last dimension of {x.type} is not 2")
+    parts = [flat.squeeze(flat.slice_dim(x, -1, i, i + 1), -1) for i in (0, 1)]
+    return flat.complex(*parts)
+
+
+def part_strides(which):
+    def strides_of(place, strides, offset):
+        if not place.base.dtype.is_complex:
+            return strides, offset
+        return tuple([2 * s for s in strides]), 2 * offset + which
+
+    return strides_of
+
+
+def as_part(which):
+    def steps(place):
+        return (("view_as_real",), ("select.int", -1, which)) if place.base.dtype.is_complex else ()
+
+    return steps
+
+
+@op("real(Tensor(a) self) -> Tensor(a)", method=False, strides=part_strides(0), steps=as_part(0))
+def real(x):
+    return flat.real(x) if x.dtype.is_complex else x
+
+
+@op("imag(Tensor(a) self) -> Tensor(a)", method=False, strides=part_strides(1), steps=as_part(1))
+def imag(x):
+    if not x.dtype.is_complex:
+        raise DTypeError(f"imag takes complex tensors, not {x.dtype.name}")
+    return flat.imag(x)
+
+
+@op("_conj(Tensor(a) self) -> Tensor(a)", function=False, method=False, recodes=True, strides=unchanged,
+    write=lambda call, base, new: call("_conj", new))
+@op("conj(Tensor(a) self) -> Tensor(a)", strides=unchanged, steps=lambda place: (("_conj",),))
+def _conj(x):
+    """The complex conjugate; a write through it conjugates back."""
+    return flat.conj(x)
+
+
+def recoded(place, strides, offset, dtype):
+    old, new = place.base.dtype.itemsize, dtype.itemsize
+    if old == new:
+        return strides, offset
+    if old > new:
+        if strides[-1] != 1:
+            _refuse_bits(place)
+        ratio = old // new
+        return (*[s * ratio for s in strides[:-1]], 1), offset * ratio
+    ratio = new // old
+    if strides[-1] != 1 or offset % ratio or any(s % ratio for s in strides[:-1]):
+        _refuse_bits(place)
+    return (*[s // ratio for s in strides[:-1]], 1), offset // ratio
+
+
+def _refuse_bits(place):
+    raise ShapeError(
+        f"cannot view {place.base} as {place.view.dtype.name}: elements of its last dimension are not neighbours in memory",
+        help="use contiguous() first",
+    )
+
+
+@op("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", function=False, recodes=True, strides=recoded,
+    write=lambda call, base, new, dtype: call("view.dtype", new, base.type.dtype))
+@op("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", method=False)
+def view_dtype(x, dtype):
+    """The bytes of x as another dtype; the last dimension grows or shrinks with the size of an element."""
+    old, new = x.dtype, dtype
+    if old is new:
+        return x
+    if old.itemsize != new.itemsize:
+        ratio = max(old.itemsize, new.itemsize) // min(old.itemsize, new.itemsize)
+        if not x.rank:
+            raise ShapeError(f"a zero-dimensional tensor cannot be viewed as {new.name}, whose elements differ in size")
+        if old.itemsize < new.itemsize and x.shape[-1] % ratio:
+            raise ShapeError(f"cannot view {x.type} as {new.name}: its last dimension does not divide by {ratio}")
+    # XLA reinterprets the bits of integers and real floats: complex and bool go through them.
+    if old.is_complex:
+        x = view_as_real(x)
+        x = flat.reshape(x, (*x.shape[:-2], 2 * x.shape[-2])) if x.rank > 1 else x
+    elif old.kind == "bool":
+        x = flat.convert(x, dtypes.uint8)
+    bits = new.to_real() if new.is_complex else dtypes.uint8 if new.kind == "bool" else new
+    x = _bitcast(x, bits)
+    if new.is_complex:
+        x = view_as_complex(flat.reshape(x, (*x.shape[:-1], x.shape[-1] // 2, 2)))
+    return flat.ne(x, 0) if new.kind == "bool" else x
+
+
+def _bitcast(x, dtype):
+    old, new = x.dtype.itemsize, dtype.itemsize
+    if old < new:
+        x = flat.reshape(x, (*x.shape[:-1], x.shape[-1] // (new // old), new // old))
+    x = flat.bitcast(x, dtype)
+    return flat.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1])) if old > new else x

@@ -11,7 +11,7 @@ import contextlib
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from tenfold.trace.lower import lower
 _lock = threading.RLock()
 _executables: dict[tuple[Any, ...], Loaded] = {}
 _written: dict[int, weakref.ref[Holder]] = {}
+_observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
 
 
@@ -45,6 +46,22 @@ class Loaded:
         if self.checks:
             _raise_failed(int(xla.fetch(results.pop())), self.checks)
         return results
+
+
+class Pending:
+    """The results of a run, not yet taken apart: making buffers of them costs as much as a small program."""
+
+    __slots__ = ("results", "buffers")
+
+    def __init__(self, results: Any):
+        self.results = results
+        self.buffers: list[Any] = []
+
+    def take(self, index: int) -> Any:
+        if self.results is not None:
+            self.buffers, self.results = xla.take_apart(self.results), None
+        buffer, self.buffers[index] = self.buffers[index], None
+        return buffer
 
 
 def evaluate(values: Sequence[Value]) -> None:
@@ -88,9 +105,16 @@ def _take_written() -> list[Value]:
     return [each for each in values if each.buffer is None and each.node is not None]
 
 
+def host_array(value: Value) -> np.ndarray:
+    """A value's data as a NumPy array that shares its memory where it can."""
+    return value.buffer if type(value.buffer) is np.ndarray else xla.fetch(buffer_of(value, value.device))
+
+
 def buffer_of(leaf: Value, device: Device) -> Any:
     """A leaf's data on the device; host arrays and tensors of other devices are copied there."""
     buffer = leaf.buffer
+    if type(buffer) is Pending:
+        buffer = leaf.buffer = buffer.take(leaf.index)
     if type(buffer) is np.ndarray:
         buffer = xla.put(buffer, device)
         if leaf.device is device:
@@ -103,6 +127,8 @@ def buffer_of(leaf: Value, device: Device) -> Any:
 def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Loaded:
     """Compile a program, or find it on disk."""
     global _compiles
+    for observe in _observers:
+        observe(program, device)
     module = stablehlo.emit(lower(program), donated)
     name = cache.key(module.text(), xla.fingerprint(device))
     stored = cache.load(name)
@@ -127,6 +153,16 @@ def _raise_failed(verdict: int, checks: Sequence[Check]) -> None:
         if isinstance(error, TenfoldError):
             error = error.located("", failed.source, [])
         raise error
+
+
+@contextlib.contextmanager
+def observing(observe: Callable[[Program, Device], None]) -> Iterator[None]:
+    """Be told of every new program inside the block, before it is compiled."""
+    _observers.append(observe)
+    try:
+        yield
+    finally:
+        _observers.remove(observe)
 
 
 @contextlib.contextmanager

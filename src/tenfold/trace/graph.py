@@ -49,6 +49,8 @@ class Value:
 class Recorder(Protocol):
     """What follows the tensors that a function under `tenfold.compile` reads and writes."""
 
+    nodes: set[Node]
+
     def read(self, holder: Holder, value: Value) -> Value: ...
 
     def write(self, root: Holder) -> None: ...
@@ -79,6 +81,8 @@ def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None
     except TenfoldError as error:
         raise located(error, row, where, inputs) from None
     node = Node(signature, tuple(inputs), where)
+    if recorder is not None:
+        recorder.nodes.add(node)
     return tuple([Value(each, place, node, i) for i, each in enumerate(signature.result_types)])
 
 

@@ -1,0 +1,192 @@
+"""The command line: demo, run, show, ops, doctor. Each command has --help with an example."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import tenfold
+from tenfold import demo
+from tenfold.doctor import examine
+from tenfold.errors import ArgumentError, TenfoldError, did_you_mean
+from tenfold.ops.table import TABLE, Row
+from tenfold.runtime import evaluate
+from tenfold.runtime.stages import STAGES, stage_text
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status is 1 for a user's error and 2 for a wrong command line."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        return parsed.command(parsed)
+    except TenfoldError as error:
+        console.file.flush()
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tenfold", description="A tensor compiler with many doors.")
+    parser.add_argument("--version", action="version", version=f"tenfold {tenfold.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, function: Any, summary: str, example: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name,
+            help=summary,
+            description=summary,
+            epilog=f"example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        added.set_defaults(command=function)
+        return added
+
+    command("demo", _demo, "Show a small program at every stage, and time it.", "tenfold demo")
+    run = command("run", _run, "Run a Python file; errors show the line and what to do.", "tenfold run train.py --steps 10")
+    run.add_argument("file")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="handed to the file as sys.argv[1:]")
+    show = command(
+        "show",
+        _show,
+        "Run a Python file and print each program that it evaluates.",
+        "tenfold show model.py --stage stablehlo",
+    )
+    show.add_argument("file")
+    show.add_argument("--stage", choices=STAGES, help="one stage only (default: trace, flat and stablehlo)")
+    ops = command("ops", _ops, "List the op table, or describe one op.", "tenfold ops softmax")
+    ops.add_argument("name", nargs="?", help="an op, such as add or add.Tensor")
+    command("doctor", _doctor, "Say what is installed and which engines and devices work.", "tenfold doctor")
+    return parser
+
+
+def _demo(parsed: argparse.Namespace) -> int:
+    demo.run(console)
+    return 0
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    sys.argv = [parsed.file, *parsed.arguments]
+    return _execute(parsed.file)[0]
+
+
+def _show(parsed: argparse.Namespace) -> int:
+    printed = 0
+
+    def observe(program: Any, device: Any) -> None:
+        nonlocal printed
+        printed += 1
+        print(stage_text(program, device, parsed.stage))
+
+    sys.argv = [parsed.file]
+    with evaluate.observing(observe):
+        status, names = _execute(parsed.file)
+        if not printed and not status:
+            # A file that asks for no value: show what it would take to have the tensors it leaves behind.
+            left = [each for each in names.values() if isinstance(each, tenfold.Tensor)]
+            pending = [each for each in left if each.current().buffer is None]
+            if pending:
+                print(pending[-1].show(parsed.stage))
+            else:
+                raise ArgumentError(f"{parsed.file} evaluates no tensor", help="compute something, or print a tensor")
+    return status
+
+
+def _execute(path: str) -> tuple[int, dict[str, Any]]:
+    """Run a file as a program. An error of ours is printed with the user's frames alone."""
+    if not os.path.isfile(path):
+        raise ArgumentError(f"there is no file {path}", help="give the path of a Python file")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        return 0, runpy.run_path(path, run_name="__main__")
+    except TenfoldError as error:
+        package = os.path.dirname(os.path.abspath(__file__))
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if not frame.filename.startswith((package, "<frozen"))
+        ]
+        print("".join(traceback.format_list(frames)), end="", file=sys.stderr)
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1, {}
+
+
+def _ops(parsed: argparse.Namespace) -> int:
+    if parsed.name is None:
+        table = Table("op", "overloads", "kind", "meaning", box=None, pad_edge=False)
+        for name, rows in sorted(TABLE.items()):
+            overloads = ", ".join(row.overload or "default" for row in rows)
+            table.add_row(name, escape(overloads), _kind(rows[0]), escape(_first_line(rows[0].doc)))
+        console.print(table)
+        console.print(f"\n{len(TABLE)} ops, {sum(map(len, TABLE.values()))} overloads")
+        return 0
+    name, _, overload = parsed.name.removeprefix("aten::").removeprefix("aten.").partition(".")
+    rows = [row for row in TABLE.get(name, []) if not overload or row.overload == overload]
+    if not rows:
+        candidates = [name for name in TABLE] + [row.qualified for each in TABLE.values() for row in each]
+        raise ArgumentError(f"there is no op {parsed.name!r}", help=did_you_mean(parsed.name, candidates))
+    for row in rows:
+        _describe(row)
+    return 0
+
+
+def _describe(row: Row) -> None:
+    console.print(f"[bold]aten::{escape(row.qualified)}[/bold]")
+    console.print(f"  schema   {escape(row.text)}")
+    if row.doc:
+        console.print(f"  meaning  {escape(_first_line(row.doc))}")
+    names = [f"tenfold.{row.module + '.' if row.module else ''}{row.python_name}"] if row.function else []
+    names += [f"Tensor.{row.name}"] if row.method else []
+    names += [f"Tensor.{row.name}_"] if row.inplace else []
+    console.print(f"  Python   {', '.join(names) or 'through other functions'}")
+    console.print(f"  kind     {_kind(row)}")
+    stages = "runs on the host, on NumPy arrays" if row.host else "Trace → FlatIR → StableHLO"
+    console.print(f"  stages   {stages}")
+    console.print(f"  engines  {'host' if row.host else 'xla (cpu, cuda)'}")
+    code = row.lowering.__code__
+    console.print(f"  lowering {os.path.relpath(code.co_filename)}:{code.co_firstlineno}\n")
+
+
+def _kind(row: Row) -> str:
+    kinds = [
+        name
+        for name, true in (
+            ("view", row.schema.is_view),
+            ("random", row.random),
+            ("data-dependent shape", row.host),
+            ("promotes dtypes", row.promote is not None),
+        )
+        if true
+    ]
+    return ", ".join(kinds) or "plain"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else ""
+
+
+def _doctor(parsed: argparse.Namespace) -> int:
+    findings = examine()
+    table = Table("", "what", "found", "", box=None, pad_edge=False)
+    for finding in findings:
+        mark = "[green]ok[/green]" if finding.works else "[yellow]--[/yellow]"
+        table.add_row(mark, finding.what, escape(finding.found), escape(finding.remedy))
+    console.print(table)
+    return 0 if all(each.works or each.optional for each in findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Rows that choose between numbers by size: maximum to clamp, and the step function."""
+
+from tenfold import flat
+from tenfold.errors import ArgumentError, DTypeError
+from tenfold.ops.promote import common
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+
+def _ordered(name, x):
+    if x.dtype.is_complex:
+        raise DTypeError(f"{name} is not defined for complex numbers, which have no order")
+
+
+def _extreme(name, fname, build):
+    """Rows for an extreme of two numbers: the plain one propagates NaN, the `f` one prefers numbers."""
+
+    @op(f"{name}(Tensor self, Tensor other) -> Tensor", promote=common)
+    def extreme(x, y):
+        """The one or the other; NaN if either is"""
+        _ordered(name, x if isinstance(x, flat.Value) else y)
+        return build(x, y)
+
+    @op(f"{fname}(Tensor self, Tensor other) -> Tensor", promote=common)
+    def number(x, y):
+        """The one or the other; NaN only if both are"""
+        x, y = flat.broadcast(x, y)
+        _ordered(fname, x)
+        chosen = build(x, y)
+        if not x.dtype.is_floating_point:
+            return chosen
+        return flat.where(flat.isnan(x), y, flat.where(flat.isnan(y), x, chosen))
+
+
+_extreme("maximum", "fmax", flat.maximum)
+_extreme("minimum", "fmin", flat.minimum)
+
+
+def _bounds():
+    return [S(T(3, 4), T(3, 4), T(3, 4)), S(T(3, 4), T(4)), S(T(3, 4), None, T(3, 1)), S(T(), T(2, 3), T(3))]
+
+
+def _numbers():
+    return [S(T(3, 4), 1, 3), S(T(3, 4), -0.5), S(T(3, 4), None, 1.5), S(T(), 2, 1), S(T(0, 3), max=2)]
+
+
+@op(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    promote=common,
+    inplace=True,
+    samples=_numbers,
+)
+@op(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    promote=common,
+    inplace=True,
+    samples=_bounds,
+)
+def clamp(x, low, high):
+    """min(max(self, low), high)"""
+    if low is None and high is None:
+        raise ArgumentError("clamp needs at least one of min and max")
+    _ordered("clamp", x)
+    if low is not None and high is not None:
+        return flat.clamp(x, low, high)
+    return flat.clamp(x, flat.lowest(x.dtype) if low is None else low, flat.highest(x.dtype) if high is None else high)
+
+
+@op("clamp_min(Tensor self, Scalar min) -> Tensor", promote=common, inplace=True)
+@op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", promote=common, inplace=True)
+def clamp_min(x, low):
+    return clamp(x, low, None)
+
+
+@op("clamp_max(Tensor self, Scalar max) -> Tensor", promote=common, inplace=True)
+@op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", promote=common, inplace=True)
+def clamp_max(x, high):
+    return clamp(x, None, high)
+
+
+@op("heaviside(Tensor self, Tensor values) -> Tensor", inplace=True)
+def heaviside(x, values):
+    """0 below zero, 1 above it, `values` at it"""
+    if x.dtype is not values.dtype:
+        raise DTypeError(f"heaviside needs tensors of one dtype, not {x.dtype.name} and {values.dtype.name}")
+    _ordered("heaviside", x)
+    x, values = flat.broadcast(x, values)
+    return flat.where(flat.eq(x, 0), values, flat.convert(flat.gt(x, 0), x.dtype))

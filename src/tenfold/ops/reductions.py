@@ -1,0 +1,330 @@
+"""Rows that fold dimensions away: sums, products, extremes, truth values and counts.
+
+Narrow floats (16 and 8 bits) are folded in float32 and rounded once. Variances and norms are in `statistics.py`.
+"""
+
+from tenfold import dtypes, flat
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ops.promote import common
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+DIMS = (None, 0, -1, (0, 2), (), (-1, 0, 1))
+
+
+def dims_samples():
+    """Calls of `(self, int[]? dim, bool keepdim)`: some dimensions, all, none; empty and zero-dimensional tensors."""
+    calls = [S(T(2, 3, 4), list(d) if isinstance(d, tuple) else d) for d in ([0], [-1], (0, 2), (), (-1, 0, 1))]
+    return calls + [S(T(2, 3, 4), [1], True), S(T(3, 1), [0, 1], True), S(T(), [-1]), S(T(), []), S(T(3, 0), [0])]
+
+
+def identity_samples():
+    """As `dims_samples`, and over an empty dimension, where the fold has an identity."""
+    return [*dims_samples(), S(T(0, 3), [0]), S(T(0, 3), [0], True), S(T(2, 0), [])]
+
+
+def dim_samples():
+    """Calls of `(self, int dim, bool keepdim)`."""
+    return [S(T(2, 3, 4), 1), S(T(2, 3, 4), -1, True), S(T(5), 0), S(T(), 0), S(T(), -1, True), S(T(3, 0), 0)]
+
+
+def wide(dtype):
+    """The dtype in which PyTorch accumulates."""
+    return dtypes.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype
+
+
+def widened(x):
+    return flat.convert(x, wide(x.dtype))
+
+
+def _counted(x, dtype):
+    """x in the dtype of its sum: the one asked for, or int64 for integers and bool."""
+    return flat.convert(x, dtype or (dtypes.int64 if x.dtype.kind in ("bool", "int") else x.dtype))
+
+
+def fold(x, kind, dims, keepdim=False):
+    return flat.convert(flat.reduce(widened(x), kind, dims, keepdim), x.dtype)
+
+
+def extent(x, dims):
+    """How many elements are folded into one."""
+    count = 1
+    for d in flat.axes(dims, x.rank):
+        count *= x.shape[d]
+    return count
+
+
+@op(
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    samples=lambda: [*identity_samples(), S(T(2, 3), None, dtype=dtypes.float64), S(T(2, 3), [1], dtype=dtypes.int32)],
+)
+def sum_dims(x, dims, keepdim, dtype):
+    """The sum over dimensions; of integers and bools as int64."""
+    return fold(_counted(x, dtype), "add", dims, keepdim)
+
+
+@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+def sum(x, dtype):
+    """The sum of all elements; of integers and bools as int64."""
+    return sum_dims(x, None, False, dtype)
+
+
+@op(
+    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    samples=lambda: [*dim_samples(), S(T(0, 3), 0), S(T(2, 3), 1, dtype=dtypes.float64)],
+)
+def prod_dim(x, dim, keepdim, dtype):
+    return fold(_counted(x, dtype), "mul", dim, keepdim)
+
+
+@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+def prod(x, dtype):
+    """The product of all elements; of integers and bools as int64."""
+    return prod_dim(x, None, False, dtype)
+
+
+@op(
+    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    samples=lambda: [*identity_samples(), S(T(2, 3), None, dtype=dtypes.float64)],
+)
+def mean_dims(x, dims, keepdim, dtype):
+    x = flat.convert(x, dtype or x.dtype)
+    inexact("mean", x)
+    return flat.convert(flat.sum(widened(x), dims, keepdim) / extent(x, dims), x.dtype)
+
+
+@op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+def mean(x, dtype):
+    """The mean of all elements, which must be floating point or complex."""
+    return mean_dims(x, None, False, dtype)
+
+
+def inexact(name, x):
+    if x.dtype.kind not in ("float", "complex"):
+        raise DTypeError(
+            f"{name} takes floating-point or complex tensors, not {x.dtype.name}",
+            help="convert first, for example with .float()",
+        )
+
+
+def real(name, x):
+    if x.dtype.is_complex:
+        raise DTypeError(f"{name} is not defined for complex tensors", help="complex numbers have no order: use .abs()")
+
+
+@op(
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    samples=identity_samples,
+)
+def nansum(x, dims, keepdim, dtype):
+    """The sum over dimensions with NaN taken as zero."""
+    real("nansum", x)
+    return sum_dims(flat.where(flat.isnan(x), 0, x) if x.dtype.is_floating_point else x, dims, keepdim, dtype)
+
+
+@op(
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    samples=identity_samples,
+)
+def nanmean(x, dims, keepdim, dtype):
+    """The mean over dimensions of the elements that are not NaN."""
+    if not x.dtype.is_floating_point:
+        raise DTypeError(f"nanmean takes floating-point tensors, not {x.dtype.name}")
+    number = flat.eq(x, x)
+    total = flat.sum(widened(flat.convert(flat.where(number, x, 0), dtype or x.dtype)), dims, keepdim)
+    count = flat.convert(flat.sum(flat.convert(number, dtypes.int64), dims, keepdim), total.dtype)
+    return flat.convert(total / count, dtype or x.dtype)
+
+
+# Extremes
+
+
+def _not_empty(name, x, dims):
+    empty = [d for d in flat.axes(dims, x.rank) if x.shape[d] == 0]
+    if empty:
+        raise ShapeError(
+            f"{name}: {x.type} has no elements along dimension {empty[0]}, and {name} of nothing is undefined",
+            help="reduce dimensions that are not empty",
+        )
+
+
+def _extreme(name, x, kind, dims, keepdim):
+    real(name, x)
+    _not_empty(name, x, dims)
+    return flat.reduce(x, kind, dims, keepdim)
+
+
+@op("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=dims_samples)
+def amax(x, dims, keepdim):
+    return _extreme("amax", x, "max", dims, keepdim)
+
+
+@op("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=dims_samples)
+def amin(x, dims, keepdim):
+    return _extreme("amin", x, "min", dims, keepdim)
+
+
+@op("max(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))])
+def max(x):
+    """The largest element; NaN if there is one."""
+    return _extreme("max", x, "max", None, False)
+
+
+@op("min(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))])
+def min(x):
+    """The smallest element; NaN if there is one."""
+    return _extreme("min", x, "min", None, False)
+
+
+@op("max.other(Tensor self, Tensor other) -> Tensor", promote=common)
+def max_other(x, y):
+    """The larger of each pair of elements."""
+    real("max", x)
+    return flat.maximum(x, y)
+
+
+@op("min.other(Tensor self, Tensor other) -> Tensor", promote=common)
+def min_other(x, y):
+    """The smaller of each pair of elements."""
+    real("min", x)
+    return flat.minimum(x, y)
+
+
+@op(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    samples=lambda: [S(T(3, 4)), S(T(3, 4), dim=1), S(T(3, 4), dim=-2, keepdim=True), S(T(), dim=0), S(T(), keepdim=True)],
+)
+def aminmax(x, dim, keepdim):
+    return tuple([_extreme("aminmax", x, kind, dim, keepdim) for kind in ("min", "max")])
+
+
+@op("_aminmax(Tensor self) -> (Tensor, Tensor)", method=False, samples=lambda: [S(T(3, 4)), S(T())])
+def _aminmax(x):
+    return aminmax(x, None, False)
+
+
+@op("_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", method=False, samples=dim_samples)
+def _aminmax_dim(x, dim, keepdim):
+    return aminmax(x, dim, keepdim)
+
+
+def _where_extreme(name, x, kind, dim):
+    """The first place of the extreme, or of a NaN, with the reduced dimension kept."""
+    best = _extreme(name, x, kind, dim, True)
+    found = flat.eq(x, best)
+    if x.dtype.is_floating_point:
+        found = found | flat.isnan(x)
+    n = x.shape[dim]
+    small = dtypes.int32 if n < 2**31 else dtypes.int64
+    places = flat.where(found, flat.iota(x.shape, dim, small), flat.full(x.shape, n, small))
+    return flat.reduce(places, "min", dim, True)
+
+
+def _with_place(name, x, kind, dim, keepdim):
+    """The extreme along one dimension and its place. It is read from there, so its gradient goes there."""
+    dim = flat.axis(dim, x.rank)
+    if not x.rank:
+        real(name, x)
+        return x, flat.constant(0, dtypes.int64)
+    place = _where_extreme(name, x, kind, dim)
+    there = flat.eq(flat.iota(x.shape, dim, place.dtype), place)
+    value = flat.reduce(flat.where(there, x, 0), "add", dim, keepdim)
+    return value, flat.convert(place if keepdim else flat.squeeze(place, dim), dtypes.int64)
+
+
+@op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", samples=dim_samples)
+def max_dim(x, dim, keepdim):
+    """The largest element along a dimension and its first place; NaN counts as the largest."""
+    return _with_place("max", x, "max", dim, keepdim)
+
+
+@op("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", samples=dim_samples)
+def min_dim(x, dim, keepdim):
+    """The smallest element along a dimension and its first place; NaN counts as the smallest."""
+    return _with_place("min", x, "min", dim, keepdim)
+
+
+def _place(name, x, kind, dim, keepdim):
+    rank = x.rank
+    if dim is None:
+        _not_empty(name, x, None)
+        x, axis = flat.reshape(x, (-1,)), 0
+    else:
+        axis = flat.axis(dim, rank)
+    if not x.rank:
+        real(name, x)
+        return flat.constant(0, dtypes.int64)
+    place = flat.convert(_where_extreme(name, x, kind, axis), dtypes.int64)
+    if keepdim:
+        return flat.reshape(place, (1,) * rank) if dim is None else place
+    return flat.squeeze(place, axis)
+
+
+def place_samples():
+    return [S(T(3, 4)), S(T(3, 4), None, True), S(T()), *dim_samples()]
+
+
+@op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", samples=place_samples)
+def argmax(x, dim, keepdim):
+    """The first place of the largest element, along a dimension or in the flattened tensor."""
+    return _place("argmax", x, "max", dim, keepdim)
+
+
+@op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", samples=place_samples)
+def argmin(x, dim, keepdim):
+    """The first place of the smallest element, along a dimension or in the flattened tensor."""
+    return _place("argmin", x, "min", dim, keepdim)
+
+
+# Truth values and counts
+
+
+def _truth(x, kind, dims, keepdim):
+    result = flat.reduce(flat.convert(x, dtypes.bool_), kind, dims, keepdim)
+    return flat.convert(result, dtypes.uint8) if x.dtype is dtypes.uint8 else result
+
+
+@op("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", samples=identity_samples)
+def any_dims(x, dims, keepdim):
+    return _truth(x, "or", dims, keepdim)
+
+
+@op("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", samples=lambda: [*dim_samples(), S(T(0, 3), 0)])
+def any_dim(x, dim, keepdim):
+    return _truth(x, "or", dim, keepdim)
+
+
+@op("any(Tensor self) -> Tensor")
+def any(x):
+    """Whether any element is not zero."""
+    return _truth(x, "or", None, False)
+
+
+@op("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", samples=identity_samples)
+def all_dims(x, dims, keepdim):
+    return _truth(x, "and", dims, keepdim)
+
+
+@op("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", samples=lambda: [*dim_samples(), S(T(0, 3), 0)])
+def all_dim(x, dim, keepdim):
+    return _truth(x, "and", dim, keepdim)
+
+
+@op("all(Tensor self) -> Tensor")
+def all(x):
+    """Whether no element is zero."""
+    return _truth(x, "and", None, False)
+
+
+@op(
+    "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+    samples=lambda: [S(T(2, 3, 4), [0, 2]), S(T(2, 3, 4), []), S(T(0, 3), [0]), S(T(), [0])],
+)
+def count_nonzero_dims(x, dims):
+    return flat.sum(flat.convert(flat.convert(x, dtypes.bool_), dtypes.int64), dims)
+
+
+@op("count_nonzero(Tensor self, int? dim=None) -> Tensor", samples=lambda: [S(T(3, 4)), S(T(3, 4), -1), S(T(0, 3)), S(T())])
+def count_nonzero(x, dim):
+    """How many elements are not zero."""
+    return count_nonzero_dims(x, dim)

@@ -1,0 +1,203 @@
+"""Exponentials, logarithms, trigonometry, and what complex numbers are made of."""
+
+import math
+
+from tenfold import flat
+from tenfold.errors import DTypeError
+from tenfold.ops.precision import widened
+from tenfold.ops.promote import common, to_float
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+
+def _unary(build, *names):
+    """Rows for a function of one float or complex number, under each of its names."""
+    op(*[f"{name}(Tensor self) -> Tensor" for name in names], promote=to_float, inplace=True)(widened(build))
+
+
+_unary(flat.exp, "exp")
+_unary(flat.log, "log")
+_unary(flat.sqrt, "sqrt")
+_unary(flat.rsqrt, "rsqrt")
+_unary(flat.sin, "sin")
+_unary(flat.cos, "cos")
+_unary(flat.tan, "tan")
+_unary(flat.sinh, "sinh")
+_unary(flat.cosh, "cosh")
+_unary(flat.tanh, "tanh")
+_unary(flat.asin, "asin", "arcsin")
+_unary(flat.acos, "acos", "arccos")
+_unary(flat.atan, "atan", "arctan")
+_unary(flat.asinh, "asinh", "arcsinh")
+_unary(flat.acosh, "acosh", "arccosh")
+_unary(flat.atanh, "atanh", "arctanh")
+
+
+@op("expm1(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op("special_expm1(Tensor self) -> Tensor", promote=to_float, method=False)
+@widened
+def expm1(x):
+    """exp(self) - 1, accurate near zero"""
+    return flat.expm1(x)
+
+
+@op("log1p(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op("special_log1p(Tensor self) -> Tensor", promote=to_float, method=False)
+@widened
+def log1p(x):
+    """log(1 + self), accurate near zero"""
+    return flat.log1p(x)
+
+
+@op("exp2(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op("special_exp2(Tensor self) -> Tensor", promote=to_float, method=False)
+@widened
+def exp2(x):
+    """2 ** self"""
+    return flat.exp(x * math.log(2)) if x.dtype.is_complex else flat.power(2, x)
+
+
+@op("log2(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@widened
+def log2(x):
+    return flat.log(x) / math.log(2)
+
+
+@op("log10(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@widened
+def log10(x):
+    return flat.log(x) / math.log(10)
+
+
+@op("sigmoid(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op("special_expit(Tensor self) -> Tensor", promote=to_float, method=False)
+@widened
+def sigmoid(x):
+    """1 / (1 + exp(-self))"""
+    return flat.logistic(x)
+
+
+@op("sinc(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op("special_sinc(Tensor self) -> Tensor", promote=to_float, method=False)
+@widened
+def sinc(x):
+    """sin(pi * self) / (pi * self), and 1 at zero"""
+    zero = flat.eq(x, 0)
+    angle = flat.where(zero, 1, x) * math.pi
+    return flat.where(zero, 1, flat.sin(angle) / angle)
+
+
+def _in_unit_interval():
+    return [S(T(3, 4, low=0.0, high=1.0)), S(T(3, 4), 0.25), S(T(3, 4), 1e-6), S(T(0, 3)), S(T(), 0.1)]
+
+
+@op("logit(Tensor self, float? eps=None) -> Tensor", promote=to_float, inplace=True, samples=_in_unit_interval)
+@op("special_logit(Tensor self, float? eps=None) -> Tensor", promote=to_float, method=False, samples=_in_unit_interval)
+@widened
+def logit(x, eps):
+    """log(self / (1 - self)), with self first clamped to [eps, 1 - eps] if eps is given"""
+    if x.dtype.is_complex:
+        raise DTypeError("logit is not defined for complex numbers")
+    if eps is not None:
+        x = flat.minimum(flat.maximum(x, eps), 1 - eps)
+    return flat.log(x / (1 - x))
+
+
+@op(
+    "atan2(Tensor self, Tensor other) -> Tensor",
+    "arctan2(Tensor self, Tensor other) -> Tensor",
+    promote=to_float,
+    inplace=True,
+)
+@widened
+def atan2(y, x):
+    """The angle of the point (other, self), from -pi to pi"""
+    if y.dtype.is_complex:
+        raise DTypeError("atan2 is not defined for complex numbers")
+    return flat.atan2(y, x)
+
+
+def _scaled(name, factor):
+    @op(f"{name}(Tensor self) -> Tensor", promote=to_float, inplace=True)
+    @widened
+    def scaled(x):
+        if x.dtype.is_complex:
+            raise DTypeError(f"{name} is not defined for complex numbers")
+        return x * factor
+
+
+_scaled("deg2rad", math.pi / 180)
+_scaled("rad2deg", 180 / math.pi)
+
+
+def _log_add(x, y, exp, log, log1p):
+    """log(exp(x) + exp(y)) without overflow: the larger is taken out of the sum."""
+    if x.dtype.kind in ("bool", "int"):
+        raise DTypeError(f"logaddexp is not defined for {x.dtype.name}", help="convert to a float dtype first")
+    x, y = flat.broadcast(x, y)
+    if not x.dtype.is_complex:
+        larger, gap = flat.maximum(x, y), flat.abs(x - y)
+        same = flat.eq(x, y) & flat.isinf(x)
+        return flat.where(same, x, larger + log1p(exp(flat.neg(flat.where(same, 0, gap)))))
+    a, b = flat.real(x), flat.real(y)
+    swap = (a > b) | flat.isnan(a)
+    smaller, larger = flat.where(swap, y, x), flat.where(swap, x, y)
+    low = flat.real(smaller)
+    both = flat.eq(low, flat.real(larger)) & flat.isinf(low)
+    summed = flat.where(low < 0, smaller, log(exp(smaller) + exp(larger)))
+    return flat.where(both, summed, larger + log1p(exp(smaller - larger)))
+
+
+@op("logaddexp(Tensor self, Tensor other) -> Tensor", promote=common)
+@widened
+def logaddexp(x, y):
+    """log(exp(self) + exp(other))"""
+    return _log_add(x, y, flat.exp, flat.log, flat.log1p)
+
+
+@op("logaddexp2(Tensor self, Tensor other) -> Tensor", promote=common)
+@widened
+def logaddexp2(x, y):
+    """log2(2 ** self + 2 ** other)"""
+    return _log_add(x, y, exp2, log2, lambda z: flat.log1p(z) / math.log(2))
+
+
+# Complex numbers
+
+
+def _parts():
+    floats = [S(T(3, 4, dtype=each), T(3, 4, dtype=each)) for each in ("float32", "float64")]
+    return [*floats, S(T(3, 1, dtype="float32"), T(4, dtype="float32")), S(T(dtype="float64"), T(dtype="float64"))]
+
+
+@op("complex(Tensor real, Tensor imag) -> Tensor", method=False, samples=_parts)
+def complex(real, imag):
+    """real + imag * 1j"""
+    return flat.complex(real, imag)
+
+
+@op("polar(Tensor abs, Tensor angle) -> Tensor", method=False, samples=_parts)
+def polar(size, angle):
+    """abs * exp(angle * 1j)"""
+    return flat.complex(size * flat.cos(angle), size * flat.sin(angle))
+
+
+@op("angle(Tensor self) -> Tensor", promote=to_float)
+def angle(x):
+    """The angle of a complex number; of a real one 0 or pi"""
+    if x.dtype.is_complex:
+        return flat.atan2(flat.imag(x), flat.real(x))
+    return flat.where(flat.isnan(x), x, flat.where(x < 0, flat.full_like(x, math.pi), 0))
+
+
+@op("conj_physical(Tensor self) -> Tensor", inplace=True)
+@op("_conj_physical(Tensor self) -> Tensor")
+def conj_physical(x):
+    """The complex conjugate, in memory of its own"""
+    return flat.conj(x)
+
+
+@op("conj(Tensor(a) self) -> Tensor(a)", steps=lambda place: (("_conj",),) if place.base.dtype.is_complex else ())
+def conj(x):
+    """The complex conjugate; writes to it reach self"""
+    return flat.conj(x)

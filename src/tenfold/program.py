@@ -1,0 +1,46 @@
+"""Whole programs from the user's side: `compile` a function, `show` it at every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+from tenfold.runtime.compile import Compiled, trace
+from tenfold.runtime.stages import stage_text
+from tenfold.tensor import Tensor
+from tenfold.trace.graph import collect
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def compile(function: Callable[P, R]) -> Callable[P, R]:
+    """The function as one program, recorded once for each signature and then only run.
+
+    Tensors in nested lists, tuples and dicts are its inputs and results; other arguments are static, compiled anew for
+    each value. Tensors that it reads from outside are read at every call, and those it writes are updated.
+
+        step = tenfold.compile(lambda x: (x @ x).tanh())
+        step(tenfold.ones(3, 3))
+    """
+    return cast("Callable[P, R]", Compiled(function, Tensor))
+
+
+def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **kwargs: Any) -> str:
+    """The text of a function's program on these arguments.
+
+    `stage` is "trace", "flat", "stablehlo" or "hlo" (what XLA made of it); without one, the first three.
+    """
+    inner = getattr(function, "function", function)  # of a compiled function, what it was made from
+    recorded = trace(inner, args, kwargs, Tensor)
+    return stage_text(recorded.program, recorded.device, stage)
+
+
+def _show_tensor(self: Tensor, stage: str | None = None) -> str:
+    """The text of the program that computes this tensor; see `tenfold.show`."""
+    value = self.current()
+    program, _ = collect([value])
+    return stage_text(program, value.device, stage)
+
+
+Tensor.show = _show_tensor  # type: ignore[attr-defined]

@@ -1,0 +1,240 @@
+"""`compile`: a function recorded once for each signature, and from then on only run.
+
+While it is recorded, a `Recording` follows which tensors the function reads from outside of its arguments, and which
+it writes in place. Both become part of the program: the first as hidden inputs, read anew at each call, the second
+as hidden results, put back after it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import dtypes
+from tenfold.devices import Device
+from tenfold.engines import xla
+from tenfold.errors import ArgumentError, TraceError
+from tenfold.runtime import evaluate, tree
+from tenfold.runtime.evaluate import Pending
+from tenfold.source import capture
+from tenfold.trace import graph
+from tenfold.trace.graph import Holder, Node, Program, Value, collect
+
+_recording = threading.RLock()
+
+
+class Recording:
+    """What a function does to tensors while it is recorded."""
+
+    def __init__(self) -> None:
+        self.nodes: set[Node] = set()
+        self.arguments: set[Value] = set()
+        self.holders: dict[Value, Holder] = {}
+        self.before: dict[Holder, Value] = {}
+
+    def read(self, holder: Holder, value: Value) -> Value:
+        """A tensor's value is used: one from outside is computed now, and remembered as an input."""
+        if not self.traced(value):
+            if value.buffer is None:
+                with self.paused():
+                    evaluate.evaluate([value])
+            self.holders.setdefault(value, holder)
+        return value
+
+    def write(self, root: Holder) -> None:
+        if root not in self.before:
+            with self.paused():
+                self.before[root] = root.current()
+
+    def traced(self, value: Value) -> bool:
+        return value in self.arguments or (value.buffer is None and value.node in self.nodes)
+
+    def results(self) -> dict[Holder, Value]:
+        """What the tensors from outside that were written hold at the end."""
+        return {root: root.current() for root, value in self.before.items() if not self.traced(value)}
+
+    def restore(self) -> None:
+        for root, value in self.before.items():
+            root.replace(value)
+
+    def paused(self) -> _Paused:
+        return _Paused()
+
+
+class _Paused:
+    def __enter__(self) -> None:
+        self.recorder, graph.recorder = graph.recorder, None
+
+    def __exit__(self, *error: Any) -> None:
+        graph.recorder = self.recorder
+
+
+class Recorded:
+    """A function on arguments of given types: its program, and how results become what the function returned."""
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: list[int | Holder | Value],
+        structure: Any,
+        count: int,
+        writes: list[Holder],
+        argument_writes: list[int],
+        device: Device,
+    ):
+        self.program = program
+        self.inputs = inputs
+        self.structure = structure
+        self.count = count  # of returned tensors; results after them are writes
+        self.writes = writes
+        self.argument_writes = argument_writes
+        self.device = device
+        self.types = [leaf.type for leaf in program.leaves]
+        self.loaded: evaluate.Loaded | None = None
+        # Whether a call is no more than its arguments in, one tensor out.
+        in_order = all(type(each) is int and each == i for i, each in enumerate(inputs))
+        self.plain = in_order and structure is tree.LEAF and not writes and not argument_writes
+        self.result_types = [
+            program.nodes[place].signature.result_types[index] if place >= 0 else program.leaves[-1 - place].type
+            for place, index in program.outputs
+        ]
+
+    def run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
+        if self.loaded is None:
+            self.loaded = evaluate.build(self.program, self.device)
+        device = self.device
+        buffers = []
+        for each in self.inputs:
+            if type(each) is int:
+                value = arguments[each].current()
+            elif type(each) is Value:
+                value = each
+            else:
+                value = each.current()  # type: ignore[union-attr]
+            buffer = value.buffer
+            if buffer is None:
+                evaluate.evaluate([value])
+                buffer = value.buffer
+            if type(buffer) is np.ndarray or value.device is not device:
+                buffer = evaluate.buffer_of(value, device)
+            buffers.append(buffer)
+        results = [
+            Value(type, device, None, 0, buffer)
+            for type, buffer in zip(self.result_types, self.loaded(buffers), strict=True)
+        ]
+        for root, value in zip(self.writes, results[self.count :], strict=False):
+            root.replace(value)
+        for index, value in zip(self.argument_writes, results[self.count + len(self.writes) :], strict=True):
+            arguments[index].assign(value)
+        if self.structure is tree.LEAF:
+            return wrap(results[0])
+        return tree.unflatten(self.structure, map(wrap, results[: self.count]))
+
+    def fits(self) -> bool:
+        """Whether the tensors it reads from outside still have the types they had."""
+        return all(
+            type(each) is int or type(each) is Value or each.current().type is expected  # type: ignore[union-attr]
+            for each, expected in zip(self.inputs, self.types, strict=True)
+        )
+
+
+def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type) -> Recorded:
+    """Record a function on arguments like these; `tensor` is the class of tensors, made from a Value."""
+    given: list[Any] = []
+    structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
+    with _recording:
+        recording = Recording()
+        stand_ins = []
+        for each in given:
+            value = Value(each.current().type, each.current().device)
+            value.source = each.current().made_at
+            recording.arguments.add(value)
+            stand_ins.append(tensor(value))
+        values = [each.current() for each in stand_ins]
+        outer, graph.recorder = graph.recorder, recording
+        try:
+            call_args, call_kwargs = tree.unflatten(structure, iter(stand_ins))
+            returned = function(*call_args, **call_kwargs)
+            outputs: list[Any] = []
+            result_structure = tree.flatten(returned, lambda each: isinstance(each, tensor), outputs)
+            targets = [each.current() for each in outputs]
+        finally:
+            graph.recorder = outer
+            written = recording.results()
+            changed = [(i, each.current()) for i, each in enumerate(stand_ins) if each.current() is not values[i]]
+            recording.restore()
+    wanted = targets + list(written.values()) + [value for _, value in changed]
+    if not wanted:
+        raise TraceError("the compiled function neither returns nor changes a tensor", help="return what it computes")
+    program, _ = collect(wanted)
+    places = {value: i for i, value in enumerate(values)}
+    inputs: list[int | Holder | Value] = [
+        places[leaf] if leaf in places else recording.holders.get(leaf, leaf) for leaf in program.leaves
+    ]
+    argument_writes = [i for i, _ in changed]
+    return Recorded(
+        program, inputs, result_structure, len(targets), list(written), argument_writes, wanted[0].device
+    )
+
+
+class Compiled:
+    """A function whose programs are kept, one for each signature of its arguments."""
+
+    def __init__(self, function: Callable[..., Any], tensor: type):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._tensor = tensor
+        self._recorded: dict[Any, Recorded] = {}
+        self._short: tuple[list[Any], Callable[..., Any], Any, Any] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if graph.recorder is not None:
+            return self.function(*args, **kwargs)
+        short = self._short
+        if short is not None and not kwargs and len(xla.in_use) == 1:
+            # A call like the last one, whose data is already on the device: nothing to do but start the program.
+            types, start, result, default = short
+            try:
+                values = [each._value for each in args if each._alias is None]
+                if [each.type for each in values] == types and default is dtypes.get_default_dtype():
+                    results = start([each.buffer for each in values])
+                    return self._tensor(Value(result, values[0].device, None, 0, Pending(results)))
+            except (AttributeError, TypeError, RuntimeError):
+                pass  # not all tensors, or data not there yet
+        return self._general(args, kwargs)
+
+    def _general(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        tensor = self._tensor
+        given: list[Any] = []
+        structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
+        types = tuple([(each.current().type, each.current().device) for each in given])
+        key = (structure, types, dtypes.get_default_dtype())
+        try:
+            recorded = self._recorded.get(key)
+        except TypeError:
+            raise ArgumentError(
+                f"{self.__name__}: arguments other than tensors must be hashable, since each value is compiled apart",
+                help="pass tensors for data, and numbers, strings or tuples for options",
+            ).located("compile", capture()) from None
+        if recorded is None or not recorded.fits():
+            recorded = self._recorded[key] = trace(self.function, args, kwargs, tensor)
+        result = recorded.run(given, tensor)
+        self._shorten(recorded, args, kwargs)
+        return result
+
+    def _shorten(self, recorded: Recorded, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Let calls like this one go the short way, if they need no more than to start the program."""
+        self._short = None
+        loaded = recorded.loaded
+        if recorded.plain and args and not kwargs and loaded is not None and not loaded.checks:
+            if all(isinstance(each, self._tensor) for each in args):
+                types = [each._value.type for each in args]
+                start = loaded.executable.start
+                self._short = (types, start, recorded.result_types[0], dtypes.get_default_dtype())
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self if instance is None else functools.partial(self, instance)

@@ -1,0 +1,32 @@
+"""The text of a program at every stage: Trace, FlatIR, StableHLO, and what XLA made of it."""
+
+from __future__ import annotations
+
+from tenfold.devices import Device
+from tenfold.errors import ArgumentError, did_you_mean
+from tenfold.flat.printer import print_flat
+from tenfold.mlir import stablehlo
+from tenfold.runtime import evaluate
+from tenfold.trace.graph import Program
+from tenfold.trace.lower import lower
+from tenfold.trace.printer import print_trace
+
+STAGES = ("trace", "flat", "stablehlo", "hlo")
+HLO_TITLE = "==== HLO, optimised by XLA ===="
+
+
+def stage_text(program: Program, device: Device, stage: str | None = None) -> str:
+    """One stage's text, or without a stage the first three, one after the other."""
+    if stage is None:
+        return "\n".join(stage_text(program, device, each) for each in STAGES[:3])
+    if stage == "trace":
+        return print_trace(program)
+    if stage == "flat":
+        return print_flat(lower(program), str(device.resolved))
+    if stage == "stablehlo":
+        return f"{stablehlo.TITLE}\n{stablehlo.emit(lower(program)).text()}"
+    if stage == "hlo":
+        return f"{HLO_TITLE}\n{evaluate.build(program, device).executable.hlo()}"
+    raise ArgumentError(
+        f"there is no stage {stage!r}", help=did_you_mean(stage, STAGES) or f"the stages are {', '.join(STAGES)}"
+    )

@@ -1,0 +1,226 @@
+"""Samples for the rows of the op table: calls worth comparing, made from a schema's types or given by the row.
+
+A sample is an `S` whose tensors are `T`s: shapes and, where it matters, dtypes and ranges. `bind` lays it out along
+the row's schema and `arrays` draws its tensors' elements, always the same ones for the same row, sample and dtype.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tenfold import dtypes
+from tenfold.dtypes import BY_NAME, DType
+from tenfold.ops.samples import S, T
+from tenfold.ops.schema import MISSING, Argument
+from tenfold.ops.table import PLACEMENT, Row
+
+# Shapes for rows of one tensor, and for rows of several: these broadcast, both ways.
+SINGLE = [(3, 4), (), (0, 3), (5,), (2, 3, 4)]
+SEVERAL = [
+    [(3, 4), (3, 4)],
+    [(), ()],
+    [(0, 3), (0, 3)],
+    [(3, 4), (4,)],
+    [(1, 4), (3, 1)],
+    [(3, 4), ()],
+    [(), (3, 4)],
+    [(3, 1), (2, 3, 4)],
+]
+# Second operands of another dtype, for rows that promote: with dimensions, and without.
+MIXED = [((3, 4), "int32"), ((3, 4), "float16"), ((), "int64"), ((), "float64")]
+
+
+class Edges(T):
+    """A tensor of the values where mistakes live: zeros of both signs, infinities, NaN, the dtype's limits.
+
+    `calm` draws small positive numbers instead where the dtype is an integer: beside another operand at its limits,
+    they keep clear of what the machine itself refuses (the lowest integer divided by -1).
+    """
+
+    __slots__ = ("calm",)
+
+    def __init__(self, *shape: int, calm: bool = False):
+        super().__init__(*shape)
+        self.calm = calm
+
+    def __repr__(self) -> str:
+        return f"Edges{self.shape}"
+
+
+def samples(row: Row) -> list[S]:
+    """All samples of a row: its own, if it has any, or those that its schema's types suggest."""
+    return row.samples() if row.samples else list(from_schema(row))
+
+
+def for_dtype(row: Row, dtype: DType) -> list[tuple[int, S]]:
+    """The samples to run with this dtype, numbered: all for float32 and int64, a third for each other dtype.
+
+    Which third turns with the dtype, so that every sample meets several dtypes and every dtype several samples.
+    """
+    numbered = list(enumerate(samples(row)))
+    if dtype in (dtypes.float32, dtypes.int64):
+        return numbered
+    turn = dtypes.ALL.index(dtype)
+    return [(i, each) for i, each in numbered if i == 0 or (i + turn) % 3 == 0]
+
+
+# From a schema
+
+
+def from_schema(row: Row) -> Iterator[S]:
+    arguments = [a for a in row.schema.arguments if a.name not in PLACEMENT]
+    required = [a for a in arguments if a.default is MISSING]
+    count = sum(a.type.kind == "Tensor" and not a.type.is_list for a in required)
+
+    def call(tensors: list[T], changed: Argument | None = None, value: Any = None) -> S:
+        """The first choice for every required argument, but for one."""
+        remaining = iter(tensors)
+        positional: list[Any] = []
+        keywords: dict[str, Any] = {}
+        for a in required:
+            if a.type.kind == "Tensor" and not a.type.is_list:
+                given = next(remaining)
+            else:
+                given = value if a is changed else choices(row, a)[0]
+            if a.keyword_only:
+                keywords[a.name] = given
+            else:
+                positional.append(given)
+        if changed is not None and changed not in required:
+            keywords[changed.name] = value
+        return S(*positional, **keywords)
+
+    def of(shape: tuple[int, ...]) -> list[T]:
+        return [T(*shape) for _ in range(count)]
+
+    if count == 1:
+        for shape in SINGLE:
+            yield call(of(shape))
+        yield call([Edges(19)])
+    elif count > 1:
+        for first, second in SEVERAL:
+            yield call([T(*(second if i % 2 else first)) for i in range(count)])
+        if row.promote:
+            for shape, other in MIXED:
+                yield call([T(3, 4), *(T(*shape, dtype=other) for _ in range(count - 1))])
+        if count == 2:
+            yield call([Edges(19, 1), Edges(1, 19, calm=True)])
+            yield call([Edges(19, 1, calm=True), Edges(1, 19)])
+    else:
+        yield call([])
+    for a in arguments:
+        if a.type.kind != "Tensor" or a.type.is_list or a not in required:
+            found = choices(row, a)
+            for value in found[1:] if a in required else [v for v in found if v != a.default]:
+                yield call(of((3, 4)), a, value)
+
+
+class NeedsSamples(Exception):
+    """A row whose schema does not tell what its arguments may be, and which gives no samples of its own."""
+
+
+def choices(row: Row, a: Argument) -> list[Any]:
+    """Values for an argument that is not a single required tensor, by its type and name."""
+    kind, name, size = a.type.kind, a.name, a.type.list_size
+    if size is not None:
+        if kind == "Tensor":
+            return [(T(3, 4), T(3, 4))]
+        if kind == "int" and "dim" in name:
+            return [(0,), (-1,)]
+        if kind == "int" and name in ("size", "shape"):
+            return [(2, 3), (), (0, 2)]
+    elif kind == "Tensor":
+        return [T(3, 4)]
+    elif kind == "Scalar":
+        return [2, -1.5, True]
+    elif kind == "int":
+        return [0, -1] if "dim" in name else [1, 2]
+    elif kind == "float":
+        return [0.5, 2.0]
+    elif kind == "bool":
+        return [True, False]
+    elif kind == "ScalarType":
+        return [dtypes.float64, dtypes.complex64, dtypes.int32]
+    elif kind == "Generator" and a.type.optional:
+        return [None]
+    if a.default is not MISSING:
+        return []
+    raise NeedsSamples(f"aten::{row.qualified} needs samples=: its schema does not tell what {a} may be")
+
+
+# Along a schema, and with elements
+
+
+def bind(row: Row, sample: S) -> tuple[list[tuple[Argument, Any]], list[tuple[Argument, Any]]]:
+    """The positional and the keyword arguments of a sample, each with its place in the schema."""
+    by_name = {a.name: a for a in row.schema.arguments}
+    if len(sample.args) > len(row.schema.arguments) or not set(sample.kwargs) <= set(by_name):
+        raise NeedsSamples(f"aten::{row.qualified}: the sample {sample} does not fit its schema")
+    # A sample may write keyword-only arguments in their place.
+    placed = list(zip(row.schema.arguments, sample.args))
+    named = [(by_name[name], value) for name, value in sample.kwargs.items()]
+    positional = [(a, v) for a, v in placed if not a.keyword_only]
+    return positional, [(a, v) for a, v in placed if a.keyword_only] + named
+
+
+def seed(row: Row, number: int, dtype: DType) -> np.random.Generator:
+    return np.random.default_rng([zlib.crc32(row.qualified.encode()), number, dtypes.ALL.index(dtype)])
+
+
+def array(tensor: T, under_test: DType, rng: np.random.Generator) -> np.ndarray:
+    """A tensor's elements. Arrays of three and more dimensions are not contiguous in memory."""
+    dtype = BY_NAME[tensor.dtype] if tensor.dtype else under_test
+    if isinstance(tensor, Edges) and not (tensor.calm and dtype.kind == "int"):
+        elements = edges(dtype).reshape(tensor.shape)
+    else:
+        low, high = tensor.low, tensor.high
+        if isinstance(tensor, Edges):
+            low, high = 1, 8
+        elements = drawn(tensor.shape, dtype, low, high, rng)
+    return np.asfortranarray(elements) if elements.ndim > 2 else elements
+
+
+def drawn(
+    shape: tuple[int, ...], dtype: DType, low: float | None, high: float | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Random elements from `low` up to, not including, `high`; small numbers of both signs if neither is given."""
+    if dtype.kind == "bool":
+        only = True if low is not None and low >= 1 else False if high is not None and high <= 1 else None
+        return rng.integers(0, 2, shape).astype(bool) if only is None else np.full(shape, only)
+    if dtype.kind == "int":
+        bottom = int(np.ceil(low)) if low is not None else -9 if high is None else int(high) - 10
+        bottom = bottom if dtype.is_signed else max(bottom, 0)
+        top = int(np.ceil(high)) if high is not None else bottom + (10 if low is not None else 19)
+        return np.asarray(rng.integers(bottom, max(top, bottom + 1), shape)).astype(dtype.numpy)
+
+    def real() -> np.ndarray:
+        if low is None and high is None:
+            return np.asarray(rng.normal(0, 2, shape))
+        bottom = low if low is not None else high - 5  # type: ignore[operator]
+        return np.asarray(rng.uniform(bottom, high if high is not None else bottom + 5, shape))
+
+    if dtype.kind == "complex":
+        return np.asarray(real() + 1j * real()).astype(dtype.numpy)
+    return real().astype(dtype.numpy)
+
+
+def edges(dtype: DType) -> np.ndarray:
+    """Nineteen values of a dtype where rules change."""
+    if dtype.kind == "bool":
+        return np.arange(19) % 2 == 0
+    if dtype.kind == "int":
+        lowest, highest = int(np.iinfo(dtype.numpy).min), int(np.iinfo(dtype.numpy).max)
+        small = [0, 1, 2, 3, 5, 7, 8, 31, 63, 100, highest, highest - 1, highest // 2, lowest, lowest + 1]
+        return np.array(small + ([-1, -2, -3, -7] if dtype.is_signed else [4, 6, 9, 15])).astype(dtype.numpy)
+    if dtype.kind == "complex":
+        # Where parts are infinite or NaN, neither PyTorch nor C agrees with itself from one function to the next.
+        parts = [0, 1, -1, 1j, -1j, 0.5, 2 + 1j, 2 - 1j, -2 + 1j, -2 - 1j, 1e-3, 1e-3j, 3, -3, 3j, -3j, 0.1 + 0.2j, 5, 1 + 1j]
+        return np.array(parts).astype(dtype.numpy)
+    limits = dtypes.finfo(dtype)
+    ordinary = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-3, 10.0, -20.0, 100.0]
+    extreme = [limits.max, -limits.max, limits.smallest_normal, float("inf"), float("-inf"), float("nan")]
+    return np.array(ordinary + extreme).astype(dtype.numpy)

@@ -1,0 +1,98 @@
+"""Every row of the op table on every dtype and sample, against PyTorch: values, dtypes, shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+from tenfold import dtypes
+from tenfold.errors import TenfoldError
+from tenfold.ops.schema import parse
+from tenfold.ops.table import Row, all_rows
+from tests.ops import generate, golden
+from tests.ops.golden import Call
+
+ROWS = sorted(all_rows(), key=lambda row: row.qualified)
+each_row = pytest.mark.parametrize("row", ROWS, ids=[row.qualified for row in ROWS])
+
+
+@each_row
+def test_row_agrees_with_pytorch(row: Row, record_property: Any) -> None:
+    pairs: list[tuple[Call, list[Any], list[Any]]] = []
+    wrong: list[str] = []
+    refused = more = 0
+    for dtype in dtypes.ALL:
+        for number, sample in generate.for_dtype(row, dtype):
+            call = Call(row, number, sample, dtype)
+            try:
+                theirs = golden.flattened(call.theirs())
+            except Exception:
+                theirs = None
+            try:
+                ours = golden.flattened(call.ours())
+            except TenfoldError as error:
+                if theirs is not None:
+                    wrong.append(f"{call}: PyTorch runs it, we raise {type(error).__name__}: {error.message}")
+                refused += theirs is None
+                continue
+            if theirs is None:
+                more += 1
+            else:
+                pairs.append((call, ours, theirs))
+    compute(row, pairs, wrong)
+    for call, ours, theirs in pairs:
+        if len(ours) != len(theirs):
+            wrong.append(f"{call}: gave {len(ours)} results, PyTorch {len(theirs)}")
+            continue
+        for mine, reference in zip(ours, theirs, strict=True):
+            found = golden.difference(row, mine, reference, values=not (row.random or row.differs))
+            if found is None and row.random:
+                found = out_of_range(call, mine, reference)
+            if found:
+                wrong.append(f"{call}: {found}")
+    record_property("cases", (len(pairs), refused, more))
+    assert not wrong, report(row, wrong)
+    assert pairs, f"aten::{row.qualified}: PyTorch ran none of its samples"
+
+
+def compute(row: Row, pairs: list[tuple[Call, list[Any], list[Any]]], wrong: list[str]) -> None:
+    """Evaluate all results as one program; if that fails, one by one, to tell which calls are at fault."""
+    try:
+        tn.eval(*[each for _, ours, _ in pairs for each in ours if isinstance(each, tn.Tensor)])
+        return
+    except TenfoldError:
+        whole = list(pairs)
+    for pair in whole:
+        call, ours, _ = pair
+        try:
+            tn.eval(*[each for each in ours if isinstance(each, tn.Tensor)])
+        except TenfoldError as error:
+            pairs.remove(pair)
+            wrong.append(f"{call}: evaluating raises {type(error).__name__}: {error.message}")
+
+
+def out_of_range(call: Call, ours: tn.Tensor, theirs: torch.Tensor) -> str | None:
+    """Whether random values leave the range that PyTorch draws from, as many draws of its show it."""
+    if not ours.numel() or ours.dtype.is_complex:
+        return None
+    drawn = [golden.to_numpy(golden.flattened(call.theirs())[0]).astype(np.float64) for _ in range(40)]
+    low, high = min(each.min() for each in drawn), max(each.max() for each in drawn)
+    slack = 0.0 if ours.dtype.kind in ("bool", "int") and high - low < 12 else max(high - low, 0.0)
+    found = ours.numpy().astype(np.float64)
+    if np.isfinite(found).all() and found.min() >= low - slack and found.max() <= high + slack:
+        return None
+    return f"drew from [{found.min()}, {found.max()}], PyTorch from [{low}, {high}]"
+
+
+def report(row: Row, wrong: list[str]) -> str:
+    shown = wrong[:20] + ([f"and {len(wrong) - 20} more"] if len(wrong) > 20 else [])
+    return "\n  ".join([f"aten::{row.qualified}, {len(wrong)} wrong:", *shown])
+
+
+@each_row
+def test_schema_is_atens_own(row: Row) -> None:
+    assert str(row.schema) == str(parse(str(golden.overload(row)._schema)))

@@ -5,6 +5,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check
 PYTEST_WORKERS ?= 2
 PYTEST_OPTIONS ?=
+# Compiled bytecode halves the time of `import tenfold`: write it, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -63,5 +65,6 @@ define install
 @again=$$(test ! -e .venv/installing || echo --ignore-installed) && touch .venv/installing \
 	&& $(PIP) install $$again --constraint constraints.txt setuptools \
 	&& $(PIP) install $$again --constraint constraints.txt --no-build-isolation --editable '$(1)' \
+	&& $(BIN)/python -m compileall -q src \
 	&& rm .venv/installing
 endef

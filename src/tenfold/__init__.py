@@ -4,7 +4,7 @@ Most functions come from the op table, by `dispatch.install`; those whose Python
 are imported here by name.
 """
 
-from tenfold import dispatch, dtypes, errors, fft, functional, linalg, ops, random, special
+from tenfold import dispatch, dtypes, errors, fft, functional, indexing, linalg, ops, random, special
 from tenfold.devices import Device as device
 from tenfold.devices import get_default_device, set_default_device
 from tenfold.dtypes import DType as dtype
@@ -14,6 +14,7 @@ from tenfold.errors import (
     OutOfMemory, ShapeError, TenfoldError, TraceError, UnknownName, UnsupportedError,
 )
 from tenfold.formatting import get_printoptions, set_printoptions
+from tenfold.program import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from tenfold.tensor import Size, Tensor
 
@@ -24,6 +25,7 @@ _namespaces: dict = {
 }
 dispatch.install(_namespaces)
 functional.install()
+indexing.install()
 
 from tenfold.functional import (  # noqa: E402
     atleast_1d, atleast_2d, atleast_3d, block_diag, broadcast_shapes, broadcast_tensors, cartesian_prod, cdist,
@@ -31,6 +33,7 @@ from tenfold.functional import (  # noqa: E402
     split, tensordot, unique, unique_consecutive,
 )
 from tenfold.functional import eval_ as eval  # noqa: E402
+from tenfold.indexing import nonzero  # noqa: E402
 from tenfold.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor  # noqa: E402
 
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None

@@ -35,7 +35,7 @@ class Plan:
         self.tensors = [a.type.kind == "Tensor" for a in schema.arguments]
         names = [a.name for a in schema.arguments]
         self.device = names.index("device") if "device" in names else None
-        self.generator = names.index("generator") if row.random else None
+        self.generator = names.index("generator") if "generator" in names else None
         self.view = schema.is_view
         self.lists = len(schema.returns) == 1 and schema.returns[0].type.is_list
         self.number = len(schema.returns) == 1 and schema.returns[0].type.kind in ("bool", "int", "float", "Scalar")
@@ -47,7 +47,7 @@ class Plan:
         elif len(fields) > 1:
             self.bundle = tuple
         # Whether the arguments need no more than tensors taken apart.
-        self.plain = self.generator is None and self.device is None and not row.host
+        self.plain = self.device is None and not (row.random or row.host)
 
 
 _plans: dict[Row, Plan] = {}
@@ -59,18 +59,21 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
     plan = _plans.get(row)
     if plan is None:
         plan = _plans[row] = Plan(row)
+    if row.prepare is not None:
+        try:
+            arguments = row.prepare(*arguments)
+        except TenfoldError as error:
+            raise error.located(row.python_name, where) from None
     values = [_argument(each, is_tensor) for each, is_tensor in zip(arguments, plan.tensors, strict=True)]
     if row.host:
         return _on_host(plan, values, where)
     if row.storage:
         return _on_storage(plan, arguments, values, where)
-    device = None if plan.plain else _prepare(plan, values)
+    device, generator = (None, None) if plan.plain else _prepare(plan, values)
     results = record(row, values, where, device)
-    if plan.generator is not None:
-        arguments[plan.generator].state.assign(results[-1]) if arguments[plan.generator] else (
-            random.default_generator(results[0].device).state.assign(results[-1])
-        )
-        results = results[:-1]
+    if generator is not None:
+        *results, state = results
+        generator.state.assign(state)
     if plan.view:
         return _wrap(plan, [_view(plan, arguments, values, each) for each in results])
     return _wrap(plan, [Tensor(each) for each in results])
@@ -103,22 +106,27 @@ def _exact(argument: float) -> float:
     return math.nan if argument != argument else argument
 
 
-def _prepare(plan: Plan, values: list[Any]) -> Device | None:
+def _prepare(plan: Plan, values: list[Any]) -> tuple[Device | None, random.Generator | None]:
     """Fill in what the frontend knows: the device of a new tensor, and the random state."""
     device = None
     if plan.device is not None:
         inputs = [each for each in values if isinstance(each, Value)]
         given = values[plan.device]
         device = (given or (inputs[0].device if inputs else devices.get_default_device())).resolved
-    if plan.generator is not None:
-        given = values[plan.generator]
-        if device is None:
-            device = next(each.device for each in values if isinstance(each, Value))
-        generator = given or random.default_generator(device)
-        if generator.device is not device:
-            raise ArgumentError(f"a generator on {generator.device} cannot serve a tensor on {device}")
+    if not plan.row.random:
+        return device, None
+    if device is None:
+        device = next(each.device for each in values if isinstance(each, Value))
+    generator = values[plan.generator] if plan.generator is not None else None
+    if generator is None:
+        generator = random.default_generator(device)
+    if generator.device is not device:
+        raise ArgumentError(f"a generator on {generator.device} cannot serve a tensor on {device}")
+    if plan.generator is None:
+        values.append(generator.state.current())
+    else:
         values[plan.generator] = generator.state.current()
-    return device
+    return device, generator
 
 
 def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:

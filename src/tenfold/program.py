@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
+from tenfold.mlir import stablehlo
 from tenfold.runtime.compile import Compiled, trace
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import collect
+from tenfold.trace.lower import lower
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,6 +36,11 @@ def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **k
     inner = getattr(function, "function", function)  # of a compiled function, what it was made from
     recorded = trace(inner, args, kwargs, Tensor)
     return stage_text(recorded.program, recorded.device, stage)
+
+
+def stablehlo_module(function: Callable[..., Any], *args: Any, **kwargs: Any) -> stablehlo.Module:
+    """The StableHLO module of a function on these arguments."""
+    return stablehlo.emit(lower(trace(function, args, kwargs, Tensor).program))
 
 
 def _show_tensor(self: Tensor, stage: str | None = None) -> str:

@@ -1,7 +1,7 @@
-"""Samples for the rows of the op table: calls worth comparing, made from a schema's types or given by the row.
+"""Samples for the rows of the op table: calls worth comparing, given by the row or made from its schema.
 
-A sample is an `S` whose tensors are `T`s: shapes and, where it matters, dtypes and ranges. `bind` lays it out along
-the row's schema and `arrays` draws its tensors' elements, always the same ones for the same row, sample and dtype.
+A sample is an `S` whose tensors are `T`s: shapes and, where it matters, dtypes and ranges. `bind` lays it out
+along the row's schema; `array` draws the elements, the same ones each time for a row, sample and dtype.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tenfold import dtypes
 from tenfold.dtypes import BY_NAME, DType
 from tenfold.ops.samples import S, T
-from tenfold.ops.schema import MISSING, Argument
+from tenfold.ops.schema import MISSING, Argument, Type
 from tenfold.ops.table import PLACEMENT, Row
 
 # Shapes for rows of one tensor, and for rows of several: these broadcast, both ways.
@@ -37,35 +37,103 @@ MIXED = [((3, 4), "int32"), ((3, 4), "float16"), ((), "int64"), ((), "float64")]
 class Edges(T):
     """A tensor of the values where mistakes live: zeros of both signs, infinities, NaN, the dtype's limits.
 
-    `calm` draws small positive numbers instead where the dtype is an integer: beside another operand at its limits,
-    they keep clear of what the machine itself refuses (the lowest integer divided by -1).
+    Two of shape (19, 19), one of them `down`, meet in every pair. They leave out what C does not define for a
+    pair (the lowest integer divided by -1) and the smallest float, whose quotients PyTorch's own code paths
+    round differently. They are not broadcast: XLA multiplies by the reciprocal of a divisor that is.
     """
 
-    __slots__ = ("calm",)
+    __slots__ = ("down",)
 
-    def __init__(self, *shape: int, calm: bool = False):
+    def __init__(self, *shape: int, down: bool = False):
         super().__init__(*shape)
-        self.calm = calm
+        self.down = down
 
     def __repr__(self) -> str:
         return f"Edges{self.shape}"
 
 
 def samples(row: Row) -> list[S]:
-    """All samples of a row: its own, if it has any, or those that its schema's types suggest."""
-    return row.samples() if row.samples else list(from_schema(row))
+    """All samples of a row: its own, if it has any, or those that its schema's types suggest.
+
+    Overloads may share one list; each takes the samples that fit its schema.
+    """
+    if row.samples is None:
+        return list(from_schema(row))
+    return [each for each in row.samples() if fits(row, each)]
+
+
+def fits(row: Row, sample: S) -> bool:
+    arguments = row.schema.arguments
+    placed = dict(zip([a.name for a in arguments], sample.args))
+    named = {**placed, **sample.kwargs}
+    if len(sample.args) > len(arguments) or len(named) < len(placed) + len(sample.kwargs):
+        return False
+    if not set(named) <= {a.name for a in arguments}:
+        return False
+    return all(
+        _is_of(named[a.name], a.type) if a.name in named else a.default is not MISSING for a in arguments
+    )
+
+
+def _is_of(value: Any, type: Type) -> bool:
+    """Whether a sample's value is of a schema's type, by kind alone."""
+    if value is None:
+        return type.optional or type.element_optional
+    if isinstance(value, (tuple, list)):
+        if not type.is_list:
+            return False
+        return all(each is None or _is_one_of(each, type.kind) for each in value)
+    return (not type.is_list or (type.kind == "int" and type.list_size != -1)) and _is_one_of(
+        value, type.kind
+    )
+
+
+def _is_one_of(value: Any, kind: str) -> bool:
+    if kind == "Tensor":
+        return isinstance(value, T)
+    if isinstance(value, T):
+        return False
+    number = isinstance(value, (int, float, complex))
+    if kind in ("Scalar", "complex"):
+        return number
+    if kind == "float":
+        return number and not isinstance(value, complex)
+    if kind in ("int", "bool"):
+        return isinstance(value, int) and isinstance(value, bool) == (kind == "bool")
+    return not number
 
 
 def for_dtype(row: Row, dtype: DType) -> list[tuple[int, S]]:
     """The samples to run with this dtype, numbered: all for float32 and int64, a third for each other dtype.
 
-    Which third turns with the dtype, so that every sample meets several dtypes and every dtype several samples.
+    Which third turns with the dtype: every sample meets several dtypes and every dtype several samples.
     """
-    numbered = list(enumerate(samples(row)))
+    numbered = []
+    for i, each in enumerate(samples(row)):
+        given = each if dtype is dtypes.float32 or depends(each) else with_dtype(row, each, dtype)
+        if given is not None:
+            numbered.append((i, given))
     if dtype in (dtypes.float32, dtypes.int64):
         return numbered
     turn = dtypes.ALL.index(dtype)
     return [(i, each) for i, each in numbered if i == 0 or (i + turn) % 3 == 0]
+
+
+def depends(value: Any) -> bool:
+    """Whether a sample has a tensor of the dtype under test."""
+    if isinstance(value, S):
+        return depends(value.args) or depends(tuple(value.kwargs.values()))
+    if isinstance(value, (tuple, list)):
+        return any(depends(each) for each in value)
+    return isinstance(value, T) and value.dtype is None
+
+
+def with_dtype(row: Row, sample: S, dtype: DType) -> S | None:
+    """A sample without such a tensor, told to make its result of this dtype; None if it cannot be told."""
+    names = [a.name for a in row.schema.arguments]
+    if "dtype" not in names or "dtype" in sample.kwargs or len(sample.args) > names.index("dtype"):
+        return None
+    return S(*sample.args, **sample.kwargs, dtype=dtype)
 
 
 # From a schema
@@ -108,8 +176,7 @@ def from_schema(row: Row) -> Iterator[S]:
             for shape, other in MIXED:
                 yield call([T(3, 4), *(T(*shape, dtype=other) for _ in range(count - 1))])
         if count == 2:
-            yield call([Edges(19, 1), Edges(1, 19, calm=True)])
-            yield call([Edges(19, 1, calm=True), Edges(1, 19)])
+            yield call([Edges(19, 19), Edges(19, 19, down=True)])
     else:
         yield call([])
     for a in arguments:
@@ -158,8 +225,6 @@ def choices(row: Row, a: Argument) -> list[Any]:
 def bind(row: Row, sample: S) -> tuple[list[tuple[Argument, Any]], list[tuple[Argument, Any]]]:
     """The positional and the keyword arguments of a sample, each with its place in the schema."""
     by_name = {a.name: a for a in row.schema.arguments}
-    if len(sample.args) > len(row.schema.arguments) or not set(sample.kwargs) <= set(by_name):
-        raise NeedsSamples(f"aten::{row.qualified}: the sample {sample} does not fit its schema")
     # A sample may write keyword-only arguments in their place.
     placed = list(zip(row.schema.arguments, sample.args))
     named = [(by_name[name], value) for name, value in sample.kwargs.items()]
@@ -174,20 +239,21 @@ def seed(row: Row, number: int, dtype: DType) -> np.random.Generator:
 def array(tensor: T, under_test: DType, rng: np.random.Generator) -> np.ndarray:
     """A tensor's elements. Arrays of three and more dimensions are not contiguous in memory."""
     dtype = BY_NAME[tensor.dtype] if tensor.dtype else under_test
-    if isinstance(tensor, Edges) and not (tensor.calm and dtype.kind == "int"):
-        elements = edges(dtype).reshape(tensor.shape)
+    if isinstance(tensor, Edges):
+        values = edges(dtype, paired=len(tensor.shape) > 1)
+        elements = (
+            np.broadcast_to(values, tensor.shape).T if tensor.down else np.broadcast_to(values, tensor.shape)
+        )
+        elements = elements.copy()
     else:
-        low, high = tensor.low, tensor.high
-        if isinstance(tensor, Edges):
-            low, high = 1, 8
-        elements = drawn(tensor.shape, dtype, low, high, rng)
+        elements = drawn(tensor.shape, dtype, tensor.low, tensor.high, rng)
     return np.asfortranarray(elements) if elements.ndim > 2 else elements
 
 
 def drawn(
     shape: tuple[int, ...], dtype: DType, low: float | None, high: float | None, rng: np.random.Generator
 ) -> np.ndarray:
-    """Random elements from `low` up to, not including, `high`; small numbers of both signs if neither is given."""
+    """Random elements from `low` up to, not including, `high`; by default small ones of both signs."""
     if dtype.kind == "bool":
         only = True if low is not None and low >= 1 else False if high is not None and high <= 1 else None
         return rng.integers(0, 2, shape).astype(bool) if only is None else np.full(shape, only)
@@ -208,19 +274,37 @@ def drawn(
     return real().astype(dtype.numpy)
 
 
-def edges(dtype: DType) -> np.ndarray:
+def edges(dtype: DType, paired: bool) -> np.ndarray:
     """Nineteen values of a dtype where rules change."""
     if dtype.kind == "bool":
         return np.arange(19) % 2 == 0
     if dtype.kind == "int":
         lowest, highest = int(np.iinfo(dtype.numpy).min), int(np.iinfo(dtype.numpy).max)
-        small = [0, 1, 2, 3, 5, 7, 8, 31, 63, 100, highest, highest - 1, highest // 2, lowest, lowest + 1]
-        return np.array(small + ([-1, -2, -3, -7] if dtype.is_signed else [4, 6, 9, 15])).astype(dtype.numpy)
+        small = [
+            0,
+            1,
+            2,
+            3,
+            5,
+            7,
+            8,
+            31,
+            63,
+            100,
+            highest,
+            highest - 1,
+            highest // 2,
+            lowest + paired,
+            lowest + 2,
+        ]
+        more = [-1, -2, -3, -7] if dtype.is_signed else [4, 6, 9, 15]
+        return np.array(small + more, object).astype(dtype.numpy)
     if dtype.kind == "complex":
-        # Where parts are infinite or NaN, neither PyTorch nor C agrees with itself from one function to the next.
-        parts = [0, 1, -1, 1j, -1j, 0.5, 2 + 1j, 2 - 1j, -2 + 1j, -2 - 1j, 1e-3, 1e-3j, 3, -3, 3j, -3j, 0.1 + 0.2j, 5, 1 + 1j]
-        return np.array(parts).astype(dtype.numpy)
+        # Where parts are infinite or NaN, PyTorch's own functions do not agree with each other.
+        inner = [0, 1, -1, 1j, -1j, 0.5, 2 + 1j, 2 - 1j, -2 + 1j, -2 - 1j]
+        outer = [1e-3, 1e-3j, 3, -3, 3j, -3j, 0.1 + 0.2j, 5, 1 + 1j]
+        return np.array(inner + outer).astype(dtype.numpy)
     limits = dtypes.finfo(dtype)
     ordinary = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-3, 10.0, -20.0, 100.0]
-    extreme = [limits.max, -limits.max, limits.smallest_normal, float("inf"), float("-inf"), float("nan")]
-    return np.array(ordinary + extreme).astype(dtype.numpy)
+    extreme = [limits.max, -limits.max, float("inf"), float("-inf"), float("nan")]
+    return np.array([*ordinary, *extreme, 0.25 if paired else limits.smallest_normal]).astype(dtype.numpy)

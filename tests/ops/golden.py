@@ -1,7 +1,7 @@
 """PyTorch as the golden reference: the same call of the same ATen overload, and how results are compared.
 
-Tolerances are `torch.testing`'s own for each dtype; integers and bools are exact. A row that cannot meet them stands
-in `WIDER` with its reason, and nowhere else.
+Tolerances are `torch.testing`'s own for each dtype; integers and bools are exact. A row that cannot meet them
+stands in `WIDER` with its reason, and nowhere else.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray:
     dtype = BY_NAME[name]
     if dtype.numpy.isbuiltin == 1:
         return tensor.numpy()
-    return tensor.contiguous().view({1: torch.uint8, 2: torch.int16}[dtype.itemsize]).numpy().view(dtype.numpy)
+    return (
+        tensor.contiguous().view({1: torch.uint8, 2: torch.int16}[dtype.itemsize]).numpy().view(dtype.numpy)
+    )
 
 
 class Call:
@@ -75,17 +77,15 @@ class Call:
 
     def ours(self, call: Callable[..., Any] | None = None) -> Any:
         """Our results, still to be computed. `call` stands for the row's function, a method for example."""
-        call = call or dispatch.function(self.row.name, [self.row])
-        args, kwargs = self.arguments(_to_tenfold)
+        call = call or function(self.row)
+        args, kwargs = self.arguments(to_tenfold)
         return call(*args, **kwargs)
 
     def theirs(self, call: Callable[..., Any] | None = None) -> Any:
         """PyTorch's results; what it raises comes through."""
         call = call or overload(self.row)
-        args, kwargs = self.arguments(_to_torch)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return call(*args, **kwargs)
+        args, kwargs = self.arguments(as_torch)
+        return quietly(call, *args, **kwargs)
 
     def arguments(self, converted: Callable[[Argument, Any], Any]) -> tuple[list[Any], dict[str, Any]]:
         return [converted(a, v) for a, v in self.positional], {a.name: converted(a, v) for a, v in self.named}
@@ -98,26 +98,42 @@ def overload(row: Row) -> Any:
     return getattr(getattr(torch.ops.aten, row.name), row.overload or "default")
 
 
-def _to_tenfold(argument: Argument, value: Any) -> Any:
+def function(row: Row) -> Callable[..., Any]:
+    """The function of this overload alone."""
+    return dispatch.function(row.name, [row])
+
+
+def quietly(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A call of PyTorch's without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call(*args, **kwargs)
+
+
+def to_tenfold(argument: Argument, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return tn.tensor(value)
     if isinstance(value, tuple):
-        return tuple(_to_tenfold(argument, each) for each in value)
+        return tuple(to_tenfold(argument, each) for each in value)
     return BY_NAME[value] if argument.type.kind == "ScalarType" and isinstance(value, str) else value
 
 
-def _to_torch(argument: Argument, value: Any) -> Any:
+def as_torch(argument: Argument, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return to_torch(value.copy(order="K"))
     if isinstance(value, tuple):
-        return [_to_torch(argument, each) for each in value]
+        return [as_torch(argument, each) for each in value]
     if isinstance(value, DType):
         return getattr(torch, value.name)
     return getattr(torch, value) if argument.type.kind == "ScalarType" and isinstance(value, str) else value
 
 
 def flattened(results: Any) -> list[Any]:
-    return [part for each in results for part in flattened(each)] if isinstance(results, (tuple, list)) else [results]
+    return (
+        [part for each in results for part in flattened(each)]
+        if isinstance(results, (tuple, list))
+        else [results]
+    )
 
 
 # Comparing
@@ -126,7 +142,7 @@ def flattened(results: Any) -> list[Any]:
 def difference(row: Row, ours: Any, theirs: Any, values: bool = True) -> str | None:
     """How one of our results differs from PyTorch's, in a line, or None. Both are computed."""
     if not isinstance(theirs, torch.Tensor) or not isinstance(ours, tn.Tensor):
-        same = type(ours) is type(theirs) and (ours == theirs or ours != ours and theirs != theirs)
+        same = type(ours) is type(theirs) and (ours == theirs or (ours != ours and theirs != theirs))
         return None if same else f"gave {ours!r}, PyTorch {theirs!r}"
     expected = str(theirs.dtype).removeprefix("torch.")
     if ours.dtype.name != expected or tuple(ours.shape) != tuple(theirs.shape):
@@ -138,7 +154,8 @@ def difference(row: Row, ours: Any, theirs: Any, values: bool = True) -> str | N
     if not wrong.any():
         return None
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return f"{int(wrong.sum())} of {wrong.size} differ, at {list(place)} {found[place]!r}, PyTorch {golden[place]!r}"
+    values = f"{found[place]!r}, PyTorch {golden[place]!r}"
+    return f"{int(wrong.sum())} of {wrong.size} differ, at {list(place)} {values}"
 
 
 def tolerance(row: Row, dtype: DType) -> tuple[float, float]:

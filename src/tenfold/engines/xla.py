@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import glob
 import os
@@ -96,13 +97,31 @@ def put(array: np.ndarray, device: Device) -> Any:
     place, xla_device = _resolve(device)
     j = jaxlib()
     try:
-        if device.type == "cpu" and array.flags.c_contiguous and array.flags.writeable and array.size:
-            if array.dtype.isbuiltin == 1 and array.dtype.kind in "iufc":
-                return j._jax.dlpack_managed_tensor_to_buffer(array.__dlpack__(), xla_device, None)
+        if device.type == "cpu":
+            return j._jax.dlpack_managed_tensor_to_buffer(_capsule(array), xla_device, None)
         sharding = j.xc.SingleDeviceSharding(xla_device)
         return j._jax.batched_device_put(_Aval(array, sharding), sharding, [np.ascontiguousarray(array).reshape(array.shape)], [xla_device])
     except Exception as error:
         raise translate(error) from None
+
+
+# DLPack's codes for the dtypes that NumPy's own `__dlpack__` does not know.
+_DLPACK_CODES = {"bool": 6, "bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12}
+
+
+def _capsule(array: np.ndarray) -> Any:
+    """The array, or a copy where its memory cannot be shared, as a DLPack capsule."""
+    if not (array.flags.c_contiguous and array.flags.writeable):
+        array = array.copy(order="C")
+    code = _DLPACK_CODES.get(array.dtype.name)
+    if code is None:
+        return array.__dlpack__()
+    capsule = array.view(f"u{array.itemsize}").__dlpack__()
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    # In a DLManagedTensor the code comes after the data pointer (8 bytes), the device (8) and ndim (4).
+    ctypes.c_uint8.from_address(pointer_of(capsule, b"dltensor") + 20).value = code
+    return capsule
 
 
 class _Aval:
@@ -122,7 +141,8 @@ class _Aval:
 def fetch(buffer: Any) -> np.ndarray:
     """A buffer's data as a NumPy array, read-only, and on the CPU the same memory."""
     try:
-        return np.asarray(buffer)
+        # Without the package jax, np.asarray knows no bfloat16.
+        return buffer._single_device_array_to_np_array_did_copy()[0]
     except Exception as error:
         raise translate(error) from None
 

@@ -287,6 +287,9 @@ def convert(x: Value, dtype: DType) -> Value:
         if dtype.kind == "bool":
             return ne(x, 0)
         return convert(real(x), dtype)
+    if x.dtype.kind == "bool" and dtype.kind in ("float", "complex"):
+        # XLA folds convert(p) * y into select(p, y, 0), which loses the NaN of 0 * inf.
+        return where(x, full(x.shape, 1, dtype), 0)
     if x.dtype.is_floating_point and dtype.kind == "int" and dtype.itemsize < 4:
         x = e.Convert(x, dtypes.int32).result
     elif x.dtype.is_floating_point and dtype.kind == "int" and not dtype.is_signed:
@@ -561,9 +564,11 @@ def dot_general(
     y: Value,
     contract: tuple[Sequence[int], Sequence[int]],
     batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    dtype: DType | None = None,
 ) -> Value:
+    """Sums of products; `dtype` is the result's, by default the operands'."""
     numbers = s.DotDimensions(tuple(batch[0]), tuple(batch[1]), tuple(contract[0]), tuple(contract[1]))
-    return s.DotGeneral(x, y, numbers).result
+    return s.DotGeneral(x, y, numbers, dtype or x.dtype).result
 
 
 def random_bits(state: Value, shape: Sequence[int], dtype: DType) -> tuple[Value, Value]:

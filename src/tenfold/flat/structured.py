@@ -22,12 +22,16 @@ class DotDimensions(NamedTuple):
 
 
 class DotGeneral(Op):
-    """Sum of products over the contracting dimensions; result: batch, then x's free, then y's free dimensions."""
+    """Sum of products over the contracting dimensions; result: batch, then x's free, then y's free dimensions.
+
+    `dtype` is the result's: half-precision operands may be summed in float32 and not rounded.
+    """
 
     name: ClassVar[str] = "stablehlo.dot_general"
     x: Value
     y: Value
     dot_dimension_numbers: DotDimensions
+    dtype: dtypes.DType
 
     def infer(self) -> TensorType:
         numbers, x, y = self.dot_dimension_numbers, self.x, self.y
@@ -44,7 +48,7 @@ class DotGeneral(Op):
                     )
         free_x = [e for i, e in enumerate(x.shape) if i not in numbers[0] and i not in numbers[2]]
         free_y = [e for j, e in enumerate(y.shape) if j not in numbers[1] and j not in numbers[3]]
-        return TensorType(x.dtype, tuple([x.shape[i] for i in numbers[0]] + free_x + free_y))
+        return TensorType(self.dtype, tuple([x.shape[i] for i in numbers[0]] + free_x + free_y))
 
 
 class ConvDimensions(NamedTuple):

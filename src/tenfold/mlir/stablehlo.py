@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.dtypes import DType
-from tenfold.errors import EngineError, MissingEngine
+from tenfold.dtypes import DType, from_numpy
+from tenfold.errors import EngineError, MissingEngine, UnsupportedError
 from tenfold.flat import elementwise, movement, structured
 from tenfold.flat.graph import Function, Op, TensorType, Value
 
@@ -26,6 +26,8 @@ SUPPORTED = ((0, 10), (0, 12))
 INSTALL = "pip install 'jaxlib>=0.10,<0.12'"
 # Fields that the result type tells, or that are regions.
 IMPLIED = {"shape", "dtype", "result_types", "branches"}
+# The interpreter knows StableHLO alone.
+WITHOUT_CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
 _lock = threading.RLock()
 
 
@@ -36,9 +38,11 @@ class Module:
         self.module = module
         self.checks = tuple(checks)
 
-    def text(self, locations: bool = False) -> str:
+    def text(self, locations: bool = False, whole: bool = False) -> str:
+        """The module as text; of long constants only their types, unless `whole`."""
         with _lock:
-            return self.module.operation.get_asm(enable_debug_info=locations, large_elements_limit=32)
+            limit = None if whole else 32
+            return self.module.operation.get_asm(enable_debug_info=locations, large_elements_limit=limit)
 
     def bytecode(self) -> bytes:
         with _lock:
@@ -63,22 +67,24 @@ def jaxlib_version() -> str:
 
 @functools.cache
 def bindings() -> SimpleNamespace:
-    """jaxlib's MLIR bindings and one context for the process."""
+    """jaxlib's MLIR bindings and one context for the process.
+
+    Only the extension modules are loaded: the generated Python builders cost more than a small program's compilation.
+    """
     jaxlib_version()
     from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import chlo, func, stablehlo
+    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _stablehlo
 
     upstream = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(upstream)  # func among them
-    context = ir.Context()
+    context = type("Context", (ir.Context,), {"__init__": ir.Context.__base__.__init__})()  # without loading them all
     context.append_dialect_registry(upstream)
     context.load_all_available_dialects()
-    stablehlo.register_dialect(context)
-    chlo.register_dialect(context)
+    _stablehlo.register_dialect(context)
+    _chlo.register_dialect(context)
     with context:
         unknown = ir.Location.unknown()
-    return SimpleNamespace(ir=ir, func=func, context=context, unknown=unknown, types={}, attributes={}, files={})
+    return SimpleNamespace(ir=ir, context=context, unknown=unknown, types={}, attributes={}, files={})
 
 
 def emit(function: Function, donated: Sequence[int] = ()) -> Module:
@@ -87,6 +93,29 @@ def emit(function: Function, donated: Sequence[int] = ()) -> Module:
         b = bindings()
         with b.context, b.unknown:
             return _Emitter(b).module(function, frozenset(donated))
+
+
+def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The module's results by StableHLO's reference interpreter: slow, and independent of every engine."""
+    with _lock:
+        b = bindings()
+        from jaxlib.mlir import passmanager
+        from jaxlib.mlir._mlir_libs import _stablehlo
+
+        _stablehlo.register_stablehlo_passes()
+        with b.context, b.unknown:
+            plain = b.ir.Module.parse(module.bytecode())
+            emitter = _Emitter(b)
+            inputs = [_literal(emitter, each, from_numpy(each.dtype)) for each in arrays]
+            try:
+                passmanager.PassManager.parse(WITHOUT_CHLO).run(plain.operation)
+                results = _stablehlo.eval_module(plain, inputs)
+            except Exception as error:
+                raise EngineError(f"StableHLO's interpreter: {str(error).splitlines()[0]}") from None
+            complex_type = next((each.type for each in results if "complex" in str(each.type)), None)
+            if complex_type is not None:
+                raise UnsupportedError(f"StableHLO's interpreter cannot hand a {complex_type} over to Python")
+            return [np.array(each) for each in results]
 
 
 class _Emitter:
@@ -102,20 +131,24 @@ class _Emitter:
         outputs = [self.type(each.type) for each in function.results]
         if any(type(op) is structured.Check for op in function.ops):
             outputs.append(ir.Type.parse("tensor<i32>"))
-        with ir.InsertionPoint(module.body):
-            main = self.b.func.FuncOp("main", (inputs, outputs))
-            block = main.add_entry_block()
+        attributes = {
+            "sym_name": ir.StringAttr.get("main"),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs)),
+        }
         if donated:
             donor = ir.DictAttr.get({"jax.buffer_donor": ir.BoolAttr.get(True)})
             none = ir.DictAttr.get({})
-            main.arg_attrs = ir.ArrayAttr.get([donor if i in donated else none for i in range(len(inputs))])
+            attributes["arg_attrs"] = ir.ArrayAttr.get([donor if i in donated else none for i in range(len(inputs))])
+        with ir.InsertionPoint(module.body):
+            main = ir.Operation.create("func.func", attributes=attributes, regions=1)
+        block = main.regions[0].blocks.append(*inputs)
         self.values.update(zip(function.params, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             self.ops(function)
             results = [self.values[each] for each in function.results]
             if self.checks:
                 results.append(self.verdict())
-            self.b.func.ReturnOp(results)
+            ir.Operation.create("func.return", operands=results)
         return Module(module, self.checks)
 
     def ops(self, function: Function) -> None:

@@ -31,7 +31,8 @@ _comparison("ge", "greater_equal", flat.ge)
 def _same_dtype(x, y):
     if x.dtype is not y.dtype:
         raise DTypeError(
-            f"the tensors differ in dtype: {x.dtype.name} and {y.dtype.name}", help="convert one with .to(dtype)"
+            f"the tensors differ in dtype: {x.dtype.name} and {y.dtype.name}",
+            help="convert one with .to(dtype)",
         )
 
 
@@ -73,7 +74,10 @@ def allclose(x, y, rtol, atol, equal_nan):
     return flat.reduce(isclose(x, y, rtol, atol, equal_nan), "and")
 
 
-@op("equal(Tensor self, Tensor other) -> bool", samples=lambda: [S(T(3, 4), T(3, 4)), S(T(3), T(4)), S(T(0), T(0))])
+@op(
+    "equal(Tensor self, Tensor other) -> bool",
+    samples=lambda: [S(T(3, 4), T(3, 4)), S(T(3), T(4)), S(T(0), T(0))],
+)
 def equal(x, y):
     """Whether shape and all elements are the same."""
     _same_dtype(x, y)
@@ -122,7 +126,9 @@ def isfinite(x):
 
 def _is_infinity(x, infinity):
     if x.dtype.is_complex:
-        raise DTypeError("complex numbers have no sign of infinity", help="use isinf, or ask of .real and .imag")
+        raise DTypeError(
+            "complex numbers have no sign of infinity", help="use isinf, or ask of .real and .imag"
+        )
     return flat.eq(x, infinity) if x.dtype.is_floating_point else _false(x)
 
 

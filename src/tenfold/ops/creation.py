@@ -50,7 +50,7 @@ def _filled(size: tuple[int, ...], value: flat.Number, dtype: DType) -> flat.Val
     return flat.full(size, number_for(value, dtype), dtype)
 
 
-_SIZES = lambda: [S((2, 3)), S(()), S((0, 3))]  # noqa: E731
+_SIZES = lambda: [S((2, 3)), S(()), S((0, 3))]
 
 
 @op(
@@ -99,7 +99,7 @@ def empty_like(x, dtype):
     return full_like(x, 0, dtype)
 
 
-_NEW = lambda: [S(T(2), (2, 3)), S(T(3, 4), ()), S(T(0), (0, 2), dtype=dtypes.int16)]  # noqa: E731
+_NEW = lambda: [S(T(2), (2, 3)), S(T(3, 4), ()), S(T(0), (0, 2), dtype=dtypes.int16)]
 
 
 @op(
@@ -171,7 +171,7 @@ def _sequence_dtype(name: str, dtype: DType | None, *numbers: flat.Number) -> DT
     f"arange(Scalar end, {MADE}) -> Tensor",
     f"arange.start(Scalar start, Scalar end, {MADE}) -> Tensor",
     f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor",
-    samples=lambda: [],
+    samples=list,
 )
 def arange(*arguments):
     """start, start + step, start + 2·step, … up to, and without, end."""
@@ -194,7 +194,7 @@ def arange(*arguments):
     return _ramp(start, step, count, dtype)
 
 
-@op(f"range.step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor", samples=lambda: [])
+@op(f"range.step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor", samples=list)
 def range_(start, end, step, dtype):
     """start, start + step, … up to, and with, end."""
     dtype = _sequence_dtype("range", dtype or dtypes.get_default_dtype())

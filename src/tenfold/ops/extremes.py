@@ -65,7 +65,9 @@ def clamp(x, low, high):
     _ordered("clamp", x)
     if low is not None and high is not None:
         return flat.clamp(x, low, high)
-    return flat.clamp(x, flat.lowest(x.dtype) if low is None else low, flat.highest(x.dtype) if high is None else high)
+    return flat.clamp(
+        x, flat.lowest(x.dtype) if low is None else low, flat.highest(x.dtype) if high is None else high
+    )
 
 
 @op("clamp_min(Tensor self, Scalar min) -> Tensor", promote=common, inplace=True)

@@ -6,7 +6,7 @@ along a dimension are in `scatter.py`, those that go by a mask in `masks.py`.
 
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
-from tenfold.ops.masks import fill, masked_fill, ranks_of_true
+from tenfold.ops.masks import masked_fill, ranks_of_true
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -79,20 +79,26 @@ class Spots:
             self.starts = found[0] if len(found) == 1 else flat.concatenate(columns, len(self.batch))
 
 
-INDICES = lambda: [
-    S(T(4, 3), (T(5, dtype="int64", low=-4, high=3),)),
-    S(T(4, 3), (T(5, dtype="int32", low=0, high=3),)),
-    S(T(4, 3), (None, T(2, 2, dtype="int64", low=-3, high=2))),
-    S(T(4, 3, 2), (T(2, 1, dtype="int64", low=0, high=3), T(4, dtype="int64", low=-3, high=2))),
-    S(T(4, 3, 2), (T(4, dtype="int64", low=0, high=3), None, T(dtype="int64", low=0, high=1))),
-    S(T(4, 3, 2), (None, T(4, dtype="int64", low=0, high=2), T(4, dtype="int64", low=0, high=1))),
-    S(T(4, 3), (T(0, dtype="int64"),)),
-    S(T(0, 3), (T(0, dtype="int64"),)),
-    S(T(3, 0), (T(2, dtype="int64", low=0, high=2),)),
-]
+def At(*shape, size=1, low=0, dtype="int64"):
+    """A sample of indices into a dimension of this size."""
+    return T(*shape, dtype=dtype, low=low, high=size)
 
 
-@op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", function=False, method=False, samples=INDICES)
+def _reads():
+    return [
+        S(T(4, 3), (At(5, size=4, low=-4),)),
+        S(T(4, 3), (At(5, size=4, dtype="int32"),)),
+        S(T(4, 3), (None, At(2, 2, size=3, low=-3))),
+        S(T(4, 3, 2), (At(2, 1, size=4), At(4, size=3, low=-3))),
+        S(T(4, 3, 2), (At(4, size=4), None, At(size=2))),
+        S(T(4, 3, 2), (None, At(4, size=3), At(4, size=2))),
+        S(T(4, 3), (At(0),)),
+        S(T(0, 3), (At(0),)),
+        S(T(3, 0), (At(2, size=3),)),
+    ]
+
+
+@op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", function=False, method=False, samples=_reads)
 def index(x, indices):
     """self[indices[0], indices[1], …], where None stands for a whole dimension."""
     if any(each is not None and each.dtype.kind == "bool" for each in indices):
@@ -106,8 +112,17 @@ def index(x, indices):
 
 def _puts():
     shapes = [(5, 3), (1, 3), (4, 2, 2), (2, 4, 2), (4, 3), (4,), (1,), (3,), (2, 0)]
-    plain = [S(*each.args, T(*shape)) for each, shape in zip(INDICES(), shapes)]
-    summed = [S(*each.args, True) for each in plain]
+    summed = [S(*each.args, T(*shape), True) for each, shape in zip(_reads(), shapes)]
+    # Which of several values stays is PyTorch's promise to nobody, so places are distinct, or in the first dimension.
+    plain = [
+        S(T(4, 3), (At(5, size=4, low=-4),), T(5, 3)),
+        S(T(4, 3), (At(5, size=4, dtype="int32"),), T()),
+        S(T(4, 3), (None, At(1, 1, size=3, low=-3)), T(4, 1, 1)),
+        S(T(4, 3, 2), (At(1, size=4), None, At(size=2)), T(1, 3)),
+        S(T(4, 3, 2), (None, At(1, size=3), At(size=2)), T(4, 1)),
+        S(T(4, 3), (At(0),), T(3)),
+        S(T(3, 0), (At(2, size=3),), T(2, 0)),
+    ]
     masked = [
         S(T(4, 3), (T(4, 3, dtype="bool"),), T()),
         S(T(4, 3), (T(4, dtype="bool"),), T(3)),
@@ -161,9 +176,10 @@ def _put_by_mask(x, indices, values, accumulate):
         count = values.shape[along]
         values = flat.broadcast_to(values, (*x.shape[:start], count, *x.shape[stop:]))
         ranks, total = ranks_of_true(mask)
-        ranks = flat.check(ranks, total == count, ShapeError, f"{count} values for a mask that is true elsewhere")
+        message = f"there are {count} values, but the mask is true at another number of places"
         if not count:
-            return flat.where(flat.check(where, total == 0, ShapeError, "no values for a mask that is true"), x, x)
+            return flat.check(x, flat.eq(total, 0), ShapeError, message)
+        ranks = flat.check(ranks, flat.eq(total, count), ShapeError, message)
         chosen = flat.take(values, flat.clamp(ranks, 0, count - 1), start)
     return flat.where(where, x + chosen if accumulate else chosen, x)
 
@@ -174,12 +190,12 @@ def _put_by_mask(x, indices, values, accumulate):
 @op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     samples=lambda: [
-        S(T(4, 3), 0, T(5, dtype="int64", low=0, high=3)),
-        S(T(4, 3), -1, T(5, dtype="int32", low=0, high=2)),
-        S(T(2, 3, 4), 1, T(dtype="int64", low=0, high=2)),
-        S(T(), 0, T(1, dtype="int64", low=0, high=0)),
-        S(T(4, 3), 0, T(0, dtype="int64")),
-        S(T(0, 3), 1, T(2, dtype="int64", low=0, high=2)),
+        S(T(4, 3), 0, At(5, size=4)),
+        S(T(4, 3), -1, At(5, size=3, dtype="int32")),
+        S(T(2, 3, 4), 1, At(size=3)),
+        S(T(), 0, At(1, size=1)),
+        S(T(4, 3), 0, At(0)),
+        S(T(0, 3), 1, At(2, size=3)),
     ],
 )
 def index_select(x, dim, index):
@@ -197,26 +213,22 @@ def index_select(x, dim, index):
 def _take(x, index, dim):
     """x at checked indices of one dimension, which may be empty."""
     shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
-    if 0 not in shape and x.shape[dim]:
-        return flat.take(x, index, dim)
-    if 0 in shape and x.shape[dim]:
-        return flat.full(shape, 0, x.dtype)
-    if index.numel:
+    if index.numel and not x.shape[dim]:
         raise IndexOutOfRange(f"nothing can be indexed in dimension {dim} of {x.type}, which is empty")
-    return flat.full(shape, 0, x.dtype)
+    return flat.full(shape, 0, x.dtype) if 0 in shape else flat.take(x, index, dim)
 
 
 @op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
     samples=lambda: [
-        S(T(4, 3), 0, T(2, 3, dtype="int64", low=0, high=3)),
-        S(T(4, 3), -1, T(3, 5, dtype="int32", low=0, high=2)),
-        S(T(2, 3, 4), 1, T(2, 7, 1, dtype="int64", low=0, high=2)),
-        S(T(), 0, T(dtype="int64", low=0, high=0)),
-        S(T(), 0, T(3, dtype="int64", low=0, high=0)),
-        S(T(5), 0, T(dtype="int64", low=0, high=4)),
-        S(T(4, 3), 0, T(0, 3, dtype="int64")),
-        S(T(4, 3), 0, T(0, dtype="int64")),
+        S(T(4, 3), 0, At(2, 3, size=4)),
+        S(T(4, 3), -1, At(3, 5, size=3, dtype="int32")),
+        S(T(2, 3, 4), 1, At(2, 7, 1, size=3)),
+        S(T(), 0, At(size=1)),
+        S(T(), 0, At(3, size=1)),
+        S(T(5), 0, At(size=5)),
+        S(T(4, 3), 0, At(0, 3)),
+        S(T(4, 3), 0, At(0)),
     ],
 )
 def gather(x, dim, index, sparse_grad):
@@ -253,10 +265,10 @@ def fits_beside(x, index, dim):
 @op(
     "take(Tensor self, Tensor index) -> Tensor",
     samples=lambda: [
-        S(T(4, 3), T(2, 2, dtype="int64", low=-12, high=11)),
-        S(T(4, 3), T(dtype="int64", low=0, high=11)),
-        S(T(), T(2, dtype="int64", low=-1, high=0)),
-        S(T(0), T(0, dtype="int64")),
+        S(T(4, 3), At(2, 2, size=12, low=-12)),
+        S(T(4, 3), At(size=12)),
+        S(T(), At(2, size=1, low=-1)),
+        S(T(0), At(0)),
     ],
 )
 def take(x, index):
@@ -268,10 +280,10 @@ def take(x, index):
 @op(
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
     samples=lambda: [
-        S(T(4, 3), T(2, 3, dtype="int64", low=-4, high=3), 0),
-        S(T(4, 3), T(1, 5, dtype="int64", low=0, high=2), -1),
-        S(T(1, 3), T(4, 2, dtype="int64", low=0, high=2), 1),
-        S(T(4, 3), T(2, 2, dtype="int64", low=0, high=11)),
+        S(T(4, 3), At(2, 3, size=4, low=-4), 0),
+        S(T(4, 3), At(1, 5, size=3), -1),
+        S(T(1, 3), At(4, 2, size=3), 1),
+        S(T(4, 3), At(2, 2, size=12)),
     ],
 )
 def take_along_dim(x, indices, dim):
@@ -299,9 +311,9 @@ def take_along_dim(x, indices, dim):
     "bool sparse=False) -> Tensor",
     method=False,
     samples=lambda: [
-        S(T(5, 3), T(2, 4, dtype="int64", low=0, high=4)),
-        S(T(5, 3), T(dtype="int32", low=0, high=4), 2),
-        S(T(5, 3), T(0, dtype="int64")),
+        S(T(5, 3), At(2, 4, size=5)),
+        S(T(5, 3), At(size=5, dtype="int32"), 2),
+        S(T(5, 3), At(0)),
     ],
 )
 def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
@@ -315,16 +327,48 @@ def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
     module="nn",
     method=False,
-    samples=lambda: [S(T(2, 3, dtype="int64", low=0, high=4), 5), S(T(dtype="int64", low=0, high=4), 7)],
+    samples=lambda: [S(At(2, 3, size=5), 5), S(At(size=5), 7)],
 )
 def one_hot(x, num_classes):
     """1 where a new last dimension's place is the element, 0 elsewhere."""
     if num_classes < 0:
         raise ArgumentError("the number of classes would depend on data", help="give num_classes")
-    places(x, num_classes, x.rank, accepts=INT64)
-    index = flat.check(
-        x, (x >= 0) & (x < num_classes), IndexOutOfRange, f"a class is out of range for num_classes={num_classes}"
-    )
-    shape = (*x.shape, num_classes)
-    hot = flat.eq(flat.unsqueeze(index, x.rank), flat.iota(shape, x.rank))
+    index = places(x, num_classes, x.rank, accepts=INT64)
+    hot = flat.eq(flat.unsqueeze(index, x.rank), flat.iota((*x.shape, num_classes), x.rank))
     return flat.convert(hot, dtypes.int64)
+
+
+# A place that is data, seen as a view
+
+
+def _put_narrowed(call, base, new, dim, start, length):
+    if length != 1:
+        raise UnsupportedError("a narrow view of several elements from a computed place cannot be written")
+    return call("index_put", base, ((None,) * dim + (start,)), call("select.int", new, dim, 0))
+
+
+@op(
+    "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
+    strides=lambda place, strides, offset, *arguments: (strides, offset),
+    write=_put_narrowed,
+    recodes=True,
+    samples=lambda: [S(T(5, 4), 0, At(size=3), 3), S(T(5, 4), -1, At(size=0, low=-4), 1), S(T(3), 0, At(size=4), 0)],
+)
+def narrow(x, dim, start, length):
+    """`length` elements of dimension dim from a start that is computed."""
+    if start.rank or start.dtype.kind != "int":
+        raise ArgumentError(f"the start must be one integer, not {start.type}")
+    if not x.rank:
+        raise ShapeError("a zero-dimensional tensor has no dimension to narrow")
+    dim = flat.axis(dim, x.rank)
+    extent = x.shape[dim]
+    if not 0 <= length <= extent:
+        raise IndexOutOfRange(f"{length} elements do not lie in dimension {dim} of {x.type}")
+    start = flat.convert(start, dtypes.int64)
+    start = flat.where(start < 0, start + extent, start)
+    inside = (start >= 0) & (start <= extent - length)
+    message = f"an index is out of range for dimension {dim} of size {extent}"
+    start = flat.check(start, inside, IndexOutOfRange, message)
+    starts, sizes = [0] * x.rank, list(x.shape)
+    starts[dim], sizes[dim] = start, length
+    return flat.dynamic_slice(x, starts, sizes)

@@ -3,7 +3,7 @@ split and the like. The facts of views are explained in `tenfold/views.py`.
 """
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -30,7 +30,9 @@ def bounds(extent, start, end):
 def fitted(src, wanted, x):
     """What is put into x must have the shape of the place it goes to, and its dtype."""
     if src.shape != wanted:
-        raise ShapeError(f"the source {src.type} does not have the shape {list(wanted)} of the part of {x.type} it replaces")
+        raise ShapeError(
+            f"the source {src.type} does not have the shape {list(wanted)} of the part of {x.type} it replaces"
+        )
     return flat.convert(src, x.dtype)
 
 
@@ -42,9 +44,18 @@ def selected(place, strides, offset, dim, index):
     return (*strides[:dim], *strides[dim + 1 :]), offset + strides[dim] * (index % place.shape[dim])
 
 
-@op("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", strides=selected,
+@op(
+    "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+    strides=selected,
     write=lambda call, base, new, dim, index: call("select_scatter", base, new, dim, index),
-    samples=lambda: [S(T(3, 4), 0, 1), S(T(3, 4), -1, -1), S(T(2, 3, 4), 1, 2), S(T(3), 0, 0), S(T(0, 3), 1, 1)])
+    samples=lambda: [
+        S(T(3, 4), 0, 1),
+        S(T(3, 4), -1, -1),
+        S(T(2, 3, 4), 1, 2),
+        S(T(3), 0, 0),
+        S(T(0, 3), 1, 1),
+    ],
+)
 def select(x, dim, index):
     """x[..., index, ...] along dim."""
     dim = flat.axis(dim, x.rank)
@@ -52,8 +63,10 @@ def select(x, dim, index):
     return flat.squeeze(flat.slice_dim(x, dim, start, start + 1), dim)
 
 
-@op("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-    samples=lambda: [S(T(3, 4), T(4), 0, 1), S(T(3, 4), T(3), -1, -1), S(T(3), T(), 0, 2)])
+@op(
+    "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
+    samples=lambda: [S(T(3, 4), T(4), 0, 1), S(T(3, 4), T(3), -1, -1), S(T(3), T(), 0, 2)],
+)
 def select_scatter(x, src, dim, index):
     """x with src at `index` along dim."""
     dim = flat.axis(dim, x.rank)
@@ -63,9 +76,11 @@ def select_scatter(x, src, dim, index):
     return flat.dynamic_update_slice(x, flat.unsqueeze(src, dim), starts)
 
 
-@op("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+@op(
+    "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
     steps=lambda place, dim: (("select.int", dim, place.index),),
-    samples=lambda: [S(T(3, 4)), S(T(3, 4), 1), S(T(2, 3, 1), -1), S(T(2, 0)), S(T(3))])
+    samples=lambda: [S(T(3, 4)), S(T(3, 4), 1), S(T(2, 3, 1), -1), S(T(2, 0)), S(T(3))],
+)
 def unbind(x, dim):
     """All x[..., i, ...] along dim."""
     dim = flat.axis(dim, x.rank)
@@ -96,22 +111,39 @@ def _slices():
     ]
 
 
-@op("slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-    function=False, method=False, strides=sliced, samples=_slices,
-    write=lambda call, base, new, dim, start, end, step: call("slice_scatter", base, new, dim, start, end, step))
+@op(
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+    function=False,
+    method=False,
+    strides=sliced,
+    samples=_slices,
+    write=lambda call, base, new, dim, start, end, step: call(
+        "slice_scatter", base, new, dim, start, end, step
+    ),
+)
 def slice(x, dim, start, end, step):
     """x[..., start:end:step, ...] along dim."""
     dim = flat.axis(dim, x.rank)
     if not x.rank:
         raise IndexOutOfRange("a zero-dimensional tensor cannot be sliced")
     if step < 1:
-        raise ArgumentError(f"slice: a step must be positive, not {step}", help="use flip to reverse a dimension")
+        raise ArgumentError(
+            f"slice: a step must be positive, not {step}", help="use flip to reverse a dimension"
+        )
     return flat.slice_dim(x, dim, *bounds(x.shape[dim], start, end), step)
 
 
-@op("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-    samples=lambda: [S(T(5, 4), T(2, 4), 0, 1, 3), S(T(5, 4), T(5, 2), 1, 0, None, 2), S(T(5), T(2), 0, -3, -1),
-                     S(T(5, 4), T(5, 4)), S(T(5, 4), T(0, 4), 0, 2, 2), S(T(6), T(2), 0, 1, 6, 3)])
+@op(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+    samples=lambda: [
+        S(T(5, 4), T(2, 4), 0, 1, 3),
+        S(T(5, 4), T(5, 2), 1, 0, None, 2),
+        S(T(5), T(2), 0, -3, -1),
+        S(T(5, 4), T(5, 4)),
+        S(T(5, 4), T(0, 4), 0, 2, 2),
+        S(T(6), T(2), 0, 1, 6, 3),
+    ],
+)
 def slice_scatter(x, src, dim, start, end, step):
     """x with src in the place of x[..., start:end:step, ...]."""
     dim = flat.axis(dim, x.rank)
@@ -149,7 +181,9 @@ def _narrowed(dim, start, length, x):
     extent = x.shape[dim]
     first = start + extent if start < 0 else start
     if length < 0 or not 0 <= first <= extent or first + length > extent:
-        raise IndexOutOfRange(f"narrow: {length} elements from {start} do not lie in dimension {dim} of {x.type}")
+        raise IndexOutOfRange(
+            f"narrow: {length} elements from {start} do not lie in dimension {dim} of {x.type}"
+        )
     return flat.slice_dim(x, dim, first, first + length)
 
 
@@ -162,7 +196,12 @@ def _narrows():
     return [S(T(5, 4), 0, 1, 3), S(T(5, 4), -1, -2, 2), S(T(5, 4), 1, 4, 0), S(T(0, 3), 0, 0, 0)]
 
 
-@op("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", steps=as_narrow, samples=_narrows)
+# narrow.Tensor, whose start is computed, is in indexing.py: it stays lazy.
+@op(
+    "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+    steps=as_narrow,
+    samples=_narrows,
+)
 @op("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", samples=_narrows)
 def narrow(x, dim, start, length):
     """`length` elements of dimension dim from `start`."""
@@ -229,34 +268,48 @@ def _splits(*arguments):
     return lambda: [S(T(7, 2), each) for each in arguments] + [S(T(2, 7), each, -1) for each in arguments]
 
 
-@op("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", steps=as_split(equal_sizes),
-    samples=_splits(1, 3, 7, 9))
+@op(
+    "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+    steps=as_split(equal_sizes),
+    samples=_splits(1, 3, 7, 9),
+)
 @op("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", samples=_splits(1, 3, 7, 9))
 def split(x, size, dim):
     """Parts of `size` elements along dim, the last perhaps smaller."""
     return split_by(x, dim, equal_sizes, size)
 
 
-@op("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
+@op(
+    "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
     "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-    steps=as_split(given_sizes), samples=_splits((3, 4), (1, 0, 6), (7,)))
-@op("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-    samples=_splits((3, 4), (1, 0, 6), (7,)))
+    steps=as_split(given_sizes),
+    samples=_splits((3, 4), (1, 0, 6), (7,)),
+)
+@op(
+    "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+    samples=_splits((3, 4), (1, 0, 6), (7,)),
+)
 def split_with_sizes(x, sizes, dim):
     """Parts of the given sizes along dim."""
     return split_by(x, dim, given_sizes, sizes)
 
 
-@op("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", steps=as_split(chunk_sizes),
-    samples=_splits(1, 3, 7, 9))
+@op(
+    "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
+    steps=as_split(chunk_sizes),
+    samples=_splits(1, 3, 7, 9),
+)
 @op("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", samples=_splits(1, 3, 7, 9))
 def chunk(x, chunks, dim):
     """At most `chunks` parts of equal size along dim, the last perhaps smaller."""
     return split_by(x, dim, chunk_sizes, chunks)
 
 
-@op("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
-    steps=as_split(section_sizes), samples=_splits(1, 3, 7, 9))
+@op(
+    "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
+    steps=as_split(section_sizes),
+    samples=_splits(1, 3, 7, 9),
+)
 def tensor_split(x, sections, dim):
     """Just `sections` parts along dim, as equal as can be."""
     return split_by(x, dim, section_sizes, sections)
@@ -271,14 +324,42 @@ def as_ranges(place, indices, dim=0):
     return (("slice.Tensor", dim, start, end),)
 
 
-@op("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", steps=as_ranges,
-    samples=_splits((3,), (1, 4), (5, 2), (-2,), (), (3, 99)))
+@op(
+    "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
+    steps=as_ranges,
+    samples=_splits((3,), (1, 4), (5, 2), (-2,), (), (3, 99)),
+)
 def tensor_split_indices(x, indices, dim):
     """The parts of x between the indices along dim."""
     dim = flat.axis(dim, x.rank)
     if not x.rank:
         raise ShapeError("a zero-dimensional tensor has no dimension to split")
     return [flat.slice_dim(x, dim, *each) for each in _ranges(x.shape[dim], indices)]
+
+
+def plain_numbers(x, given, dim):
+    """A tensor that tells where to split, as the numbers in it: they must be known, so they are computed now."""
+    if given.ndim > 1 or given.dtype is not dtypes.int64 or given.device.type != "cpu":
+        raise ArgumentError("tensor_split: expected an int64 tensor on the CPU, of at most one dimension")
+    numbers = given.tolist()
+    return x, tuple(numbers) if given.ndim else numbers, dim
+
+
+@op(
+    "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0)"
+    " -> Tensor(a)[]",
+    prepare=plain_numbers,
+    steps=lambda place, given, dim: (as_split(section_sizes) if isinstance(given, int) else as_ranges)(
+        place, given, dim
+    ),
+    samples=lambda: [
+        S(T(7, 2), T(dtype="int64", low=1, high=5)),
+        S(T(2, 7), T(2, dtype="int64", low=0, high=7), -1),
+    ],
+)
+def tensor_split_by(x, given, dim):
+    """As tensor_split by the numbers in a tensor."""
+    return tensor_split(x, given, dim) if isinstance(given, int) else tensor_split_indices(x, given, dim)
 
 
 def _along(name, dim_of, least):
@@ -310,7 +391,11 @@ def _along(name, dim_of, least):
 
     text = f"{name}.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]"
 
-    @op(text, steps=by_indices, samples=lambda: [S(T(*shape), (1, 3)), S(T(*shape, 4), ()), S(T(*shape), (3, 1))])
+    @op(
+        text,
+        steps=by_indices,
+        samples=lambda: [S(T(*shape), (1, 3)), S(T(*shape, 4), ()), S(T(*shape), (3, 1))],
+    )
     def of_indices(x, indices):
         """The parts between indices along one dimension."""
         return tensor_split_indices(x, indices, check(x))

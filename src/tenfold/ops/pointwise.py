@@ -1,9 +1,10 @@
-"""Pointwise rows: arithmetic. Rounding and the parts of a number are in `rounding.py`."""
+"""Pointwise rows: sums, products and powers. Quotients are in `division.py`."""
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DivisionByZero, DTypeError
+from tenfold.errors import DTypeError
 from tenfold.ops.precision import widened
-from tenfold.ops.promote import common, floating, promotion, to_float
+from tenfold.ops.promote import common, promotion, to_float
+from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
 
@@ -17,16 +18,78 @@ def check_number(name, number, dtype):
         raise DTypeError(f"{name} {number} is complex, but the result is {dtype.name}")
 
 
+def _scaled():
+    tensors = [
+        S(T(3, 4), T(3, 4)),
+        S(T(3, 4), T(4)),
+        S(T(3, 1), T()),
+        S(T(), T(2, 3)),
+        S(T(), T()),
+        S(T(0, 3), T(3)),
+    ]
+    return [
+        *tensors,
+        S(T(3, 4), T(3, 4), alpha=3),
+        S(T(3, 4), T(4), alpha=-2),
+        S(T(3, 4), T(3, 4), alpha=-1.5),
+    ]
+
+
+def _scaled_numbers():
+    return [
+        S(T(3, 4), 2),
+        S(T(3, 4), -1.5),
+        S(T(), True),
+        S(T(0, 3), 2),
+        S(T(3, 4), 3, 2),
+        S(T(3, 4), 1.5, 0.5),
+    ]
+
+
+def _exponents():
+    numbers = [S(T(3, 4), each) for each in (0, 1, 2, 3, 4, 5, 0.5, -0.5, -1, -2, 1.5, True, 2.0)]
+    return [*numbers, S(T(), 2), S(T(0, 3), 0.5)]
+
+
+def _powers():
+    shapes = [((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1), ()), ((), (2, 3)), ((0, 3), (3,))]
+    floats = [S(T(5, 6, dtype=each), T(5, 6, dtype=each)) for each in ("float16", "float32", "float64")]
+    return [S(T(*x, low=-3, high=3), T(*y, low=-3, high=3)) for x, y in shapes] + floats
+
+
+def _powers_of_numbers():
+    return [S(number, T(3, 4, low=-3, high=3)) for number in (2, -1.5, True, 0, 1)] + [S(2.5, T()), S(3, T(0, 3))]
+
+
+def _numeric(what, dtype):
+    if dtype.kind == "bool":
+        raise DTypeError(
+            f"{what} is not defined for bool tensors", help="use ^ or ~, or convert to int first"
+        )
+
+
+def _subtraction(names, arguments):
+    for each in arguments[:2]:
+        _numeric("subtraction", each.dtype if isinstance(each, flat.Value) else dtypes.of_python(each))
+    return common(names, arguments)
+
+
 @widened
 def _axpy(x, y, alpha):
-    return x + y * alpha
+    return flat.add(x, flat.mul(y, alpha))
 
 
 @op(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    promote=common,
+    inplace=True,
+    samples=_scaled,
+)
+@op(
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     promote=common,
     inplace=True,
+    samples=_scaled_numbers,
 )
 def add(x, y, alpha):
     """self + alpha * other"""
@@ -39,11 +102,17 @@ def add(x, y, alpha):
 
 @op(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     "subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    "subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    promote=promotion(lambda dtype: _numeric("subtraction", dtype)),
+    promote=_subtraction,
     inplace=True,
+    samples=_scaled,
+)
+@op(
+    "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    "subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    promote=_subtraction,
+    inplace=True,
+    samples=_scaled_numbers,
 )
 def sub(x, y, alpha):
     """self - alpha * other"""
@@ -54,17 +123,17 @@ def sub(x, y, alpha):
     return _axpy(x, flat.neg(y if isinstance(y, flat.Value) else flat.constant(y, value.dtype)), alpha)
 
 
-def _numeric(what, dtype):
-    if dtype.kind == "bool":
-        raise DTypeError(f"{what} is not defined for bool tensors", help="use ^ or logical_xor, or convert to int")
-    return dtype
-
-
 @op(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    promote=promotion(lambda dtype: _numeric("subtraction", dtype)),
+    promote=_subtraction,
     method=False,
+    samples=_scaled,
+)
+@op(
+    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    promote=_subtraction,
+    method=False,
+    samples=_scaled_numbers,
 )
 def rsub(x, y, alpha):
     """other - alpha * self"""
@@ -83,152 +152,73 @@ def mul(x, y):
     return flat.mul(x, y)
 
 
+@op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote=common, inplace=True, samples=_powers)
+@op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", promote=common, method=False, samples=_powers_of_numbers)
 @op(
-    "div.Tensor(Tensor self, Tensor other) -> Tensor",
-    "div.Scalar(Tensor self, Scalar other) -> Tensor",
-    "divide.Tensor(Tensor self, Tensor other) -> Tensor",
-    "divide.Scalar(Tensor self, Scalar other) -> Tensor",
-    "true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
-    "true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-    promote=to_float,
-    inplace=True,
-)
-def div(x, y):
-    return flat.div(x, y)
-
-
-@op(
-    "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
-    "divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    "divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     promote=common,
     inplace=True,
+    samples=_exponents,
 )
-def div_rounded(x, y, rounding_mode):
-    """self / other, kept as it is, cut towards zero ("trunc") or rounded down ("floor")"""
-    if rounding_mode is None:
-        x, y = flat.broadcast(x, y)
-        dtype = floating(x.dtype)
-        return flat.div(flat.convert(x, dtype), flat.convert(y, dtype))
-    if rounding_mode == "floor":
-        return floor_divide(x, y)
-    if rounding_mode == "trunc":
-        return trunc_divide(x, y)
-    raise ArgumentError(f"rounding_mode {rounding_mode!r} is not known", help="use None, 'trunc' or 'floor'")
-
-
-@widened
-def trunc_divide(x, y):
-    x, y = flat.broadcast(x, y)
-    if not x.dtype.is_floating_point:
-        return flat.div(x, _nonzero(y))
-    quotient = flat.div(x, y)
-    return flat.where(quotient < 0, flat.ceil(quotient), flat.floor(quotient))
-
-
-def _nonzero(divisor):
-    """An integer divisor, checked when results are read; division by zero has no integer value."""
-    if isinstance(divisor, flat.Value):
-        return flat.check(divisor, flat.ne(divisor, 0), DivisionByZero, "an integer was divided by zero")
-    if divisor == 0:
-        raise DivisionByZero("an integer cannot be divided by zero")
-    return divisor
-
-
-@op(
-    "floor_divide(Tensor self, Tensor other) -> Tensor",
-    "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-    promote=common,
-    inplace=True,
-)
-@widened
-def floor_divide(x, y):
-    """self / other, rounded down"""
-    dtype = x.dtype if isinstance(x, flat.Value) else y.dtype
-    if not dtype.is_floating_point:
-        y = _nonzero(y)
-        x, y = flat.broadcast(x, y)
-        quotient = flat.div(x, y)
-        if not dtype.is_signed:
-            return quotient
-        inexact = flat.ne(flat.mul(quotient, y), x)
-        return flat.where(inexact & flat.ne(x < 0, y < 0), quotient - 1, quotient)
-    x, y = flat.broadcast(x, y)
-    # Python's way: exact through the remainder, so that 1 // 0.1 is 9 and not 10.
-    rest = flat.rem(x, y)
-    quotient = (x - rest) / y
-    quotient = flat.where(flat.ne(rest, 0) & flat.ne(rest < 0, y < 0), quotient - 1, quotient)
-    floored = flat.floor(quotient)
-    floored = flat.where(quotient - floored > 0.5, floored + 1, floored)
-    plain = x / y
-    floored = flat.where(flat.eq(quotient, 0), copy_sign(flat.full_like(x, 0), plain), floored)
-    return flat.where(flat.eq(y, 0), plain, floored)
-
-
-@op(
-    "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-    "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-    promote=common,
-    inplace=True,
-)
-@op("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", promote=common, method=False)
-@widened
-def remainder(x, y):
-    """Python's modulus: what is left after division, with the divisor's sign"""
-    dtype = x.dtype if isinstance(x, flat.Value) else y.dtype
-    x, y = flat.broadcast(x, y if dtype.is_floating_point else _nonzero(y))
-    rest = flat.rem(x, y)
-    if not dtype.is_signed:
-        return rest
-    return flat.where(flat.ne(rest, 0) & flat.ne(rest < 0, y < 0), rest + y, rest)
-
-
-@op(
-    "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-    "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-    promote=common,
-    inplace=True,
-)
-@widened
-def fmod(x, y):
-    """C's modulus: what is left after division, with the dividend's sign"""
-    dtype = x.dtype if isinstance(x, flat.Value) else y.dtype
-    return flat.rem(x, y if dtype.is_floating_point else _nonzero(y))
-
-
-@op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote=common, inplace=True)
-@op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", promote=common, method=False)
-@op("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", promote=common, inplace=True)
-@widened
 def power(x, y):
     """self ** exponent"""
-    if not isinstance(y, flat.Value):
-        return _power_of_number(x, y)
+    return _general_power(x, y) if isinstance(y, flat.Value) else _power_of_number(x, y)
+
+
+_POLE = complex(float("inf"), float("nan"))  # zero to a power whose real part is negative
+
+
+@widened
+def _general_power(x, y):
     x, y = flat.broadcast(x, y)
-    if x.dtype.is_complex:
-        plain = flat.power(x, y)
-        return flat.where(flat.eq(x, 0), flat.where(flat.eq(y, 0), flat.full_like(x, 1), flat.full_like(x, 0)), plain)
-    return flat.power(x, y)
+    if x.dtype.kind == "int" and not x.dtype.is_signed:
+        return _unsigned_power(x, y)
+    if not x.dtype.is_complex:
+        return flat.power(x, y)
+    if x.dtype is dtypes.complex64:
+        # exp(y log x) magnifies the logarithm's rounding: in float32 large powers keep four digits.
+        return flat.convert(
+            _general_power(flat.convert(x, dtypes.complex128), flat.convert(y, dtypes.complex128)), x.dtype
+        )
+    positive, zero = flat.real(y) > 0, flat.eq(y, 0)
+    at_zero = flat.where(positive, flat.full_like(x, 0), flat.where(zero, flat.full_like(x, 1), _POLE))
+    return flat.where(flat.eq(x, 0), at_zero, flat.power(x, y))
+
+
+def _unsigned_power(x, y):
+    """XLA takes exponents as signed: so none may look negative. Powers of odd numbers repeat after 2 ** 62."""
+    if x.dtype.itemsize < 8:
+        wide = flat.power(flat.convert(x, dtypes.int64), flat.convert(y, dtypes.int64))
+        return flat.convert(wide, x.dtype)
+    return flat.power(x, flat.where(y < 2**62, y, (y & (2**62 - 1)) | 2**62))
 
 
 def _power_of_number(x, exponent):
-    """x ** number by products, quotients and roots where they are exact or faster."""
+    """x ** number: by products, quotients and roots where PyTorch does so too."""
     if x.dtype.kind == "int" and exponent < 0:
         raise DTypeError(
-            f"an integer tensor cannot be raised to the negative power {exponent}", help="convert it to float first"
+            f"an integer tensor cannot be raised to the negative power {exponent}",
+            help="convert it to float first",
         )
     if exponent == 0:
         return flat.full_like(x, 1)
-    if exponent in (1, 2, 3, 4) and x.dtype.kind != "bool":
-        return x ** int(exponent.real)
-    if x.dtype.kind not in ("bool", "int") and exponent in (-1, -2):
-        return flat.div(1, x if exponent == -1 else x * x)
-    if exponent == 0.5:
-        return flat.sqrt(x)
-    if exponent == -0.5:
-        return flat.rsqrt(x)
-    return power(x, flat.full_like(x, exponent))
+    if exponent == 1:
+        return x
+    if exponent in (2, 3, 4):
+        return _product(x, int(exponent.real))
+    if x.dtype.kind != "int" and x.dtype is not dtypes.float16:
+        if exponent in (-1, -2):
+            return flat.div(1, x if exponent == -1 else flat.mul(x, x))
+        if exponent == 0.5:
+            return flat.sqrt(x)
+        if exponent == -0.5:
+            return flat.rsqrt(x)
+    return _general_power(x, flat.full_like(x, exponent))
+
+
+@widened
+def _product(x, count):
+    return x**count
 
 
 _to_double = promotion(lambda dtype: dtypes.complex128 if dtype.is_complex else dtypes.float64)
@@ -261,23 +251,34 @@ def neg(x):
     return flat.neg(x)
 
 
-@op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote=common, inplace=True)
+@op(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    promote=common,
+    inplace=True,
+)
 @widened
 def addcmul(x, tensor1, tensor2, value):
     """self + value * tensor1 * tensor2"""
     _numeric("addcmul", x.dtype)
     if x.dtype.kind == "int":
         value = int(value)
+        if value < 0 and not x.dtype.is_signed:
+            raise DTypeError(f"value {value} does not fit {x.dtype.name}")
     return x + value * tensor1 * tensor2
 
 
-@op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote=common, inplace=True)
+@op(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    promote=common,
+    inplace=True,
+)
 @widened
 def addcdiv(x, tensor1, tensor2, value):
     """self + value * tensor1 / tensor2"""
     if x.dtype.kind in ("bool", "int"):
         raise DTypeError(
-            f"addcdiv does not divide {x.dtype.name} tensors", help="use self + value * torch.div(tensor1, tensor2)"
+            f"addcdiv does not divide {x.dtype.name} tensors",
+            help="use self + value * torch.div(tensor1, tensor2)",
         )
     return x + value * tensor1 / tensor2
 
@@ -292,7 +293,8 @@ def lerp(x, end, weight):
     """self + weight * (end - self)"""
     if x.dtype.kind in ("bool", "int"):
         raise DTypeError(f"lerp is not defined for {x.dtype.name}")
-    check_number("weight", weight, x.dtype)
+    if isinstance(weight, complex) and not x.dtype.is_complex:
+        raise DTypeError(f"the weight {weight} is complex, but the tensors are {x.dtype.name}")
     # From the nearer end, so that weight 0 gives self exactly and weight 1 gives end.
     difference = end - x
     if not isinstance(weight, flat.Value):
@@ -306,31 +308,6 @@ def lerp(x, end, weight):
 def hypot(x, y):
     """sqrt(self ** 2 + other ** 2) without overflow"""
     return flat.abs(flat.complex(x, y))
-
-
-@op("gcd(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
-def gcd(x, y):
-    """The greatest common divisor"""
-    x, y = flat.broadcast(x, y)
-    if x.dtype.kind != "int":
-        raise DTypeError(f"gcd is defined for integers, not {x.dtype.name}")
-
-    def rest(a, b):
-        zero = flat.eq(b, 0)
-        return flat.where(zero, a, b), flat.where(zero, 0, flat.rem(a, flat.where(zero, 1, b)))
-
-    divisor, _ = flat.while_loop(lambda a, b: flat.reduce(flat.ne(b, 0), "or"), rest, (x, y))
-    return flat.abs(divisor) if x.dtype.is_signed else divisor
-
-
-@op("lcm(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
-def lcm(x, y):
-    """The least common multiple"""
-    x, y = flat.broadcast(x, y)
-    divisor = gcd(x, y)
-    zero = flat.eq(divisor, 0)
-    multiple = flat.where(zero, 0, x / flat.where(zero, 1, divisor) * y)
-    return flat.abs(multiple) if x.dtype.is_signed else multiple
 
 
 def copy_sign(magnitude, sign):

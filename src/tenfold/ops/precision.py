@@ -16,7 +16,7 @@ def is_narrow(dtype: DType) -> bool:
 
 
 def widened(lowering: Lowering) -> Lowering:
-    """The lowering, with narrow floats among its arguments computed in float32 and its results rounded back."""
+    """The lowering, but narrow floats are computed in float32 and the results rounded back."""
 
     @functools.wraps(lowering)
     def wide(*arguments: Any) -> Any:

@@ -9,23 +9,26 @@ from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
-DIMS = (None, 0, -1, (0, 2), (), (-1, 0, 1))
-
 
 def dims_samples():
-    """Calls of `(self, int[]? dim, bool keepdim)`: some dimensions, all, none; empty and zero-dimensional tensors."""
-    calls = [S(T(2, 3, 4), list(d) if isinstance(d, tuple) else d) for d in ([0], [-1], (0, 2), (), (-1, 0, 1))]
-    return calls + [S(T(2, 3, 4), [1], True), S(T(3, 1), [0, 1], True), S(T(), [-1]), S(T(), []), S(T(3, 0), [0])]
+    """Calls of `(self, int[]? dim, bool keepdim)`."""
+    calls = [S(T(2, 3, 4), dims) for dims in ([0], [-1], [0, 2], [], [-1, 0, 1])]
+    return calls + [S(T(2, 3, 4), [1], True), S(T(3, 1), [0, 1], True), S(T(), [-1]), S(T(), [])]
 
 
 def identity_samples():
-    """As `dims_samples`, and over an empty dimension, where the fold has an identity."""
-    return [*dims_samples(), S(T(0, 3), [0]), S(T(0, 3), [0], True), S(T(2, 0), [])]
+    """As `dims_samples`, and with empty tensors, for folds that have an identity."""
+    return [*dims_samples(), S(T(3, 0), [0]), S(T(0, 3), [0]), S(T(0, 3), [0], True), S(T(2, 0), [])]
 
 
 def dim_samples():
     """Calls of `(self, int dim, bool keepdim)`."""
-    return [S(T(2, 3, 4), 1), S(T(2, 3, 4), -1, True), S(T(5), 0), S(T(), 0), S(T(), -1, True), S(T(3, 0), 0)]
+    return [S(T(2, 3, 4), 1), S(T(2, 3, 4), -1, True), S(T(5), 0), S(T(), 0), S(T(), -1, True)]
+
+
+def finite(*shape):
+    """A tensor without infinities and NaN, for calls in which PyTorch's own answer to them is not stable."""
+    return T(*shape, low=-3, high=3)
 
 
 def wide(dtype):
@@ -37,7 +40,7 @@ def widened(x):
     return flat.convert(x, wide(x.dtype))
 
 
-def _counted(x, dtype):
+def counted(x, dtype):
     """x in the dtype of its sum: the one asked for, or int64 for integers and bool."""
     return flat.convert(x, dtype or (dtypes.int64 if x.dtype.kind in ("bool", "int") else x.dtype))
 
@@ -56,11 +59,11 @@ def extent(x, dims):
 
 @op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    samples=lambda: [*identity_samples(), S(T(2, 3), None, dtype=dtypes.float64), S(T(2, 3), [1], dtype=dtypes.int32)],
+    samples=lambda: [*identity_samples(), S(T(2, 3), None, dtype=dtypes.float64), S(finite(2, 3), [1], dtype=dtypes.int32)],
 )
 def sum_dims(x, dims, keepdim, dtype):
     """The sum over dimensions; of integers and bools as int64."""
-    return fold(_counted(x, dtype), "add", dims, keepdim)
+    return fold(counted(x, dtype), "add", dims, keepdim)
 
 
 @op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
@@ -71,10 +74,10 @@ def sum(x, dtype):
 
 @op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    samples=lambda: [*dim_samples(), S(T(0, 3), 0), S(T(2, 3), 1, dtype=dtypes.float64)],
+    samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0), S(T(2, 3), 1, dtype=dtypes.float64)],
 )
 def prod_dim(x, dim, keepdim, dtype):
-    return fold(_counted(x, dtype), "mul", dim, keepdim)
+    return fold(counted(x, dtype), "mul", dim, keepdim)
 
 
 @op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
@@ -280,7 +283,9 @@ def argmin(x, dim, keepdim):
 
 
 def _truth(x, kind, dims, keepdim):
-    result = flat.reduce(flat.convert(x, dtypes.bool_), kind, dims, keepdim)
+    truth = flat.convert(x, dtypes.bool_)
+    # Unlike other folds, these take an empty list to mean no dimension.
+    result = truth if dims == () else flat.reduce(truth, kind, dims, keepdim)
     return flat.convert(result, dtypes.uint8) if x.dtype is dtypes.uint8 else result
 
 
@@ -289,7 +294,7 @@ def any_dims(x, dims, keepdim):
     return _truth(x, "or", dims, keepdim)
 
 
-@op("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", samples=lambda: [*dim_samples(), S(T(0, 3), 0)])
+@op("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)])
 def any_dim(x, dim, keepdim):
     return _truth(x, "or", dim, keepdim)
 
@@ -305,7 +310,7 @@ def all_dims(x, dims, keepdim):
     return _truth(x, "and", dims, keepdim)
 
 
-@op("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", samples=lambda: [*dim_samples(), S(T(0, 3), 0)])
+@op("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)])
 def all_dim(x, dim, keepdim):
     return _truth(x, "and", dim, keepdim)
 

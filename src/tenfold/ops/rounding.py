@@ -1,4 +1,4 @@
-"""Rows that round a number or take it apart: floor to frac, abs and sign, exponent and mantissa, neighbours."""
+"""Rows that round a number or take it apart: floor to frac, abs and sign, mantissa and exponent."""
 
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError
@@ -30,7 +30,10 @@ _rounding(truncate, "trunc", "fix")
 
 
 def _decimals():
-    return [S(T(3, 4), decimals=each) for each in (0, 1, 3, -1)] + [S(T(), decimals=2), S(T(0, 3), decimals=2)]
+    return [S(T(3, 4), decimals=each) for each in (0, 1, 3, -1)] + [
+        S(T(), decimals=2),
+        S(T(0, 3), decimals=2),
+    ]
 
 
 @op("round.decimals(Tensor self, *, int decimals) -> Tensor", inplace=True, samples=_decimals)
@@ -99,7 +102,9 @@ def copysign(x, y):
     return copy_sign(x, y)
 
 
-@op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", inplace=True)
+@op(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", inplace=True
+)
 def nan_to_num(x, nan, posinf, neginf):
     """NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the largest finite numbers)"""
     if x.dtype.is_complex:

@@ -8,7 +8,7 @@ from typing import Any
 class T:
     """A tensor argument: its shape, and where it matters its dtype (default: the one under test) and range."""
 
-    __slots__ = ("shape", "dtype", "low", "high")
+    __slots__ = ("dtype", "high", "low", "shape")
 
     def __init__(self, *shape: int, dtype: str | None = None, low: float | None = None, high: float | None = None):
         self.shape = shape

@@ -39,7 +39,7 @@ class Signature:
     Signatures are interned, so `id` stands for all of this when a program is hashed.
     """
 
-    __slots__ = ("row", "types", "arguments", "fragment", "result_types", "id")
+    __slots__ = ("arguments", "fragment", "id", "result_types", "row", "types")
     _count = 0
 
     def __init__(self, row: Row, types: tuple[flat.TensorType, ...], arguments: tuple, fragment: flat.Function):
@@ -69,6 +69,7 @@ class Row:
         )
         self.random: bool = facts.pop("random", False)
         self.host: bool = facts.pop("host", False)
+        self.prepare: Callable | None = facts.pop("prepare", None)
         self.strides: Callable | None = facts.pop("strides", None)
         self.write: Callable | None = facts.pop("write", None)
         self.steps: Callable | None = facts.pop("steps", None)
@@ -86,7 +87,10 @@ class Row:
         if self._schema is None:
             self._schema = parse(self.text)
             self._names = [a.name for a in self._schema.arguments]
-            self._lowered = [i for i, name in enumerate(self._names) if name not in PLACEMENT]
+            # Where the random state stands: for a generator, or after the arguments where there is none.
+            self._state = (*self._names, "generator").index("generator") if self.random else None
+            hidden = (*PLACEMENT, "generator") if self.random else PLACEMENT
+            self._lowered = [i for i, name in enumerate(self._names) if name not in hidden]
         return self._schema
 
     @property
@@ -116,11 +120,13 @@ class Row:
         return Signature(self, types, arguments, fragment)
 
     def bind_values(self, arguments: Sequence[Any]) -> list[Any]:
-        """A full list of arguments as the lowering takes them: without placement, promoted."""
+        """A full list of arguments as the lowering takes them: without placement, promoted, random state first."""
         assert self.schema
         names = [self._names[i] for i in self._lowered]
         given = [arguments[i] for i in self._lowered]
-        return self.promote(names, given) if self.promote else given
+        if self.promote:
+            given = self.promote(names, given)
+        return given if self._state is None else [arguments[self._state], *given]
 
     def __repr__(self) -> str:
         return f"<Row aten::{self.qualified}>"
@@ -143,10 +149,11 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
 
     Facts, all optional: `promote`, the type promotion; `method`, `function`, whether PyTorch has it as a Tensor
     method and as a function; `inplace`, whether `name_` exists; `module`, the submodule whose function it is ("nn",
-    "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state and returns the next after its
-    results; `host`, for a NumPy function whose result's shape depends on data; `strides`, `write`, `steps`, `recodes`
-    and `storage`, for views (see `views.py`); `samples`, for tests whose arguments must be special; `differs`, why
-    values differ from PyTorch's.
+    "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state first and returns the next after
+    its results; `host`, for a NumPy function whose result's shape depends on data; `prepare`, for a function that
+    completes the arguments of a call by numbers that its tensors hold; `strides`, `write`, `steps`, `recodes` and
+    `storage`, for views (see `views.py`); `samples`, for tests whose arguments must be special; `differs`, why values
+    differ from PyTorch's.
     """
 
     def declare(lowering: Lowering) -> Lowering:

@@ -22,8 +22,6 @@ _unary(flat.rsqrt, "rsqrt")
 _unary(flat.sin, "sin")
 _unary(flat.cos, "cos")
 _unary(flat.tan, "tan")
-_unary(flat.sinh, "sinh")
-_unary(flat.cosh, "cosh")
 _unary(flat.tanh, "tanh")
 _unary(flat.asin, "asin", "arcsin")
 _unary(flat.acos, "acos", "arccos")
@@ -31,6 +29,31 @@ _unary(flat.atan, "atan", "arctan")
 _unary(flat.asinh, "asinh", "arcsinh")
 _unary(flat.acosh, "acosh", "arccosh")
 _unary(flat.atanh, "atanh", "arctanh")
+
+
+def _half_exponentials(x):
+    """exp(|x|) / 2 and exp(-|x|) / 2, by the square of exp(|x| / 2): no overflow before its time."""
+    root = flat.exp(flat.abs(x) * 0.5)
+    return root * 0.5 * root, 0.5 / (root * root)
+
+
+@op("sinh(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@widened
+def sinh(x):
+    if x.dtype.is_complex:
+        return flat.sinh(x)
+    grown, shrunk = _half_exponentials(x)
+    size = grown - shrunk
+    return flat.where(flat.abs(x) < 1, flat.sinh(x), flat.where(x < 0, flat.neg(size), size))
+
+
+@op("cosh(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@widened
+def cosh(x):
+    if x.dtype.is_complex:
+        return flat.cosh(x)
+    grown, shrunk = _half_exponentials(x)
+    return grown + shrunk
 
 
 @op("expm1(Tensor self) -> Tensor", promote=to_float, inplace=True)
@@ -88,11 +111,18 @@ def sinc(x):
 
 
 def _in_unit_interval():
-    return [S(T(3, 4, low=0.0, high=1.0)), S(T(3, 4), 0.25), S(T(3, 4), 1e-6), S(T(0, 3)), S(T(), 0.1)]
+    return [S(T(3, 4, low=0.0, high=1.0)), S(T(3, 4), 0.25), S(T(3, 4), 0.01), S(T(0, 3)), S(T(), 0.1)]
 
 
-@op("logit(Tensor self, float? eps=None) -> Tensor", promote=to_float, inplace=True, samples=_in_unit_interval)
-@op("special_logit(Tensor self, float? eps=None) -> Tensor", promote=to_float, method=False, samples=_in_unit_interval)
+@op(
+    "logit(Tensor self, float? eps=None) -> Tensor", promote=to_float, inplace=True, samples=_in_unit_interval
+)
+@op(
+    "special_logit(Tensor self, float? eps=None) -> Tensor",
+    promote=to_float,
+    method=False,
+    samples=_in_unit_interval,
+)
 @widened
 def logit(x, eps):
     """log(self / (1 - self)), with self first clamped to [eps, 1 - eps] if eps is given"""
@@ -133,7 +163,9 @@ _scaled("rad2deg", 180 / math.pi)
 def _log_add(x, y, exp, log, log1p):
     """log(exp(x) + exp(y)) without overflow: the larger is taken out of the sum."""
     if x.dtype.kind in ("bool", "int"):
-        raise DTypeError(f"logaddexp is not defined for {x.dtype.name}", help="convert to a float dtype first")
+        raise DTypeError(
+            f"logaddexp is not defined for {x.dtype.name}", help="convert to a float dtype first"
+        )
     x, y = flat.broadcast(x, y)
     if not x.dtype.is_complex:
         larger, gap = flat.maximum(x, y), flat.abs(x - y)
@@ -167,7 +199,11 @@ def logaddexp2(x, y):
 
 def _parts():
     floats = [S(T(3, 4, dtype=each), T(3, 4, dtype=each)) for each in ("float32", "float64")]
-    return [*floats, S(T(3, 1, dtype="float32"), T(4, dtype="float32")), S(T(dtype="float64"), T(dtype="float64"))]
+    return [
+        *floats,
+        S(T(3, 1, dtype="float32"), T(4, dtype="float32")),
+        S(T(dtype="float64"), T(dtype="float64")),
+    ]
 
 
 @op("complex(Tensor real, Tensor imag) -> Tensor", method=False, samples=_parts)
@@ -194,10 +230,4 @@ def angle(x):
 @op("_conj_physical(Tensor self) -> Tensor")
 def conj_physical(x):
     """The complex conjugate, in memory of its own"""
-    return flat.conj(x)
-
-
-@op("conj(Tensor(a) self) -> Tensor(a)", steps=lambda place: (("_conj",),) if place.base.dtype.is_complex else ())
-def conj(x):
-    """The complex conjugate; writes to it reach self"""
     return flat.conj(x)

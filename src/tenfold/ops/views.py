@@ -67,7 +67,9 @@ SHAPES = [
     write=put_reshaped,
     samples=lambda: SHAPES,
 )
-@op("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", function=False, method=False, samples=lambda: SHAPES)
+@op(
+    "_unsafe_view(Tensor self, SymInt[] size) -> Tensor", function=False, method=False, samples=lambda: SHAPES
+)
 @op("view_copy(Tensor self, SymInt[] size) -> Tensor", method=False, samples=lambda: SHAPES)
 def reshape(x, shape):
     """The same elements in the same order, in another shape; one extent may be -1, to be inferred."""
@@ -83,13 +85,25 @@ def _same_sizes():
 
 @op("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False, strides=view_strides, steps=as_reshape,
     samples=_same_sizes)  # fmt: skip
-@op("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False, steps=as_reshape, samples=_same_sizes)
+@op(
+    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    function=False,
+    steps=as_reshape,
+    samples=_same_sizes,
+)
 def view_as(x, other):
     return flat.reshape(x, other.shape)
 
 
 def _flattened():
-    return [S(T(2, 3, 4)), S(T(2, 3, 4), 1), S(T(2, 3, 4), -2, -1), S(T(2, 3, 4), 1, 1), S(T()), S(T(0, 3), 0, 1)]
+    return [
+        S(T(2, 3, 4)),
+        S(T(2, 3, 4), 1),
+        S(T(2, 3, 4), -2, -1),
+        S(T(2, 3, 4), 1, 1),
+        S(T()),
+        S(T(0, 3), 0, 1),
+    ]
 
 
 @op("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", steps=as_reshape,
@@ -110,8 +124,17 @@ def ravel(x):
     return flat.reshape(x, (x.numel,))
 
 
-@op("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", strides=view_strides, steps=as_reshape,
-    samples=lambda: [S(T(3, 4), 1, (2, 2)), S(T(6, 2), 0, (-1, 3)), S(T(3, 4), -1, (2, 1, -1)), S(T(0, 3), 0, (0, 2))])
+@op(
+    "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
+    strides=view_strides,
+    steps=as_reshape,
+    samples=lambda: [
+        S(T(3, 4), 1, (2, 2)),
+        S(T(6, 2), 0, (-1, 3)),
+        S(T(3, 4), -1, (2, 1, -1)),
+        S(T(0, 3), 0, (0, 2)),
+    ],
+)
 def unflatten(x, dim, sizes):
     """Dimension `dim` as several; one of their extents may be -1."""
     dim = flat.axis(dim, x.rank)
@@ -139,15 +162,27 @@ def _squeeze(shape, dims=None):
     if dims is None:
         chosen = set(range(len(shape)))
     else:
-        chosen = set(flat.axes((dims,) if isinstance(dims, int) else dims, len(shape))) if dims != () else set()
+        chosen = (
+            set(flat.axes((dims,) if isinstance(dims, int) else dims, len(shape))) if dims != () else set()
+        )
     return [d for d, extent in enumerate(shape) if extent != 1 or d not in chosen]
 
 
 @op("squeeze(Tensor(a) self) -> Tensor(a)", inplace=True, strides=squeezed, write=put_reshaped)
-@op("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", inplace=True, strides=squeezed, write=put_reshaped,
-    samples=lambda: [S(T(1, 3), 0), S(T(1, 3), -1), S(T(2, 1, 1), 1), S(T(), 0), S(T(1, 0), -2)])
-@op("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", inplace=True, strides=squeezed, write=put_reshaped,
-    samples=lambda: [S(T(1, 3, 1), (0, 2)), S(T(1, 3, 1), ()), S(T(1, 3), (-1, 0)), S(T(), (0,))])
+@op(
+    "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    inplace=True,
+    strides=squeezed,
+    write=put_reshaped,
+    samples=lambda: [S(T(1, 3), 0), S(T(1, 3), -1), S(T(2, 1, 1), 1), S(T(), 0), S(T(1, 0), -2)],
+)
+@op(
+    "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    inplace=True,
+    strides=squeezed,
+    write=put_reshaped,
+    samples=lambda: [S(T(1, 3, 1), (0, 2)), S(T(1, 3, 1), ()), S(T(1, 3), (-1, 0)), S(T(), (0,))],
+)
 def squeeze(x, dims=None):
     """x without its dimensions of one element, or without those named that have one."""
     return flat.reshape(x, [x.shape[d] for d in _squeeze(x.shape, dims)])
@@ -159,8 +194,13 @@ def unsqueezed(place, strides, offset, dim):
     return (*strides[:dim], new, *strides[dim:]), offset
 
 
-@op("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", inplace=True, strides=unsqueezed, write=put_reshaped,
-    samples=lambda: [S(T(3, 4), 0), S(T(3, 4), 2), S(T(3, 4), -1), S(T(3, 4), -3), S(T(), 0), S(T(0, 3), 1)])
+@op(
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    inplace=True,
+    strides=unsqueezed,
+    write=put_reshaped,
+    samples=lambda: [S(T(3, 4), 0), S(T(3, 4), 2), S(T(3, 4), -1), S(T(3, 4), -3), S(T(), 0), S(T(0, 3), 1)],
+)
 def unsqueeze(x, dim):
     """x with a dimension of one element before `dim`."""
     return flat.unsqueeze(x, dim)
@@ -178,12 +218,18 @@ def put_permuted(call, base, new, dims):
     return call("permute", new, tuple([dims.index(d) for d in range(len(dims))]))
 
 
-@op("permute(Tensor(a) self, int[] dims) -> Tensor(a)", strides=permuted, write=put_permuted,
-    samples=lambda: [S(T(2, 3, 4), (2, 0, 1)), S(T(2, 3, 4), (-1, 0, -2)), S(T(3, 4), (0, 1)), S(T(), ())])
+@op(
+    "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    strides=permuted,
+    write=put_permuted,
+    samples=lambda: [S(T(2, 3, 4), (2, 0, 1)), S(T(2, 3, 4), (-1, 0, -2)), S(T(3, 4), (0, 1)), S(T(), ())],
+)
 def permute(x, dims):
     """Dimension i of the result is dimension dims[i] of x."""
     if len(dims) != x.rank:
-        raise ShapeError(f"permute: {list(dims)} does not name each of the {x.rank} dimensions of {x.type} once")
+        raise ShapeError(
+            f"permute: {list(dims)} does not name each of the {x.rank} dimensions of {x.type} once"
+        )
     return flat.transpose(x, flat.axes(dims, x.rank) if dims else ())
 
 
@@ -202,7 +248,13 @@ def as_swap(place, dim0, dim1):
     "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
     inplace=True,
     steps=as_swap,
-    samples=lambda: [S(T(3, 4), 0, 1), S(T(2, 3, 4), -1, 0), S(T(3, 4), 1, 1), S(T(), 0, -1), S(T(0, 3), 0, 1)],
+    samples=lambda: [
+        S(T(3, 4), 0, 1),
+        S(T(2, 3, 4), -1, 0),
+        S(T(3, 4), 1, 1),
+        S(T(), 0, -1),
+        S(T(0, 3), 0, 1),
+    ],
 )
 def transpose(x, dim0, dim1):
     flat.axis(dim0, x.rank), flat.axis(dim1, x.rank)
@@ -213,11 +265,18 @@ def as_reversed(place, *arguments):
     return (("permute", tuple(range(len(place.shape) - 1, -1, -1))),)
 
 
-@op("t(Tensor(a) self) -> Tensor(a)", inplace=True, steps=as_reversed, samples=lambda: [S(T(3, 4)), S(T(3)), S(T())])
+@op(
+    "t(Tensor(a) self) -> Tensor(a)",
+    inplace=True,
+    steps=as_reversed,
+    samples=lambda: [S(T(3, 4)), S(T(3)), S(T())],
+)
 def t(x):
     """The transpose of a matrix; vectors and scalars stay as they are."""
     if x.rank > 2:
-        raise ShapeError(f"t: expected at most 2 dimensions, not {x.type}", help="use mT, or transpose(dim0, dim1)")
+        raise ShapeError(
+            f"t: expected at most 2 dimensions, not {x.type}", help="use mT, or transpose(dim0, dim1)"
+        )
     return flat.transpose(x, range(x.rank - 1, -1, -1))
 
 
@@ -241,23 +300,36 @@ def mT(x):
 
 
 def as_adjoint(place, *arguments):
-    return (*(as_swap(place, -2, -1) if place.shape else ()), ("_conj",))
+    swap = as_swap(place, -2, -1) if place.shape else ()
+    return (*swap, ("_conj",)) if place.base.dtype.is_complex else swap
 
 
 def adjoint_strides(place, strides, offset):
     return (*strides[:-2], *strides[:-3:-1]), offset
 
 
-@op("mH(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_adjoint, strides=adjoint_strides,
-    samples=_matrices)
+@op(
+    "mH(Tensor(a) self) -> Tensor(a)",
+    function=False,
+    method=False,
+    steps=as_adjoint,
+    strides=adjoint_strides,
+    samples=_matrices,
+)
 @op("adjoint(Tensor(a) self) -> Tensor(a)", steps=as_adjoint, strides=adjoint_strides, samples=_matrices)
 def adjoint(x):
     """The conjugate transpose of the last two dimensions."""
     return flat.conj(mT(x))
 
 
-@op("matrix_H(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_adjoint, strides=adjoint_strides,
-    samples=lambda: [S(T(3, 4)), S(T()), S(T(0, 3))])
+@op(
+    "matrix_H(Tensor(a) self) -> Tensor(a)",
+    function=False,
+    method=False,
+    steps=as_adjoint,
+    strides=adjoint_strides,
+    samples=lambda: [S(T(3, 4)), S(T()), S(T(0, 3))],
+)
 def matrix_H(x):
     """The conjugate transpose of a matrix."""
     if x.rank not in (0, 2):
@@ -312,11 +384,22 @@ def as_expand(place, *arguments):
 
 
 def _expansions():
-    return [S(T(3, 1), (3, 4)), S(T(3, 1), (2, -1, 4)), S(T(), (2, 3)), S(T(1, 3), (0, 3)), S(T(3), (3,)), S(T(), ())]
+    return [
+        S(T(3, 1), (3, 4)),
+        S(T(3, 1), (2, -1, 4)),
+        S(T(), (2, 3)),
+        S(T(1, 3), (0, 3)),
+        S(T(3), (3,)),
+        S(T(), ()),
+    ]
 
 
-@op("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", function=False, strides=expanded,
-    samples=_expansions)
+@op(
+    "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    function=False,
+    strides=expanded,
+    samples=_expansions,
+)
 def expand(x, size, implicit=False):
     """x with dimensions of one element stretched, and new ones before; -1 leaves an extent as it is."""
     new = len(size) - x.rank
@@ -324,8 +407,12 @@ def expand(x, size, implicit=False):
         raise ShapeError(f"cannot expand {x.type} to {list(size)}: it has more dimensions")
     bad = [i for i, extent in enumerate(size) if extent < -1 or (extent == -1 and i < new)]
     if bad:
-        raise ShapeError(f"cannot expand {x.type} to {list(size)}: {size[bad[0]]} is not an extent of a new dimension")
-    return flat.broadcast_to(x, [x.shape[i - new] if extent == -1 else extent for i, extent in enumerate(size)])
+        raise ShapeError(
+            f"cannot expand {x.type} to {list(size)}: {size[bad[0]]} is not an extent of a new dimension"
+        )
+    return flat.broadcast_to(
+        x, [x.shape[i - new] if extent == -1 else extent for i, extent in enumerate(size)]
+    )
 
 
 @op("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", steps=as_expand, samples=_expansions)
@@ -333,13 +420,21 @@ def broadcast_to(x, size):
     return expand(x, size)
 
 
-@op("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False, steps=as_expand,
-    samples=lambda: [S(T(3, 1), T(3, 4)), S(T(), T(2, 3)), S(T(1, 4), T(2, 3, 4)), S(T(1, 3), T(0, 3))])
+@op(
+    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    function=False,
+    steps=as_expand,
+    samples=lambda: [S(T(3, 1), T(3, 4)), S(T(), T(2, 3)), S(T(1, 4), T(2, 3, 4)), S(T(1, 3), T(0, 3))],
+)
 def expand_as(x, other):
     return flat.broadcast_to(x, other.shape)
 
 
-@op("expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", method=False, samples=_expansions)
+@op(
+    "expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
+    method=False,
+    samples=_expansions,
+)
 def expand_copy(x, size, implicit):
     return expand(x, size)
 
@@ -356,9 +451,14 @@ def as_it_is(place, *arguments):
 @op("lift_fresh(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
 @op("resolve_conj(Tensor(a) self) -> Tensor(a)", "resolve_neg(Tensor(a) self) -> Tensor(a)", steps=as_it_is)
 @op("lift(Tensor self) -> Tensor", "lift_fresh_copy(Tensor self) -> Tensor", function=False, method=False)
-@op("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", function=False,
-    steps=as_it_is, strides=lambda place, strides, offset, memory_format: (
-        (strides, offset) if is_contiguous(place.shape, strides) else None))
+@op(
+    "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+    function=False,
+    steps=as_it_is,
+    strides=lambda place, strides, offset, memory_format: (
+        (strides, offset) if is_contiguous(place.shape, strides) else None
+    ),
+)
 def alias(x):
     return x
 
@@ -370,8 +470,13 @@ def as_real_strides(place, strides, offset):
     return (*[2 * s for s in strides], 1), 2 * offset
 
 
-@op("view_as_real(Tensor(a) self) -> Tensor(a)", method=False, recodes=True, strides=as_real_strides,
-    write=lambda call, base, new: call("view_as_complex", new))
+@op(
+    "view_as_real(Tensor(a) self) -> Tensor(a)",
+    method=False,
+    recodes=True,
+    strides=as_real_strides,
+    write=lambda call, base, new: call("view_as_complex", new),
+)
 def view_as_real(x):
     """The real and imaginary parts of a complex tensor, as a last dimension of two."""
     if not x.dtype.is_complex:
@@ -389,13 +494,21 @@ def as_complex_strides(place, strides, offset):
     return tuple([s // 2 for s in strides[:-1]]), offset // 2
 
 
-@op("view_as_complex(Tensor(a) self) -> Tensor(a)", method=False, recodes=True, strides=as_complex_strides,
+@op(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    method=False,
+    recodes=True,
+    strides=as_complex_strides,
     write=lambda call, base, new: call("view_as_real", new),
-    samples=lambda: [S(T(3, 2)), S(T(2)), S(T(0, 2)), S(T(2, 3, 2))])
+    samples=lambda: (
+        [S(T(3, 2, dtype=kind)) for kind in ("float32", "float64")]
+        + [S(T(*shape, dtype="float32")) for shape in ((2,), (0, 2), (2, 3, 2))]
+    ),
+)
 def view_as_complex(x):
     """A last dimension of two as the real and imaginary parts of complex numbers."""
-    if x.dtype not in (dtypes.float16, dtypes.float32, dtypes.float64):
-        raise DTypeError(f"view_as_complex takes half, float or double tensors, not {x.dtype.name}")
+    if x.dtype not in (dtypes.float32, dtypes.float64):
+        raise DTypeError(f"view_as_complex takes float32 or float64 tensors, not {x.dtype.name}")
     if not x.rank or x.shape[-1] != 2:
         raise ShapeError(f"view_as_complex: the last dimension of {x.type} is not 2")
     parts = [flat.squeeze(flat.slice_dim(x, -1, i, i + 1), -1) for i in (0, 1)]
@@ -430,8 +543,14 @@ def imag(x):
     return flat.imag(x)
 
 
-@op("_conj(Tensor(a) self) -> Tensor(a)", function=False, method=False, recodes=True, strides=unchanged,
-    write=lambda call, base, new: call("_conj", new))
+@op(
+    "_conj(Tensor(a) self) -> Tensor(a)",
+    function=False,
+    method=False,
+    recodes=True,
+    strides=unchanged,
+    write=lambda call, base, new: call("_conj", new),
+)
 @op("conj(Tensor(a) self) -> Tensor(a)", strides=unchanged, steps=lambda place: (("_conj",),))
 def _conj(x):
     """The complex conjugate; a write through it conjugates back."""
@@ -460,8 +579,13 @@ def _refuse_bits(place):
     )
 
 
-@op("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", function=False, recodes=True, strides=recoded,
-    write=lambda call, base, new, dtype: call("view.dtype", new, base.type.dtype))
+@op(
+    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    function=False,
+    recodes=True,
+    strides=recoded,
+    write=lambda call, base, new, dtype: call("view.dtype", new, base.type.dtype),
+)
 @op("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", method=False)
 def view_dtype(x, dtype):
     """The bytes of x as another dtype; the last dimension grows or shrinks with the size of an element."""
@@ -471,9 +595,13 @@ def view_dtype(x, dtype):
     if old.itemsize != new.itemsize:
         ratio = max(old.itemsize, new.itemsize) // min(old.itemsize, new.itemsize)
         if not x.rank:
-            raise ShapeError(f"a zero-dimensional tensor cannot be viewed as {new.name}, whose elements differ in size")
+            raise ShapeError(
+                f"a zero-dimensional tensor cannot be viewed as {new.name}, whose elements differ in size"
+            )
         if old.itemsize < new.itemsize and x.shape[-1] % ratio:
-            raise ShapeError(f"cannot view {x.type} as {new.name}: its last dimension does not divide by {ratio}")
+            raise ShapeError(
+                f"cannot view {x.type} as {new.name}: its last dimension does not divide by {ratio}"
+            )
     # XLA reinterprets the bits of integers and real floats: complex and bool go through them.
     if old.is_complex:
         x = view_as_real(x)

@@ -17,7 +17,7 @@ import numpy as np
 from tenfold import dtypes
 from tenfold.devices import Device
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, TraceError
+from tenfold.errors import ArgumentError, TenfoldError, TraceError
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.evaluate import Pending
 from tenfold.source import capture
@@ -119,12 +119,16 @@ class Recorded:
             if buffer is None:
                 evaluate.evaluate([value])
                 buffer = value.buffer
-            if type(buffer) is np.ndarray or value.device is not device:
+            if type(buffer) in (np.ndarray, Pending) or value.device is not device:
                 buffer = evaluate.buffer_of(value, device)
             buffers.append(buffer)
+        try:
+            computed = self.loaded(buffers)
+        except TenfoldError as error:
+            raise evaluate.placed(error, self.program) from None
         results = [
             Value(type, device, None, 0, buffer)
-            for type, buffer in zip(self.result_types, self.loaded(buffers), strict=True)
+            for type, buffer in zip(self.result_types, computed, strict=True)
         ]
         for root, value in zip(self.writes, results[self.count :], strict=False):
             root.replace(value)

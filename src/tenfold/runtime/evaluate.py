@@ -8,6 +8,7 @@ written, so that nothing is computed twice.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 import weakref
@@ -18,10 +19,12 @@ import numpy as np
 
 from tenfold.devices import Device
 from tenfold.engines import xla
-from tenfold.errors import EngineError, TenfoldError
+from tenfold.errors import EngineError, OutOfMemory, TenfoldError
 from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache
+from tenfold.source import capture
+from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Program, Value, collect
 from tenfold.trace.lower import lower
 
@@ -79,10 +82,13 @@ def evaluate(values: Sequence[Value]) -> None:
 
 def _run(targets: list[Value], device: Device) -> None:
     program, given = collect(targets, held)
-    loaded = _executables.get((device, program.key))
-    if loaded is None:
-        loaded = _executables[device, program.key] = build(program, device)
-    results = loaded([buffer_of(leaf, device) for leaf in program.leaves])
+    try:
+        loaded = _executables.get((device, program.key))
+        if loaded is None:
+            loaded = _executables[device, program.key] = build(program, device)
+        results = loaded([buffer_of(leaf, device) for leaf in program.leaves])
+    except TenfoldError as error:
+        raise placed(error, program) from None
     for value, buffer in zip(given, results, strict=True):
         value.settle(buffer)
 
@@ -130,7 +136,7 @@ def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Load
     for observe in _observers:
         observe(program, device)
     module = stablehlo.emit(lower(program), donated)
-    name = cache.key(module.text(), xla.fingerprint(device))
+    name = cache.key(module.text(whole=True), xla.fingerprint(device))
     stored = cache.load(name)
     if stored is not None:
         try:
@@ -155,6 +161,15 @@ def _raise_failed(verdict: int, checks: Sequence[Check]) -> None:
         raise error
 
 
+def placed(error: TenfoldError, program: Program) -> TenfoldError:
+    """An engine's error with a line of the user's: for memory the op with the largest result, else who asked."""
+    if isinstance(error, OutOfMemory) and program.nodes:
+        sizes = [max(t.numel * t.dtype.itemsize for t in node.signature.result_types) for node in program.nodes]
+        largest = program.nodes[sizes.index(max(sizes))]
+        return error.located(largest.signature.row.python_name, largest.source)
+    return error.located("evaluate", capture())
+
+
 @contextlib.contextmanager
 def observing(observe: Callable[[Program, Device], None]) -> Iterator[None]:
     """Be told of every new program inside the block, before it is compiled."""
@@ -175,6 +190,7 @@ def counting_compiles() -> Iterator[CompileCount]:
         count.stop()
 
 
+@functools.total_ordering
 class CompileCount:
     def __init__(self) -> None:
         self.start = _compiles
@@ -189,5 +205,11 @@ class CompileCount:
     def __eq__(self, other: object) -> bool:
         return int(self) == other
 
+    def __lt__(self, other: int) -> bool:
+        return int(self) < other
+
     def __repr__(self) -> str:
         return f"{int(self)} compiles"
+
+
+graph.settle = evaluate

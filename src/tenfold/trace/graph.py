@@ -11,15 +11,29 @@ from tenfold.flat.graph import TensorType
 from tenfold.ops.table import SLOT, Row, Signature
 
 
+# A loop that never asks for a value would record without end: past this depth its values are computed on the way.
+# The pieces of such a loop are the same program, so it is compiled once.
+MAX_DEPTH = 20_000
+settle: Callable[[Sequence[Value]], None] | None = None  # set by the runtime, which knows how
+
+
 class Node:
     """An op that was called: what (`signature`), on what (`inputs`), and where in the user's program (`source`)."""
 
-    __slots__ = ("signature", "inputs", "source")
+    __slots__ = ("signature", "inputs", "source", "depth")
 
     def __init__(self, signature: Signature, inputs: tuple[Value, ...], source: Any):
         self.signature = signature
         self.inputs = inputs
         self.source = source
+        depth = 0
+        for each in inputs:
+            if each.node is not None and each.node.depth > depth:
+                depth = each.node.depth
+        if depth >= MAX_DEPTH and recorder is None and settle is not None:
+            settle(inputs)
+            depth = 0
+        self.depth = depth + 1
 
 
 class Value:

@@ -45,11 +45,14 @@ def print_trace(program: Program) -> str:
 def _call(node: Node, inputs: Any) -> str:
     row = node.signature.row
     parts = []
-    for argument, value in zip(row.schema.arguments, node.signature.arguments, strict=True):
+    named = len(row.schema.arguments)
+    for argument, value in zip(row.schema.arguments, node.signature.arguments[:named], strict=True):
         if argument.name in PLACEMENT or (not _has_slot(value) and value == argument.default and type(value) is type(argument.default)):
             continue
         text = _text(value, inputs)
         parts.append(text if _has_slot(value) else f"{argument.name}={text}")
+    # A random row whose schema names no generator takes the state after its arguments.
+    parts += [_text(value, inputs) for value in node.signature.arguments[named:]]
     return f"aten.{row.qualified}({', '.join(parts)})"
 
 

@@ -1,0 +1,386 @@
+"""Products of matrices and vectors. All of them end in `contract`, which writes a sum of products over labelled
+dimensions as one two-dimensional (or batched) product: the form that XLA runs best. `einsum` is in its own file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold import dtypes, flat
+from tenfold.dtypes import DType
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.flat import Value
+from tenfold.ops.promote import common
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+Labels = Sequence[int]
+
+_HALVES = (dtypes.float16, dtypes.bfloat16)
+
+
+def contract(x: Value, y: Value, xs: Labels, ys: Labels, out: Labels, dtype: DType | None = None) -> Value:
+    """Sum of products: `xs` and `ys` label the dimensions of x and y; a label of both that is not in `out` is summed.
+
+    Every label of one operand alone is in `out`. The result may be asked for in a wider dtype.
+    """
+    _multiplicable(x, y)
+    batch = [each for each in xs if each in ys and each in out]
+    summed = [each for each in xs if each in ys and each not in out]
+    x_free = [each for each in xs if each not in ys]
+    y_free = [each for each in ys if each not in xs]
+    if not summed:
+        x, y = _widened(x, dtype), _widened(y, dtype)
+        return _spread(x, xs, out) * _spread(y, ys, out)
+    extents = dict(zip([*xs, *ys], [*x.shape, *y.shape], strict=True))
+    x, x_sum = _grouped(x, xs, batch, x_free, summed)
+    y, y_sum = _grouped(y, ys, batch, y_free, summed)
+    many = tuple(range(1 if batch else 0))
+    product = flat.dot_general(x, y, ((x_sum,), (y_sum,)), (many, many), dtype)
+    found = [*batch, *x_free, *y_free]
+    product = flat.reshape(product, [extents[each] for each in found])
+    return flat.transpose(product, [found.index(each) for each in out])
+
+
+def _grouped(x: Value, labels: Labels, batch: list[int], free: list[int], summed: list[int]) -> tuple[Value, int]:
+    """x with each group of its dimensions made one (batch is left out if there is none), and where the summed is."""
+    groups = [batch, summed, free] if list(labels) == batch + summed + free else [batch, free, summed]
+    order = [each for group in groups for each in group]
+    x = flat.transpose(x, [list(labels).index(each) for each in order])
+    extents = dict(zip(order, x.shape, strict=True))
+    sizes = []
+    for group in groups[0 if batch else 1 :]:
+        size = 1
+        for each in group:
+            size *= extents[each]
+        sizes.append(size)
+    place = groups.index(summed) if summed else 0
+    return flat.reshape(x, sizes), place - (0 if batch else 1)
+
+
+def _spread(x: Value, labels: Labels, out: Labels) -> Value:
+    """x with its dimensions in the order of `out`, and 1 for each label it lacks."""
+    order = [each for each in out if each in labels]
+    x = flat.transpose(x, [list(labels).index(each) for each in order])
+    extents = dict(zip(order, x.shape, strict=True))
+    return flat.reshape(x, [extents.get(each, 1) for each in out])
+
+
+def _widened(x: Value, dtype: DType | None) -> Value:
+    return x if dtype is None else flat.convert(x, dtype)
+
+
+def _multiplicable(x: Value, y: Value) -> None:
+    if x.dtype is not y.dtype:
+        raise DTypeError(
+            f"cannot multiply {x.type} and {y.type}: their dtypes differ", help="convert one with .to(dtype)"
+        )
+    if x.dtype is dtypes.bool_:
+        raise DTypeError("matrix products are not defined for bool", help="convert to an integer or float dtype")
+
+
+def accumulator(x: Value) -> DType | None:
+    """The dtype in which a product stays while more is added to it, so that it is rounded once."""
+    return dtypes.float32 if x.dtype in _HALVES else None
+
+
+def _ranks(name: str, *wanted: tuple[Value, int]) -> None:
+    for x, rank in wanted:
+        if x.rank != rank:
+            kind = {1: "a vector", 2: "a matrix", 3: "a batch of matrices"}[rank]
+            raise ShapeError(f"{name} takes {kind} here, not {x.type}")
+
+
+# Products
+
+_MM = lambda: [S(T(3, 4), T(4, 5)), S(T(2, 0), T(0, 3)), S(T(0, 4), T(4, 5))]
+_BMM = lambda: [S(T(2, 3, 4), T(2, 4, 5)), S(T(0, 3, 4), T(0, 4, 5)), S(T(2, 3, 0), T(2, 0, 5))]
+_VECTORS = lambda: [S(T(5), T(5)), S(T(0), T(0)), S(T(1), T(1))]
+
+
+@op("mm(Tensor self, Tensor mat2) -> Tensor", samples=_MM)
+def mm(x, y, dtype=None):
+    _ranks("mm", (x, 2), (y, 2))
+    return contract(x, y, (0, 1), (1, 2), (0, 2), dtype)
+
+
+@op("bmm(Tensor self, Tensor mat2) -> Tensor", samples=_BMM)
+def bmm(x, y, dtype=None):
+    _ranks("bmm", (x, 3), (y, 3))
+    return contract(x, y, (0, 1, 2), (0, 2, 3), (0, 1, 3), dtype)
+
+
+@op("mv(Tensor self, Tensor vec) -> Tensor", samples=lambda: [S(T(3, 4), T(4)), S(T(3, 0), T(0)), S(T(0, 4), T(4))])
+def mv(x, vec, dtype=None):
+    _ranks("mv", (x, 2), (vec, 1))
+    return contract(x, vec, (0, 1), (1,), (0,), dtype)
+
+
+@op("dot(Tensor self, Tensor tensor) -> Tensor", samples=_VECTORS)
+def dot(x, y):
+    _ranks("dot", (x, 1), (y, 1))
+    return contract(x, y, (0,), (0,), ())
+
+
+@op("vdot(Tensor self, Tensor other) -> Tensor", samples=_VECTORS)
+def vdot(x, y):
+    """The dot product with the first vector's conjugate."""
+    return dot(flat.conj(x), y)
+
+
+_PRODUCTS = lambda: [
+    S(T(3, 4), T(4, 5)), S(T(4), T(4)), S(T(3, 4), T(4)), S(T(4), T(4, 5)), S(T(2, 3, 4), T(4, 5)), S(T(2, 3, 4), T(4)),
+    S(T(4), T(2, 4, 5)), S(T(3, 4), T(2, 4, 5)), S(T(2, 3, 4), T(2, 4, 5)), S(T(2, 1, 3, 4), T(5, 4, 2)),
+    S(T(1, 3, 4), T(2, 4, 5)), S(T(2, 3, 0), T(0, 4)), S(T(0, 3, 4), T(4, 2)),
+]  # fmt: skip
+
+
+@op("matmul(Tensor self, Tensor other) -> Tensor", samples=_PRODUCTS)
+@op("linalg_matmul(Tensor self, Tensor other) -> Tensor", samples=_PRODUCTS, method=False)
+def matmul(x, y):
+    """The product of the last two dimensions, the others stretched to each other; a vector has one dimension."""
+    if not x.rank or not y.rank:
+        raise ShapeError(f"matmul takes at least one dimension, not {x.type} and {y.type}", help="multiply with *")
+    # The labels: rows 0, summed 1, columns 2, and below zero the batch, counted from its end.
+    xs, ys = [0, 1][-x.rank :], [1, 2][: y.rank]
+    x_batch, y_batch = x.shape[:-2], y.shape[:-2]
+    out: list[int] = []
+    for back in range(max(len(x_batch), len(y_batch)), 0, -1):
+        in_x = len(x_batch) >= back and x_batch[-back] != 1
+        in_y = len(y_batch) >= back and y_batch[-back] != 1
+        if in_x:
+            xs.insert(len(xs) - min(x.rank, 2), -back)
+        if in_y:
+            ys.insert(len(ys) - min(y.rank, 2), -back)
+        out.append(-back)
+    kept = [each for each in out if each in xs or each in ys]
+    x = flat.reshape(x, [e for e in x_batch if e != 1] + list(x.shape[-2:]))
+    y = flat.reshape(y, [e for e in y_batch if e != 1] + list(y.shape[-2:]))
+    ends = [each for each in (0, 2) if each in xs or each in ys]
+    product = contract(x, y, xs, ys, [*kept, *ends])
+    extents = dict(zip([*kept, *ends], product.shape, strict=True))
+    return flat.reshape(product, [extents.get(each, 1) for each in [*out, *ends]])
+
+
+@op(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    module="nn",
+    samples=lambda: [S(T(3, 4), T(5, 4)), S(T(2, 3, 4), T(5, 4), T(5)), S(T(4), T(5, 4), T(5)), S(T(3, 4), T(4))],
+)
+def linear(x, weight, bias):
+    """x @ weight.T + bias."""
+    if not x.rank or weight.rank not in (1, 2) or (weight.rank == 1 and bias is not None):
+        raise ShapeError(f"linear takes a weight matrix and at least a vector, not {weight.type} and {x.type}")
+    summed = x.rank - 1
+    ys = (-1, summed) if weight.rank == 2 else (summed,)
+    out = (*range(summed), *ys[:-1])
+    if bias is None:
+        return contract(x, weight, range(x.rank), ys, out)
+    _same_dtype(x, bias)
+    wide = accumulator(x)
+    product = contract(x, weight, range(x.rank), ys, out, wide)
+    return flat.convert(product + _widened(bias, wide), x.dtype)
+
+
+@op(
+    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    samples=lambda: [S(T(3, 4), T(3, 5), T(2, 4, 5)), S(T(2, 3, 4), T(2, 3, 5), T(6, 4, 5), T(6)), S(T(4), T(5), T(2, 4, 5))],
+)
+def bilinear(x, y, weight, bias):
+    """x · weight[o] · y for each output o, plus bias."""
+    _ranks("bilinear", (weight, 3))
+    if x.shape[:-1] != y.shape[:-1]:
+        raise ShapeError(f"bilinear: the batches of {x.type} and {y.type} differ")
+    rows = tuple(range(3, x.rank + 2))
+    left = contract(x, weight, (*rows, 1), (0, 1, 2), (*rows, 0, 2))
+    result = contract(left, y, (*rows, 0, 2), (*rows, 2), (*rows, 0))
+    if bias is None:
+        return result
+    if bias.shape != (weight.shape[0],):
+        raise ShapeError(f"bilinear: the bias {bias.type} does not fit the weight {weight.type}")
+    return result + bias
+
+
+@op("outer(Tensor self, Tensor vec2) -> Tensor", "ger(Tensor self, Tensor vec2) -> Tensor", promote=common,
+    samples=lambda: [S(T(3), T(4)), S(T(0), T(4))])  # fmt: skip
+def outer(x, y):
+    """x[i] · y[j]."""
+    _ranks("outer", (x, 1), (y, 1))
+    return flat.unsqueeze(x, 1) * flat.unsqueeze(y, 0)
+
+
+@op("inner(Tensor self, Tensor other) -> Tensor",
+    samples=lambda: [S(T(4), T(4)), S(T(2, 4), T(3, 4)), S(T(2, 3, 4), T(4)), S(T(), T(3)), S(T(2, 0), T(3, 0))])  # fmt: skip
+def inner(x, y):
+    """The sum of products over the last dimension of both."""
+    if not x.rank or not y.rank:
+        return x * y
+    return tensordot(x, y, (-1,), (-1,))
+
+
+@op(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    method=False,
+    samples=lambda: [
+        S(T(2, 3, 4), T(4, 3, 5), (1, 2), (1, 0)), S(T(3, 4), T(5, 3), (0,), (1,)), S(T(2), T(3), (), ()),
+        S(T(2, 1), T(3, 4), (1,), (0,)),
+    ],
+)  # fmt: skip
+def tensordot(x, y, dims_self, dims_other):
+    """The sum of products over pairs of dimensions; one of size 1 is stretched."""
+    if len(dims_self) != len(dims_other):
+        raise ShapeError(f"{len(dims_self)} dimensions cannot be summed with {len(dims_other)}")
+    left = [flat.axis(each, x.rank) for each in dims_self]
+    right = [flat.axis(each, y.rank) for each in dims_other]
+    if len(set(left)) < len(left) or len(set(right)) < len(right):
+        raise ShapeError(f"a dimension appears twice in {list(dims_self)} and {list(dims_other)}")
+    for i, j in zip(left, right, strict=True):
+        if 1 in (x.shape[i], y.shape[j]) and x.shape[i] != y.shape[j]:
+            x = flat.sum(x, (i,), keepdim=True) if y.shape[j] == 1 else x
+            y = flat.sum(y, (j,), keepdim=True) if x.shape[i] == 1 else y
+    xs = list(range(x.rank))
+    ys = [left[right.index(j)] if j in right else x.rank + j for j in range(y.rank)]
+    return contract(x, y, xs, ys, [*[e for e in xs if e not in left], *[e for e in ys if e >= x.rank]])
+
+
+@op("kron(Tensor self, Tensor other) -> Tensor", promote=common)
+def kron(x, y):
+    """The Kronecker product: each element of x times all of y."""
+    rank = max(x.rank, y.rank)
+    xs, ys = ((1,) * (rank - v.rank) + v.shape for v in (x, y))
+    x = flat.reshape(x, [extent for pair in zip(xs, (1,) * rank, strict=True) for extent in pair])
+    y = flat.reshape(y, [extent for pair in zip((1,) * rank, ys, strict=True) for extent in pair])
+    return flat.reshape(x * y, [a * b for a, b in zip(xs, ys, strict=True)])
+
+
+@op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    samples=lambda: [S(T(3, 4), T(3, 4)), S(T(3, 4), T(4)), S(T(3, 4), T(3, 1), dim=0), S(T(2, 0), T(2, 0))])  # fmt: skip
+def linalg_vecdot(x, y, dim):
+    """The sum of conj(x) · y along a dimension."""
+    if x.dtype.kind not in ("float", "complex"):
+        raise DTypeError(f"vecdot takes floating-point or complex tensors, not {x.dtype.name}")
+    _same_dtype(x, y)
+    x, y = flat.broadcast(flat.conj(x), y)
+    dim = flat.axis(dim, x.rank)
+    rows = [each for each in range(x.rank) if each != dim]
+    return contract(x, y, range(x.rank), range(x.rank), rows)
+
+
+@op("linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    samples=lambda: [S([T(3, 4), T(4, 5), T(5, 2)]), S([T(4), T(4, 5), T(5)]), S([T(3, 4), T(4)])])  # fmt: skip
+def linalg_multi_dot(tensors):
+    """The product of matrices in the order that costs least; the first and the last may be vectors."""
+    if len(tensors) < 2:
+        raise ArgumentError(f"multi_dot takes at least 2 tensors, not {len(tensors)}")
+    first, last = tensors[0].rank == 1, tensors[-1].rank == 1
+    row = (flat.unsqueeze(tensors[0], 0),) if first else tensors[:1]
+    column = (flat.unsqueeze(tensors[-1], 1),) if last else tensors[-1:]
+    product = chain_matmul((*row, *tensors[1:-1], *column))
+    return flat.reshape(product, product.shape[first : 2 - last])
+
+
+@op("chain_matmul(Tensor[] matrices) -> Tensor", samples=lambda: [S([T(3, 4), T(4, 5), T(5, 2), T(2, 6)]), S([T(3, 4)])])
+def chain_matmul(matrices):
+    """The product of matrices in the order of multiplications that costs least."""
+    _ranks("chain_matmul", *[(each, 2) for each in matrices])
+    extents = [matrices[0].shape[0], *[each.shape[1] for each in matrices]]
+    splits: dict[tuple[int, int], int] = {}
+    costs = {(i, i): 0 for i in range(len(matrices))}
+    for length in range(1, len(matrices)):
+        for i in range(len(matrices) - length):
+            j = i + length
+            options = [
+                (costs[i, k] + costs[k + 1, j] + extents[i] * extents[k + 1] * extents[j + 1], k) for k in range(i, j)
+            ]
+            costs[i, j], splits[i, j] = min(options)
+
+    def product(i: int, j: int) -> Value:
+        return matrices[i] if i == j else mm(product(i, splits[i, j]), product(splits[i, j] + 1, j))
+
+    return product(0, len(matrices) - 1)
+
+
+def _same_dtype(x: Value, *others: Value) -> None:
+    for other in others:
+        if other.dtype is not x.dtype:
+            raise DTypeError(f"{x.type} and {other.type} differ in dtype", help="convert one with .to(dtype)")
+
+
+# Products added to a tensor: beta · self + alpha · product
+
+_SCALES = "*, Scalar beta=1, Scalar alpha=1"
+
+
+def _added(base: Value, product: Value, beta: flat.Number, alpha: flat.Number) -> Value:
+    """Half-precision products come in float32 and are rounded here, once. With beta = 0 even NaNs of `base` go."""
+    if base.dtype.kind == "int":
+        beta, alpha = int(beta), int(alpha)
+    if alpha != 1:
+        product = product * alpha
+    flat.broadcast_to(base, product.shape)
+    if beta == 0:
+        return flat.convert(product, base.dtype)
+    wide = flat.convert(base, product.dtype)
+    return flat.convert((wide * beta if beta != 1 else wide) + product, base.dtype)
+
+
+@op(
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> Tensor",
+    inplace=True,
+    samples=lambda: [
+        S(T(3, 5), T(3, 4), T(4, 5)), S(T(5), T(3, 4), T(4, 5), beta=2, alpha=3), S(T(), T(3, 0), T(0, 5)),
+        S(T(3, 5), T(3, 4), T(4, 5), beta=0),
+    ],
+)  # fmt: skip
+def addmm(base, x, y, beta, alpha):
+    """beta · self + alpha · mat1 @ mat2."""
+    _same_dtype(base, x, y)
+    return _added(base, mm(x, y, accumulator(x)), beta, alpha)
+
+
+@op(
+    f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor",
+    inplace=True,
+    samples=lambda: [S(T(3), T(3, 4), T(4)), S(T(), T(3, 4), T(4), beta=2, alpha=3), S(T(3), T(3, 0), T(0))],
+)
+def addmv(base, x, y, beta, alpha):
+    """beta · self + alpha · mat @ vec."""
+    _same_dtype(base, x, y)
+    return _added(base, mv(x, y, accumulator(x)), beta, alpha)
+
+
+@op(
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor",
+    inplace=True,
+    samples=lambda: [S(T(2, 3, 5), T(2, 3, 4), T(2, 4, 5)), S(T(5), T(2, 3, 4), T(2, 4, 5), beta=2, alpha=3)],
+)
+def baddbmm(base, x, y, beta, alpha):
+    """beta · self + alpha · batch1 @ batch2, for each of the batch."""
+    _same_dtype(base, x, y)
+    return _added(base, bmm(x, y, accumulator(x)), beta, alpha)
+
+
+@op(
+    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor",
+    inplace=True,
+    samples=lambda: [S(T(3, 5), T(2, 3, 4), T(2, 4, 5)), S(T(5), T(2, 3, 4), T(2, 4, 5), beta=2, alpha=3)],
+)
+def addbmm(base, x, y, beta, alpha):
+    """beta · self + alpha · the sum over the batch of batch1 @ batch2."""
+    _same_dtype(base, x, y)
+    _ranks("addbmm", (x, 3), (y, 3))
+    return _added(base, contract(x, y, (0, 1, 2), (0, 2, 3), (1, 3), accumulator(x)), beta, alpha)
+
+
+@op(
+    f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor",
+    inplace=True,
+    promote=common,
+    samples=lambda: [S(T(3, 4), T(3), T(4)), S(T(4), T(3), T(4), beta=2, alpha=3), S(T(3, 4), T(3), T(4), beta=0)],
+)
+def addr(base, x, y, beta, alpha):
+    """beta · self + alpha · vec1[i] · vec2[j]."""
+    product = outer(x, y)
+    if base.dtype is not dtypes.bool_:
+        return _added(base, product, beta, alpha)
+    product = product if alpha else flat.full_like(product, False)
+    return flat.logical_or(base, product) if beta else product

@@ -1,0 +1,81 @@
+"""Dropout rows: random masks over a tensor while training, the tensor itself otherwise."""
+
+from __future__ import annotations
+
+import math
+
+from tenfold import dtypes, flat
+from tenfold.errors import ShapeError
+from tenfold.ops.random import bits, chance, require
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+_MODES = lambda: [S(T(3, 4), 0.5, True), S(T(3, 4), 0.5, False), S(T(2, 3), 0.0, True), S(T(2, 3), 1.0, True)]
+_FEATURES = lambda: [S(T(2, 3, 4), 0.5, True), S(T(2, 3), 0.5, False)]
+# Where the negative part of a SELU saturates: what dropped units become in alpha dropout.
+_SATURATION = 1.7580993408473766
+
+
+def _kept(state, x, p, shape):
+    """The next state, and for each element (or feature) whether it stays."""
+    require(0 <= p <= 1, f"{p} is not a probability")
+    state, random = bits(state, shape)
+    return state, flat.convert(chance(random, 1 - p), x.dtype)
+
+
+def _feature_shape(x):
+    if x.rank < 2:
+        raise ShapeError(f"feature dropout needs a batch and a feature dimension, not {x.type}")
+    return (*x.shape[:2], *[1] * (x.rank - 2))
+
+
+def _scaled(state, x, p, shape):
+    state, kept = _kept(state, x, p, shape)
+    return x * (kept * (1 / (1 - p)) if p < 1 else kept), state
+
+
+def _alpha(state, x, p, shape):
+    state, kept = _kept(state, x, p, shape)
+    if p == 1:
+        return x * kept, state
+    scale = 1 / math.sqrt((_SATURATION**2 * p + 1) * (1 - p))
+    dropped = (kept - 1) * (_SATURATION * scale) + _SATURATION * scale * p
+    return x * (kept * scale) + dropped, state
+
+
+@op("dropout(Tensor input, float p, bool train) -> Tensor", random=True, samples=_MODES)
+def dropout(state, x, p, train):
+    """Elements zeroed with probability p, the others divided by 1 - p."""
+    require(0 <= p <= 1, f"{p} is not a probability")
+    return _scaled(state, x, p, x.shape) if train and p and x.numel else (x, state)
+
+
+@op("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", random=True, samples=_MODES)
+def native_dropout(state, x, p, train):
+    """The result of dropout, and the mask of what stayed."""
+    if train is False or not x.numel:
+        return x, flat.full(x.shape, True, dtypes.bool_), state
+    state, kept = _kept(state, x, p, x.shape)
+    scaled = x * (kept * (1 / (1 - p)) if p < 1 else kept)
+    return scaled, flat.convert(kept, dtypes.bool_), state
+
+
+@op("feature_dropout(Tensor input, float p, bool train) -> Tensor", random=True, samples=_FEATURES)
+def feature_dropout(state, x, p, train):
+    """Whole channels zeroed with probability p, the others divided by 1 - p."""
+    require(0 <= p <= 1, f"{p} is not a probability")
+    return _scaled(state, x, p, _feature_shape(x)) if train and p and x.numel else (x, state)
+
+
+@op("alpha_dropout(Tensor input, float p, bool train) -> Tensor", random=True, samples=_MODES)
+def alpha_dropout(state, x, p, train):
+    """Dropout to a SELU's negative saturation, keeping mean and variance."""
+    require(0 <= p <= 1, f"{p} is not a probability")
+    return _alpha(state, x, p, x.shape) if train and p and x.numel else (x, state)
+
+
+@op("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", random=True, samples=_FEATURES)
+def feature_alpha_dropout(state, x, p, train):
+    """Alpha dropout of whole channels."""
+    require(0 <= p <= 1, f"{p} is not a probability")
+    return _alpha(state, x, p, _feature_shape(x)) if train and p and x.numel else (x, state)

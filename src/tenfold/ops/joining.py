@@ -1,0 +1,231 @@
+"""Rows that take several tensors and join them, or bring them to one shape."""
+
+from tenfold import flat
+from tenfold.errors import ArgumentError, ShapeError
+from tenfold.ops.promote import common
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+
+def _joined():
+    return [
+        S([T(3, 4), T(2, 4)]),
+        S([T(3, 4), T(3, 1), T(3, 0)], 1),
+        S([T(3, 4), T(3, 2)], -1),
+        S([T(0), T(2, 3)]),
+        S([T(3), T(2, dtype="float32")]),
+        S([T(4)]),
+    ]
+
+
+@op(
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    "concat(Tensor[] tensors, int dim=0) -> Tensor",
+    "concatenate(Tensor[] tensors, int dim=0) -> Tensor",
+    promote=common,
+    samples=_joined,
+)
+def cat(tensors, dim):
+    """The tensors one after the other along dim."""
+    if not tensors:
+        raise ArgumentError("cannot join an empty list of tensors", help="give at least one tensor")
+    if any(each.rank == 0 for each in tensors):
+        raise ShapeError("cannot join zero-dimensional tensors", help="use stack")
+    # PyTorch leaves out tensors of shape [0], whatever the rank of the others.
+    kept = [each for each in tensors if each.shape != (0,)] or tensors[:1]
+    return flat.concatenate(kept, flat.axis(dim, kept[0].rank))
+
+
+@op(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    promote=common,
+    samples=lambda: [
+        S([T(3, 4), T(3, 4)]),
+        S([T(3, 4), T(3, 4)], -1),
+        S([T(3), T(3)], 1),
+        S([T(), T()]),
+        S([T(0, 3)], 1),
+    ],
+)
+def stack(tensors, dim):
+    """Tensors of one shape along a new dimension."""
+    if not tensors:
+        raise ArgumentError("cannot stack an empty list of tensors", help="give at least one tensor")
+    for each in tensors[1:]:
+        if each.shape != tensors[0].shape:
+            raise ShapeError(f"stack needs tensors of one shape, not {tensors[0].type} and {each.type}")
+    dim = flat.axis(dim, tensors[0].rank + 1)
+    return flat.concatenate([flat.unsqueeze(each, dim) for each in tensors], dim)
+
+
+def at_least(x, rank):
+    """x with dimensions of one element added: NumPy's rule, which puts the third one last."""
+    if x.rank >= rank:
+        return x
+    if rank == 3 and x.rank:
+        return flat.reshape(x, (*(1,) * (2 - x.rank), *x.shape, 1))
+    return flat.reshape(x, (*(1,) * (rank - x.rank), *x.shape))
+
+
+def _ranks():
+    return [S(T()), S(T(3)), S(T(2, 3)), S(T(2, 3, 4)), S(T(0))]
+
+
+def _lists():
+    return [S([T(), T(3), T(2, 3)]), S([T(2, 3, 4)])]
+
+
+@op("atleast_1d(Tensor self) -> Tensor", method=False, samples=_ranks)
+def atleast_1d(x):
+    return at_least(x, 1)
+
+
+@op("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", samples=_lists)
+def atleast_1d_each(tensors):
+    return [at_least(each, 1) for each in tensors]
+
+
+@op("atleast_2d(Tensor self) -> Tensor", method=False, samples=_ranks)
+def atleast_2d(x):
+    return at_least(x, 2)
+
+
+@op("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", samples=_lists)
+def atleast_2d_each(tensors):
+    return [at_least(each, 2) for each in tensors]
+
+
+@op("atleast_3d(Tensor self) -> Tensor", method=False, samples=_ranks)
+def atleast_3d(x):
+    return at_least(x, 3)
+
+
+@op("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", samples=_lists)
+def atleast_3d_each(tensors):
+    return [at_least(each, 3) for each in tensors]
+
+
+def _stacked():
+    return [
+        S([T(), T()]),
+        S([T(3), T(3)]),
+        S([T(2, 3), T(2, 3)]),
+        S([T(2, 3, 4), T(2, 3, 4)]),
+        S([T(0, 3), T(0, 3)]),
+    ]
+
+
+@op("hstack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked)
+def hstack(tensors):
+    """Joined along the second dimension; vectors along their only one."""
+    tensors = [at_least(each, 1) for each in tensors]
+    return cat(tensors, 1 if tensors and tensors[0].rank > 1 else 0)
+
+
+@op(
+    "vstack(Tensor[] tensors) -> Tensor",
+    "row_stack(Tensor[] tensors) -> Tensor",
+    promote=common,
+    samples=_stacked,
+)
+def vstack(tensors):
+    """Joined along the first dimension; vectors are rows."""
+    return cat([at_least(each, 2) for each in tensors], 0)
+
+
+@op("dstack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked)
+def dstack(tensors):
+    """Joined along the third dimension."""
+    return cat([at_least(each, 3) for each in tensors], 2)
+
+
+@op("column_stack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked)
+def column_stack(tensors):
+    """Joined along the second dimension; vectors are columns."""
+    return cat([each if each.rank > 1 else flat.reshape(each, (each.numel, 1)) for each in tensors], 1)
+
+
+@op(
+    "block_diag(Tensor[] tensors) -> Tensor",
+    promote=common,
+    samples=lambda: [S([T(2, 3), T(1), T(), T(3, 1)]), S([T(2, 2)])],
+)
+def block_diag(tensors):
+    """Matrices along the diagonal, zeros elsewhere; a vector is a row."""
+    if any(each.rank > 2 for each in tensors):
+        raise ShapeError("block_diag: tensors must have at most two dimensions")
+    if not tensors:
+        raise ArgumentError("block_diag: there are no tensors", help="give at least one tensor")
+    matrices = [at_least(each, 2) for each in tensors]
+    width, before, rows = sum(each.shape[1] for each in matrices), 0, []
+    for each in matrices:
+        rows.append(flat.pad(each, (0, before), (0, width - before - each.shape[1])))
+        before += each.shape[1]
+    return flat.concatenate(rows, 0)
+
+
+@op(
+    "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
+    samples=lambda: [S([T(3, 1), T(4)]), S([T(), T(2, 3)]), S([T(0, 1), T(1, 3)])],
+)
+def broadcast_tensors(tensors):
+    """All the tensors stretched to one shape."""
+    shape = flat.broadcast_shapes(*[each.shape for each in tensors])
+    return [flat.broadcast_to(each, shape) for each in tensors]
+
+
+def _axes_of(tensors):
+    if not tensors:
+        raise ArgumentError("meshgrid: there are no tensors", help="give at least one vector")
+    for each in tensors:
+        if each.rank > 1:
+            raise ShapeError(f"expected vectors or zero-dimensional tensors, not {each.type}")
+        if each.dtype is not tensors[0].dtype:
+            raise ArgumentError(f"expected tensors of one dtype, not {tensors[0].type} and {each.type}")
+    return [at_least(each, 1) for each in tensors]
+
+
+def _vectors():
+    return [S([T(3), T(4)]), S([T(3), T(2), T()]), S([T(2)]), S([T(0), T(3)])]
+
+
+@op("meshgrid(Tensor[] tensors) -> Tensor[]", samples=_vectors)
+def meshgrid(tensors, indexing="ij"):
+    """Coordinate grids: result i varies along dimension i as tensors[i] does; "xy" exchanges the first two."""
+    vectors = _axes_of(tensors)
+    if indexing not in ("ij", "xy"):
+        raise ArgumentError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
+    places = list(range(len(vectors)))
+    if indexing == "xy" and len(places) > 1:
+        places[:2] = [1, 0]
+    shape = [1] * len(vectors)
+    for vector, place in zip(vectors, places, strict=True):
+        shape[place] = vector.shape[0]
+    grids = []
+    for vector, place in zip(vectors, places, strict=True):
+        along = [1] * len(vectors)
+        along[place] = vector.shape[0]
+        grids.append(flat.broadcast_to(flat.reshape(vector, along), shape))
+    return grids
+
+
+@op(
+    "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
+    samples=lambda: [S(each.args[0], indexing=mode) for each in _vectors() for mode in ("ij", "xy")],
+)
+def meshgrid_indexing(tensors, indexing):
+    return meshgrid(tensors, indexing)
+
+
+@op(
+    "cartesian_prod(Tensor[] tensors) -> Tensor",
+    samples=lambda: [S([T(3), T(4)]), S([T(3), T(2), T(2)]), S([T(2)]), S([T(0), T(3)])],
+)
+def cartesian_prod(tensors):
+    """Every way to choose one element of each vector, one way a row; of a single vector, itself."""
+    for each in tensors:
+        if each.rank != 1:
+            raise ShapeError(f"cartesian_prod: expected vectors, not {each.type}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return flat.concatenate([flat.reshape(each, (each.numel, 1)) for each in meshgrid(tensors)], 1)

@@ -1,0 +1,415 @@
+"""Random rows: uniform, normal and integer draws, permutations and dropout. Draws by rejection are in `sampling.py`.
+
+A random row's lowering takes a generator's state (u64[2]) first and returns the next state last. All draws start from
+64 random bits an element: XLA generates these fastest, and they are enough for any dtype but a float64 normal.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tenfold import dtypes, flat
+from tenfold.dtypes import DType
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.flat import Value
+from tenfold.ops.creation import LIKE, MADE
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+GENERATED = MADE.replace("*, ", "*, Generator? generator, ")
+GENERATED_LIKE = LIKE.replace("*, ", "*, Generator? generator, ")
+WHOLE = MADE.replace("dtype=None", "dtype=long")
+WHOLE_GENERATED = GENERATED.replace("dtype=None", "dtype=long")
+_OWN = "*, Generator? generator=None"
+
+# How many random bits a float in [0, 1) takes: those of its significand.
+_DIGITS = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
+
+
+def bits(state: Value, shape: tuple[int, ...]) -> tuple[Value, Value]:
+    """The next state, and 64 random bits for each element."""
+    if any(extent < 0 for extent in shape):
+        raise ShapeError(f"a tensor cannot have the shape {list(shape)}: {min(shape)} is negative")
+    return flat.random_bits(state, shape, dtypes.uint64)
+
+
+def unit(random: Value, dtype: DType) -> Value:
+    """Random bits as floats in [0, 1), evenly spaced."""
+    digits = _DIGITS[dtype]
+    counts = flat.shift_right_logical(random, 64 - digits)
+    if digits <= 32:
+        counts = flat.convert(counts, dtypes.uint32)
+    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
+    return flat.convert(flat.convert(counts, wide) * 2.0**-digits, dtype)
+
+
+def above_zero(random: Value, dtype: DType = dtypes.float64) -> Value:
+    """Random bits as floats in (0, 1], finer towards 0: for logarithms. dtype is float32 or float64."""
+    if dtype is dtypes.float64:
+        return (flat.convert(flat.shift_right_logical(random, 11), dtype) + 0.5) * 2.0**-53
+    return (flat.convert(_upper(random), dtype) + 0.5) * 2.0**-32
+
+
+def chance(random: Value, p: float) -> Value:
+    """True with probability p."""
+    if p >= 1:
+        return flat.full(random.shape, True, dtypes.bool_)
+    return flat.lt(random, int(p * 2.0**64))
+
+
+def standard_normal(state: Value, shape: tuple[int, ...], dtype: DType) -> tuple[Value, Value]:
+    """The next state, and normal draws by Box and Muller's transform, computed at least in float32."""
+    if dtype.is_complex:
+        state, re = standard_normal(state, shape, dtype.to_real())
+        state, im = standard_normal(state, shape, dtype.to_real())
+        return state, flat.complex(re, im) * math.sqrt(0.5)
+    state, random = bits(state, shape)
+    if dtype is dtypes.float64:
+        state, others = bits(state, shape)
+        squared, angle = flat.log(above_zero(random)) * -2.0, unit(others, dtype) * math.tau
+    else:
+        lower = flat.convert(flat.convert(random, dtypes.uint32), dtypes.float32)
+        squared = flat.log(above_zero(random, dtypes.float32)) * -2.0
+        angle = lower * (math.tau * 2.0**-32)
+    return state, flat.convert(flat.sqrt(squared) * flat.cos(angle), dtype)
+
+
+def integers(random: Value, low: int, span: int) -> Value:
+    """Random bits as integers in [low, low + span), each as likely as the others to within 2^-32."""
+    if span == 1 << 64:
+        return flat.convert(random, dtypes.int64)
+    if span <= 1 << 32:
+        # The upper half of the product with `span`, which needs no division.
+        lower = flat.shift_right_logical(flat.logical_and(random, 0xFFFFFFFF) * span, 32)
+        drawn = flat.shift_right_logical(flat.shift_right_logical(random, 32) * span + lower, 32)
+    else:
+        drawn = random % flat.full_like(random, span)
+    whole = flat.convert(drawn, dtypes.int64)
+    return whole + low if low else whole
+
+
+def _upper(random: Value) -> Value:
+    return flat.convert(flat.shift_right_logical(random, 32), dtypes.uint32)
+
+
+def floating(name: str, dtype: DType, *, complex: bool = False) -> DType:
+    if dtype in _DIGITS or (complex and dtype.is_complex):
+        return dtype
+    raise DTypeError(f"{name} draws floating-point numbers, not {dtype.name}", help="use a float dtype")
+
+
+def require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ArgumentError(message)
+
+
+def _unused(generator_first: list[S]) -> list[S]:
+    return [S(*each.args, generator=None, **each.kwargs) for each in generator_first]
+
+
+# New tensors
+
+_SIZES = lambda: [S((3, 4)), S(()), S((0, 3)), S((3,), dtype=dtypes.float64)]
+
+
+@op(f"rand(SymInt[] size, {MADE}) -> Tensor", random=True, samples=_SIZES)
+@op(f"rand.generator(SymInt[] size, {GENERATED}) -> Tensor", random=True, samples=lambda: _unused(_SIZES()))
+def rand(state, size, dtype):
+    """Uniform draws from [0, 1)."""
+    dtype = floating("rand", dtype or dtypes.get_default_dtype(), complex=True)
+    if dtype.is_complex:
+        re, state = rand(state, size, dtype.to_real())
+        im, state = rand(state, size, dtype.to_real())
+        return flat.complex(re, im), state
+    state, random = bits(state, size)
+    return unit(random, dtype), state
+
+
+@op(f"randn(SymInt[] size, {MADE}) -> Tensor", random=True, samples=_SIZES)
+@op(f"randn.generator(SymInt[] size, {GENERATED}) -> Tensor", random=True, samples=lambda: _unused(_SIZES()))
+def randn(state, size, dtype):
+    """Draws from the normal distribution of mean 0 and variance 1."""
+    dtype = floating("randn", dtype or dtypes.get_default_dtype(), complex=True)
+    state, drawn = standard_normal(state, size, dtype)
+    return drawn, state
+
+
+@op(
+    f"rand_like(Tensor self, {LIKE}) -> Tensor",
+    f"rand_like.generator(Tensor self, {GENERATED_LIKE}) -> Tensor",
+    random=True,
+    method=False,
+)
+def rand_like(state, x, dtype):
+    return rand(state, x.shape, dtype or x.dtype)
+
+
+@op(
+    f"randn_like(Tensor self, {LIKE}) -> Tensor",
+    f"randn_like.generator(Tensor self, {GENERATED_LIKE}) -> Tensor",
+    random=True,
+    method=False,
+)
+def randn_like(state, x, dtype):
+    return randn(state, x.shape, dtype or x.dtype)
+
+
+def _between(state, low, high, size, dtype):
+    require(high > low, f"no integer lies between low={low} and high={high}, which is left out")
+    _check_range(low, high - 1, dtype)
+    state, random = bits(state, size)
+    return flat.convert(integers(random, low, high - low), dtype), state
+
+
+def _check_range(low: int, last: int, dtype: DType) -> None:
+    if dtype.is_complex:
+        raise DTypeError(f"there are no random integers in {dtype.name}")
+    if dtype.is_floating_point:
+        least, most = -dtypes.finfo(dtype).max, dtypes.finfo(dtype).max
+    else:
+        least, most = flat.lowest(dtype), flat.highest(dtype)
+    for each in (low, last):
+        require(least <= each <= most, f"{each} is out of bounds for {dtype.name}")
+
+
+_HIGH = lambda: [S(10, (3, 4)), S(1, ()), S(100, (0, 3), dtype=dtypes.float32)]
+_LOW = lambda: [S(-5, 10, (3, 4)), S(0, 1, (2,)), S(2, 100, (3,), dtype=dtypes.uint8)]
+
+
+@op(f"randint(SymInt high, SymInt[] size, {WHOLE}) -> Tensor", random=True, samples=_HIGH)
+@op(
+    f"randint.generator(SymInt high, SymInt[] size, {WHOLE_GENERATED}) -> Tensor",
+    random=True,
+    samples=lambda: _unused(_HIGH()),
+)
+def randint(state, high, size, dtype):
+    """Integers from 0 up to, and without, high."""
+    return _between(state, 0, high, size, dtype or dtypes.int64)
+
+
+@op(f"randint.low(SymInt low, SymInt high, SymInt[] size, {WHOLE}) -> Tensor", random=True, samples=_LOW)
+@op(
+    f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, {WHOLE_GENERATED}) -> Tensor",
+    random=True,
+    samples=lambda: _unused(_LOW()),
+)
+def randint_low(state, low, high, size, dtype):
+    """Integers from low up to, and without, high."""
+    return _between(state, low, high, size, dtype or dtypes.int64)
+
+
+@op(
+    f"randint_like(Tensor self, SymInt high, {LIKE}) -> Tensor",
+    f"randint_like.generator(Tensor self, SymInt high, {GENERATED_LIKE}) -> Tensor",
+    random=True,
+    method=False,
+    samples=lambda: [S(T(3, 4), 1), S(T(), 2, dtype=dtypes.int8)],
+)
+def randint_like(state, x, high, dtype):
+    return _between(state, 0, high, x.shape, dtype or x.dtype)
+
+
+@op(
+    f"randint_like.low_dtype(Tensor self, SymInt low, SymInt high, {LIKE}) -> Tensor",
+    f"randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, {GENERATED_LIKE}) -> Tensor",
+    random=True,
+    method=False,
+    samples=lambda: [S(T(3, 4), 0, 2), S(T(2), -3, 9, dtype=dtypes.int32)],
+)
+def randint_like_low(state, x, low, high, dtype):
+    return _between(state, low, high, x.shape, dtype or x.dtype)
+
+
+_COUNTS = lambda: [S(7), S(0), S(1), S(9, dtype=dtypes.float32), S(5, dtype=dtypes.int16)]
+
+
+@op(f"randperm(SymInt n, {WHOLE}) -> Tensor", random=True, samples=_COUNTS)
+@op(f"randperm.generator(SymInt n, {WHOLE_GENERATED}) -> Tensor", random=True, samples=lambda: _unused(_COUNTS()))
+def randperm(state, n, dtype):
+    """0 to n - 1 in random order."""
+    dtype = dtype or dtypes.int64
+    require(n >= 0, f"there is no permutation of {n} elements")
+    _check_range(0, max(n - 1, 0), dtype)
+    state, random = bits(state, (n,))
+    # The places ride in the lowest bits of the keys, so that one array is sorted and not two.
+    places = (1 << max(n - 1, 1).bit_length()) - 1
+    keys = flat.logical_or(flat.logical_and(random, (1 << 64) - 1 - places), flat.arange(n, dtypes.uint64))
+    (keys,) = flat.sort([keys], 0, flat.lt, stable=False)
+    return flat.convert(flat.logical_and(keys, places), dtype), state
+
+
+# Fillings: PyTorch has them in place; these are their functional twins.
+
+_FILLS = {"random": True, "function": False, "method": False, "inplace": True}
+
+
+@op(f"uniform(Tensor self, float from=0, float to=1, {_OWN}) -> Tensor", **_FILLS)
+def uniform(state, x, low, high):
+    """Uniform draws from [from, to)."""
+    dtype = floating("uniform", x.dtype)
+    require(low <= high, f"a range from {low} to {high} is empty")
+    require(high - low <= dtypes.finfo(dtype).max, f"the range from {low} to {high} is too wide for {dtype.name}")
+    state, random = bits(state, x.shape)
+    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
+    drawn = flat.convert(unit(random, dtype), wide) * (high - low) + low
+    drawn = flat.convert(drawn, dtype)
+    # Rounding may lead to `to` itself, which is not in the range.
+    ends = np.array([low, high], dtype.numpy)
+    below = np.nextafter(ends[1], ends[0])
+    return (flat.minimum(drawn, float(below)) if ends[0] < ends[1] else drawn), state
+
+
+def _normal(state, mean, std, shape, dtype):
+    state, drawn = standard_normal(state, shape, dtype)
+    return drawn * std + mean, state
+
+
+@op(f"normal_functional(Tensor self, float mean=0, float std=1, {_OWN}) -> Tensor", **(_FILLS | {"inplace": False}))
+def normal_functional(state, x, mean, std):
+    """Normal draws."""
+    require(std >= 0, f"a normal distribution has no standard deviation of {std}")
+    return _normal(state, mean, std, x.shape, floating("normal", x.dtype, complex=True))
+
+
+@op(f"log_normal(Tensor self, float mean=1, float std=2, {_OWN}) -> Tensor", **_FILLS)
+def log_normal(state, x, mean, std):
+    """Numbers whose logarithm is a normal draw."""
+    require(std > 0, f"a log-normal distribution has no standard deviation of {std}")
+    drawn, state = _normal(state, mean, std, x.shape, floating("log_normal", x.dtype))
+    return flat.exp(drawn), state
+
+
+@op(f"exponential(Tensor self, float lambd=1, {_OWN}) -> Tensor", **_FILLS)
+def exponential(state, x, lambd):
+    """Draws from the density lambd · exp(-lambd · x)."""
+    require(lambd > 0, f"an exponential distribution has no rate of {lambd}")
+    dtype = floating("exponential", x.dtype)
+    state, random = bits(state, x.shape)
+    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
+    drawn = flat.maximum(-flat.log(above_zero(random, wide)), dtypes.finfo(wide).eps / 2)
+    return flat.convert(drawn * (1 / lambd), dtype), state
+
+
+@op(
+    f"geometric(Tensor self, float p, {_OWN}) -> Tensor",
+    **_FILLS,
+    samples=lambda: [S(T(3, 4), 0.9), S(T(), 0.5), S(T(0, 2), 0.1)],
+)
+def geometric(state, x, p):
+    """The number of trials, each a success with probability p, up to and with the first success."""
+    require(0 < p < 1, f"a geometric distribution has no probability of {p}")
+    if x.dtype.kind not in ("int", "float"):
+        raise DTypeError(f"geometric counts in integers or floats, not {x.dtype.name}")
+    state, random = bits(state, x.shape)
+    drawn = flat.ceil(flat.log(above_zero(random)) * (1 / math.log1p(-p)))
+    return flat.convert(flat.maximum(drawn, 1.0), x.dtype), state
+
+
+@op(f"cauchy(Tensor self, float median=0, float sigma=1, {_OWN}) -> Tensor", **_FILLS)
+def cauchy(state, x, median, sigma):
+    """Draws from the density σ / (π · ((x - median)² + σ²))."""
+    require(sigma > 0, f"a Cauchy distribution has no scale of {sigma}")
+    dtype = floating("cauchy", x.dtype)
+    state, random = bits(state, x.shape)
+    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
+    angle = (unit(random, wide) - 0.5) * math.pi
+    return flat.convert(flat.tan(angle) * sigma + median, dtype), state
+
+
+@op(f"random(Tensor self, {_OWN}) -> Tensor", **_FILLS)
+def random(state, x):
+    """Integers from 0 to the largest of the dtype; for floats, to the largest below which all are exact."""
+    return random_from(state, x, 0, None)
+
+
+@op(f"random.to(Tensor self, int to, {_OWN}) -> Tensor", **_FILLS, samples=lambda: [S(T(3, 4), 1), S(T(), 2)])
+def random_to(state, x, to):
+    """Integers from 0 up to, and without, to."""
+    return random_from(state, x, 0, to)
+
+
+@op(
+    f"random.from(Tensor self, int from, int? to, {_OWN}) -> Tensor",
+    **_FILLS,
+    samples=lambda: [S(T(3, 4), 0, 2), S(T(3), 1, None), S(T(2), 0, 1)],
+)
+def random_from(state, x, low, high):
+    """Integers from `from` up to, and without, to."""
+    if high is None:
+        last = 1 << _DIGITS[x.dtype] if x.dtype in _DIGITS else int(flat.highest(x.dtype))
+        high = last + 1
+    return _between(state, low, high, x.shape, x.dtype)
+
+
+# Draws whose parameters are tensors
+
+
+@op(f"bernoulli(Tensor self, {_OWN}) -> Tensor", random=True, samples=lambda: [S(T(3, 4, low=0, high=1)), S(T(0, 2))])
+def bernoulli(state, p):
+    """1 with the probability that stands in the element, else 0."""
+    return bernoulli_each(state, flat.full_like(p, 0), p)
+
+
+@op(f"bernoulli.p(Tensor self, float p, {_OWN}) -> Tensor", random=True, samples=lambda: [S(T(3, 4), 0.5), S(T(), 1.0)])
+def bernoulli_p(state, x, p):
+    """1 with probability p, else 0, in the tensor's shape and dtype."""
+    require(0 <= p <= 1, f"{p} is not a probability")
+    state, random = bits(state, x.shape)
+    return flat.convert(chance(random, p), x.dtype), state
+
+
+@op(
+    f"bernoulli.Tensor(Tensor self, Tensor p, {_OWN}) -> Tensor",
+    random=True,
+    function=False,
+    method=False,
+    samples=lambda: [S(T(3, 4), T(3, 4, dtype="float32", low=0, high=1)), S(T(2, 3), T(3, dtype="float32", low=0, high=1))],
+)
+def bernoulli_each(state, x, p):
+    """1 with probability p, else 0, in the tensor's shape and dtype; p is stretched to it."""
+    wide = dtypes.float64 if p.dtype is dtypes.float64 else dtypes.float32
+    probability = flat.broadcast_to(flat.convert(p, wide), x.shape)
+    if p.dtype.kind != "float":
+        raise DTypeError(f"probabilities are floating-point numbers, not {p.dtype.name}")
+    state, random = bits(state, x.shape)
+    drawn = flat.convert(flat.lt(unit(random, wide), probability), x.dtype)
+    valid = flat.logical_and(flat.ge(probability, 0.0), flat.le(probability, 1.0))
+    return flat.check(drawn, valid, ArgumentError, "bernoulli: a probability is not between 0 and 1"), state
+
+
+@op(
+    f"normal.Tensor_float(Tensor mean, float std=1, {_OWN}) -> Tensor",
+    f"normal.float_Tensor(float mean, Tensor std, {_OWN}) -> Tensor",
+    f"normal.Tensor_Tensor(Tensor mean, Tensor std, {_OWN}) -> Tensor",
+    random=True,
+    method=False,
+    samples=lambda: [],
+)
+def normal(state, mean, std):
+    """Normal draws, each of its own mean, or standard deviation, or both."""
+    tensors = [each for each in (mean, std) if isinstance(each, Value)]
+    shape = flat.broadcast_shapes(*[each.shape for each in tensors])
+    dtype = floating("normal", tensors[0].dtype, complex=True)
+    if isinstance(std, Value):
+        if std.dtype.is_complex:
+            raise DTypeError("a standard deviation is not complex")
+        holds = flat.ge(std, 0.0)
+        std = flat.check(std, holds, ArgumentError, "normal: a standard deviation is negative")
+        std = flat.convert(std, dtype)
+    else:
+        require(std >= 0, f"a normal distribution has no standard deviation of {std}")
+    return _normal(state, mean, std, shape, dtype)
+
+
+@op(
+    f"normal.float_float(float mean, float std, SymInt[] size, {_OWN}, {MADE[3:]}) -> Tensor",
+    random=True,
+    samples=lambda: [S(1.0, 2.0, (3, 4)), S(0.0, 0.0, ())],
+)
+def normal_sized(state, mean, std, size, dtype):
+    """Normal draws of a given shape."""
+    require(std >= 0, f"a normal distribution has no standard deviation of {std}")
+    dtype = floating("normal", dtype or dtypes.get_default_dtype(), complex=True)
+    return _normal(state, mean, std, size, dtype)

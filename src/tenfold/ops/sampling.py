@@ -1,0 +1,260 @@
+"""Random rows that need more than a formula: choices by weight, and draws by rejection in a loop over all elements.
+
+The loops compute in float64, as PyTorch does: acceptance compares logarithms of large factorials.
+"""
+
+from __future__ import annotations
+
+from tenfold import dtypes, flat
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.flat import Value
+from tenfold.ops.random import above_zero, bits, floating, require, standard_normal, unit
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+F64 = dtypes.float64
+
+
+@op(
+    "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    random=True,
+    samples=lambda: [
+        S(T(4, low=0.5, high=1), 3),
+        S(T(2, 4, low=0.5, high=1), 4),
+        S(T(2, 4, low=0.5, high=1), 9, True),
+    ],
+)
+def multinomial(state, weights, num_samples, replacement):
+    """Places drawn with probabilities proportional to the weights in the last dimension."""
+    floating("multinomial", weights.dtype)
+    if weights.rank not in (1, 2):
+        raise ShapeError(f"the weights have 1 or 2 dimensions, not {weights.type}")
+    count = weights.shape[-1]
+    require(num_samples > 0, f"cannot draw {num_samples} samples")
+    if not replacement and num_samples > count:
+        raise ArgumentError(f"cannot draw {num_samples} of {count} without replacement", help="use replacement=True")
+    rows = flat.reshape(flat.convert(weights, F64), (-1, count) if weights.rank == 2 else (1, count))
+    valid = flat.logical_and(flat.ge(rows, 0.0), flat.is_finite(rows))
+    rows = flat.check(rows, valid, ArgumentError, "multinomial: a weight is negative, infinite or NaN")
+    possible = flat.sum(flat.convert(flat.gt(rows, 0.0), dtypes.int64), 1)
+    least = 1 if replacement else num_samples
+    message = f"multinomial: fewer than {least} weights are above zero"
+    rows = flat.check(rows, flat.ge(possible, least), ArgumentError, message)
+    drawn, state = (_replaced if replacement else _distinct)(state, rows, num_samples)
+    return flat.reshape(drawn, (*weights.shape[:-1], num_samples)), state
+
+
+def _distinct(state, rows, num_samples):
+    """The largest of weight / exponential draw: places without replacement, by their order in a race."""
+    state, random = bits(state, rows.shape)
+    keys = -(rows / -flat.log(above_zero(random)))
+    places = flat.iota(rows.shape, 1)
+    _, order = flat.sort([keys, places], 1, lambda a, b, i, j: flat.lt(a, b), stable=True)
+    return flat.slice_dim(order, 1, 0, num_samples), state
+
+
+def _replaced(state, rows, num_samples):
+    """Where uniform draws fall among the sums of weights, by bisection."""
+    count = rows.shape[1]
+    sums, step = rows, 1
+    while step < count:
+        shifted = flat.pad(flat.slice_dim(sums, 1, 0, count - step), (0, step), (0, 0))
+        sums, step = sums + shifted, 2 * step
+    total = flat.slice_dim(sums, 1, count - 1, count)
+    state, random = bits(state, (rows.shape[0], num_samples))
+    drawn = unit(random, F64) * total
+    place = flat.full(drawn.shape, 0, dtypes.int64)
+    while step:
+        further = place + step
+        last = flat.take_along(sums, flat.clamp(further - 1, 0, count - 1), 1)
+        passed = flat.logical_and(flat.le(further, count - 1), flat.le(last, drawn))
+        place, step = flat.where(passed, further, place), step // 2
+    return place, state
+
+
+def _repeat(state: Value, pending: Value, attempt, parameters: tuple[Value, ...]) -> tuple[Value, Value]:
+    """The next state, and for each pending element what `attempt` first accepts.
+
+    `attempt(state, *parameters)` draws once for every element: it gives the next state, values, and which to accept.
+    """
+
+    def unfinished(state, pending, result, *parameters):
+        return flat.reduce(pending, "or")
+
+    def again(state, pending, result, *parameters):
+        state, drawn, accepted = attempt(state, *parameters)
+        result = flat.where(flat.logical_and(pending, accepted), drawn, result)
+        return state, flat.logical_and(pending, flat.invert(accepted)), result, *parameters
+
+    if not pending.numel:
+        return state, flat.full(pending.shape, 0.0, F64)
+    start = flat.full(pending.shape, 0.0, F64)
+    state, _, result, *_ = flat.while_loop(unfinished, again, (state, pending, start, *parameters))
+    return state, result
+
+
+def _two(state, shape):
+    """Two uniform draws: one around 0, one in (0, 1]."""
+    state, first = bits(state, shape)
+    state, second = bits(state, shape)
+    return state, unit(first, F64) - 0.5, above_zero(second)
+
+
+@op(
+    "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    random=True,
+    method=False,
+    samples=lambda: [S(T(3, 4, low=0, high=30)), S(T(0, 2))],
+)
+def poisson(state, rate):
+    """Counts of events that come at the rate in the element."""
+    dtype = floating("poisson", rate.dtype)
+    wide = flat.convert(rate, F64)
+    wide = flat.check(wide, flat.ge(wide, 0.0), ArgumentError, "poisson: a rate is negative or NaN")
+    few = flat.lt(wide, 10.0)
+    state, small = _events(state, flat.where(few, wide, 0.0))
+    state, large = _repeat(state, flat.invert(few), _poisson_attempt, (flat.maximum(wide, 10.0),))
+    return flat.convert(flat.where(few, small, large), dtype), state
+
+
+def _events(state, rate):
+    """How many uniform draws multiply to more than exp(-rate)."""
+
+    def unfinished(state, product, events, limit):
+        return flat.reduce(flat.gt(product, limit), "or")
+
+    def again(state, product, events, limit):
+        state, random = bits(state, product.shape)
+        product = product * above_zero(random)
+        return state, product, events + flat.convert(flat.gt(product, limit), F64), limit
+
+    if not rate.numel:
+        return state, rate
+    one, none = flat.full_like(rate, 1.0), flat.full_like(rate, 0.0)
+    state, _, events, _ = flat.while_loop(unfinished, again, (state, one, none, flat.exp(-rate)))
+    return state, events
+
+
+def _poisson_attempt(state, rate):
+    """Hörmann's transformed rejection, PTRS."""
+    b = flat.sqrt(rate) * 2.53 + 0.931
+    a = b * 0.02483 - 0.059
+    state, u, v = _two(state, rate.shape)
+    us = 0.5 - flat.abs(u)
+    k = flat.floor((a * 2.0 / us + b) * u + rate + 0.43)
+    quick = flat.logical_and(flat.ge(us, 0.07), flat.le(v, 0.9277 - 3.6224 / (b - 2.0)))
+    steep = flat.logical_and(flat.lt(us, 0.013), flat.gt(v, us))
+    inside = flat.logical_and(flat.ge(k, 0.0), flat.invert(steep))
+    left = flat.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (us * us) + b))
+    right = k * flat.log(rate) - rate - flat.lgamma(flat.maximum(k, 0.0) + 1.0)
+    return state, k, flat.logical_or(quick, flat.logical_and(inside, flat.le(left, right)))
+
+
+@op(
+    "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    random=True,
+    method=False,
+    samples=lambda: [S(T(3, 4, low=0, high=90), T(3, 4, low=0, high=1)), S(T(0, 2), T(0, 2))],
+)
+def binomial(state, count, prob):
+    """How many of `count` trials succeed, each with probability `prob`."""
+    dtype = floating("binomial", count.dtype)
+    if prob.dtype is not dtype:
+        raise DTypeError(f"count and prob differ in dtype: {count.type} and {prob.type}")
+    n, p = flat.broadcast(flat.convert(count, F64), flat.convert(prob, F64))
+    n = flat.check(n, flat.ge(n, 0.0), ArgumentError, "binomial: a count is negative or NaN")
+    valid = flat.logical_and(flat.ge(p, 0.0), flat.le(p, 1.0))
+    p = flat.check(p, valid, ArgumentError, "binomial: a probability is not between 0 and 1")
+    rare = flat.minimum(p, 1.0 - p)
+    many = flat.ge(n * rare, 10.0)
+    state, small = _successes(state, flat.where(many, 0.0, n), rare)
+    safe = (flat.where(many, n, 40.0), flat.where(many, rare, 0.5))
+    state, large = _repeat(state, many, _binomial_attempt, safe)
+    drawn = flat.where(many, large, small)
+    return flat.convert(flat.where(flat.gt(p, 0.5), n - drawn, drawn), dtype), state
+
+
+def _successes(state, n, p):
+    """Counts by the waiting times between successes."""
+
+    def unfinished(state, n, scale, waited, found):
+        return flat.reduce(flat.le(waited, n), "or")
+
+    def again(state, n, scale, waited, found):
+        state, random = bits(state, n.shape)
+        waited = waited + flat.maximum(flat.ceil(flat.log(above_zero(random)) * scale), 1.0)
+        return state, n, scale, waited, found + flat.convert(flat.le(waited, n), F64)
+
+    if not n.numel:
+        return state, n
+    none = flat.full_like(n, 0.0)
+    # For p = 0 the first wait outlasts any n.
+    scale = 1.0 / flat.log1p(-flat.maximum(p, 1e-300))
+    state, _, _, _, found = flat.while_loop(unfinished, again, (state, n, scale, none, none))
+    return state, found
+
+
+def _binomial_attempt(state, n, p):
+    """Hörmann's transformed rejection, BTRS."""
+    deviation = flat.sqrt(n * p * (1.0 - p))
+    b = deviation * 2.53 + 1.15
+    a = b * 0.0248 + p * 0.01 - 0.0873
+    state, u, v = _two(state, n.shape)
+    us = 0.5 - flat.abs(u)
+    k = flat.floor((a * 2.0 / us + b) * u + n * p + 0.5)
+    inside = flat.logical_and(flat.ge(k, 0.0), flat.le(k, n))
+    quick = flat.logical_and(flat.ge(us, 0.07), flat.le(v, 0.92 - 4.2 / b))
+    mode = flat.floor((n + 1.0) * p)
+    left = flat.log(v * (2.83 + 5.1 / b) * deviation / (a / (us * us) + b))
+    right = _log_ways(n, mode) * -1.0 + _log_ways(n, flat.clamp(k, 0.0, n)) + (k - mode) * flat.log(p / (1.0 - p))
+    return state, k, flat.logical_and(inside, flat.logical_or(quick, flat.le(left, right)))
+
+
+def _log_ways(n, k):
+    """The logarithm of n! / (k! (n - k)!), less that of n!."""
+    return -(flat.lgamma(k + 1.0) + flat.lgamma(n - k + 1.0))
+
+
+@op(
+    "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
+    random=True,
+    method=False,
+    samples=lambda: [S(T(3, 4, low=0.1, high=5)), S(T(0, 2))],
+)
+def _standard_gamma(state, shape):
+    """Draws from the gamma distribution of rate 1, each of its own shape parameter."""
+    dtype = floating("_standard_gamma", shape.dtype)
+    wide = flat.convert(shape, F64)
+    # Shapes below 1 are drawn at 1 more, and brought down by a power of a uniform draw.
+    low = flat.lt(wide, 1.0)
+    state, random = bits(state, wide.shape)
+    boost = flat.where(low, flat.power(above_zero(random), 1.0 / flat.where(low, wide, 1.0)), 1.0)
+    shifted = flat.where(low, wide + 1.0, wide)
+    every = flat.full(wide.shape, True, dtypes.bool_)
+    state, drawn = _repeat(state, every, _gamma_attempt, (shifted,))
+    return flat.convert(flat.maximum(drawn * boost, dtypes.finfo(dtype).tiny), dtype), state
+
+
+def _gamma_attempt(state, shape):
+    """Marsaglia and Tsang's method."""
+    d = shape - 1.0 / 3.0
+    state, x = standard_normal(state, shape.shape, F64)
+    state, random = bits(state, shape.shape)
+    y = x / flat.sqrt(d * 9.0) + 1.0
+    v = y * y * y
+    bound = x * x * 0.5 + d * (1.0 - v + flat.log(flat.maximum(v, 1e-300)))
+    accepted = flat.logical_and(flat.gt(y, 0.0), flat.lt(flat.log(above_zero(random)), bound))
+    return state, d * v, accepted
+
+
+@op(
+    "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
+    random=True,
+    method=False,
+    samples=lambda: [S(T(3, 4, low=0.5, high=5)), S(T(2, 3, 4, low=0.5, high=2))],
+)
+def _sample_dirichlet(state, concentration):
+    """Points of the simplex: gamma draws, divided by their sum over the last dimension."""
+    drawn, state = _standard_gamma(state, concentration)
+    dims = (-1,) if drawn.rank else ()
+    return drawn / flat.sum(drawn, dims, keepdim=True), state

@@ -1,0 +1,247 @@
+"""Rows that run along one dimension: cumulative sums, products and extremes, differences, the trapezoidal rule."""
+
+from tenfold import dtypes, flat
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.ops.promote import common, floating
+from tenfold.ops.reductions import counted, finite, inexact, real, sum_dims, widened
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+# XLA's CPU computes a window for every element, so long dimensions are cut into blocks of this many.
+BLOCK = 16
+
+
+def running(x, kind, dim):
+    """The running fold of x by a monoid, along one dimension."""
+    n = x.shape[dim] if x.rank else 0
+    if x.numel == 0 or n < 2:
+        return x
+    if n <= BLOCK:
+        window, padding = [1] * x.rank, [(0, 0)] * x.rank
+        window[dim], padding[dim] = n, (n - 1, 0)
+        return flat.reduce_window(x, kind, window, padding=padding)
+    blocks = -(-n // BLOCK)
+    identity = flat.identity(kind, x.dtype)
+    low, high = [0] * x.rank, [0] * x.rank
+    high[dim] = blocks * BLOCK - n
+    cut = flat.reshape(flat.pad(x, low, high, identity), (*x.shape[:dim], blocks, BLOCK, *x.shape[dim + 1 :]))
+    inside = running(cut, kind, dim + 1)
+    totals = running(flat.squeeze(flat.slice_dim(inside, dim + 1, BLOCK - 1, BLOCK), dim + 1), kind, dim)
+    low[dim], high[dim] = 1, -1
+    before = flat.unsqueeze(flat.pad(totals, low, high, identity), dim + 1)
+    joined = flat.MONOIDS[kind](inside, before)
+    return flat.slice_dim(flat.reshape(joined, (*x.shape[:dim], blocks * BLOCK, *x.shape[dim + 1 :])), dim, 0, n)
+
+
+def associative_scan(x, combine, dim):
+    """The running fold by any associative function of two values: about 2n steps in log(n) rounds."""
+    n = x.shape[dim] if x.rank else 0
+    if x.numel == 0 or n < 2:
+        return x
+    pairs = combine(flat.slice_dim(x, dim, 0, n - 1, 2), flat.slice_dim(x, dim, 1, n, 2))
+    odd = associative_scan(pairs, combine, dim)
+    even = flat.slice_dim(x, dim, 0, 1)
+    if n > 2:
+        rest = combine(flat.slice_dim(odd, dim, 0, (n - 1) // 2), flat.slice_dim(x, dim, 2, n, 2))
+        even = flat.concatenate([even, rest], dim)
+    return _interleave(even, odd, dim)
+
+
+def _interleave(even, odd, dim):
+    """even[0], odd[0], even[1], odd[1], ...: `even` may have one element more."""
+    count = odd.shape[dim]
+    last = flat.slice_dim(even, dim, count, even.shape[dim])
+    pairs = [flat.unsqueeze(each, dim + 1) for each in (flat.slice_dim(even, dim, 0, count), odd)]
+    shape = (*odd.shape[:dim], 2 * count, *odd.shape[dim + 1 :])
+    joined = flat.reshape(flat.concatenate(pairs, dim + 1), shape)
+    return flat.concatenate([joined, last], dim) if last.shape[dim] else joined
+
+
+def scan_samples():
+    return [S(T(3, 4), 0), S(T(3, 4), -1), S(T(2, 37), 1), S(T(300), 0), S(T(), 0), S(T(0, 3), 0), S(T(3, 0), 0)]
+
+
+def typed_scan_samples():
+    return [*scan_samples(), S(T(3, 4), 1, dtype=dtypes.float64), S(finite(3, 4), 1, dtype=dtypes.int32)]
+
+
+@op(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    inplace=True,
+    samples=typed_scan_samples,
+)
+def cumsum(x, dim, dtype):
+    """result[i] = x[0] + ... + x[i]; of integers and bools as int64."""
+    x = counted(x, dtype)
+    return flat.convert(running(widened(x), "add", flat.axis(dim, x.rank)), x.dtype)
+
+
+@op(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    inplace=True,
+    samples=typed_scan_samples,
+)
+def cumprod(x, dim, dtype):
+    """result[i] = x[0] * ... * x[i]; of integers and bools as int64."""
+    x = counted(x, dtype)
+    return flat.convert(associative_scan(widened(x), flat.mul, flat.axis(dim, x.rank)), x.dtype)
+
+
+def _running_extreme(name, x, kind, dim):
+    """The running extreme and its last place. It is read from there, so its gradient goes there."""
+    real(name, x)
+    dim = flat.axis(dim, x.rank)
+    if not x.rank or not x.numel:
+        return x, flat.full(x.shape, 0, dtypes.int64)
+    reached = flat.eq(x, running(x, kind, dim))
+    if x.dtype.is_floating_point:
+        reached = reached | flat.isnan(x)
+    places = flat.where(reached, flat.iota(x.shape, dim, dtypes.int32), 0)
+    places = running(places, "max", dim)
+    return flat.take_along(x, places, dim), flat.convert(places, dtypes.int64)
+
+
+@op("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", samples=scan_samples)
+def cummax(x, dim):
+    """The largest element so far and its last place; once NaN, NaN."""
+    return _running_extreme("cummax", x, "max", dim)
+
+
+@op("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", samples=scan_samples)
+def cummin(x, dim):
+    """The smallest element so far and its last place; once NaN, NaN."""
+    return _running_extreme("cummin", x, "min", dim)
+
+
+@op(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    samples=lambda: [S(T(3, 4), 0), S(T(2, 37), 1), S(T(), 0), S(T(0, 3), 0), S(finite(300), 0)],
+    differs="of complex tensors the imaginary part is a logarithm's, defined up to a multiple of 2 pi",
+)
+def logcumsumexp(x, dim):
+    """result[i] = log(exp(x[0]) + ... + exp(x[i]))"""
+    inexact("logcumsumexp", x)
+    return flat.convert(associative_scan(widened(x), _log_add_exp, flat.axis(dim, x.rank)), x.dtype)
+
+
+def _log_add_exp(a, b):
+    first = flat.ge(flat.real(a), flat.real(b)) if a.dtype.is_complex else flat.ge(a, b)
+    top, bottom = flat.where(first, a, b), flat.where(first, b, a)
+    # Where both are the same infinity their difference is NaN, and the answer is that infinity.
+    same = flat.eq(a, b) & flat.isinf(a)
+    return flat.where(same, a, top + flat.log1p(flat.exp(flat.where(same, 0, bottom - top))))
+
+
+@op(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    promote=common,
+    samples=lambda: [
+        S(finite(3, 4)), S(finite(3, 4), 2), S(finite(3, 4), 1, 0), S(T(3, 4), 0), S(T(3, 4), 9), S(T(0)),
+        S(finite(5), prepend=finite(2), append=finite(1)), S(finite(3, 4), 2, 0, finite(1, 4)),
+    ],
+)  # fmt: skip
+def diff(x, n, dim, prepend, append):
+    """The n-th difference along a dimension: x[i + 1] - x[i], n times over."""
+    if not x.rank:
+        raise ShapeError("diff needs at least one dimension")
+    if n < 0:
+        raise ArgumentError(f"diff: n must not be negative, not {n}")
+    dim = flat.axis(dim, x.rank)
+    parts = [each for each in (prepend, x, append) if each is not None]
+    x = flat.concatenate(parts, dim) if n else x
+    for _ in range(min(n, x.shape[dim])):
+        left, right = _neighbours(x, dim)
+        x = left ^ right if x.dtype.kind == "bool" else right - left
+    return x
+
+
+def _neighbours(x, dim):
+    """x without its last, and x without its first along a dimension; both empty if x has at most one."""
+    n = x.shape[dim]
+    return flat.slice_dim(x, dim, 0, max(n - 1, 0)), flat.slice_dim(x, dim, min(1, n), n)
+
+
+# The trapezoidal rule
+
+
+def _halved(x):
+    x = flat.convert(x, floating(x.dtype))
+    return x * 0.5
+
+
+def _areas(y, widths, dim):
+    """Twice the area over each interval."""
+    left, right = _neighbours(y, dim)
+    return (left + right) * widths
+
+
+def _steps(name, y, x, dim):
+    if "bool" in (y.dtype.kind, x.dtype.kind):
+        raise DTypeError(f"{name} is not defined for bool tensors")
+    if x.rank == 1:
+        if x.shape[0] != y.shape[dim]:
+            raise ShapeError(f"{name}: {x.shape[0]} places do not fit dimension {dim} of {y.type}")
+        x = flat.reshape(x, [-1 if d == dim else 1 for d in range(y.rank)])
+    elif x.rank < y.rank:
+        x = flat.reshape(x, (1,) * (y.rank - x.rank) + x.shape)
+    left, right = _neighbours(x, dim)
+    return right - left
+
+
+def _number(name, y, dx):
+    if y.dtype.kind == "bool" or isinstance(dx, bool):
+        raise DTypeError(f"{name} is not defined for bool tensors and numbers")
+    return dx
+
+
+def _nothing(y, dim):
+    return flat.full([n for d, n in enumerate(y.shape) if d != dim], 0, y.dtype)
+
+
+def dx_samples():
+    return [S(finite(3, 4)), S(finite(3, 4), dx=2), S(finite(3, 4), dx=0.5, dim=0), S(finite(1)), S(finite(20)), S(T(2, 0))]
+
+
+def x_samples():
+    shapes = [((3, 4), (4,), -1), ((3, 4), (3,), 0), ((2, 3, 4), (3, 4), -1), ((3, 4), (3, 4), 0), ((1,), (1,), 0), ((2, 0), (0,), 1)]
+    return [S(finite(*y), finite(*x), dim=dim) for y, x, dim in shapes]
+
+
+@op(
+    "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    promote=common,
+    samples=x_samples,
+)
+def trapezoid(y, x, dim):
+    """The integral of y over places x by the trapezoidal rule."""
+    dim = flat.axis(dim, y.rank)
+    widths = _steps("trapezoid", y, x, dim)
+    return _nothing(y, dim) if not y.shape[dim] else _halved(sum_dims(_areas(y, widths, dim), dim, False, None))
+
+
+@op("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=dx_samples)
+@op("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", samples=dx_samples)
+def trapezoid_dx(y, dx, dim):
+    """The integral of y over places dx apart by the trapezoidal rule."""
+    dim, dx = flat.axis(dim, y.rank), _number("trapezoid", y, dx)
+    if not y.shape[dim]:
+        return _nothing(y, dim)
+    n = y.shape[dim]
+    ends = [flat.squeeze(flat.slice_dim(y, dim, i, i + 1), dim) for i in (0, n - 1)]
+    total = sum_dims(y, dim, False, None)
+    return (flat.convert(total, floating(y.dtype)) - _halved(ends[0] + ends[1])) * dx
+
+
+@op("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", promote=common, samples=x_samples)
+def cumulative_trapezoid(y, x, dim):
+    """The running integral of y over places x by the trapezoidal rule."""
+    dim = flat.axis(dim, y.rank)
+    return _halved(cumsum(_areas(y, _steps("cumulative_trapezoid", y, x, dim), dim), dim, None))
+
+
+@op("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=dx_samples)
+def cumulative_trapezoid_dx(y, dx, dim):
+    """The running integral of y over places dx apart by the trapezoidal rule."""
+    dim, dx = flat.axis(dim, y.rank), _number("cumulative_trapezoid", y, dx)
+    return _halved(cumsum(_areas(y, 1, dim), dim, None)) * dx

@@ -1,0 +1,302 @@
+"""Rows that measure spread and size: variances, norms and distances, log-sum-exp, traces."""
+
+from tenfold import dtypes, flat
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ops.promote import common, to_float
+from tenfold.ops.reductions import dims_samples, extent, finite, identity_samples, inexact, wide, widened
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+
+def spread(name, x, dims, correction, keepdim):
+    """The variance and the mean, in the dtype that accumulates: two passes, so that nothing cancels."""
+    inexact(name, x)
+    x = widened(x)
+    count = extent(x, dims)
+    mean = flat.sum(x, dims, True) / count
+    total = flat.sum(squared(x - mean), dims, keepdim)
+    freedom = max(0, count - (1 if correction is None else correction))
+    return total / freedom, mean if keepdim else flat.reshape(mean, total.shape)
+
+
+def squared(x):
+    """|x|**2, which is real."""
+    return flat.real(x) ** 2 + flat.imag(x) ** 2 if x.dtype.is_complex else x * x
+
+
+def root(x):
+    """The square root, with gradient zero at zero, which is PyTorch's convention for norms and deviations."""
+    zero = flat.eq(x, 0)
+    return flat.where(zero, 0, flat.sqrt(flat.where(zero, 1, x)))
+
+
+# Where infinities meet, PyTorch's running mean is NaN or not depending on their order: samples are finite.
+
+
+def correction_samples():
+    calls = [S(finite(3, 4), correction=c) for c in (None, 0, 2, 1.5)]
+    return [*calls, S(finite(2, 3, 4), [0, 2], correction=1, keepdim=True), S(finite(2, 3), [1], correction=5), S(T(0, 3), [0])]
+
+
+def unbiased_dims_samples():
+    return [S(finite(2, 3, 4), [0, 2]), S(finite(2, 3, 4), [], False), S(finite(2, 3, 4), None, True, True), S(T(0, 3), [0])]
+
+
+def unbiased_samples():
+    return [S(finite(3, 4)), S(finite(3, 4), False), S(finite()), S(T(0))]
+
+
+@op(
+    "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+    samples=correction_samples,
+)
+def var_correction(x, dims, correction, keepdim):
+    """sum(|x - mean|**2) / max(0, n - correction)"""
+    return flat.convert(spread("var", x, dims, correction, keepdim)[0], x.dtype.to_real())
+
+
+@op("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", samples=unbiased_dims_samples)
+def var_dims(x, dims, unbiased, keepdim):
+    return var_correction(x, dims, int(unbiased), keepdim)
+
+
+@op("var(Tensor self, bool unbiased=True) -> Tensor", samples=unbiased_samples)
+def var(x, unbiased):
+    return var_correction(x, None, int(unbiased), False)
+
+
+@op(
+    "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+    samples=correction_samples,
+)
+def std_correction(x, dims, correction, keepdim):
+    """sqrt(sum(|x - mean|**2) / max(0, n - correction))"""
+    return flat.convert(root(spread("std", x, dims, correction, keepdim)[0]), x.dtype.to_real())
+
+
+@op("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", samples=unbiased_dims_samples)
+def std_dims(x, dims, unbiased, keepdim):
+    return std_correction(x, dims, int(unbiased), keepdim)
+
+
+@op("std(Tensor self, bool unbiased=True) -> Tensor", samples=unbiased_samples)
+def std(x, unbiased):
+    return std_correction(x, None, int(unbiased), False)
+
+
+@op(
+    "var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
+    "-> (Tensor, Tensor)",
+    method=False,
+    samples=correction_samples,
+)
+def var_mean_correction(x, dims, correction, keepdim):
+    """The variance and the mean."""
+    variance, mean = spread("var_mean", x, dims, correction, keepdim)
+    return flat.convert(variance, x.dtype.to_real()), flat.convert(mean, x.dtype)
+
+
+@op(
+    "var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+    method=False,
+    samples=unbiased_dims_samples,
+)
+def var_mean_dims(x, dims, unbiased, keepdim):
+    return var_mean_correction(x, dims, int(unbiased), keepdim)
+
+
+@op("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", method=False, samples=unbiased_samples)
+def var_mean(x, unbiased):
+    return var_mean_correction(x, None, int(unbiased), False)
+
+
+@op(
+    "std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) "
+    "-> (Tensor, Tensor)",
+    method=False,
+    samples=correction_samples,
+)
+def std_mean_correction(x, dims, correction, keepdim):
+    """The standard deviation and the mean."""
+    variance, mean = spread("std_mean", x, dims, correction, keepdim)
+    return flat.convert(root(variance), x.dtype.to_real()), flat.convert(mean, x.dtype)
+
+
+@op(
+    "std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+    method=False,
+    samples=unbiased_dims_samples,
+)
+def std_mean_dims(x, dims, unbiased, keepdim):
+    return std_mean_correction(x, dims, int(unbiased), keepdim)
+
+
+@op("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", method=False, samples=unbiased_samples)
+def std_mean(x, unbiased):
+    return std_mean_correction(x, None, int(unbiased), False)
+
+
+# Norms
+
+
+ORDERS = (2, 1, 0, float("inf"), float("-inf"), 3, 0.5, -1.5)
+
+
+def norm_samples():
+    calls = [S(T(3, 4), p, [1], False) for p in ORDERS]
+    return [*calls, S(T(2, 3, 4), 2, [0, -1], True), S(T(0, 3), 2, [0], False), S(T(), 2, [0], True)]
+
+
+@op(
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    samples=lambda: [*norm_samples(), S(T(3, 4)), S(T(3, 4), 2, None, True), S(T(3, 4), dtype=dtypes.float64)],
+)
+def linalg_vector_norm(x, order, dims, keepdim, dtype):
+    """sum(|x|**ord) ** (1/ord); ord 0 counts what is not zero, inf and -inf take the extremes of |x|."""
+    inexact("vector_norm", x)
+    if dtype is not None:
+        _not_narrower(x, dtype)
+        x = flat.convert(x, dtype)
+    if isinstance(order, complex):
+        raise DTypeError(f"vector_norm: the order must be real, not {order}")
+    result = flat.convert(_norm(widened(x), float(order), dims, keepdim), x.dtype.to_real())
+    return result
+
+
+def _norm(x, order, dims, keepdim):
+    if order < 0 or order == float("inf"):
+        if 0 in [x.shape[d] for d in flat.axes(dims, x.rank)]:
+            raise ShapeError(f"the norm of order {order} of no elements is undefined (of {x.type}, over {dims})")
+    if order == 2:
+        return root(flat.sum(squared(x), dims, keepdim))
+    if order == 0:
+        return flat.sum(flat.convert(flat.ne(x, 0), x.dtype.to_real()), dims, keepdim)
+    size = flat.abs(x)
+    if order == 1:
+        return flat.sum(size, dims, keepdim)
+    if order in (float("inf"), float("-inf")):
+        return flat.reduce(size, "max" if order > 0 else "min", dims, keepdim)
+    return flat.power(flat.sum(flat.power(size, order), dims, keepdim), 1 / order)
+
+
+def _not_narrower(x, dtype):
+    if dtype.kind != x.dtype.kind or dtype.itemsize < x.dtype.itemsize:
+        raise DTypeError(
+            f"a norm of {x.dtype.name} cannot be computed as {dtype.name}",
+            help="dtype must be of the same kind, floating-point or complex, and not narrower",
+        )
+
+
+@op(
+    "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+    samples=lambda: [*norm_samples(), S(T(3, 4), None, []), S(T(3, 4), None, [-1], True)],
+)
+def norm_dims(x, p, dims, keepdim):
+    return linalg_vector_norm(x, 2 if p is None else p, dims, keepdim, None)
+
+
+@op("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", samples=lambda: [S(T(3, 4), p) for p in ORDERS] + [S(T())])
+def norm(x, p):
+    """sum(|x|**p) ** (1/p) over all elements."""
+    return linalg_vector_norm(x, p, None, False, None)
+
+
+@op(
+    "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+    samples=lambda: [S(T(3, 4), 3, [1], True, dtype=d) for d in (dtypes.float32, dtypes.float64, dtypes.complex128)],
+)
+def norm_dims_dtype(x, p, dims, keepdim, dtype):
+    return linalg_vector_norm(x, 2 if p is None else p, dims, keepdim, dtype)
+
+
+@op(
+    "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
+    samples=lambda: [S(T(3, 4), p, dtype=d) for p in (None, 1) for d in (dtypes.float64, dtypes.complex128)],
+)
+def norm_dtype(x, p, dtype):
+    return norm_dims_dtype(x, p, None, False, dtype)
+
+
+@op("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", method=False, samples=dims_samples)
+def frobenius_norm(x, dims, keepdim):
+    """sqrt(sum(|x|**2))"""
+    if len(dims) > 2:
+        raise ShapeError(f"frobenius_norm takes at most two dimensions, not {list(dims)}")
+    return linalg_vector_norm(x, 2, dims, keepdim, None)
+
+
+@op(
+    "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
+    samples=lambda: [S(T(2, 3, 4), 2, 0), S(T(2, 3, 4), 2, 2), S(T(2, 3, 4), 1, 1), S(T(2, 3, 4), 2, -1), S(T(3))],
+)
+def norm_except_dim(x, pow, dim):
+    """The norm over all dimensions but one, which is kept; for dim=-1 over all."""
+    if dim == -1:
+        return norm(x, pow)
+    kept = flat.axis(dim, x.rank)
+    others = [d for d in range(x.rank) if d != kept]
+    if not others:
+        return flat.convert(_norm(flat.unsqueeze(widened(x), 1), float(pow), [1], False), x.dtype.to_real())
+    return norm_dims(x, pow, others, True)
+
+
+@op(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    inplace=True,
+    samples=lambda: [S(T(3, 4), 2, 0, 1.0), S(T(2, 3, 4), 1, 1, 5), S(T(3, 4), 3, -1, 2.5), S(T(3, 4), 0.5, 0, 1e6)],
+)
+def renorm(x, p, dim, maxnorm):
+    """Each slice along `dim` whose norm exceeds `maxnorm`, scaled to it."""
+    inexact("renorm", x)
+    if x.rank < 2:
+        raise ShapeError(f"renorm needs at least 2 dimensions, not {x.type}")
+    if isinstance(p, complex) or p <= 0 or isinstance(maxnorm, complex) or maxnorm < 0:
+        raise ShapeError(f"renorm: p must be positive and maxnorm not negative, not p={p}, maxnorm={maxnorm}")
+    kept = flat.axis(dim, x.rank)
+    size = _norm(widened(x), float(p), [d for d in range(x.rank) if d != kept], True)
+    factor = flat.where(flat.gt(size, maxnorm), float(maxnorm) / (size + 1e-7), flat.full_like(size, 1))
+    if x.dtype.is_complex:
+        factor = flat.convert(factor, x.dtype)
+    return flat.convert(widened(x) * factor, x.dtype)
+
+
+@op(
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    promote=common,
+    samples=lambda: [S(T(3, 4), T(3, 4), p) for p in ORDERS] + [S(T(3, 1), T(4)), S(T(), T()), S(T(0), T(0))],
+)
+def dist(x, y, p):
+    """The norm of self - other."""
+    return norm(x - y, p)
+
+
+# Others
+
+
+@op(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    promote=to_float,
+    samples=identity_samples,
+)
+def logsumexp(x, dims, keepdim):
+    """log(sum(exp(x)))"""
+    wider = widened(x)
+    top = flat.reduce(flat.real(wider) if x.dtype.is_complex else wider, "max", dims, True)
+    top = flat.where(flat.isinf(top), 0, top)
+    shift = flat.convert(top, wider.dtype)
+    total = flat.log(flat.sum(flat.exp(wider - shift), dims, keepdim))
+    return flat.convert(total + flat.reshape(shift, total.shape), x.dtype)
+
+
+@op("trace(Tensor self) -> Tensor", samples=lambda: [S(T(3, 3)), S(T(2, 4)), S(T(4, 2)), S(T(0, 3)), S(T(1, 1))])
+def trace(x):
+    """The sum of the diagonal of a matrix; of integers as int64."""
+    if x.rank != 2:
+        raise ShapeError(f"trace needs a matrix, not {x.type}")
+    n = min(x.shape)
+    square = flat.reshape(flat.slice(x, (0, 0), (n, n)), (n * n,))
+    diagonal = flat.slice(square, (0,), (n * n,), (n + 1,))
+    total = diagonal if x.dtype.kind not in ("bool", "int") else flat.convert(diagonal, dtypes.int64)
+    return flat.convert(flat.sum(flat.convert(total, wide(total.dtype))), total.dtype)

@@ -1,0 +1,72 @@
+"""Rows on StableHLO's reference interpreter, which shares no code with XLA: a second opinion of the lowerings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tenfold import dtypes, flat
+from tenfold.errors import TenfoldError
+from tenfold.mlir import stablehlo
+from tenfold.ops.table import Row, all_rows
+from tenfold.tensor import Tensor, leaf
+from tenfold.trace.graph import collect
+from tenfold.trace.lower import lower
+from tests.ops import generate, golden
+from tests.ops.golden import Call
+from tests.ops.test_rows import report
+
+# Ops that the interpreter does not know.
+UNKNOWN = {
+    "stablehlo.cholesky",
+    "stablehlo.custom_call",
+    "stablehlo.fft",
+    "stablehlo.rng_bit_generator",
+    "stablehlo.triangular_solve",
+}
+ROWS = sorted((row for row in all_rows() if not (row.random or row.host)), key=lambda row: row.qualified)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.qualified for row in ROWS])
+def test_row_agrees_on_the_reference_interpreter(row: Row, record_property: Any) -> None:
+    wrong: list[str] = []
+    ran = unable = 0
+    for dtype in (dtypes.float32, dtypes.int32):
+        for number, sample in generate.for_dtype(row, dtype):
+            call = Call(row, number, sample, dtype)
+            try:
+                theirs, ours = golden.flattened(call.theirs()), golden.flattened(call.ours())
+            except (TenfoldError, RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
+                continue  # what is refused is the business of the comparison with PyTorch alone
+            values = [each.current() for each in ours if isinstance(each, Tensor)]
+            if not values:
+                continue
+            program, _ = collect(values)
+            function = lower(program)
+            complex_result = any(each.type.dtype.is_complex for each in values)
+            if complex_result or UNKNOWN & {op.name for op in ops(function)}:
+                unable += 1
+                continue
+            arrays = [Tensor(each).numpy() for each in program.leaves]
+            found = stablehlo.interpret(stablehlo.emit(function), arrays)[: len(values)]
+            ran += 1
+            device = values[0].device
+            for value, array, reference in zip(values, found, theirs, strict=True):
+                mine = leaf(array, device, value.type.dtype)
+                difference = golden.difference(row, mine, reference, values=not row.differs)
+                if difference:
+                    wrong.append(f"{call}: {difference}")
+    record_property("interpreted", (ran, unable))
+    assert not wrong, report(row, wrong)
+
+
+def ops(function: flat.Function) -> Iterator[flat.Op]:
+    """The ops of a function and of the functions inside them."""
+    for op in function.ops:
+        yield op
+        for value in op.attributes.values():
+            for each in value if isinstance(value, tuple) else (value,):
+                if isinstance(each, flat.Function):
+                    yield from ops(each)

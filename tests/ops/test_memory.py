@@ -1,0 +1,156 @@
+"""Rows that write or share memory, against PyTorch: in-place methods, `out=`, views seen from both sides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import tenfold as tn
+from tenfold import dtypes
+from tenfold.errors import TenfoldError
+from tenfold.ops.table import Row, all_rows
+from tests.ops import generate, golden
+from tests.ops.golden import Call
+from tests.ops.test_rows import report
+
+MODULES = {None: "", "special": "special", "linalg": "linalg", "fft": "fft"}
+
+
+def named(rows: list[Row]) -> Any:
+    ordered = sorted(rows, key=lambda row: row.qualified)
+    return pytest.mark.parametrize("row", ordered, ids=[row.qualified for row in ordered])
+
+
+def has_out(row: Row) -> bool:
+    """Whether PyTorch's public function of this row takes `out=`."""
+    overloads = getattr(torch.ops.aten, row.name).overloads()
+    written = {"out", f"{row.overload}_out"} if row.overload else {"out"}
+    return (
+        row.function and row.module in MODULES and not row.schema.is_view and bool(written & set(overloads))
+    )
+
+
+def calls(row: Row) -> list[Call]:
+    return [
+        Call(row, number, sample, dtype)
+        for dtype in (dtypes.float32, dtypes.int64)
+        for number, sample in generate.for_dtype(row, dtype)
+    ]
+
+
+def public(package: Any, row: Row) -> Any:
+    """The function that users call, by the row's Python name."""
+    module = getattr(package, row.module) if row.module else package
+    return getattr(module, row.python_name)
+
+
+class Comparison:
+    """What each side did with the calls: collected first, so that our results are computed as one program."""
+
+    def __init__(self, row: Row):
+        self.row = row
+        self.wrong: list[str] = []
+        self.pairs: list[tuple[Call, str, Any, Any]] = []
+
+    def add(self, call: Call, ours: Any, theirs: Any, what: str = "") -> None:
+        self.pairs.append((call, what, ours, theirs))
+
+    def refuse(self, call: Call, error: TenfoldError) -> None:
+        self.wrong.append(f"{call}: PyTorch runs it, we raise {type(error).__name__}: {error.message}")
+
+    def conclude(self) -> None:
+        tn.eval(*[ours for _, _, ours, _ in self.pairs if isinstance(ours, tn.Tensor)])
+        for call, what, ours, theirs in self.pairs:
+            exact = not (self.row.random or self.row.differs)
+            found = golden.difference(self.row, ours, theirs, values=exact)
+            if found:
+                self.wrong.append(f"{call}: {what}{found}")
+        assert not self.wrong, report(self.row, self.wrong)
+
+
+@named([row for row in all_rows() if row.inplace])
+def test_inplace_method_agrees_with_pytorch(row: Row) -> None:
+    comparison = Comparison(row)
+    for call in calls(row):
+        (x, *ours), ours_named = call.arguments(golden.to_tenfold)
+        (reference, *theirs), theirs_named = call.arguments(golden.as_torch)
+        try:
+            golden.quietly(getattr(reference, row.name + "_"), *theirs, **theirs_named)
+        except Exception:
+            with pytest.raises(TenfoldError):
+                tn.eval(getattr(x, row.name + "_")(*ours, **ours_named))
+            continue
+        try:
+            assert getattr(x, row.name + "_")(*ours, **ours_named) is x
+        except TenfoldError as error:
+            comparison.refuse(call, error)
+            continue
+        comparison.add(call, x, reference)
+    assert comparison.pairs or comparison.wrong, f"PyTorch ran no sample of {row.name}_"
+    comparison.conclude()
+
+
+@named([row for row in all_rows() if has_out(row)])
+def test_out_agrees_with_pytorch(row: Row) -> None:
+    """`out=` of the result's shape, and of none, which is resized."""
+    comparison = Comparison(row)
+    for call in calls(row):
+        theirs, theirs_named = call.arguments(golden.as_torch)
+        ours, ours_named = call.arguments(golden.to_tenfold)
+        try:
+            expected = golden.flattened(golden.quietly(golden.overload(row), *theirs, **theirs_named))
+        except Exception:
+            continue
+        for empty in (False, True):
+            blank = [torch.zeros([0] if empty else each.shape, dtype=each.dtype) for each in expected]
+            mine = [tn.zeros(list(each.shape), dtype=getattr(tn, str(each.dtype)[6:])) for each in blank]
+            try:
+                out = tuple(blank) if len(blank) > 1 else blank[0]
+                golden.quietly(public(torch, row), *theirs, **theirs_named, out=out)
+            except Exception:
+                continue  # PyTorch has it in C++ alone, or refuses this dtype
+            try:
+                public(tn, row)(*ours, **ours_named, out=tuple(mine) if len(mine) > 1 else mine[0])
+            except TenfoldError as error:
+                comparison.refuse(call, error)
+                continue
+            for x, reference in zip(mine, blank, strict=True):
+                comparison.add(call, x, reference, "resized out=: " if empty else "out=: ")
+    comparison.conclude()
+
+
+@named([row for row in all_rows() if row.schema.is_view])
+def test_view_shares_memory_as_in_pytorch(row: Row) -> None:
+    """A view has PyTorch's strides; a write to it shows in its base, and a write to the base shows in it."""
+    comparison = Comparison(row)
+    for number, sample in generate.for_dtype(row, dtypes.float32):
+        call = Call(row, number, sample, dtypes.float32)
+        theirs, theirs_named = call.arguments(golden.as_torch)
+        ours, ours_named = call.arguments(golden.to_tenfold)
+        theirs[0], ours[0] = theirs[0].contiguous(), ours[0].contiguous()
+        try:
+            references = golden.flattened(golden.quietly(golden.overload(row), *theirs, **theirs_named))
+        except Exception:
+            continue
+        views = golden.flattened(golden.function(row)(*ours, **ours_named))
+        for view, reference in zip(views, references, strict=True):
+            layout = (tuple(view.stride()), view.storage_offset())
+            expected = (tuple(reference.stride()), reference.storage_offset())
+            if reference.numel() and layout != expected:
+                comparison.wrong.append(f"{call}: strides and offset {layout}, PyTorch {expected}")
+            try:
+                reference.add_(1)
+            except Exception:
+                with pytest.raises(TenfoldError):
+                    view.add_(1)
+                continue
+            view.add_(1)
+            comparison.add(call, ours[0].clone(), theirs[0].clone(), "base after a write to its view: ")
+        theirs[0].mul_(2)
+        ours[0].mul_(2)
+        for view, reference in zip(views, references, strict=True):
+            comparison.add(call, view, reference, "view after a write to its base: ")
+    assert comparison.pairs or comparison.wrong, f"PyTorch ran no sample of {row.qualified}"
+    comparison.conclude()

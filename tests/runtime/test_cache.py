@@ -1,0 +1,125 @@
+"""The cache on disk: shared by processes, bounded, and ignored with a warning when it is damaged."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import tenfold as tn
+from tenfold.errors import CacheWarning
+from tenfold.runtime import cache
+from tenfold.runtime.evaluate import counting_compiles
+
+PROGRAM = """
+import tenfold as tn
+from tenfold.runtime.evaluate import counting_compiles
+with counting_compiles() as compiles:
+    value = (tn.arange(5.0) * 3 + 1).tanh().sum().item()
+print(int(compiles), value)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def start() -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen) -> tuple[int, float]:
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    compiles, value = output.split()
+    return int(compiles), float(value)
+
+
+def test_a_second_process_compiles_nothing(folder):
+    compiles, value = finish(start())
+    assert compiles > 0 and list(folder.glob("*.xla"))
+    again, same = finish(start())
+    assert again == 0 and same == value
+
+
+def test_processes_that_start_together_share_the_folder(folder):
+    processes = [start() for _ in range(3)]
+    results = [finish(each) for each in processes]
+    assert len({value for _, value in results}) == 1
+    assert finish(start())[0] == 0
+    assert not [each for each in folder.iterdir() if each.suffix != ".xla"]
+
+
+def test_what_is_stored_comes_back(folder):
+    cache.store("name", b"payload")
+    assert cache.load("name") == b"payload"
+    assert cache.load("other") is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"rubbish", cache.MAGIC, cache.MAGIC + b"x" * 40])
+def test_a_damaged_file_is_ignored_with_a_warning_and_removed(folder, damage):
+    cache.store("name", b"payload")
+    (folder / "name.xla").write_bytes(damage)
+    with pytest.warns(CacheWarning, match="damaged"):
+        assert cache.load("name") is None
+    assert not (folder / "name.xla").exists()
+
+
+def test_a_file_cut_short_is_noticed(folder):
+    cache.store("name", b"payload" * 100)
+    whole = (folder / "name.xla").read_bytes()
+    (folder / "name.xla").write_bytes(whole[:-1])
+    with pytest.warns(CacheWarning):
+        assert cache.load("name") is None
+
+
+def test_a_program_whose_file_is_damaged_is_compiled_again(folder):
+    x = tn.ones(11).eval()
+    (x * 1.25 + 3).eval()
+    for path in folder.glob("*.xla"):
+        path.write_bytes(path.read_bytes()[:-5])
+    from tenfold.runtime import evaluate
+
+    evaluate._executables.clear()
+    with pytest.warns(CacheWarning), counting_compiles() as compiles:
+        assert (x * 1.25 + 3).tolist() == [4.25] * 11
+    assert compiles == 1
+
+
+def test_bytes_that_are_whole_but_no_executable_are_discarded(folder, monkeypatch):
+    x = tn.ones(13).eval()
+    monkeypatch.setattr(cache, "load", lambda name: b"not an executable")
+    with pytest.warns(CacheWarning, match="cannot load"):
+        assert (x * 1.125 + 3).tolist() == [4.125] * 13
+
+
+def test_the_least_recently_used_go_first(folder, monkeypatch):
+    monkeypatch.setenv("TENFOLD_CACHE_BYTES", "1200")
+    for i, name in enumerate("abcd"):
+        cache.store(name, b"x" * 200)
+        os.utime(folder / f"{name}.xla", (i, i))
+    cache.load("a")  # used just now
+    cache.store("e", b"x" * 200)
+    left = {each.stem for each in folder.glob("*.xla")}
+    assert "a" in left and "e" in left and "b" not in left
+    assert sum(each.stat().st_size for each in folder.iterdir()) <= 1200
+
+
+def test_an_empty_name_switches_it_off(monkeypatch, tmp_path):
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
+    cache.store("name", b"payload")
+    assert cache.folder() is None and cache.load("name") is None
+
+
+def test_a_folder_that_cannot_be_made_is_a_warning(monkeypatch, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", str(blocked / "cache"))
+    with pytest.warns(CacheWarning, match="cannot write"):
+        cache.store("name", b"payload")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert cache.load("name") is None

@@ -1,0 +1,234 @@
+"""Compiled functions: signatures, containers, what is read and written outside, and refusals."""
+
+from collections import OrderedDict, namedtuple
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.errors import ArgumentError, ShapeError, TraceError
+from tenfold.runtime.evaluate import counting_compiles
+
+
+def test_it_is_recorded_once_for_each_signature():
+    calls = []
+
+    @tn.compile
+    def f(x):
+        calls.append(x.shape)
+        return x * 2 + 1
+
+    for _ in range(3):
+        assert f(tn.ones(2).eval()).tolist() == [3.0, 3.0]
+        assert f(tn.ones(3).eval()).tolist() == [3.0, 3.0, 3.0]
+    assert f(tn.ones(2, dtype=tn.int64)).dtype is tn.int64
+    assert len(calls) == 3
+
+
+def test_calls_after_the_first_compile_nothing():
+    f = tn.compile(lambda x, y: (x @ y).relu().sum())
+    x, y = tn.ones(3, 3).eval(), tn.ones(3, 3).eval()
+    f(x, y).item()
+    with counting_compiles() as compiles:
+        for _ in range(4):
+            assert f(x, y).item() == 27.0
+    assert compiles == 0
+
+
+Point = namedtuple("Point", "x y")
+
+
+def test_containers_go_in_and_come_out():
+    @tn.compile
+    def f(batch, *, scale):
+        x, y = batch["point"]
+        return {"sum": x + y, "parts": [x * scale, (y, None)], "point": Point(y, x), "note": "static", "n": 3}
+
+    result = f({"point": Point(tn.ones(2), tn.zeros(2))}, scale=2.0)
+    assert list(result) == ["sum", "parts", "point", "note", "n"]
+    assert result["sum"].tolist() == [1.0, 1.0]
+    assert result["parts"][0].tolist() == [2.0, 2.0]
+    assert result["parts"][1][1] is None
+    assert type(result["point"]) is Point and result["point"].x.tolist() == [0.0, 0.0]
+    assert result["note"] == "static" and result["n"] == 3
+    ordered = tn.compile(lambda d: d)(OrderedDict(b=tn.ones(1), a=tn.zeros(1)))
+    assert type(ordered) is OrderedDict and list(ordered) == ["b", "a"]
+
+
+def test_python_numbers_and_strings_are_static():
+    seen = []
+
+    @tn.compile
+    def f(x, power, mode):
+        seen.append((power, mode))
+        return x**power if mode == "pow" else x
+
+    assert f(tn.tensor([3.0]), 2, "pow").tolist() == [9.0]
+    assert f(tn.tensor([4.0]), 2, "pow").tolist() == [16.0]
+    assert f(tn.tensor([3.0]), 3, "pow").tolist() == [27.0]
+    assert f(tn.tensor([3.0]), 3, "none").tolist() == [3.0]
+    assert len(seen) == 3
+
+
+def test_1_and_true_are_different_static_arguments():
+    f = tn.compile(lambda x, n: x * n)
+    assert f(tn.tensor([True]), 1).dtype is tn.int64
+    assert f(tn.tensor([True]), True).dtype is tn.bool
+
+
+def test_tensors_from_outside_are_read_at_every_call():
+    weight = tn.tensor([2.0])
+    f = tn.compile(lambda x: x * weight)
+    assert f(tn.tensor([3.0])).tolist() == [6.0]
+    weight.add_(1)
+    assert f(tn.tensor([3.0])).tolist() == [9.0]
+    with counting_compiles() as compiles:
+        weight.fill_(5)
+        weight.eval()
+        f(tn.tensor([3.0]))
+    assert compiles <= 1  # for fill_ alone
+
+
+def test_a_tensor_from_outside_that_is_still_lazy_is_computed():
+    lazy = tn.ones(2) + 1
+    f = tn.compile(lambda x: x + lazy)
+    assert f(tn.ones(2)).tolist() == [3.0, 3.0]
+    assert f(tn.zeros(2)).tolist() == [2.0, 2.0]
+
+
+def test_tensors_that_it_writes_are_updated():
+    count = tn.zeros(2)
+    history = tn.zeros(3, 2)
+
+    @tn.compile
+    def step(x, i):
+        count.add_(x)
+        history[i] = count
+        return count * 10
+
+    for i in range(3):
+        assert step(tn.tensor([1.0, 2.0]), i).tolist() == [10.0 * (i + 1), 20.0 * (i + 1)]
+    assert count.tolist() == [3.0, 6.0]
+    assert history.tolist() == [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]
+
+
+def test_views_of_written_tensors_see_the_write():
+    base = tn.zeros(2, 2)
+    row = base[1]
+    f = tn.compile(lambda: base.add_(1).sum())
+    assert f().item() == 4.0
+    assert row.tolist() == [1.0, 1.0]
+    assert f().item() == 8.0
+    assert row.tolist() == [2.0, 2.0]
+    g = tn.compile(lambda: row.mul_(10).sum())
+    assert g().item() == 40.0
+    assert base.tolist() == [[2.0, 2.0], [20.0, 20.0]]
+
+
+def test_arguments_that_it_writes_are_the_callers():
+    @tn.compile
+    def f(x):
+        x[0] = 7.0
+        x.add_(1)
+        return x.sum()
+
+    mine = tn.zeros(3)
+    assert f(mine).item() == 10.0
+    assert mine.tolist() == [8.0, 1.0, 1.0]
+    assert f(mine).item() == 12.0
+
+
+def test_random_state_moves_on():
+    f = tn.compile(lambda: tn.rand(4))
+    tn.manual_seed(3)
+    first, second = f().tolist(), f().tolist()
+    assert first != second
+    tn.manual_seed(3)
+    assert f().tolist() == first
+    tn.manual_seed(3)
+    assert tn.rand(4).tolist() == first
+
+
+def test_an_exception_leaves_everything_as_it_was():
+    state = tn.zeros(2)
+
+    @tn.compile
+    def f(x):
+        state.add_(1)
+        return x + tn.ones(5)
+
+    with pytest.raises(ShapeError):
+        f(tn.ones(2))
+    assert state.tolist() == [0.0, 0.0]
+    assert (tn.ones(2) + 1).tolist() == [2.0, 2.0]
+
+
+def test_asking_for_a_value_says_where_and_what_instead():
+    @tn.compile
+    def f(x):
+        if x.sum() > 0:
+            return x
+        return -x
+
+    with pytest.raises(TraceError) as caught:
+        f(tn.ones(3))
+    text = str(caught.value)
+    assert "if x.sum() > 0:" in text and "test_compile.py" in text and "tn.where" in text
+
+
+@pytest.mark.parametrize("ask", [lambda x: x.item(), lambda x: x.tolist(), lambda x: x.numpy(), lambda x: int(x)])
+def test_every_way_to_ask_is_refused(ask):
+    with pytest.raises(TraceError):
+        tn.compile(lambda x: x + ask(x.sum()))(tn.ones(3))
+
+
+def test_unhashable_static_arguments_are_refused():
+    with pytest.raises(ArgumentError, match="hashable"):
+        tn.compile(lambda x, options: x)(tn.ones(2), {1, 2})
+
+
+def test_a_function_that_does_nothing_to_tensors_is_refused():
+    with pytest.raises(TraceError, match="neither returns nor changes"):
+        tn.compile(lambda x: 3)(tn.ones(2))
+
+
+def test_compiled_functions_nest_and_are_methods():
+    class Model:
+        def __init__(self):
+            self.weight = tn.full((2,), 3.0)
+
+        @tn.compile
+        def forward(self, x):
+            return inner(x) * self.weight
+
+    inner = tn.compile(lambda x: x + 1)
+    assert Model().forward(tn.ones(2)).tolist() == [6.0, 6.0]
+
+
+def test_results_of_one_call_are_arguments_of_the_next():
+    f = tn.compile(lambda x, y: x + y)
+    x, y = tn.ones(3), tn.full((3,), 0.5)
+    for _ in range(10):
+        x = f(x, y)
+    assert x.tolist() == [6.0, 6.0, 6.0]
+    assert f(x, x).tolist() == [12.0, 12.0, 12.0]
+
+
+def test_arguments_may_be_views_and_inputs_may_come_back():
+    base = tn.arange(6.0).reshape(2, 3)
+    f = tn.compile(lambda x, y: (x, y, x + y))
+    x, y, total = f(base[0], base[1])
+    np.testing.assert_array_equal(total.numpy(), [3.0, 5.0, 7.0])
+    assert x.tolist() == [0.0, 1.0, 2.0] and y.tolist() == [3.0, 4.0, 5.0]
+    base[0].fill_(100)
+    assert f(base[0], base[1])[2].tolist() == [103.0, 104.0, 105.0]
+
+
+def test_the_default_dtype_is_part_of_the_signature():
+    f = tn.compile(lambda x: x / 2)
+    assert f(tn.tensor([1])).dtype is tn.float32
+    tn.set_default_dtype(tn.float64)
+    try:
+        assert f(tn.tensor([1])).dtype is tn.float64
+    finally:
+        tn.set_default_dtype(tn.float32)

@@ -1,0 +1,150 @@
+"""Evaluation: what is compiled, what is computed again, what a run gives back."""
+
+import gc
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.errors import IndexOutOfRange, TenfoldError
+from tenfold.runtime import evaluate
+from tenfold.runtime.evaluate import counting_compiles
+from tenfold.trace import graph
+
+
+def test_second_evaluation_reuses_the_executable():
+    step = lambda x: (x @ x).tanh().sum()
+    step(tn.ones(4, 4).eval()).item()
+    with counting_compiles() as compiles:
+        step((tn.ones(4, 4) * 2).eval()).item()
+        step(tn.full((4, 4), 3.0).eval()).item()
+    assert compiles <= 2  # for the two tensors that are made, none for the step
+
+
+def test_a_loop_compiles_once():
+    x = tn.ones(3).eval()
+    with counting_compiles() as compiles:
+        for _ in range(5):
+            x = (x * 1.5 - 0.25).eval()
+    assert compiles <= 1
+    expected = np.ones(3, np.float32)
+    for _ in range(5):
+        expected = expected * np.float32(1.5) - np.float32(0.25)
+    np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
+
+
+def test_programs_of_other_structure_are_not_confused():
+    x, y = tn.tensor([1.0, 2.0]), tn.tensor([3.0, 5.0])
+    assert (x - y).tolist() == [-2.0, -3.0]
+    assert (y - x).tolist() == [2.0, 3.0]
+    assert (x - x).tolist() == [0.0, 0.0]
+    assert ((x + y) - x).tolist() == [3.0, 5.0]
+    assert ((x + y) - y).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("values", [(1, 1.0, True), (0.0, -0.0), (float("nan"), 1.0), (2, 2.0)])
+def test_numbers_that_compare_equal_are_different_programs(values):
+    import torch
+
+    for value in values:
+        ours = tn.tensor([1, 2]) * value
+        golden = torch.tensor([1, 2]) * value
+        assert str(ours.dtype).split(".")[1] == str(golden.dtype).split(".")[1]
+        np.testing.assert_array_equal(np.signbit(ours.numpy()), np.signbit(golden.numpy()))
+        np.testing.assert_array_equal(ours.numpy(), golden.numpy())
+
+
+def test_values_that_the_program_holds_are_computed_once():
+    x = tn.ones(4).eval()
+    held = (x + 1).exp()
+    total = held.sum()
+    total.item()
+    assert held.current().buffer is not None
+    dropped = (x + 2).exp().sum()
+    dropped.item()  # its intermediate value had no other holder
+    assert dropped.current().node is None
+
+
+def test_an_evaluated_value_lets_go_of_its_program():
+    x = (tn.ones(4) + 1).exp()
+    value = x.current()
+    node = value.node
+    assert node is not None
+    x.eval()
+    assert value.node is None
+    before = sys.getrefcount(node)
+    gc.collect()
+    assert sys.getrefcount(node) == before == 2
+
+
+def test_a_write_is_computed_with_the_next_evaluation():
+    x = tn.zeros(3).eval()
+    other = tn.ones(2)
+    x.add_(1)
+    assert x.current().buffer is None
+    other.eval()
+    assert x.current().buffer is not None
+    assert x.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_very_long_loop_is_computed_on_the_way(monkeypatch):
+    monkeypatch.setattr(graph, "MAX_DEPTH", 50)
+    x = tn.zeros(2).eval()
+    with counting_compiles() as compiles:
+        for _ in range(400):
+            x = x + 1
+        assert x.tolist() == [400.0, 400.0]
+    assert compiles <= 2
+
+
+def test_several_tensors_are_one_program():
+    x = tn.ones(5).eval()
+    results = [(x + i).sin() for i in range(6)]
+    with counting_compiles() as compiles:
+        tn.eval(*results)
+    assert compiles <= 1
+    assert all(each.current().buffer is not None for each in results)
+
+
+def test_threads_evaluate_side_by_side():
+    results: dict[int, float] = {}
+
+    def work(i: int) -> None:
+        x = tn.full((8, 8), float(i))
+        results[i] = ((x @ x) + i).sum().item()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert results == {i: 64.0 * (8 * i * i + i) for i in range(8)}
+
+
+def test_a_failed_check_names_the_users_line_and_poisons_nothing_else():
+    x = tn.arange(5.0)
+    bad = x[tn.tensor([1, 7])]
+    with pytest.raises(IndexOutOfRange) as caught:
+        bad.tolist()
+    assert "test_evaluate.py" in str(caught.value)
+    assert "bad = x[tn.tensor([1, 7])]" in str(caught.value)
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_out_of_memory_is_an_error_of_ours():
+    with pytest.raises((MemoryError, TenfoldError)) as caught:
+        (tn.ones(1 << 44) + 1).eval()
+    assert isinstance(caught.value, tn.OutOfMemory), caught.value
+    assert "test_evaluate.py" in str(caught.value)
+    assert tn.ones(2).tolist() == [1.0, 1.0]
+
+
+def test_observers_hear_of_new_programs_only():
+    seen = []
+    x = tn.ones(7).eval()
+    with evaluate.observing(lambda program, device: seen.append(program)):
+        (x * 3.25 + 7).eval()
+        (x * 3.25 + 7).eval()
+    assert len(seen) == 1

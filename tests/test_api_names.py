@@ -1,0 +1,66 @@
+"""The names that come from the op table are PyTorch's: functions, methods, in-place methods, no more, no less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import tenfold as tn
+from tenfold.ops.table import TABLE, Row
+
+# Where PyTorch keeps the functions of a module of the table.
+THEIRS: dict[str | None, list[Any]] = {
+    None: [torch],
+    "special": [torch.special],
+    "linalg": [torch.linalg],
+    "fft": [torch.fft],
+    "nn": [torch.nn.functional, torch._C._nn],
+}
+
+
+def theirs(row: Row) -> bool:
+    return any(hasattr(each, row.python_name) for each in THEIRS[row.module])
+
+
+def ours(row: Row) -> bool:
+    module = tn if row.module is None else getattr(tn, row.module)
+    return hasattr(module, row.python_name)
+
+
+FIRST = {name: rows[0] for name, rows in TABLE.items()}
+PUBLIC = [name for name, row in FIRST.items() if row.module != "nn"]
+
+
+def test_every_function_is_one_of_pytorchs():
+    assert [
+        name for name, rows in TABLE.items() if any(r.function for r in rows) and not theirs(FIRST[name])
+    ] == []
+
+
+def test_every_function_of_pytorchs_is_there():
+    assert [name for name in PUBLIC if theirs(FIRST[name]) and not ours(FIRST[name])] == []
+
+
+def test_every_method_is_one_of_pytorchs():
+    methods = [name for name, rows in TABLE.items() if any(r.method and not r.module for r in rows)]
+    assert [name for name in methods if not hasattr(torch.Tensor, name)] == []
+
+
+def test_every_method_of_pytorchs_is_there():
+    assert [name for name in TABLE if hasattr(torch.Tensor, name) and not hasattr(tn.Tensor, name)] == []
+
+
+def test_every_inplace_method_is_one_of_pytorchs():
+    written = [name + "_" for name, rows in TABLE.items() if any(r.inplace for r in rows)]
+    assert [name for name in written if not hasattr(torch.Tensor, name)] == []
+
+
+def test_every_inplace_method_of_pytorchs_is_there():
+    written = [name + "_" for name in TABLE if hasattr(torch.Tensor, name + "_")]
+    assert [name for name in written if not hasattr(tn.Tensor, name)] == []
+
+
+def test_a_name_and_its_alias_are_both_callable():
+    for name in ("arccos", "multiply", "greater", "absolute"):
+        assert callable(getattr(tn, name)) and callable(getattr(tn.Tensor, name))

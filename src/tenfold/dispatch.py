@@ -48,6 +48,9 @@ class Plan:
             self.bundle = tuple
         # Whether the arguments need no more than tensors taken apart.
         self.plain = self.device is None and not (row.random or row.host)
+        # Whether a call is no more than its node: one tensor out, that is no view.
+        one = self.bundle is None and not (self.lists or self.number or self.view)
+        self.quick = self.plain and one and row.prepare is None and not row.storage
 
 
 _plans: dict[Row, Plan] = {}
@@ -161,11 +164,13 @@ def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: 
 
 
 def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: Value) -> Tensor:
+    viewed: Tensor = arguments[0]
+    base = viewed.share()
     try:
-        alias = tensor.views.extend(arguments[0].share(), plan.row, values[0], values[1:], result)
+        alias = tensor.views.extend(base, plan.row, values[0], values[1:], result)
     except TenfoldError as error:
         raise located(error, plan.row, capture(), values[:1]) from None
-    return Tensor(result, alias)
+    return viewed if alias is base else Tensor(result, alias)
 
 
 # The functions and methods of a name
@@ -174,19 +179,19 @@ def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: V
 def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callable[..., Any]:
     """The Python function of an ATen name: resolves its overloads and invokes the one that fits."""
     resolver: Resolver | None = None
+    quick: dict[tuple[Any, ...], Signature] = {}
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        key, inputs = None, ()
+        if not kwargs and graph.recorder is None:
+            key, inputs = _quick_key(args)
+            signature = quick.get(key)
+            if signature is not None and (len(inputs) == 1 or inputs[0].device is inputs[-1].device):
+                node = Node(signature, inputs, capture())
+                return Tensor(Value(signature.result_types[0], inputs[0].device, node))
         nonlocal resolver
         if resolver is None:
-            resolver = Resolver(
-                name,
-                [row.schema for row in rows],
-                tensor=Tensor,
-                method=method,
-                # A number in a tensor's place stays one: promotion ranks it below tensors, as PyTorch does.
-                numbers_as_tensors=all(row.promote for row in rows),
-                classes=CLASSES,
-            )
+            resolver = _resolver(name, rows, method)
         out = kwargs.pop("out", None) if kwargs else None
         if kwargs and kwargs.pop("requires_grad", False):
             raise UnsupportedError(f"{name}: requires_grad=True: gradients are not there yet")
@@ -195,11 +200,45 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         except TenfoldError as error:
             raise error.located(name, capture()) from None
         result = invoke(rows[index], arguments, capture())
+        if key is not None and _plans[rows[index]].quick:
+            node = result._value.node
+            if node is not None and node.inputs == inputs and len(inputs) < 3:
+                quick[key] = node.signature
         return result if out is None else into(out, result)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "\n".join([row.text for row in rows] + [rows[0].doc]).strip()
     return call
+
+
+def _quick_key(args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Value, ...]]:
+    """A call as types of tensors and plain values, under which its signature is found at once the next time."""
+    key: list[Any] = [dtypes.get_default_dtype()]
+    inputs: list[Value] = []
+    for each in args:
+        kind = each.__class__
+        if kind is Tensor:
+            value = each._value if each._alias is None else each.current()
+            inputs.append(value)
+            key.append(value.type)
+        elif kind is int or kind is bool or (kind is float and each and each == each):
+            key.append(kind)
+            key.append(each)
+        else:
+            return None, ()
+    return tuple(key), tuple(inputs)
+
+
+def _resolver(name: str, rows: Sequence[Row], method: bool) -> Resolver:
+    return Resolver(
+        name,
+        [row.schema for row in rows],
+        tensor=Tensor,
+        method=method,
+        # A number in a tensor's place stays one: promotion ranks it below tensors, as PyTorch does.
+        numbers_as_tensors=all(row.promote for row in rows),
+        classes=CLASSES,
+    )
 
 
 def into(out: Any, result: Any) -> Any:
@@ -287,28 +326,15 @@ AUGMENTED = {
 
 
 def _operator(name: str, special: str) -> Callable[..., Any]:
-    """An operator: tensors of types seen before are recorded at once, all else goes the way of the method."""
-    slow = function(name, TABLE[name], method=True)
-    seen: dict[Any, Signature] = {}
+    call = function(name, TABLE[name], method=True)
 
     def operate(self: Tensor, *others: Any) -> Any:
-        if others and self._alias is None and graph.recorder is None:
-            other = others[0]
-            if type(other) is Tensor and other._alias is None:
-                x, y = self._value, other._value
-                signature = seen.get((x.type, y.type, dtypes.get_default_dtype()))
-                if signature is not None and x.device is y.device:
-                    return Tensor(Value(signature.result_types[0], x.device, Node(signature, (x, y), capture())))
         try:
-            result = slow(self, *others)
+            return call(self, *others)
         except ArgumentError:
             if others and not isinstance(others[0], (Tensor, bool, int, float, complex, np.generic)):
                 return NotImplemented
             raise
-        node = result._value.node
-        if others and type(others[0]) is Tensor and node is not None and len(node.inputs) == 2:
-            seen[self._value.type, others[0]._value.type, dtypes.get_default_dtype()] = node.signature
-        return result
 
     operate.__name__ = operate.__qualname__ = special
     return operate

@@ -167,6 +167,16 @@ class Tensor(Holder):
         return "strided"
 
     @property
+    def data(self) -> Tensor:
+        """The same memory without history; assigning to it makes this tensor look at another's."""
+        return self.detach()
+
+    @data.setter
+    def data(self, other: Tensor) -> None:
+        alias = other.detach().share()
+        self._value, self._alias = other.current(), alias
+
+    @property
     def requires_grad(self) -> bool:
         return False
 
@@ -218,9 +228,11 @@ class Tensor(Holder):
         return -1 if self.device.type == "cpu" else self.device.resolved.index or 0
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
-        data = self._computed().buffer
-        return data.ctypes.data if type(data) is np.ndarray else xla.pointer(self._buffer())
+        """The address of the first element: that of a view lies in the memory that it shares."""
+        root = self if self._alias is None else Tensor(self._alias.storage.value)
+        data = root._computed().buffer
+        start = data.ctypes.data if type(data) is np.ndarray else xla.pointer(root._buffer())
+        return start + self.storage_offset() * self.itemsize
 
     # Python's protocols
 

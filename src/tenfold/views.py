@@ -8,7 +8,7 @@ A view row of the table gives these facts:
 - `strides(place, strides, offset, *arguments)`: the result's strides and offset, or None where PyTorch would copy;
 - `write(call, base, new, *arguments)`: the base with the view's new value put back. Without it the strides are used;
 - `steps(place, *arguments)`: the simpler view ops, as (name, *arguments), that a result amounts to. They then tell how
-  to read and write it, and if there is but one of them its strides;
+  to read and write it, and if there is but one of them its strides. None at all: the result is the argument itself;
 - `recodes`: elements change, not just their places, so strides cannot see through it;
 - `storage`: its first argument stands for all the memory behind it.
 `arguments` are the schema's after `self`; `call(name, ...)` records an op.
@@ -91,23 +91,22 @@ def whole(value: Value) -> Alias:
 
 
 def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result: Value) -> Alias | None:
-    """The alias of a view op's result; None if PyTorch would copy."""
+    """The alias of a view op's result: the same one if it is the tensor itself, None if PyTorch would copy."""
     place = Place(base.type, result.type, result.index)
     if row.steps is None:
         steps: tuple[Step, ...] = (Step(row, tuple(arguments), result.index),)
     else:
         simple = [(find(name), given) for name, *given in row.steps(place, *arguments)]
         steps = tuple([_complete(each, given) for each, given in simple])
-    if row.strides is not None:
-        layout = row.strides(place, alias.strides, alias.offset, *arguments)
-    elif steps:
-        step = steps[0]
-        assert step.row.strides is not None
-        layout = step.row.strides(place, alias.strides, alias.offset, *step.arguments)
-    else:
-        layout = alias.strides, alias.offset
-    if layout is None:
-        return None
+    shown = row if row.strides is not None else steps[0].row if steps else None
+    if shown is not None:
+        given = arguments if shown is row else steps[0].arguments
+        assert shown.strides is not None
+        layout = shown.strides(place, alias.strides, alias.offset, *given)
+        if layout is None:
+            return None
+    if not steps:
+        return alias
     if row.storage:
         _check_storage(alias)
         return Alias(alias.storage, steps, *layout)

@@ -1,11 +1,15 @@
 """The op table: importing this package declares every row."""
 
 from tenfold.ops import (  # noqa: F401
+    activations,
     bitwise,
     compare,
+    contraction,
     creation,
+    distance,
     division,
     dropout,
+    einsum,
     extremes,
     indexing,
     joining,
@@ -19,6 +23,7 @@ from tenfold.ops import (  # noqa: F401
     sampling,
     scatter,
     shape,
+    softmax,
     strided,
     transcendental,
     views,

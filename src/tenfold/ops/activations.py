@@ -5,7 +5,6 @@ import math
 from tenfold import flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.precision import widened
-from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -81,7 +80,14 @@ def leaky_relu(x, slope):
 
 
 def _weighted():
-    return [S(T(2, 3, 4), T(3)), S(T(3, 4), T(1)), S(T(4), T(1)), S(T(2, 3), T()), S(T(), T()), S(T(0, 3), T(3))]
+    return [
+        S(T(2, 3, 4), T(3)),
+        S(T(3, 4), T(1)),
+        S(T(4), T(1)),
+        S(T(2, 3), T()),
+        S(T(), T()),
+        S(T(0, 3), T(3)),
+    ]
 
 
 @op("prelu(Tensor self, Tensor weight) -> Tensor", samples=_weighted)
@@ -105,7 +111,9 @@ def prelu(x, weight):
     return flat.where(flat.gt(x, 0), x, x * weight)
 
 
-@op("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", method=False, samples=lambda: [S(T(3, 4), T(1, 4))])
+@op(
+    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", method=False, samples=lambda: [S(T(3, 4), T(1, 4))]
+)
 @widened
 def _prelu_kernel(x, weight):
     _floats("prelu", x)
@@ -145,7 +153,9 @@ def celu(x, alpha):
     "gelu(Tensor self, *, str approximate='none') -> Tensor",
     module="nn",
     method=False,
-    samples=lambda: [S(T(3, 4)), S(T(3, 4), approximate="tanh"), S(T()), S(T(0, 3))],
+    samples=lambda: (
+        [S(T(3, 4, low=-9, high=9), approximate=each) for each in ("none", "tanh")] + [S(T()), S(T(0, 3))]
+    ),
 )
 @widened
 def gelu(x, approximate):
@@ -221,8 +231,7 @@ def softshrink(x, lambd):
     _floats("softshrink", x)
     if lambd < 0:
         raise ArgumentError(f"softshrink needs a lambd that is not negative, not {lambd}")
-    moved = flat.where(flat.gt(x, lambd), x - lambd, flat.where(flat.lt(x, -lambd), x + lambd, x * 0))
-    return moved
+    return flat.where(flat.gt(x, lambd), x - lambd, flat.where(flat.lt(x, -lambd), x + lambd, x * 0))
 
 
 @op("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", samples=_numbers((0.25,), (2,)))
@@ -241,7 +250,10 @@ def log_sigmoid(x):
 
 
 @op(
-    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", module="nn", function=False, method=False
+    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+    module="nn",
+    function=False,
+    method=False,
 )
 @widened
 def log_sigmoid_forward(x):

@@ -31,7 +31,14 @@ def contract(x: Value, y: Value, xs: Labels, ys: Labels, out: Labels, dtype: DTy
     if not summed:
         x, y = _widened(x, dtype), _widened(y, dtype)
         return _spread(x, xs, out) * _spread(y, ys, out)
-    extents = dict(zip([*xs, *ys], [*x.shape, *y.shape], strict=True))
+    extents = dict(zip(xs, x.shape, strict=True))
+    for label, extent in zip(ys, y.shape, strict=True):
+        if extents.setdefault(label, extent) != extent:
+            what = "batch" if label in out else "inner"
+            raise ShapeError(
+                f"cannot multiply {x.type} and {y.type}: {what} dimensions {extents[label]} and {extent} differ",
+                help="transpose or reshape one operand so that they agree",
+            )
     x, x_sum = _grouped(x, xs, batch, x_free, summed)
     y, y_sum = _grouped(y, ys, batch, y_free, summed)
     many = tuple(range(1 if batch else 0))

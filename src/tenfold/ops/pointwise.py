@@ -58,7 +58,10 @@ def _powers():
 
 
 def _powers_of_numbers():
-    return [S(number, T(3, 4, low=-3, high=3)) for number in (2, -1.5, True, 0, 1)] + [S(2.5, T()), S(3, T(0, 3))]
+    return [S(number, T(3, 4, low=-3, high=3)) for number in (2, -1.5, True, 0, 1)] + [
+        S(2.5, T()),
+        S(3, T(0, 3)),
+    ]
 
 
 def _numeric(what, dtype):
@@ -152,8 +155,15 @@ def mul(x, y):
     return flat.mul(x, y)
 
 
-@op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote=common, inplace=True, samples=_powers)
-@op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", promote=common, method=False, samples=_powers_of_numbers)
+@op(
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote=common, inplace=True, samples=_powers
+)
+@op(
+    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    promote=common,
+    method=False,
+    samples=_powers_of_numbers,
+)
 @op(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     promote=common,
@@ -186,7 +196,7 @@ def _general_power(x, y):
 
 
 def _unsigned_power(x, y):
-    """XLA takes exponents as signed: so none may look negative. Powers of odd numbers repeat after 2 ** 62."""
+    """XLA takes exponents as signed, so none may look negative. Powers of odd numbers repeat after 2**62."""
     if x.dtype.itemsize < 8:
         wide = flat.power(flat.convert(x, dtypes.int64), flat.convert(y, dtypes.int64))
         return flat.convert(wide, x.dtype)

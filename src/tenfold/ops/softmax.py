@@ -1,22 +1,91 @@
-"""Softmax and log-softmax rows: computed in float32 for half types, with the largest element taken out first."""
+"""Softmax and log-softmax rows: the largest element is taken out first, and half types compute in float32."""
 
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError
-from tenfold.ops.precision import is_narrow, widened
+from tenfold.ops.precision import widened
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
 
-def _along():
-    calls = [S(T(3, 4), 0), S(T(3, 4), -1), S(T(2, 3, 4), 1), S(T(), 0), S(T(0, 3), 0), S(T(3, 0), 0), S(T(3, 0), 1)]
-    return [*calls, S(T(3, 4), 0, dtype="float64"), S(T(3, 4), 1, dtype="float32")]
+def _along(*more):
+    shapes = [((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((), 0), ((0, 3), 0), ((3, 0), 0), ((3, 0), 1)]
+    return [S(T(*shape), dim, *more) for shape, dim in shapes]
 
 
-def _shifted(x, dim):
-    """x less its largest element along the dimension, and that dimension. All of -inf gives NaN, as in PyTorch."""
-    if x.dtype.kind not in ("float", "complex"):
-        raise DTypeError(f"softmax is not defined for {x.dtype.name}", help="pass dtype=, or convert to float first")
+def _with_dtype():
+    return [*_along(), S(T(3, 4), 0, dtype="float64"), S(T(3, 4), 1, dtype="float32")]
+
+
+def _exponents(x, dim):
+    """x less its largest element along dim, and the sum of their exponentials."""
     dim = flat.axis(dim, x.rank)
-    if not x.rank:
-        return flat.sub(x, x), None
-    return x - flat.reduce(x, "max", dim, keepdim=True), dim
+    if not x.dtype.is_floating_point:
+        raise DTypeError(
+            f"softmax is not defined for {x.dtype.name}", help="pass dtype=, or convert to float first"
+        )
+    dims = [dim] if x.rank else []
+    shifted = x - (flat.reduce(x, "max", dims, keepdim=True) if dims else x)
+    exponentials = flat.exp(shifted)
+    return shifted, flat.sum(exponentials, dims, keepdim=True) if dims else exponentials
+
+
+@op("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_with_dtype)
+@op(
+    "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    method=False,
+    samples=_with_dtype,
+)
+def softmax(x, dim, dtype):
+    """exp(self) / sum(exp(self)) along a dimension"""
+    return _softmax(x if dtype is None else flat.convert(x, dtype), dim, False)
+
+
+@op("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_with_dtype)
+@op(
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    method=False,
+    samples=_with_dtype,
+)
+def log_softmax(x, dim, dtype):
+    """self - log(sum(exp(self))) along a dimension"""
+    return _log_softmax(x if dtype is None else flat.convert(x, dtype), dim, False)
+
+
+def _to_float(x):
+    if x.dtype is not dtypes.float16:
+        raise DTypeError(f"half_to_float takes a float16 tensor, not {x.dtype.name}")
+    return flat.convert(x, dtypes.float32)
+
+
+@op(
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    method=False,
+    samples=lambda: _along(False),
+)
+def _softmax(x, dim, half_to_float):
+    return _normal(_to_float(x) if half_to_float else x, dim)
+
+
+@op(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    method=False,
+    samples=lambda: _along(False),
+)
+def _log_softmax(x, dim, half_to_float):
+    return _log_normal(_to_float(x) if half_to_float else x, dim)
+
+
+@widened
+def _normal(x, dim):
+    if 0 in x.shape:
+        return x
+    shifted, total = _exponents(x, dim)
+    return flat.exp(shifted) / total
+
+
+@widened
+def _log_normal(x, dim):
+    if 0 in x.shape:
+        return x
+    shifted, total = _exponents(x, dim)
+    return shifted - flat.log(total)

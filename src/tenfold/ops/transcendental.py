@@ -123,7 +123,6 @@ def _in_unit_interval():
     method=False,
     samples=_in_unit_interval,
 )
-@widened
 def logit(x, eps):
     """log(self / (1 - self)), with self first clamped to [eps, 1 - eps] if eps is given"""
     if x.dtype.is_complex:

@@ -106,8 +106,11 @@ def _flattened():
     ]
 
 
-@op("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", steps=as_reshape,
-    samples=_flattened)  # fmt: skip
+@op(
+    "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
+    steps=lambda place, *dims: as_reshape(place) if place.result != place.shape else (),
+    samples=_flattened,
+)
 def flatten(x, start_dim, end_dim):
     """Dimensions start_dim to end_dim as one."""
     start, end = flat.axis(start_dim, x.rank), flat.axis(end_dim, x.rank)
@@ -119,7 +122,11 @@ def flatten(x, start_dim, end_dim):
     return flat.reshape(x, (*x.shape[:start], count, *x.shape[end + 1 :]))
 
 
-@op("ravel(Tensor(a) self) -> Tensor(a)", steps=as_reshape)
+def raveled(place, strides, offset):
+    return reshape_strides(place, strides, offset) if is_contiguous(place.shape, strides) else None
+
+
+@op("ravel(Tensor(a) self) -> Tensor(a)", strides=raveled, steps=as_reshape)
 def ravel(x):
     return flat.reshape(x, (x.numel,))
 
@@ -319,7 +326,7 @@ def adjoint_strides(place, strides, offset):
 @op("adjoint(Tensor(a) self) -> Tensor(a)", steps=as_adjoint, strides=adjoint_strides, samples=_matrices)
 def adjoint(x):
     """The conjugate transpose of the last two dimensions."""
-    return flat.conj(mT(x))
+    return flat.conj(mT(x) if x.rank else x)
 
 
 @op(
@@ -446,8 +453,10 @@ def as_it_is(place, *arguments):
     return ()
 
 
-@op("alias(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
-@op("detach(Tensor(a) self) -> Tensor(a)", inplace=True, steps=as_it_is)
+@op(
+    "alias(Tensor(a) self) -> Tensor(a)", function=False, method=False, strides=unchanged, write=written_back
+)
+@op("detach(Tensor(a) self) -> Tensor(a)", inplace=True, steps=lambda place: (("alias",),))
 @op("lift_fresh(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
 @op("resolve_conj(Tensor(a) self) -> Tensor(a)", "resolve_neg(Tensor(a) self) -> Tensor(a)", steps=as_it_is)
 @op("lift(Tensor self) -> Tensor", "lift_fresh_copy(Tensor self) -> Tensor", function=False, method=False)
@@ -460,6 +469,14 @@ def as_it_is(place, *arguments):
     ),
 )
 def alias(x):
+    return x
+
+
+@op("positive(Tensor(a) self) -> Tensor(a)", steps=as_it_is)
+def positive(x):
+    """x itself."""
+    if x.dtype.kind == "bool":
+        raise DTypeError("positive does not take bool tensors")
     return x
 
 
@@ -551,7 +568,7 @@ def imag(x):
     strides=unchanged,
     write=lambda call, base, new: call("_conj", new),
 )
-@op("conj(Tensor(a) self) -> Tensor(a)", strides=unchanged, steps=lambda place: (("_conj",),))
+@op("conj(Tensor(a) self) -> Tensor(a)", strides=unchanged, steps=lambda place: (("_conj",),) if place.base.dtype.is_complex else ())
 def _conj(x):
     """The complex conjugate; a write through it conjugates back."""
     return flat.conj(x)

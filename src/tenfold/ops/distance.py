@@ -1,0 +1,139 @@
+"""Rows that compare vectors: distances, cosine similarity, the cross product."""
+
+from __future__ import annotations
+
+import math
+
+from tenfold import dtypes, flat
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.flat import Value
+from tenfold.ops.contraction import contract
+from tenfold.ops.promote import common, to_float
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+
+def p_norm(x: Value, p: float, keepdim: bool = False) -> Value:
+    """(Σ |x|^p)^(1/p) along the last dimension; 0 counts what is not zero, inf takes the largest."""
+    size = flat.abs(x)
+    if p == 0:
+        return flat.convert(flat.sum(flat.convert(flat.ne(x, 0), size.dtype), (-1,), keepdim), size.dtype)
+    if math.isinf(p):
+        return _largest(size, "max" if p > 0 else "min", keepdim)
+    if p == 1:
+        return flat.sum(size, (-1,), keepdim)
+    if p == 2:
+        return flat.sqrt(flat.sum(size * size, (-1,), keepdim))
+    return flat.power(flat.sum(flat.power(size, p), (-1,), keepdim), 1 / p)
+
+
+def _largest(size: Value, kind: str, keepdim: bool) -> Value:
+    if not size.shape[-1]:
+        return flat.sum(size, (-1,), keepdim)
+    return flat.reduce(size, kind, (-1,), keepdim)
+
+
+def _wide(x: Value) -> Value:
+    return flat.convert(x, dtypes.float32) if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
+
+
+@op(
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    promote=common,
+    samples=lambda: [S(T(3, 4), T(3, 4)), S(T(3, 4), T(4), -1), S(T(5), T(5), 0), S(T(2, 0), T(2, 0))],
+)
+def cosine_similarity(x, y, dim, eps):
+    """x · y / (max(‖x‖, eps) · max(‖y‖, eps)) along a dimension."""
+    if not x.dtype.is_floating_point:
+        raise DTypeError(f"cosine similarity takes floating-point tensors, not {x.dtype.name}")
+    dtype = x.dtype
+    x, y = flat.broadcast(_wide(x), _wide(y))
+    dim = flat.axis(dim, x.rank)
+    dims = (dim,) if x.rank else ()
+    x, y = (v / flat.maximum(flat.sqrt(flat.sum(v * v, dims, keepdim=True)), eps) for v in (x, y))
+    return flat.convert(flat.sum(x * y, dims) if dims else x * y, dtype)
+
+
+@op(
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
+    promote=to_float,
+    samples=lambda: [
+        S(T(3, 4), T(3, 4)), S(T(3, 4), T(4), 1.0), S(T(3, 4), T(3, 4), math.inf, keepdim=True), S(T(4), T(4), 3.0),
+        S(T(2, 4), T(2, 4), 0.0),
+    ],
+)  # fmt: skip
+def pairwise_distance(x, y, p, eps, keepdim):
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+    dtype = x.dtype
+    return flat.convert(p_norm(_wide(x) - _wide(y) + eps, p, keepdim), dtype.to_real())
+
+
+_PAIRS = lambda: [
+    S(T(3, 4), T(5, 4)), S(T(2, 3, 4), T(5, 4), 1.0), S(T(30, 4), T(5, 4)), S(T(3, 4), T(5, 4), math.inf),
+    S(T(3, 4), T(5, 4), 0.0), S(T(3, 4), T(5, 4), 1.5), S(T(2, 0), T(3, 0)), S(T(4, 1, 2, 3), T(3, 5, 3), 2.0, 1),
+]  # fmt: skip
+
+
+@op("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor", method=False, samples=_PAIRS)
+def cdist(x, y, p, compute_mode):
+    """The p-norm distance of every row of x1 to every row of x2."""
+    if x.rank < 2 or y.rank < 2:
+        raise ShapeError(f"cdist takes at least 2 dimensions, not {x.type} and {y.type}")
+    if x.shape[-1] != y.shape[-1]:
+        raise ShapeError(f"cdist: rows of {x.shape[-1]} and of {y.shape[-1]} elements have no distance")
+    if not (x.dtype is y.dtype and x.dtype.is_floating_point):
+        raise DTypeError(f"cdist takes floating-point tensors of one dtype, not {x.type} and {y.type}")
+    if p < 0 or p != p:
+        raise ArgumentError(f"cdist: there is no {p}-norm")
+    if compute_mode not in (None, 0, 1, 2):
+        raise ArgumentError(f"cdist: the mode is 0, 1 or 2, not {compute_mode}")
+    batch = flat.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    dtype = x.dtype
+    x, y = (_wide(flat.broadcast_to(v, (*batch, *v.shape[-2:]))) for v in (x, y))
+    large = compute_mode in (None, 0) and max(x.shape[-2], y.shape[-2]) > 25
+    if p == 2 and (large or compute_mode == 1):
+        return flat.convert(_by_product(x, y), dtype)
+    return flat.convert(p_norm(flat.unsqueeze(x, -2) - flat.unsqueeze(y, -3), p), dtype)
+
+
+def _by_product(x: Value, y: Value) -> Value:
+    """‖x‖² + ‖y‖² - 2 x·y: one matrix product, at the price of accuracy for near points."""
+    batch = range(x.rank - 2)
+    rows, columns, summed = -1, -2, -3
+    product = contract(x, y, [*batch, rows, summed], [*batch, columns, summed], [*batch, rows, columns])
+    xx, yy = (flat.sum(v * v, (-1,)) for v in (x, y))
+    squared = flat.unsqueeze(xx, -1) + flat.unsqueeze(yy, -2) - product * 2.0
+    return flat.sqrt(flat.maximum(squared, 0.0))
+
+
+@op(
+    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    method=False,
+    samples=lambda: [S(T(4, 3), T(4, 3)), S(T(3, 2), T(3, 1), dim=0), S(T(3), T(3))],
+)
+def linalg_cross(x, y, dim):
+    """The cross product along a dimension of size 3."""
+    if x.dtype is not y.dtype or x.dtype is dtypes.bool_:
+        raise DTypeError(f"cross takes numbers of one dtype, not {x.type} and {y.type}")
+    if x.rank != y.rank:
+        raise ShapeError(f"cross takes tensors of equally many dimensions, not {x.type} and {y.type}")
+    dim = flat.axis(dim, x.rank)
+    if not x.rank or x.shape[dim] != 3 or y.shape[dim] != 3:
+        raise ShapeError(f"cross: dimension {dim} of {x.type} and {y.type} is not 3")
+    x, y = flat.broadcast(x, y)
+    x0, x1, x2 = (flat.slice_dim(x, dim, i, i + 1) for i in range(3))
+    y0, y1, y2 = (flat.slice_dim(y, dim, i, i + 1) for i in range(3))
+    return flat.concatenate([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], dim)
+
+
+@op(
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    samples=lambda: [S(T(4, 3), T(4, 3)), S(T(3, 2), T(3, 2), 0), S(T(3, 3), T(3, 3), -1)],
+)
+def cross(x, y, dim):
+    """The cross product along a dimension of size 3, by default the first of that size."""
+    if dim is None:
+        if 3 not in x.shape:
+            raise ShapeError(f"cross: no dimension of {x.type} is 3")
+        dim = x.shape.index(3)
+    return linalg_cross(x, y, dim)

@@ -96,7 +96,9 @@ def random_index(rng, shape, advanced):
             items.append(masked)
             dim += rank
         elif advanced and masked is None and kind < 6:
-            sub = tuple(1 if rng.integers(4) == 0 else n for n in broadcast[int(rng.integers(len(broadcast))) :])
+            sub = tuple(
+                1 if rng.integers(4) == 0 else n for n in broadcast[int(rng.integers(len(broadcast))) :]
+            )
             items.append(random_indices(rng, shape[dim], sub))
             dim += 1
         else:
@@ -131,10 +133,10 @@ def cases(count, advanced, seed):
         yield rng, array, index, expected, agrees
 
 
-@pytest.mark.parametrize("advanced,seed", [*itertools.product((False, True), range(6))])
+@pytest.mark.parametrize("advanced,seed", [*itertools.product((False, True), range(4))])
 def test_random_indices_read_as_in_pytorch_and_numpy(advanced, seed):
     found = []
-    for _, array, index, expected, agrees in cases(300, advanced, seed):
+    for _, array, index, expected, agrees in cases(250, advanced, seed):
         ours = tn.tensor(array)[for_tenfold(index)]
         found.append((ours, array, index, expected, agrees))
     tn.eval([each[0] for each in found])
@@ -142,13 +144,15 @@ def test_random_indices_read_as_in_pytorch_and_numpy(advanced, seed):
         assert tuple(ours.shape) == tuple(expected.shape), (array.shape, index)
         np.testing.assert_array_equal(ours.numpy(), expected.numpy(), err_msg=f"{array.shape} {index}")
         if agrees:
-            np.testing.assert_array_equal(ours.numpy(), array[for_numpy(index)], err_msg=f"{array.shape} {index}")
+            np.testing.assert_array_equal(
+                ours.numpy(), array[for_numpy(index)], err_msg=f"{array.shape} {index}"
+            )
 
 
-@pytest.mark.parametrize("advanced,seed", [*itertools.product((False, True), range(5))])
+@pytest.mark.parametrize("advanced,seed", [*itertools.product((False, True), range(3))])
 def test_random_indices_write_as_in_pytorch(advanced, seed):
     found = []
-    for rng, array, index, read, _ in cases(200, advanced, 100 + seed):
+    for rng, array, index, read, _ in cases(100, advanced, 100 + seed):
         places = read.numpy().ravel()
         shape = tuple(read.shape)
         kinds = ["number", "zero-dimensional"]
@@ -246,7 +250,10 @@ def test_values_of_other_kinds(x):
     x[0, 2, 0] = np.float64(9)
     x[1, [0, 1], 0] = [5, 6]
     x[1, 2] = tn.tensor([1, 2, 3, 4])
-    expected = [[[1, 2, 3, 4], [0, 1, 2, 3], [9, 9, 10, 11]], [[5, 13, 14, 15], [6, 17, 18, 19], [1, 2, 3, 4]]]
+    expected = [
+        [[1, 2, 3, 4], [0, 1, 2, 3], [9, 9, 10, 11]],
+        [[5, 13, 14, 15], [6, 17, 18, 19], [1, 2, 3, 4]],
+    ]
     assert x.tolist() == expected
 
 
@@ -267,9 +274,11 @@ def test_values_go_where_a_mask_is_true_in_order():
     assert x.tolist() == [[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]
     x[:, mask[0]] = tn.tensor([[7.0, 8.0], [9.0, 10.0]])
     assert x.tolist() == [[7.0, 0.0, 8.0], [9.0, 3.0, 10.0]]
-    x[mask, ] = 0.0
+    x[mask,] = 0.0
     assert x.tolist() == [[0.0, 0.0, 0.0], [9.0, 0.0, 10.0]]
-    with pytest.raises(tn.ShapeError, match="there are 2 values, but the mask is true at another number of places"):
+    with pytest.raises(
+        tn.ShapeError, match="there are 2 values, but the mask is true at another number of places"
+    ):
         x[mask] = tn.tensor([1.0, 2.0])
         x.eval()
 
@@ -408,7 +417,9 @@ def test_elements_gather_and_scatter_as_in_pytorch(dtype):
             for name, call in ELEMENTS.items():
                 ours, theirs = (make(given[0]) for make in (tn.tensor, torch.from_numpy))
                 index, source = ([make(each) for make in (tn.tensor, torch.from_numpy)] for each in given[1:])
-                found.append((name, call(ours, dim, index[0], source[0]), call(theirs, dim, index[1], source[1])))
+                found.append(
+                    (name, call(ours, dim, index[0], source[0]), call(theirs, dim, index[1], source[1]))
+                )
     agree(found)
 
 
@@ -439,7 +450,8 @@ def test_slices_gather_and_scatter_as_in_pytorch(dtype):
             whole, source = (rng.integers(-4, 5, s).astype(dtype) for s in (shape, source_shape))
             for name, call in SLICES.items():
                 ours, theirs = (
-                    call(make(whole), dim, make(index), make(source)) for make in (tn.tensor, torch.from_numpy)
+                    call(make(whole), dim, make(index), make(source))
+                    for make in (tn.tensor, torch.from_numpy)
                 )
                 found.append((name, ours, theirs))
     agree(found)

@@ -16,6 +16,7 @@ from tenfold.errors import (
 from tenfold.formatting import get_printoptions, set_printoptions
 from tenfold.program import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from tenfold.source import capture
 from tenfold.tensor import Size, Tensor
 
 __version__ = "0.1.0"
@@ -43,4 +44,5 @@ globals().update(dtypes.BY_NAME)
 
 def __getattr__(name: str):
     public = [each for each in globals() if not each.startswith("_")]
-    raise UnknownName(f"tenfold has no {name!r}", help=errors.did_you_mean(name, public))
+    error = UnknownName(f"tenfold has no {name!r}", help=lambda: errors.did_you_mean(name, public))
+    raise error.located("", capture())

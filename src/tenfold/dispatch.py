@@ -15,6 +15,7 @@ import numpy as np
 
 from tenfold import devices, dtypes, random, tensor
 from tenfold.devices import Device
+from tenfold.engines import xla
 from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import TABLE, Row, Signature, find
@@ -72,7 +73,10 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
         return _on_host(plan, values, where)
     if row.storage:
         return _on_storage(plan, arguments, values, where)
-    device, generator = (None, None) if plan.plain else _prepare(plan, values)
+    try:
+        device, generator = (None, None) if plan.plain else _prepare(plan, values)
+    except TenfoldError as error:
+        raise located(error, row, where, values) from None
     results = record(row, values, where, device)
     if generator is not None:
         *results, state = results
@@ -116,6 +120,8 @@ def _prepare(plan: Plan, values: list[Any]) -> tuple[Device | None, random.Gener
         inputs = [each for each in values if isinstance(each, Value)]
         given = values[plan.device]
         device = (given or (inputs[0].device if inputs else devices.get_default_device())).resolved
+        if device.type != "cpu":
+            xla.require(device)
     if not plan.row.random:
         return device, None
     if device is None:
@@ -145,7 +151,7 @@ def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
     try:
         arrays = plan.row.lowering(*plan.row.bind_values([host(each) for each in values]))
     except TenfoldError as error:
-        raise located(error, plan.row, where, inputs) from None
+        raise located(error, plan.row, where, values) from None
     device = inputs[0].device
     several = isinstance(arrays, (tuple, list))
     return _wrap(plan, [leaf(np.ascontiguousarray(each).reshape(each.shape), device) for each in (arrays if several else [arrays])])
@@ -255,11 +261,14 @@ def into(out: Any, result: Any) -> Any:
     return out
 
 
-def inplace_method(name: str, call: Callable[..., Any]) -> Callable[..., Tensor]:
+def inplace_method(name: str, rows: Sequence[Row]) -> Callable[..., Tensor]:
+    call = function(name, rows, method=True)
+    uniform = all(row.uniform for row in rows)
+
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         result = call(self, *args, **kwargs)
         if result._alias is None:
-            self.assign(result.current())
+            self.assign(result.current(), uniform)
         else:  # of a view: the tensor looks at its memory in another way
             self._value, self._alias = result._value, result._alias
         return self
@@ -281,7 +290,7 @@ def install(namespaces: dict[str, dict[str, Any]]) -> None:
             _add_method(name, function(name, methods, method=True))
         inplace = [row for row in rows if row.inplace]
         if inplace:
-            _add_method(name + "_", inplace_method(name, function(name, inplace, method=True)))
+            _add_method(name + "_", inplace_method(name, inplace))
     for attribute, name in PROPERTIES.items():
         if name in TABLE:
             setattr(Tensor, attribute, property(function(attribute, TABLE[name], method=True)))

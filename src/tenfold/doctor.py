@@ -12,7 +12,7 @@ import numpy as np
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import TenfoldError
-from tenfold.functional import tensor
+from tenfold.interchange import tensor
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache
 

@@ -6,7 +6,7 @@ what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenfold.source import Source
@@ -31,7 +31,7 @@ class TenfoldError(RuntimeError):
     operands: tuple[Operand, ...] = ()
     _text: str | None = None
 
-    def __init__(self, message: str, *, help: str | None = None):
+    def __init__(self, message: str, *, help: str | Callable[[], str | None] | None = None):
         super().__init__(message)
         self.message = message
         self.help = help
@@ -122,7 +122,8 @@ _LINE_LIMIT = 90
 
 
 def _render(error: TenfoldError) -> str:
-    lines = [f"{error.op}: {error.message}" if error.op else error.message]
+    named = error.op and not error.message.startswith(f"{error.op}: ")
+    lines = [f"{error.op}: {error.message}" if named else error.message]
     sources = [error.source, *(operand.source for operand in error.operands)]
     width = max((_columns(source.short) for source in sources if source), default=0)
     if error.source:
@@ -130,8 +131,9 @@ def _render(error: TenfoldError) -> str:
         text, carets = _excerpt(error.source)
         lines += [place + text, " " * _columns(place) + carets if carets else ""]
     lines += _operand_lines(error, width)
-    if error.help:
-        lines.append("  help: " + error.help.replace("\n", "\n        "))
+    help = error.help() if callable(error.help) else error.help
+    if help:
+        lines.append("  help: " + help.replace("\n", "\n        "))
     return "\n".join(line.rstrip() for line in lines if line)
 
 

@@ -13,17 +13,19 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tenfold import dtypes
+from tenfold import dtypes, views
 from tenfold.dispatch import invoke
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, TenfoldError
 from tenfold.flat.movement import array
 from tenfold.ops.masks import number_in
-from tenfold.ops.table import find
+from tenfold.ops.table import Row, Signature, find
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
+from tenfold.trace import graph
+from tenfold.trace.graph import Node, Value
 
 SELECT, SLICE, UNSQUEEZE = find("select.int"), find("slice.Tensor"), find("unsqueeze")
-ALIAS, RESHAPE, NARROW = find("alias"), find("reshape"), find("narrow.Tensor")
+RESHAPE, NARROW = find("reshape"), find("narrow.Tensor")
 INDEX, INDEX_PUT, MASKED_FILL = find("index.Tensor"), find("index_put"), find("masked_fill.Scalar")
 COPY, FILL = find("copy"), find("fill.Scalar")
 NONZERO, NONZERO_EACH, ONE_HOT = find("nonzero"), find("nonzero_numpy"), find("one_hot")
@@ -43,7 +45,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         view, found = _views(self, index, where)
         if found:
             return invoke(INDEX, (view, _indices(found, where)), where)
-        return invoke(ALIAS, (view,), where) if view is self else view
+        return view if view is not self else self.__copy__()
     except TenfoldError as error:
         raise error.located("index", where) from None
 
@@ -61,7 +63,9 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 def delitem(self: Tensor, index: Any) -> NoReturn:
-    raise ArgumentError("elements of a tensor cannot be deleted", help="select those to keep").located("del", capture())
+    raise ArgumentError("elements of a tensor cannot be deleted", help="select those to keep").located(
+        "del", capture()
+    )
 
 
 # Taking an index apart
@@ -89,17 +93,17 @@ def _views(x: Tensor, index: Any, where: Any) -> tuple[Tensor, dict[int, Tensor]
                 view = _slice(view, dim, each, where)
             dim += 1
         elif each is None:
-            view = invoke(UNSQUEEZE, (view, dim), where)
+            view = _view(UNSQUEEZE, view, (dim,), where)
             dim += 1
         elif each is Ellipsis:
             dim += x.ndim - used
         elif each.ndim == 0 and each.dtype is not dtypes.bool_:
             narrow = invoke(NARROW, (view, dim, each, 1), where)
-            view = invoke(SELECT, (narrow, dim, 0), where)
+            view = _select(narrow, dim, 0, where)
         else:
             if each.ndim == 0:  # a condition is a mask of a dimension that it adds
-                view = invoke(UNSQUEEZE, (view, dim), where)
-                each = invoke(UNSQUEEZE, (each, 0), where)
+                view = _view(UNSQUEEZE, view, (dim,), where)
+                each = _view(UNSQUEEZE, each, (0,), where)
             found[dim] = each
             dim += 1 if each.dtype is not dtypes.bool_ else _mask_rank(view, dim, each)
     return view, found
@@ -155,7 +159,9 @@ def _item(item: Any, x: Tensor) -> Any:
                 help="use integers, slices, …, None, and tensors, arrays or lists of integers or bools",
             ) from None
     if found.dtype is dtypes.uint8:
-        warnings.warn("indexing with uint8 as a mask is deprecated: use bool", DeprecationWarning, stacklevel=4)
+        warnings.warn(
+            "indexing with uint8 as a mask is deprecated: use bool", DeprecationWarning, stacklevel=4
+        )
         return found.bool()
     if found.ndim == 0 and found.dtype.kind == "int":
         return found
@@ -182,8 +188,26 @@ def _index_array(item: Any) -> np.ndarray:
     return found if found.dtype in (np.bool_, np.uint8) else found.astype(np.int64)
 
 
+_seen: dict[Any, Signature] = {}
+
+
+def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor:
+    """`invoke` for a view op: one that was seen before on this type of tensor is recorded at once."""
+    if graph.recorder is None:
+        value = x.current()
+        signature = _seen.get((row, value.type, arguments))
+        if signature is not None:
+            result = Value(signature.result_types[0], value.device, Node(signature, (value,), where))
+            return Tensor(result, views.extend(x.share(), row, value, arguments, result))
+    view = invoke(row, (x, *arguments), where)
+    node = view._value.node
+    if graph.recorder is None and node is not None and node.signature.row is row:
+        _seen[row, x._value.type, arguments] = node.signature
+    return view
+
+
 def _select(x: Tensor, dim: int, index: int, where: Any) -> Tensor:
-    return invoke(SELECT, (x, dim, index), where)
+    return _view(SELECT, x, (dim, index), where)
 
 
 def _slice(x: Tensor, dim: int, item: slice, where: Any) -> Tensor:
@@ -198,7 +222,7 @@ def _slice(x: Tensor, dim: int, item: slice, where: Any) -> Tensor:
         raise ArgumentError(f"the slice {item} is not made of integers") from None
     if step < 1:
         raise ArgumentError(f"the step of a slice must be positive, not {step}", help="use flip to reverse")
-    return invoke(SLICE, (x, dim, start, stop, step), where)
+    return _view(SLICE, x, (dim, start, stop, step), where)
 
 
 def _indices(found: dict[int, Tensor], where: Any) -> tuple[Tensor | None, ...]:
@@ -279,7 +303,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """1 where a new last dimension's place is the element, 0 elsewhere; -1 evaluates to find the largest class."""
     if num_classes == -1:
         if not tensor.numel():
-            raise ArgumentError("an empty tensor does not tell the number of classes").located("one_hot", capture())
+            raise ArgumentError("an empty tensor does not tell the number of classes").located(
+                "one_hot", capture()
+            )
         num_classes = int(tensor.max().item()) + 1
     return invoke(ONE_HOT, (tensor, num_classes), capture())
 

@@ -75,7 +75,7 @@ class Tensor(Holder):
             return graph.recorder.read(self, self._value)
         return self._value
 
-    def assign(self, value: Value) -> None:
+    def assign(self, value: Value, uniform: bool = False) -> None:
         """Take a new value in place; tensors that share this one's memory see it."""
         where = capture()
         if value.type is not self._value.type:
@@ -88,8 +88,7 @@ class Tensor(Holder):
         else:
             evaluate.written(root)
         if alias is not None:
-            views.check_no_overlap(self.shape, alias.strides)
-            views.write(alias, value, where)
+            views.write(alias, value, where, uniform)
         self._value = value
 
     def replace(self, value: Value) -> None:
@@ -322,7 +321,8 @@ class Tensor(Holder):
         return _unpickle, (type(self), host.tobytes(), self.dtype, tuple(self.shape), self.device)
 
     def __copy__(self) -> Tensor:
-        return type(self)(self.current(), self.share())
+        alias = self.share()
+        return type(self)(self.current(), views.Alias(alias.storage, alias.steps, alias.strides, alias.offset))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         copy = type(self)(self.current())
@@ -330,8 +330,9 @@ class Tensor(Holder):
         return copy
 
     def __getattr__(self, name: str) -> NoReturn:
-        known = [each for each in dir(type(self)) if not each.startswith("_")]
-        raise UnknownName(f"a Tensor has no attribute {name!r}", help=did_you_mean(name, known))
+        known = lambda: [each for each in dir(type(self)) if not each.startswith("_")]
+        error = UnknownName(f"a Tensor has no attribute {name!r}", help=lambda: did_you_mean(name, known()))
+        raise error.located("", capture())
 
 
 def leaf(array: np.ndarray, device: Device, dtype: DType | None = None) -> Tensor:

@@ -1,14 +1,15 @@
 """Memory that tensors share: PyTorch's views and in-place writes on a Trace that is pure.
 
-Tensors that alias each other share a `Storage`, whose value is replaced by each write. A view remembers the ops that
-lead to it from there: it is read by replaying them when the storage has changed, and written by putting the new value
-back through them. Strides and offset tell what PyTorch would: whether a reshape can share, whether elements overlap.
+Tensors that alias each other share a `Storage`, whose value is replaced by each write. A view remembers the ops
+that lead to it from there: it is read by replaying them when the storage has changed, and written by putting the
+new value back through them. Strides and offset tell what PyTorch would: whether a reshape can share, whether
+elements overlap.
 
 A view row of the table gives these facts:
-- `strides(place, strides, offset, *arguments)`: the result's strides and offset, or None where PyTorch would copy;
-- `write(call, base, new, *arguments)`: the base with the view's new value put back. Without it the strides are used;
-- `steps(place, *arguments)`: the simpler view ops, as (name, *arguments), that a result amounts to. They then tell how
-  to read and write it, and if there is but one of them its strides. None at all: the result is the argument itself;
+- `strides(place, strides, offset, *arguments)`: the result's strides and offset, or None where PyTorch copies;
+- `write(call, base, new, *arguments)`: the base with the view's new value put back. Without it strides are used;
+- `steps(place, *arguments)`: the simpler view ops, as (name, *arguments), that a result amounts to. They then tell
+  how to read and write it, and the first of them its strides if the row does not. No steps: it is the argument;
 - `recodes`: elements change, not just their places, so strides cannot see through it;
 - `storage`: its first argument stands for all the memory behind it.
 `arguments` are the schema's after `self`; `call(name, ...)` records an op.
@@ -31,7 +32,7 @@ Call = Callable[..., Value]
 class Storage(Holder):
     """The memory behind tensors that alias: its present value, and how often it was written."""
 
-    __slots__ = ("value", "version", "__weakref__")
+    __slots__ = ("__weakref__", "value", "version")
 
     def __init__(self, value: Value):
         self.value = value
@@ -75,7 +76,7 @@ class Step(NamedTuple):
 class Alias:
     """How a tensor lies in its storage."""
 
-    __slots__ = ("storage", "steps", "version", "strides", "offset")
+    __slots__ = ("offset", "steps", "storage", "strides", "version")
 
     def __init__(self, storage: Storage, steps: tuple[Step, ...], strides: tuple[int, ...], offset: int):
         self.storage = storage
@@ -91,7 +92,7 @@ def whole(value: Value) -> Alias:
 
 
 def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result: Value) -> Alias | None:
-    """The alias of a view op's result: the same one if it is the tensor itself, None if PyTorch would copy."""
+    """The alias of a view op's result: the same one if it is the tensor itself, None if PyTorch copies."""
     place = Place(base.type, result.type, result.index)
     if row.steps is None:
         steps: tuple[Step, ...] = (Step(row, tuple(arguments), result.index),)
@@ -122,7 +123,7 @@ def _complete(row: Row, given: Sequence[Any]) -> Step:
 def _check_storage(alias: Alias) -> None:
     if any(step.row.recodes for step in alias.steps):
         raise UnsupportedError(
-            "the memory behind a tensor that was viewed as another dtype or conjugated cannot be seen as a whole",
+            "the whole memory behind a tensor that was viewed as another dtype or conjugated cannot be seen",
             help="clone() the tensor first",
         )
 
@@ -145,8 +146,10 @@ def read(alias: Alias, where: Any) -> Value:
     return value
 
 
-def write(alias: Alias, new: Value, where: Any) -> None:
-    """Put a view's new value back into its storage."""
+def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
+    """Put a view's new value back into its storage; `uniform`: elements that share memory agree."""
+    if not uniform:
+        _check_no_overlap(new.type.shape, alias.strides)
 
     def call(name: str, *arguments: Any) -> Value:
         row = find(name)
@@ -167,6 +170,8 @@ def write(alias: Alias, new: Value, where: Any) -> None:
             new = put(call, bases[end], new, *steps[end].arguments)
         else:
             strides, offset = _layout(steps[start:end], [*bases[start:end], new])
+            if not uniform:
+                _check_no_overlap(new.type.shape, strides)
             new = call("as_strided_scatter", bases[start], new, new.type.shape, strides, offset)
             seen = False
             end = start
@@ -193,14 +198,13 @@ def _layout(steps: Sequence[Step], values: Sequence[Value]) -> Layout:
         assert step.row.strides is not None
         place = Place(base.type, result.type, step.index)
         strides, offset = step.row.strides(place, strides, offset, *step.arguments)
-    check_no_overlap(values[-1].type.shape, strides)
     return strides, offset
 
 
-def check_no_overlap(shape: Sequence[int], strides: Sequence[int]) -> None:
+def _check_no_overlap(shape: Sequence[int], strides: Sequence[int]) -> None:
     """Refuse a write to an expanded tensor, as PyTorch does."""
     if any(extent > 1 and stride == 0 for extent, stride in zip(shape, strides, strict=True)):
         raise ShapeError(
-            "cannot write in place: several elements of the tensor share one memory location (it was expanded)",
+            "cannot write in place: several elements share one memory location (the tensor was expanded)",
             help="clone() it first",
         )

@@ -92,6 +92,11 @@ def _resolve(device: Device) -> tuple[Client, Any]:
     return place, place.device(device.index or 0)
 
 
+def require(device: Device) -> None:
+    """Raise if the device is not there."""
+    _resolve(device)
+
+
 def put(array: np.ndarray, device: Device) -> Any:
     """A host array as a buffer of the device; on the CPU without a copy where alignment allows."""
     place, xla_device = _resolve(device)

@@ -6,14 +6,15 @@ handled by the builders in `build.py`.
 
 from __future__ import annotations
 
+import functools
 from typing import ClassVar
 
 from tenfold import dtypes
 from tenfold.dtypes import DType
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat.graph import Op, TensorType, Value
 
-BOOL, INT, FLOAT, COMPLEX = "bool", "int", "float", "complex"
+DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
 
 def same_shape(op: Op, *operands: Value) -> None:
@@ -36,7 +37,8 @@ def same_dtype(op: Op, *operands: Value) -> None:
 class Elementwise(Op):
     """One dtype in, one dtype out: `kinds` says which dtypes, `result_dtype` what comes out if not the same."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset()
+    kinds: ClassVar[str] = ""
+    accepted: ClassVar[frozenset[DType]] = frozenset()
     result_dtype: ClassVar[DType | str | None] = None
 
     def infer(self) -> TensorType:
@@ -44,10 +46,10 @@ class Elementwise(Op):
         if len(self.operands) > 1:
             same_shape(self, *self.operands)
             same_dtype(self, *self.operands)
-        if first.type.dtype.kind not in self.kinds:
+        if first.type.dtype not in self.accepted:
             raise DTypeError(
                 f"{self.name.split('.')[1]} is not defined for {first.type.dtype.name}",
-                help=f"it takes {', '.join(sorted(self.kinds))} tensors",
+                help=f"it takes {self.kinds.replace('signed', 'signed int').replace(' ', ', ')} tensors",
             )
         if self.result_dtype is None:
             return first.type
@@ -68,8 +70,15 @@ class Binary(Elementwise):
 
 def _declare(base: type, name: str, kinds: str, result: DType | str | None = None) -> type:
     class_name = "".join(part.capitalize() for part in name.split(".")[1].split("_"))
-    body = {"name": name, "kinds": frozenset(kinds.split()), "result_dtype": result, "__module__": __name__}
+    body = {"name": name, "kinds": kinds, "accepted": _dtypes(kinds), "result_dtype": result, "__module__": __name__}
     return type(class_name, (base,), body)
+
+
+@functools.cache
+def _dtypes(kinds: str) -> frozenset[DType]:
+    words = kinds.split()
+    signed = [each for each in dtypes.ALL if each.kind == "int" and each.is_signed and "signed" in words]
+    return frozenset(signed + [each for each in dtypes.ALL if each.kind in words])
 
 
 def _unary(name: str, kinds: str, result: DType | str | None = None) -> type[Unary]:
@@ -80,7 +89,7 @@ def _binary(name: str, kinds: str, result: DType | str | None = None) -> type[Bi
     return _declare(Binary, name, kinds, result)
 
 
-Abs = _unary("stablehlo.abs", "int float complex", "real")
+Abs = _unary("stablehlo.abs", "signed float complex", "real")
 Cbrt = _unary("stablehlo.cbrt", "float")
 Ceil = _unary("stablehlo.ceil", "float")
 CountLeadingZeros = _unary("stablehlo.count_leading_zeros", "int")
@@ -100,7 +109,7 @@ Real = _unary("stablehlo.real", "float complex", "real")
 RoundNearestAfz = _unary("stablehlo.round_nearest_afz", "float")
 RoundNearestEven = _unary("stablehlo.round_nearest_even", "float")
 Rsqrt = _unary("stablehlo.rsqrt", "float complex")
-Sign = _unary("stablehlo.sign", "int float complex")
+Sign = _unary("stablehlo.sign", "signed float complex")
 Sine = _unary("stablehlo.sine", "float complex")
 Sqrt = _unary("stablehlo.sqrt", "float complex")
 Tan = _unary("stablehlo.tan", "float complex")
@@ -154,6 +163,10 @@ class Compare(Op):
     def infer(self) -> TensorType:
         same_shape(self, self.x, self.y)
         same_dtype(self, self.x, self.y)
+        if self.direction not in DIRECTIONS:
+            raise ArgumentError(f"compare: {self.direction!r} is not one of {', '.join(DIRECTIONS)}")
+        if self.total_order and not self.x.dtype.is_floating_point:
+            raise DTypeError(f"compare: a total order is one of floats, not of {self.x.dtype.name}")
         if self.x.dtype.is_complex and self.direction not in ("EQ", "NE"):
             raise DTypeError("complex numbers have no order", help="compare .abs(), .real or .imag")
         return TensorType(dtypes.bool_, self.x.shape)
@@ -217,6 +230,12 @@ class BitcastConvert(Op):
     dtype: DType
 
     def infer(self) -> TensorType:
+        kinds = {self.x.dtype.kind, self.dtype.kind}
+        if len(kinds) > 1 and kinds != {"int", "float"}:
+            raise DTypeError(
+                f"the bits of {self.x.dtype.name} cannot be read as {self.dtype.name}",
+                help="only those of integers and floats can be read as one another",
+            )
         old, new = self.x.dtype.itemsize, self.dtype.itemsize
         if old == new:
             return TensorType(self.dtype, self.x.shape)
@@ -236,6 +255,13 @@ class ReducePrecision(Op):
     mantissa_bits: int
 
     def infer(self) -> TensorType:
+        if not self.x.dtype.is_floating_point:
+            raise DTypeError(f"reduce_precision is not defined for {self.x.dtype.name}", help="it takes float tensors")
+        if self.exponent_bits < 1 or self.mantissa_bits < 0:
+            raise ArgumentError(
+                f"reduce_precision: there are no floats of {self.exponent_bits} bits of exponent and "
+                f"{self.mantissa_bits} of mantissa"
+            )
         return self.x.type
 
 

@@ -8,9 +8,10 @@ and whatever lies between them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from tenfold.dtypes import DType
+from tenfold.errors import ArgumentError, ShapeError
 
 
 class TensorType:
@@ -26,6 +27,8 @@ class TensorType:
     def __new__(cls, dtype: DType, shape: tuple[int, ...]) -> TensorType:
         found = cls._interned.get((dtype, shape))
         if found is None:
+            if min(shape, default=0) < 0:
+                raise ShapeError(f"a shape has no negative extents: {list(shape)}")
             found = object.__new__(cls)
             found.dtype, found.shape, found.rank = dtype, shape, len(shape)
             found = cls._interned.setdefault((dtype, shape), found)
@@ -74,6 +77,16 @@ class Value:
 
     def __repr__(self) -> str:
         return f"<{self.name or 'value'}: {self.type}>"
+
+    if TYPE_CHECKING:  # the builders in build.py make these
+
+        def __add__(self, other: Any) -> Value: ...
+
+        def __neg__(self) -> Value: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __mod__ = __add__
+        __pow__ = __and__ = __or__ = __xor__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
+        __invert__ = __neg__
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -162,6 +175,12 @@ class Function:
         if self._ops is None:
             self._ops = tuple(in_order(self.results))
         return self._ops
+
+    def expect(self, what: str, params: Sequence[TensorType], results: Sequence[TensorType]) -> None:
+        """Check that this is a function from `params` to `results`; `what` says whose and which one."""
+        takes, gives = [each.type for each in self.params], [each.type for each in self.results]
+        if takes != list(params) or gives != list(results):
+            raise ArgumentError(f"{what} must turn {list(params)} into {list(results)}, not {takes} into {gives}")
 
     def inline(self, arguments: Sequence[Value], source: Any = None) -> list[Value]:
         """This function's results on other arguments: its ops, made anew, with `source` as their place."""

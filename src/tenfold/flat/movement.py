@@ -1,31 +1,36 @@
-"""FlatIR ops that make or move data without arithmetic: constants, shape changes, slices, gather and scatter."""
+"""FlatIR ops that make or move data without arithmetic: constants, shape changes, slices."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tenfold import dtypes
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
-from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.flat.graph import Op, TensorType, Value
 
 Ints = tuple[int, ...]
 
 
 class Constant(Op):
-    """A literal: `value` is a NumPy array, small enough to be written into the program."""
+    """A literal: `value` is a NumPy array of the dtype, small enough to be written into the program."""
 
     name: ClassVar[str] = "stablehlo.constant"
     value: np.ndarray
     dtype: DType
 
     def infer(self) -> TensorType:
+        if self.value.dtype != self.dtype.numpy:
+            raise DTypeError(f"constant: an array of {self.value.dtype} is not one of {self.dtype.name}")
         return TensorType(self.dtype, self.value.shape)
 
 
 class Iota(Op):
+    """Each element is its own place along `iota_dimension`."""
+
     name: ClassVar[str] = "stablehlo.iota"
     dtype: DType
     shape: Ints
@@ -34,6 +39,8 @@ class Iota(Op):
     def infer(self) -> TensorType:
         if not 0 <= self.iota_dimension < len(self.shape):
             raise IndexOutOfRange(f"iota: dimension {self.iota_dimension} is out of range for {len(self.shape)} dimensions")
+        if self.dtype.kind == "bool":
+            raise DTypeError("iota: bool does not count", help="count in integers and compare")
         return TensorType(self.dtype, self.shape)
 
 
@@ -92,6 +99,7 @@ class Slice(Op):
     strides: Ints
 
     def infer(self) -> TensorType:
+        each_dimension(self, self.x, self.start_indices, self.limit_indices, self.strides)
         shape = []
         for axis, (extent, start, limit, stride) in enumerate(
             zip(self.x.shape, self.start_indices, self.limit_indices, self.strides, strict=True)
@@ -113,8 +121,8 @@ class DynamicSlice(Op):
     slice_sizes: Ints
 
     def infer(self) -> TensorType:
-        if len(self.starts) != self.x.rank or len(self.slice_sizes) != self.x.rank:
-            raise ShapeError(f"dynamic_slice: {self.x.type} needs {self.x.rank} starts and sizes")
+        each_dimension(self, self.x, self.starts, self.slice_sizes)
+        _scalar_starts(self, self.starts)
         if any(size > extent for size, extent in zip(self.slice_sizes, self.x.shape, strict=True)):
             raise ShapeError(f"dynamic_slice: sizes {list(self.slice_sizes)} exceed {self.x.type}")
         return TensorType(self.x.dtype, self.slice_sizes)
@@ -127,13 +135,31 @@ class DynamicUpdateSlice(Op):
     starts: tuple[Value, ...]
 
     def infer(self) -> TensorType:
-        if self.update.rank != self.x.rank or len(self.starts) != self.x.rank:
-            raise ShapeError(f"dynamic_update_slice: {self.update.type} does not fit {self.x.type}")
+        each_dimension(self, self.x, self.starts, self.update.shape)
+        _scalar_starts(self, self.starts)
         if any(u > extent for u, extent in zip(self.update.shape, self.x.shape, strict=True)):
             raise ShapeError(f"dynamic_update_slice: {self.update.type} is larger than {self.x.type}")
         if self.update.dtype is not self.x.dtype:
-            raise DTypeError(f"dynamic_update_slice: {self.update.type} into {self.x.type}")
+            raise DTypeError(f"dynamic_update_slice: {self.update.type} into {self.x.type}: their dtypes differ")
         return self.x.type
+
+
+def each_dimension(op: Op, x: Value, *numbers: Sequence[Any]) -> None:
+    """Check that there is one of each of these for each dimension of x."""
+    for each in numbers:
+        if len(each) != x.rank:
+            raise ShapeError(
+                f"{op.name.split('.')[1]}: {len(each)} numbers for the {x.rank} dimensions of {x.type}: {list(each)}"
+            )
+
+
+def _scalar_starts(op: Op, starts: tuple[Value, ...]) -> None:
+    for each in starts:
+        if each.dtype.kind != "int" or each.rank or each.dtype is not starts[0].dtype:
+            raise DTypeError(
+                f"{op.name.split('.')[1]}: the starts must be integers of one dtype, not "
+                + ", ".join(str(start.type) for start in starts)
+            )
 
 
 class Concatenate(Op):
@@ -146,8 +172,9 @@ class Concatenate(Op):
             raise ArgumentError("cannot join an empty list of tensors", help="give at least one tensor")
         first = self.inputs[0]
         axis = self.dimension
-        if not 0 <= axis < max(first.rank, 1):
-            raise IndexOutOfRange(f"dimension {axis} is out of range for {first.type}")
+        if not 0 <= axis < first.rank:
+            hint = None if first.rank else "unsqueeze zero-dimensional tensors, or stack them"
+            raise IndexOutOfRange(f"dimension {axis} is out of range for {first.type}", help=hint)
         for i, other in enumerate(self.inputs[1:], 1):
             if other.dtype is not first.dtype:
                 raise DTypeError(f"cannot join {first.type} and {other.type}: their dtypes differ")
@@ -173,6 +200,9 @@ class Pad(Op):
     def infer(self) -> TensorType:
         if self.padding_value.rank or self.padding_value.dtype is not self.x.dtype:
             raise DTypeError(f"pad: {self.padding_value.type} cannot fill {self.x.type}")
+        each_dimension(self, self.x, self.edge_padding_low, self.edge_padding_high, self.interior_padding)
+        if min(self.interior_padding, default=0) < 0:
+            raise ShapeError(f"pad: interior padding {list(self.interior_padding)} is negative")
         shape = []
         for axis, (extent, low, high, interior) in enumerate(
             zip(self.x.shape, self.edge_padding_low, self.edge_padding_high, self.interior_padding, strict=True)
@@ -193,75 +223,6 @@ class Reverse(Op):
         if any(not 0 <= d < self.x.rank for d in self.dimensions) or len(set(self.dimensions)) != len(self.dimensions):
             raise ShapeError(f"flip: dimensions {list(self.dimensions)} are not distinct dimensions of {self.x.type}")
         return self.x.type
-
-
-class GatherDimensions(NamedTuple):
-    """StableHLO's gather dimension numbers, by its names."""
-
-    offset_dims: Ints
-    collapsed_slice_dims: Ints
-    start_index_map: Ints
-    index_vector_dim: int
-    operand_batching_dims: Ints = ()
-    start_indices_batching_dims: Ints = ()
-
-
-class Gather(Op):
-    """Slices of x at computed places; a place that overhangs is moved inside."""
-
-    name: ClassVar[str] = "stablehlo.gather"
-    x: Value
-    start_indices: Value
-    dimension_numbers: GatherDimensions
-    slice_sizes: Ints
-    indices_are_sorted: bool
-
-    def infer(self) -> TensorType:
-        numbers, indices = self.dimension_numbers, self.start_indices
-        if indices.dtype.kind != "int":
-            raise DTypeError(f"indices must be integers, not {indices.dtype.name}", help="convert them with .long()")
-        batch = [e for axis, e in enumerate(indices.shape) if axis != numbers.index_vector_dim]
-        dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-        offsets = [size for axis, size in enumerate(self.slice_sizes) if axis not in dropped]
-        for axis, (size, extent) in enumerate(zip(self.slice_sizes, self.x.shape, strict=True)):
-            if size > extent:
-                raise IndexOutOfRange(f"gather: a slice of {size} exceeds dimension {axis} of {self.x.type}")
-        shape: list[int] = []
-        for axis in range(len(batch) + len(offsets)):
-            shape.append(offsets.pop(0) if axis in numbers.offset_dims else batch.pop(0))
-        return TensorType(self.x.dtype, tuple(shape))
-
-
-class ScatterDimensions(NamedTuple):
-    """StableHLO's scatter dimension numbers, by its names."""
-
-    update_window_dims: Ints
-    inserted_window_dims: Ints
-    scatter_dims_to_operand_dims: Ints
-    index_vector_dim: int
-    input_batching_dims: Ints = ()
-    scatter_indices_batching_dims: Ints = ()
-
-
-class Scatter(Op):
-    """x with `updates` combined in by `body` (old, new) at computed places; places outside are left out."""
-
-    name: ClassVar[str] = "stablehlo.scatter"
-    inputs: tuple[Value, ...]
-    scatter_indices: Value
-    updates: tuple[Value, ...]
-    scatter_dimension_numbers: ScatterDimensions
-    indices_are_sorted: bool
-    unique_indices: bool
-    body: Function
-
-    def infer(self) -> tuple[TensorType, ...]:
-        if self.scatter_indices.dtype.kind != "int":
-            raise DTypeError(f"indices must be integers, not {self.scatter_indices.dtype.name}")
-        for x, update in zip(self.inputs, self.updates, strict=True):
-            if x.dtype is not update.dtype:
-                raise DTypeError(f"scatter: {update.type} into {x.type}: their dtypes differ")
-        return tuple(each.type for each in self.inputs)
 
 
 def array(value: Any, dtype: DType) -> np.ndarray:

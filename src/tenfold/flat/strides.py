@@ -25,7 +25,7 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def reshaped(shape: Strides, strides: Strides, target: Strides) -> Strides | None:
-    """The strides with which `target` walks the same elements in the same order, or None if there are none."""
+    """The strides with which `target` walks the same elements in the same order; None if there are none."""
     if 0 in shape:
         return strides if target == shape else contiguous(target)
     result: list[int] = []
@@ -41,7 +41,7 @@ def reshaped(shape: Strides, strides: Strides, target: Strides) -> Strides | Non
 
 
 def _runs(shape: Strides, strides: Strides) -> list[tuple[int, int]]:
-    """Maximal runs of dimensions that lie in memory as one, last first: their elements and innermost stride."""
+    """Runs of dimensions that lie in memory as one, the last first: how many elements, at what stride."""
     runs: list[tuple[int, int]] = []
     count, stride = 1, strides[-1] if strides else 1
     for axis in range(len(shape) - 1, -1, -1):

@@ -2,6 +2,7 @@
 
 from tenfold.ops import (  # noqa: F401
     activations,
+    bessel,
     bitwise,
     compare,
     contraction,
@@ -17,15 +18,21 @@ from tenfold.ops import (  # noqa: F401
     padding,
     parts,
     pointwise,
+    polynomials,
     random,
+    recoding,
     reductions,
     rounding,
     sampling,
     scatter,
+    sequences,
     shape,
     softmax,
+    special,
+    splitting,
     strided,
     transcendental,
+    triangles,
     views,
 )
 from tenfold.ops.table import TABLE, Row, find

@@ -1,4 +1,4 @@
-"""Rows that make tensors from sizes and numbers, and copies. Windows and Vandermonde matrices are here too."""
+"""Rows that make tensors from sizes and numbers, and copies. Sequences of numbers are in `sequences.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from tenfold import dtypes, flat
 from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -16,7 +16,7 @@ LIKE = f"{MADE}, MemoryFormat? memory_format=None"
 
 
 def number_for(value: flat.Number, dtype: DType) -> flat.Number:
-    """A number about to fill a tensor of this dtype: floats are cut to integers; one that does not fit is an error.
+    """A number about to fill a tensor of this dtype: floats lose their fraction, one that does not fit is an error.
 
     A negative number wraps once around into an unsigned dtype, as in PyTorch.
     """
@@ -146,58 +146,63 @@ def _to_copy(x, dtype):
     return flat.convert(x, dtype or x.dtype)
 
 
-# Sequences
+# Matrices
 
 
-def _ramp(start: flat.Number, step: flat.Number, count: int, dtype: DType) -> flat.Value:
-    """start + step · i, computed in a dtype wide enough and rounded once."""
-    wide = dtypes.int64 if dtype.kind == "int" else dtypes.float64
-    steps = flat.arange(count, wide)
-    if step != 1:
-        steps = steps * step
-    return flat.convert(steps + start if start else steps, dtype)
+@op(f"eye(SymInt n, {MADE}) -> Tensor", samples=lambda: [S(3), S(0), S(2, dtype=dtypes.bool_)])
+def eye(n, dtype):
+    """Ones on the diagonal of an n × n matrix, zeros elsewhere."""
+    return eye_m(n, n, dtype)
 
 
-def _sequence_dtype(name: str, dtype: DType | None, *numbers: flat.Number) -> DType:
-    if dtype is None:
-        whole = all(isinstance(each, int) for each in numbers)
-        dtype = dtypes.int64 if whole else dtypes.get_default_dtype()
-    if dtype.kind not in ("int", "float"):
-        raise DTypeError(f"{name} does not count in {dtype.name}", help="use an integer or floating-point dtype")
-    return dtype
+@op(f"eye.m(SymInt n, SymInt m, {MADE}) -> Tensor", samples=lambda: [S(2, 3), S(3, 0), S(4, 2, dtype=dtypes.int8)])
+def eye_m(n, m, dtype):
+    """Ones on the diagonal of an n × m matrix, zeros elsewhere."""
+    if n < 0 or m < 0:
+        raise ShapeError(f"there is no matrix of {n} × {m}")
+    diagonal = flat.eq(flat.iota((n, m), 0), flat.iota((n, m), 1))
+    return flat.convert(diagonal, dtype or dtypes.get_default_dtype())
+
+
+def powers(x: flat.Value, count: int) -> flat.Value:
+    """1, x, x², … in a new last dimension, by products of what is there already."""
+    if count == 0:
+        return flat.full((*x.shape, 0), 0, x.dtype)
+    found, next_power = flat.full((*x.shape, 1), 1, x.dtype), flat.unsqueeze(x, x.rank)
+    while found.shape[-1] < count:
+        found = flat.concatenate([found, found * next_power], x.rank)
+        next_power = next_power * next_power
+    return flat.slice_dim(found, -1, 0, count)
 
 
 @op(
-    f"arange(Scalar end, {MADE}) -> Tensor",
-    f"arange.start(Scalar start, Scalar end, {MADE}) -> Tensor",
-    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor",
-    samples=list,
+    "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+    method=False,
+    samples=lambda: [S(T(3)), S(T(4), 2), S(T(3), 6, True), S(T(3), 0)],
 )
-def arange(*arguments):
-    """start, start + step, start + 2·step, … up to, and without, end."""
-    *numbers, dtype = arguments
-    start, end, step = [0, *numbers, 1] if len(numbers) == 1 else [*numbers, 1][:3]
-    if any(isinstance(each, complex) for each in (start, end, step)):
-        raise DTypeError("arange: complex numbers have no order")
-    dtype = _sequence_dtype("arange", dtype, start, end, step)
-    if not all(map(math.isfinite, (start, end, step))):
-        raise ArgumentError(f"arange: no range from {start} to {end} by {step}")
-    if dtype is dtypes.int64:
-        start, end, step = int(start), int(end), int(step)
-    if step == 0:
-        raise ArgumentError("arange: the step is 0", help="give a step that leads from start to end")
-    if (end - start) * step < 0:
-        raise ArgumentError(f"arange: a step of {step} does not lead from {start} to {end}")
-    count = -((start - end) // step) if dtype is dtypes.int64 else math.ceil((end - start) / step)
-    if dtype.kind == "int":
-        start, step = int(start), int(step)
-    return _ramp(start, step, count, dtype)
+def vander(x, N, increasing):
+    """Each element's powers in a row, the highest first unless `increasing`."""
+    if x.rank != 1:
+        raise ShapeError(f"vander takes a vector, not {x.type}")
+    count = x.shape[0] if N is None else N
+    if count < 0:
+        raise ShapeError(f"vander: {count} columns cannot be")
+    wide = dtypes.int64 if x.dtype.kind in ("int", "bool") else x.dtype
+    found = powers(flat.convert(x, wide), count)
+    return found if increasing else flat.reverse(found, (1,))
 
 
-@op(f"range.step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor", samples=list)
-def range_(start, end, step, dtype):
-    """start, start + step, … up to, and with, end."""
-    dtype = _sequence_dtype("range", dtype or dtypes.get_default_dtype())
-    if step == 0 or (end - start) * step < 0 or not all(map(math.isfinite, (start, end, step))):
-        raise ArgumentError(f"range: a step of {step} does not lead from {start} to {end}")
-    return _ramp(start, step, int((end - start) / step) + 1, dtype)
+@op(
+    "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
+    method=False,
+    samples=lambda: [S(T(3)), S(T(2, 4), N=3), S(T(2, 3), N=1)],
+)
+def linalg_vander(x, N):
+    """Each element's powers, from the 0th, in a new last dimension."""
+    if not x.rank:
+        raise ShapeError("vander takes at least one dimension")
+    count = x.shape[-1] if N is None else N
+    if N is not None and N <= 1 and N != 1:
+        raise ShapeError(f"vander: {N} columns cannot be")
+    wide = dtypes.int64 if x.dtype.kind in ("int", "bool") else x.dtype
+    return powers(flat.convert(x, wide), count)

@@ -18,7 +18,9 @@ def places(index, extent, dim, *, wrap=False, accepts=INTEGERS):
     """Indices into a dimension as int64, checked; `wrap` says that negative ones count from the end."""
     if index.dtype not in accepts:
         wanted = " or ".join(each.name for each in accepts)
-        raise DTypeError(f"indices must be {wanted}, not {index.dtype.name}", help="convert them with .long()")
+        raise DTypeError(
+            f"indices must be {wanted}, not {index.dtype.name}", help="convert them with .long()"
+        )
     index = flat.convert(index, dtypes.int64)
     inside = (index >= (-extent if wrap else 0)) & (index < extent)
     index = flat.check(
@@ -102,7 +104,9 @@ def _reads():
 def index(x, indices):
     """self[indices[0], indices[1], …], where None stands for a whole dimension."""
     if any(each is not None and each.dtype.kind == "bool" for each in indices):
-        raise UnsupportedError("a mask reads a shape that depends on data", help="write x[mask] or masked_select")
+        raise UnsupportedError(
+            "a mask reads a shape that depends on data", help="write x[mask] or masked_select"
+        )
     spots = Spots(x, indices)
     if spots.empty:
         return flat.full(spots.shape, 0, x.dtype)
@@ -146,7 +150,9 @@ def index_put(x, indices, values, accumulate):
     try:
         values = flat.broadcast_to(values, spots.shape)
     except ShapeError:
-        raise ShapeError(f"{values.type} does not broadcast to the {list(spots.shape)} that is indexed") from None
+        raise ShapeError(
+            f"{values.type} does not broadcast to the {list(spots.shape)} that is indexed"
+        ) from None
     if spots.empty:
         return x
     numbers = flat.ScatterDimensions(spots.windows, spots.dims, spots.dims, len(spots.batch))
@@ -170,7 +176,9 @@ def _put_by_mask(x, indices, values, accumulate):
     along = values.rank - 1 - after
     if along < 0 or values.shape[along] == 1:
         cut = max(along, 0)
-        spread = flat.reshape(values, (*values.shape[:cut], *[1] * mask.rank, *values.shape[cut + (along >= 0) :]))
+        spread = flat.reshape(
+            values, (*values.shape[:cut], *[1] * mask.rank, *values.shape[cut + (along >= 0) :])
+        )
         chosen = flat.broadcast_to(spread, x.shape)
     else:
         count = values.shape[along]
@@ -235,7 +243,9 @@ def gather(x, dim, index, sparse_grad):
     """result[i][j] = self[index[i][j]][j] for dim 0, and so on."""
     dim = flat.axis(dim, x.rank)
     if index.dtype not in INTEGERS:
-        raise DTypeError(f"indices must be int64 or int32, not {index.dtype.name}", help="convert them with .long()")
+        raise DTypeError(
+            f"indices must be int64 or int32, not {index.dtype.name}", help="convert them with .long()"
+        )
     if not index.numel:
         return flat.full(index.shape, 0, x.dtype)
     x, rows = at_least_1d(x), at_least_1d(index)
@@ -294,7 +304,9 @@ def take_along_dim(x, indices, dim):
     else:
         wrap = True
     if x.rank != indices.rank:
-        raise ShapeError(f"the indices have {indices.rank} dimensions, the tensor {x.rank}: they must be as many")
+        raise ShapeError(
+            f"the indices have {indices.rank} dimensions, the tensor {x.rank}: they must be as many"
+        )
     dim = flat.axis(dim, x.rank)
     others = flat.broadcast_shapes(*[(*s[:dim], 1, *s[dim + 1 :]) for s in (x.shape, indices.shape)])
     size = x.shape[dim] if x.rank else 1
@@ -352,7 +364,11 @@ def _put_narrowed(call, base, new, dim, start, length):
     strides=lambda place, strides, offset, *arguments: (strides, offset),
     write=_put_narrowed,
     recodes=True,
-    samples=lambda: [S(T(5, 4), 0, At(size=3), 3), S(T(5, 4), -1, At(size=0, low=-4), 1), S(T(3), 0, At(size=4), 0)],
+    samples=lambda: [
+        S(T(5, 4), 0, At(size=3), 3),
+        S(T(5, 4), -1, At(size=0, low=-4), 1),
+        S(T(3), 0, At(size=4), 0),
+    ],
 )
 def narrow(x, dim, start, length):
     """`length` elements of dimension dim from a start that is computed."""

@@ -191,7 +191,7 @@ def _vectors():
 
 @op("meshgrid(Tensor[] tensors) -> Tensor[]", samples=_vectors)
 def meshgrid(tensors, indexing="ij"):
-    """Coordinate grids: result i varies along dimension i as tensors[i] does; "xy" exchanges the first two."""
+    """Grids: result i varies along dimension i as tensors[i] does; "xy" exchanges the first two."""
     vectors = _axes_of(tensors)
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")

@@ -110,7 +110,12 @@ CONDITION = T(3, 4, dtype="bool")
     "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
     promote=SIDES,
     method=False,
-    samples=lambda: [S(CONDITION, 1, 2), S(CONDITION, True, 2.5), S(CONDITION, True, False), S(CONDITION, 1j, 2)],
+    samples=lambda: [
+        S(CONDITION, 1, 2),
+        S(CONDITION, True, 2.5),
+        S(CONDITION, True, False),
+        S(CONDITION, 1j, 2),
+    ],
 )
 def where(condition, x, other):
     """self where the condition is true, other elsewhere."""
@@ -237,6 +242,8 @@ def nonzero_static(x, size, fill_value):
     ranks, _ = ranks_of_true(mask)
     # Scatter leaves out rows beyond the last, so that is where places that are zero go.
     target = flat.reshape(flat.where(mask, ranks, size), (x.numel,))
-    coordinates = flat.concatenate([flat.reshape(flat.iota(x.shape, d), (x.numel, 1)) for d in range(x.rank)], 1)
+    coordinates = flat.concatenate(
+        [flat.reshape(flat.iota(x.shape, d), (x.numel, 1)) for d in range(x.rank)], 1
+    )
     numbers = flat.ScatterDimensions((1,), (0,), (0,), 1)
     return flat.scatter(rows, target, coordinates, numbers)

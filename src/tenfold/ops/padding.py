@@ -1,4 +1,4 @@
-"""Rows that widen a tensor at its edges: by a constant, by its mirror image, by its edge, or round and round."""
+"""Rows that widen a tensor at its edges: by a constant, its mirror image, its edge, or coming round."""
 
 from tenfold import flat
 from tenfold.errors import ArgumentError, ShapeError, UnsupportedError
@@ -18,13 +18,19 @@ def edges(x, pad):
 
 
 def _constants():
-    return [S(T(3, 4), (1, 2)), S(T(3, 4), (1, 0, 2, 1), 2), S(T(3, 4), (-1, 1), 1.5), S(T(3, 4), ()), S(T(0, 3), (1, 1, 1, 0), 1),
-            S(T(2, 3, 4), (0, -1, -1, 0, 1, 1))]  # fmt: skip
+    return [
+        S(T(3, 4), (1, 2)),
+        S(T(3, 4), (1, 0, 2, 1), 2),
+        S(T(3, 4), (-1, 1), 1.5),
+        S(T(3, 4), ()),
+        S(T(0, 3), (1, 1, 1, 0), 1),
+        S(T(2, 3, 4), (0, -1, -1, 0, 1, 1)),
+    ]
 
 
 @op("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", method=False, samples=_constants)
 def constant_pad_nd(x, pad, value):
-    """x with `value` at its edges: pad lists the last dimension's low and high, then the one's before it, and so on."""
+    """x with `value` at its edges; pad lists low and high of the last dimension, then of the one before."""
     pairs = edges(x, pad)
     low, high = [p[0] for p in pairs], [p[1] for p in pairs]
     return flat.pad(x, low, high, number_for(value, x.dtype))
@@ -86,8 +92,7 @@ def along(x, pad, rule, name, batch=2):
     count = len(pad) // 2
     if len(pad) % 2 or not count <= 3 or x.rank not in range(count + batch - 1, count + 3):
         raise ShapeError(
-            f"{name}: {len(pad)} numbers pad the last {count} dimensions of a tensor of {count + 1} or {count + 2}, "
-            f"not of {x.type}"
+            f"{name}: {len(pad)} numbers pad the last {count} of {count + 1} or {count + 2} dimensions, not {x.type}"
         )
     if any(extent == 0 for extent in x.shape[1:]):
         raise ShapeError(f"{name}: only the batch of {x.type} may be empty")
@@ -170,6 +175,6 @@ def pad(x, pad, mode, value):
         raise ArgumentError(f"pad: mode {mode!r} takes no value")
     if len(pad) not in (2, 4, 6) or x.rank not in (len(pad) // 2 + 1, len(pad) // 2 + 2):
         raise UnsupportedError(
-            f"pad: mode {mode!r} pads 2D to 5D tensors in their last 1 to 3 dimensions, not {x.type} by {list(pad)}"
+            f"pad: mode {mode!r} pads the last 1 to 3 of 2 to 5 dimensions, not {x.type} by {list(pad)}"
         )
     return along(x, pad, MODES[mode], f"pad ({mode})")

@@ -1,8 +1,9 @@
-"""How precisely lowerings compute: half types in float32, rounded once, as PyTorch's kernels do."""
+"""How precisely lowerings compute: half types in float32 as PyTorch's kernels do, delicate functions in float64."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from tenfold import dtypes, flat
@@ -10,23 +11,22 @@ from tenfold.dtypes import DType
 from tenfold.ops.table import Lowering
 
 
-def is_narrow(dtype: DType) -> bool:
-    """Whether it is a float of fewer bits than float32."""
-    return dtype.is_floating_point and dtype.itemsize < 4
+def computed_in(wide: DType) -> Callable[[Lowering], Lowering]:
+    """Decorate a lowering: narrower floats among its arguments are computed in `wide`, its results rounded back."""
 
+    def decorate(lowering: Lowering) -> Lowering:
+        @functools.wraps(lowering)
+        def widened(*arguments: Any) -> Any:
+            floats = [a.dtype for a in arguments if isinstance(a, flat.Value) and a.dtype.is_floating_point]
+            narrow = next((dtype for dtype in floats if dtype.itemsize < wide.itemsize), None)
+            if narrow is None:
+                return lowering(*arguments)
+            results = lowering(*[_converted(each, narrow, wide) for each in arguments])
+            return _converted(results, wide, narrow)
 
-def widened(lowering: Lowering) -> Lowering:
-    """The lowering, but narrow floats are computed in float32 and the results rounded back."""
+        return widened
 
-    @functools.wraps(lowering)
-    def wide(*arguments: Any) -> Any:
-        narrow = next((a.dtype for a in arguments if isinstance(a, flat.Value) and is_narrow(a.dtype)), None)
-        if narrow is None:
-            return lowering(*arguments)
-        results = lowering(*[_converted(each, narrow, dtypes.float32) for each in arguments])
-        return _converted(results, dtypes.float32, narrow)
-
-    return wide
+    return decorate
 
 
 def _converted(argument: Any, source: DType, target: DType) -> Any:
@@ -35,3 +35,7 @@ def _converted(argument: Any, source: DType, target: DType) -> Any:
     if isinstance(argument, flat.Value) and argument.dtype is source:
         return flat.convert(argument, target)
     return argument
+
+
+widened = computed_in(dtypes.float32)
+doubled = computed_in(dtypes.float64)

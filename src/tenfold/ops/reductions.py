@@ -211,10 +211,9 @@ def _aminmax_dim(x, dim, keepdim):
     return aminmax(x, dim, keepdim)
 
 
-def _where_extreme(name, x, kind, dim):
-    """The first place of the extreme, or of a NaN, with the reduced dimension kept."""
-    best = _extreme(name, x, kind, dim, True)
-    found = flat.eq(x, best)
+def first_place(x, kind, dim):
+    """The first place of the extreme, or of a NaN, along a dimension, which is kept."""
+    found = flat.eq(x, flat.reduce(x, kind, dim, True))
     if x.dtype.is_floating_point:
         found = found | flat.isnan(x)
     n = x.shape[dim]
@@ -229,7 +228,7 @@ def _with_place(name, x, kind, dim, keepdim):
     if not x.rank:
         real(name, x)
         return x, flat.constant(0, dtypes.int64)
-    place = _where_extreme(name, x, kind, dim)
+    place = first_place(x, kind, dim)
     there = flat.eq(flat.iota(x.shape, dim, place.dtype), place)
     value = flat.reduce(flat.where(there, x, 0), "add", dim, keepdim)
     return value, flat.convert(place if keepdim else flat.squeeze(place, dim), dtypes.int64)
@@ -248,19 +247,14 @@ def min_dim(x, dim, keepdim):
 
 
 def _place(name, x, kind, dim, keepdim):
+    real(name, x)
+    _not_empty(name, x, dim)
     rank = x.rank
-    if dim is None:
-        _not_empty(name, x, None)
-        x, axis = flat.reshape(x, (-1,)), 0
-    else:
-        axis = flat.axis(dim, rank)
-    if not x.rank:
-        real(name, x)
-        return flat.constant(0, dtypes.int64)
-    place = flat.convert(_where_extreme(name, x, kind, axis), dtypes.int64)
-    if keepdim:
-        return flat.reshape(place, (1,) * rank) if dim is None else place
-    return flat.squeeze(place, axis)
+    x, axis = (x, flat.axis(dim, rank)) if dim is not None and rank else (flat.reshape(x, (-1,)), 0)
+    place = flat.convert(first_place(x, kind, axis), dtypes.int64)
+    if dim is None or not rank:
+        return flat.reshape(place, (1,) * rank if keepdim else ())
+    return place if keepdim else flat.squeeze(place, axis)
 
 
 def place_samples():

@@ -89,10 +89,10 @@ def cumprod(x, dim, dtype):
 
 def _running_extreme(name, x, kind, dim):
     """The running extreme and its last place. It is read from there, so its gradient goes there."""
-    real(name, x)
     dim = flat.axis(dim, x.rank)
     if not x.rank or not x.numel:
         return x, flat.full(x.shape, 0, dtypes.int64)
+    real(name, x)
     reached = flat.eq(x, running(x, kind, dim))
     if x.dtype.is_floating_point:
         reached = reached | flat.isnan(x)
@@ -113,11 +113,13 @@ def cummin(x, dim):
     return _running_extreme("cummin", x, "min", dim)
 
 
-@op(
-    "logcumsumexp(Tensor self, int dim) -> Tensor",
-    samples=lambda: [S(T(3, 4), 0), S(T(2, 37), 1), S(T(), 0), S(T(0, 3), 0), S(finite(300), 0)],
-    differs="of complex tensors the imaginary part is a logarithm's, defined up to a multiple of 2 pi",
-)
+def positive_scan_samples():
+    # Complex logarithms are defined up to a multiple of 2 pi; of sums of these there is no doubt.
+    calls = [((3, 4), 0), ((2, 37), 1), ((300,), 0), ((), 0), ((0, 3), 0)]
+    return [S(T(*shape, low=0, high=1), dim) for shape, dim in calls]
+
+
+@op("logcumsumexp(Tensor self, int dim) -> Tensor", samples=positive_scan_samples)
 def logcumsumexp(x, dim):
     """result[i] = log(exp(x[0]) + ... + exp(x[i]))"""
     inexact("logcumsumexp", x)
@@ -191,7 +193,6 @@ def _steps(name, y, x, dim):
 def _number(name, y, dx):
     if y.dtype.kind == "bool" or isinstance(dx, bool):
         raise DTypeError(f"{name} is not defined for bool tensors and numbers")
-    return dx
 
 
 def _nothing(y, dim):
@@ -216,18 +217,20 @@ def x_samples():
 def trapezoid(y, x, dim):
     """The integral of y over places x by the trapezoidal rule."""
     dim = flat.axis(dim, y.rank)
-    widths = _steps("trapezoid", y, x, dim)
-    return _nothing(y, dim) if not y.shape[dim] else _halved(sum_dims(_areas(y, widths, dim), dim, False, None))
+    if not y.shape[dim]:
+        return _nothing(y, dim)
+    return _halved(sum_dims(_areas(y, _steps("trapezoid", y, x, dim), dim), dim, False, None))
 
 
 @op("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=dx_samples)
 @op("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", samples=dx_samples)
 def trapezoid_dx(y, dx, dim):
     """The integral of y over places dx apart by the trapezoidal rule."""
-    dim, dx = flat.axis(dim, y.rank), _number("trapezoid", y, dx)
-    if not y.shape[dim]:
-        return _nothing(y, dim)
+    dim = flat.axis(dim, y.rank)
     n = y.shape[dim]
+    if not n:
+        return _nothing(y, dim)
+    _number("trapezoid", y, dx)
     ends = [flat.squeeze(flat.slice_dim(y, dim, i, i + 1), dim) for i in (0, n - 1)]
     total = sum_dims(y, dim, False, None)
     return (flat.convert(total, floating(y.dtype)) - _halved(ends[0] + ends[1])) * dx
@@ -243,5 +246,6 @@ def cumulative_trapezoid(y, x, dim):
 @op("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=dx_samples)
 def cumulative_trapezoid_dx(y, dx, dim):
     """The running integral of y over places dx apart by the trapezoidal rule."""
-    dim, dx = flat.axis(dim, y.rank), _number("cumulative_trapezoid", y, dx)
+    dim = flat.axis(dim, y.rank)
+    _number("cumulative_trapezoid", y, dx)
     return _halved(cumsum(_areas(y, 1, dim), dim, None)) * dx

@@ -60,7 +60,9 @@ def _scatter(x, dim, index, source, act):
     """Check the arguments of a scatter and `act(x, dim, index, source)` on them, none of them zero-dimensional."""
     dim = flat.axis(dim, x.rank)
     if index.dtype not in INTEGERS:
-        raise DTypeError(f"indices must be int64 or int32, not {index.dtype.name}", help="convert them with .long()")
+        raise DTypeError(
+            f"indices must be int64 or int32, not {index.dtype.name}", help="convert them with .long()"
+        )
     if isinstance(source, flat.Value):
         same_dtype(x, source)
     if not index.numel:
@@ -102,7 +104,7 @@ def _samples(*rest, source=True, **keywords):
 )
 def scatter(x, dim, index, source):
     """self with self[index[i][j]][j] = src[i][j] for dim 0, and so on."""
-    return _scatter(x, dim, index, source, lambda *arguments: scatter_into(*arguments, "set"))
+    return _scatter(x, dim, index, source, lambda x, dim, index, source: scatter_into(x, dim, index, source, "set"))
 
 
 @op(
@@ -119,8 +121,10 @@ def scatter_by(x, dim, index, source, reduce):
     """`scatter` that adds to what is there, or multiplies it."""
     monoid = {"add": "add", "multiply": "mul"}.get(reduce)
     if monoid is None:
-        raise ArgumentError(f"reduce={reduce!r}", help='use "add" or "multiply", or scatter_reduce for others')
-    return _scatter(x, dim, index, source, lambda *arguments: scatter_into(*arguments, monoid))
+        raise ArgumentError(
+            f"reduce={reduce!r}", help='use "add" or "multiply", or scatter_reduce for others'
+        )
+    return _scatter(x, dim, index, source, lambda x, dim, index, source: scatter_into(x, dim, index, source, monoid))
 
 
 @op(
@@ -130,7 +134,7 @@ def scatter_by(x, dim, index, source, reduce):
 )
 def scatter_add(x, dim, index, source):
     """self with src[i][j] added to self[index[i][j]][j] for dim 0, and so on."""
-    return _scatter(x, dim, index, source, lambda *arguments: scatter_into(*arguments, "add"))
+    return _scatter(x, dim, index, source, lambda x, dim, index, source: scatter_into(x, dim, index, source, "add"))
 
 
 @op(
@@ -149,7 +153,9 @@ def scatter_reduce(x, dim, index, source, reduce, include_self):
 
     def act(x, dim, index, source):
         updates = flat.slice(source, [0] * index.rank, index.shape)
-        return fold(x, updates, lambda *rest: scatter_into(rest[0], dim, index, *rest[1:]), reduce, include_self)
+        return fold(
+            x, updates, lambda *rest: scatter_into(rest[0], dim, index, *rest[1:]), reduce, include_self
+        )
 
     return _scatter(x, dim, index, source, act)
 
@@ -203,7 +209,7 @@ def index_add(x, dim, index, source, alpha):
     """self with alpha times the slices of source added to those of self that index names."""
     if alpha != 1:
         source = source * number_in(alpha, source.dtype)
-    return _slices(x, dim, index, source, lambda *arguments: put_slices(*arguments, "add"))
+    return _slices(x, dim, index, source, lambda x, dim, index, source: put_slices(x, dim, index, source, "add"))
 
 
 @op(
@@ -215,7 +221,7 @@ def index_copy(x, dim, index, source):
     """self with the slices that index names replaced by those of source."""
     if source.rank == 0 and x.rank == 1 and index.numel == 1:
         source = flat.reshape(source, (1,))
-    return _slices(x, dim, index, source, lambda *arguments: put_slices(*arguments, "set"), INT64)
+    return _slices(x, dim, index, source, lambda x, dim, index, source: put_slices(x, dim, index, source, "set"), INT64)
 
 
 def _fills(value):
@@ -244,7 +250,7 @@ def index_fill(x, dim, index, value):
     whole, dim, index = at_least_1d(x), flat.axis(dim, x.rank), vector(index)
     slices = flat.broadcast_to(value, (*whole.shape[:dim], index.numel, *whole.shape[dim + 1 :]))
     slices = slices if x.rank else flat.reshape(slices, ())
-    return _slices(x, dim, index, slices, lambda *arguments: put_slices(*arguments, "set"), INT64, wrap=True)
+    return _slices(x, dim, index, slices, lambda x, dim, index, source: put_slices(x, dim, index, source, "set"), INT64, wrap=True)
 
 
 @op(

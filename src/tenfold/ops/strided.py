@@ -1,5 +1,5 @@
-"""Rows that look at memory by strides, and those that write so: diagonals, sliding windows, as_strided, and filling
-or copying a whole tensor. The facts of views are explained in `tenfold/views.py`.
+"""Rows that look at memory by strides, and those that write so: diagonals, sliding windows, as_strided; and those
+that fill or copy a whole tensor. The facts of views are explained in `tenfold/views.py`.
 """
 
 from tenfold import dtypes, flat
@@ -30,8 +30,15 @@ def on_diagonal(place, strides, offset, shift, dim1, dim2):
 
 
 def _diagonals():
-    return [S(T(3, 4)), S(T(4, 3), 1), S(T(3, 4), -1), S(T(3, 4), 9), S(T(2, 3, 4), 0, 1, 2), S(T(2, 3, 4), 1, -1, 0),
-            S(T(0, 3))]  # fmt: skip
+    return [
+        S(T(3, 4)),
+        S(T(4, 3), 1),
+        S(T(3, 4), -1),
+        S(T(3, 4), 9),
+        S(T(2, 3, 4), 0, 1, 2),
+        S(T(2, 3, 4), 1, -1, 0),
+        S(T(0, 3)),
+    ]
 
 
 @op(
@@ -79,7 +86,7 @@ def linalg_diagonal(x, offset, dim1, dim2):
 )
 def diagonal_scatter(x, src, offset, dim1, dim2):
     """x with src on a diagonal of two dimensions."""
-    first, second, row, column, length = _corner(x, offset, dim1, dim2)
+    first, second, row, _, length = _corner(x, offset, dim1, dim2)
     others = [d for d in range(x.rank) if d not in (first, second)]
     src = fitted(src, (*[x.shape[d] for d in others], length), x)
     if length == 0:
@@ -134,6 +141,8 @@ def unfold(x, dimension, size, step):
     if not x.rank:
         return flat.reshape(x, (1,)) if size else flat.full((0,), 0, x.dtype)
     count = (extent - size) // step + 1
+    if not size or not x.numel:
+        return flat.full((*x.shape[:dim], count, *x.shape[dim + 1 :], size), 0, x.dtype)
     starts = flat.broadcast_to(flat.unsqueeze(flat.iota((count,), 0) * step, 1), (count, size))
     windows = flat.take(x, starts + flat.iota((count, size), 1), dim)
     return flat.move(windows, dim + 1, -1)
@@ -166,8 +175,13 @@ def _addresses(x, size, stride, offset):
 
 
 def _strided():
-    return [S(T(3, 4), (2, 2), (4, 1)), S(T(12), (3, 3), (1, 2), 1), S(T(4), (2, 3), (1, 0)), S(T(), (), ()),
-            S(T(6), (0, 2), (1, 1))]  # fmt: skip
+    return [
+        S(T(3, 4), (2, 2), (4, 1)),
+        S(T(12), (3, 3), (1, 2), 1),
+        S(T(4), (2, 3), (1, 0)),
+        S(T(), (), ()),
+        S(T(6), (0, 2), (1, 1)),
+    ]
 
 
 @op(
@@ -197,7 +211,8 @@ def as_strided(x, size, stride, storage_offset):
 
 
 @op(
-    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
+    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)"
+    " -> Tensor",
     storage=True,
     samples=lambda: [
         S(T(3, 4), T(2, 2), (2, 2), (4, 1)),
@@ -239,7 +254,7 @@ def copy(x, src):
     return flat.broadcast_to(flat.convert(src, x.dtype), x.shape)
 
 
-@op("fill.Scalar(Tensor self, Scalar value) -> Tensor", method=False, inplace=True)
+@op("fill.Scalar(Tensor self, Scalar value) -> Tensor", method=False, inplace=True, uniform=True)
 def fill(x, value):
     return flat.full_like(x, number_for(value, x.dtype))
 
@@ -248,6 +263,7 @@ def fill(x, value):
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
     method=False,
     inplace=True,
+    uniform=True,
     samples=lambda: [S(T(3, 4), T()), S(T(), T()), S(T(2), T(dtype="float32"))],
 )
 def fill_with(x, value):
@@ -256,6 +272,6 @@ def fill_with(x, value):
     return copy(x, value)
 
 
-@op("zero(Tensor self) -> Tensor", function=False, method=False, inplace=True)
+@op("zero(Tensor self) -> Tensor", function=False, method=False, inplace=True, uniform=True)
 def zero(x):
     return flat.full_like(x, 0)

@@ -64,6 +64,7 @@ class Row:
         self.method: bool = facts.pop("method", text.partition("(")[2].startswith(RECEIVERS))
         self.function: bool = facts.pop("function", True)
         self.inplace: bool = facts.pop("inplace", False)
+        self.uniform: bool = facts.pop("uniform", False)
         self.module: str | None = facts.pop("module", None) or next(
             (m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None
         )
@@ -148,8 +149,9 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     """Declare rows: one for each schema, all lowered by the decorated function.
 
     Facts, all optional: `promote`, the type promotion; `method`, `function`, whether PyTorch has it as a Tensor
-    method and as a function; `inplace`, whether `name_` exists; `module`, the submodule whose function it is ("nn",
-    "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state first and returns the next after
+    method and as a function; `inplace`, whether `name_` exists; `uniform`, whether all elements of a
+    result are equal, so that it may be written into an expanded tensor; `module`, the submodule whose function it is
+    ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state first and returns the next after
     its results; `host`, for a NumPy function whose result's shape depends on data; `prepare`, for a function that
     completes the arguments of a call by numbers that its tensors hold; `strides`, `write`, `steps`, `recodes` and
     `storage`, for views (see `views.py`); `samples`, for tests whose arguments must be special; `differs`, why values

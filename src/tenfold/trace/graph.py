@@ -93,7 +93,7 @@ def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None
         place = _common_device(inputs) if device is None else device
         signature = row.signature(tuple([each.type for each in inputs]), shape)
     except TenfoldError as error:
-        raise located(error, row, where, inputs) from None
+        raise located(error, row, where, arguments) from None
     node = Node(signature, tuple(inputs), where)
     if recorder is not None:
         recorder.nodes.add(node)
@@ -127,9 +127,15 @@ def _mobile(place: Device, inputs: Sequence[Value]) -> bool:
     return place.type == "cpu" and all(each.type.rank == 0 for each in inputs if each.device is place)
 
 
-def located(error: TenfoldError, row: Row, where: Any, inputs: Sequence[Value]) -> TenfoldError:
+def located(error: TenfoldError, row: Row, where: Any, arguments: Sequence[Any]) -> TenfoldError:
     """The error with the op's name, the user's line, and where its operands were made."""
-    operands = [Operand(None, str(each.type), each.made_at) for each in inputs]
+    operands = []
+    for name, argument in zip([a.name for a in row.schema.arguments], arguments, strict=False):
+        several = type(argument) in (tuple, list)
+        for i, each in enumerate(argument if several else (argument,)):
+            if type(each) is Value:
+                hint = f"{name}[{i}]" if several else "input" if name == "self" else name
+                operands.append(Operand(hint, str(each.type), each.made_at))
     return error.located(row.python_name, where, operands)
 
 
@@ -161,9 +167,27 @@ def collect(
     `also` is handed every value that the program computes for its own use, with the number of uses, and names those
     that are to be given back beside the targets.
     """
+    places, leaves, uses, key = _walk(targets)
+    given = list(targets) + (also(uses) if also else [])
+    outputs = []
+    for each in given:
+        if each.buffer is None and each.node is not None:
+            outputs.append((places[each.node], each.index))
+        else:
+            outputs.append((-1 - leaves.setdefault(each, len(leaves)), 0))
+    key.append(-1 << 40)
+    for place, index in outputs:
+        key.append(place << 20 | index if place >= 0 else place)
+    return Program(list(places), list(leaves), outputs, tuple(key), given[0].device), given
+
+
+def _walk(
+    targets: Sequence[Value],
+) -> tuple[dict[Node, int], dict[Value, int], dict[Value, int], list[int]]:
+    """All nodes behind the targets, each after its inputs, with its place; the leaves; the uses of each value; the
+    structure as numbers. A function of its own: no name of its frame may hold a value when uses are counted."""
     places: dict[Node, int] = {}
     leaves: dict[Value, int] = {}
-    nodes: list[Node] = []
     uses: dict[Value, int] = {}
     key: list[int] = []
     stack = [each.node for each in reversed(targets) if each.buffer is None and each.node is not None]
@@ -182,8 +206,7 @@ def collect(
             stack += waiting
             continue
         stack.pop()
-        places[node] = len(nodes)
-        nodes.append(node)
+        places[node] = len(places)
         key.append(node.signature.id)
         for each in node.inputs:
             if each.buffer is None and each.node is not None:
@@ -191,14 +214,4 @@ def collect(
                 key.append(places[each.node] << 20 | each.index)
             else:
                 key.append(-1 - leaves.setdefault(each, len(leaves)))
-    given = list(targets) + (also(uses) if also else [])
-    outputs = []
-    for each in given:
-        if each.buffer is None and each.node is not None:
-            outputs.append((places[each.node], each.index))
-        else:
-            outputs.append((-1 - leaves.setdefault(each, len(leaves)), 0))
-    key.append(-1 << 40)
-    for place, index in outputs:
-        key.append(place << 20 | index if place >= 0 else place)
-    return Program(nodes, list(leaves), outputs, tuple(key), given[0].device), given
+    return places, leaves, uses, key

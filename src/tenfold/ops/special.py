@@ -1,0 +1,287 @@
+"""Special functions of probability and analysis: the error function's family, entropies, zeta and gamma."""
+
+import math
+
+from tenfold import dtypes, flat
+from tenfold.errors import ArgumentError, DTypeError
+from tenfold.ops.precision import doubled, widened
+from tenfold.ops.promote import common, to_float
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+
+def _real(names, arguments):
+    """Integers become floats; complex numbers are refused."""
+    promoted = to_float(names, arguments)
+    for each in promoted:
+        if isinstance(each, flat.Value) and each.dtype.is_complex:
+            raise DTypeError("this function is not defined for complex numbers")
+    return promoted
+
+
+def _unary(build, name, *specials):
+    """Rows for a function of one real number: `name` for tensors too, the rest in torch.special."""
+    if name:
+        op(f"{name}(Tensor self) -> Tensor", promote=_real, inplace=True)(build)
+    if specials:
+        op(*[f"special_{each}(Tensor self) -> Tensor" for each in specials], promote=_real, method=False)(
+            build
+        )
+
+
+_unary(widened(flat.erf), "erf", "erf")
+_unary(widened(flat.erfc), "erfc", "erfc")
+_unary(widened(flat.erfinv), "erfinv", "erfinv")
+_unary(widened(flat.lgamma), "lgamma", "gammaln")
+
+
+# The normal distribution
+
+
+@doubled
+def erfcx(x):
+    """exp(self ** 2) * erfc(self)"""
+    # The trapezoidal rule on (2 x / pi) * integral of exp(-s^2) / (x^2 + s^2): its error is exp(-2 pi x / step).
+    step, inverse = 0.2, 1 / flat.where(x < 1, 1, x)
+    square = inverse * inverse
+    total = flat.full_like(x, step / 2)
+    for j in range(1, 32):
+        s = (j * step) ** 2
+        total = total + step * math.exp(-s) / (1 + s * square)
+    small = flat.where(x < 1, x, 1)
+    return flat.where(x < 1, flat.exp(small * small) * flat.erfc(small), total * inverse * (2 / math.pi))
+
+
+_unary(erfcx, None, "erfcx")
+
+
+@widened
+def ndtr(x):
+    """The normal distribution: erfc(-self / sqrt(2)) / 2"""
+    return 0.5 * flat.erfc(x * -math.sqrt(0.5))
+
+
+_unary(ndtr, None, "ndtr")
+
+
+@doubled
+def log_ndtr(x):
+    """The logarithm of the normal distribution, also where that is too small for a float"""
+    scaled = x * math.sqrt(0.5)
+    below = x < -1
+    left = flat.log(erfcx(flat.where(below, flat.neg(scaled), 1)) * 0.5) - scaled * scaled
+    return flat.where(below, left, flat.log1p(flat.erfc(flat.where(below, 0, scaled)) * -0.5))
+
+
+_unary(log_ndtr, None, "log_ndtr")
+
+
+@doubled
+def ndtri(p):
+    """The inverse of the normal distribution"""
+    tail = flat.minimum(p, 1 - p)
+    inside = tail > 0
+    logarithm = flat.log(flat.where(inside, tail, 0.5))
+    # A first guess good to three digits (Abramowitz and Stegun 26.2.23), then Newton's steps on the logarithm.
+    t = flat.sqrt(-2 * logarithm)
+    above = (0.010328 * t + 0.802853) * t + 2.515517
+    below = ((0.001308 * t + 0.189269) * t + 1.432788) * t + 1
+    x = above / below - t
+    for _ in range(3):
+        value = log_ndtr(x)
+        slope = flat.exp(-0.5 * (x * x) - value) / math.sqrt(2 * math.pi)
+        x = x - (value - logarithm) / slope
+    x = flat.where(p > 0.5, flat.neg(x), x)
+    edge = flat.where(
+        flat.eq(p, 0), flat.full_like(p, -math.inf), flat.where(flat.eq(p, 1), math.inf, math.nan * p)
+    )
+    return flat.where(inside, x, edge)
+
+
+op(
+    "special_ndtri(Tensor self) -> Tensor",
+    promote=_real,
+    method=False,
+    samples=lambda: [S(T(3, 4, low=0.0, high=1.0)), S(T(3, 4)), S(T()), S(T(0, 3))],
+)(ndtri)
+
+
+# Entropies and products with logarithms
+
+
+@widened
+def entr(x):
+    """-self * log(self), 0 at zero and -inf below"""
+    positive = x > 0
+    inside = flat.where(positive, x, 1)
+    outside = flat.where(flat.eq(x, 0), flat.full_like(x, 0), -math.inf)
+    return flat.where(flat.isnan(x), x, flat.where(positive, flat.neg(inside * flat.log(inside)), outside))
+
+
+_unary(entr, None, "entr")
+
+
+def _times_log(build, x, y):
+    x, y = flat.broadcast(x, y)
+    return flat.where(flat.isnan(y), y, flat.where(flat.eq(x, 0), 0, x * build(y)))
+
+
+@op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", promote=_real, inplace=True)
+@op("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
+@op("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", promote=_real, inplace=True)
+@op("special_xlogy(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
+@op("special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
+@op("special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
+@widened
+def xlogy(x, y):
+    """self * log(other), and 0 where self is 0"""
+    return _times_log(flat.log, x, y)
+
+
+@op("special_xlog1py(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
+@op("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
+@op("special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
+@widened
+def xlog1py(x, y):
+    """self * log(1 + other), and 0 where self is 0"""
+    return _times_log(flat.log1p, x, y)
+
+
+# Zeta and gamma
+
+
+def _arguments():
+    return [
+        S(T(3, 4, low=1.5, high=9), T(3, 4, low=0.25, high=9)),
+        S(T(), T()),
+        S(T(0, 3), T(3)),
+        S(T(3, 4), T(4)),
+    ]
+
+
+@op("special_zeta(Tensor self, Tensor other) -> Tensor", promote=_real, method=False, samples=_arguments)
+@op("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
+@op("special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
+@widened
+def zeta(x, q):
+    """Hurwitz's zeta function: the sum over k of (k + other) ** -self"""
+    return flat.zeta(x, q)
+
+
+@widened
+def digamma(x):
+    """The derivative of lgamma"""
+    return flat.where(flat.eq(x, 0), -1 / x, flat.digamma(x))
+
+
+_unary(digamma, "digamma", "digamma", "psi")
+
+
+def _orders():
+    return [S(n, T(3, 4, low=0.25, high=9)) for n in (0, 1, 2, 5)] + [S(1, T(3, 4)), S(2, T()), S(1, T(0, 3))]
+
+
+@op("polygamma(int n, Tensor self) -> Tensor", promote=_real, inplace=True, method=True, samples=_orders)
+@op("special_polygamma(int n, Tensor self) -> Tensor", promote=_real, method=False, samples=_orders)
+@widened
+def polygamma(n, x):
+    """The n-th derivative of digamma"""
+    if n < 0:
+        raise ArgumentError(f"polygamma needs an order n that is not negative, not {n}")
+    if n == 0:
+        return digamma(x)
+    return flat.zeta(float(n + 1), x) * (math.factorial(n) * (-1.0) ** (n + 1))
+
+
+def _dimensions():
+    return [S(T(3, 4, low=3, high=9), p) for p in (1, 2, 5)] + [S(T(0, 3), 1)]
+
+
+@op("mvlgamma(Tensor self, int p) -> Tensor", promote=_real, inplace=True, samples=_dimensions)
+@op("special_multigammaln(Tensor self, int p) -> Tensor", promote=_real, method=False, samples=_dimensions)
+@widened
+def mvlgamma(x, p):
+    """The logarithm of the p-dimensional gamma function"""
+    if p < 1:
+        raise ArgumentError(f"mvlgamma needs a dimension p of at least 1, not {p}")
+    total = flat.full_like(x, p * (p - 1) / 4 * math.log(math.pi))
+    for j in range(p):
+        total = total + flat.lgamma(x - j / 2)
+    return total
+
+
+def _shapes():
+    pairs = [((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1), ()), ((0, 3), (3,))]
+    return [S(T(*a, low=0.1, high=20), T(*x, low=0.0, high=30)) for a, x in pairs] + [S(T(4, 5), T(4, 5))]
+
+
+@op("igamma(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_shapes)
+@op("special_gammainc(Tensor self, Tensor other) -> Tensor", promote=common, method=False, samples=_shapes)
+def igamma(a, x):
+    """The regularized lower incomplete gamma function P(self, other)"""
+    return _incomplete_gamma(a, x)[0]
+
+
+@op("igammac(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_shapes)
+@op("special_gammaincc(Tensor self, Tensor other) -> Tensor", promote=common, method=False, samples=_shapes)
+def igammac(a, x):
+    """The regularized upper incomplete gamma function Q(self, other)"""
+    return _incomplete_gamma(a, x)[1]
+
+
+@doubled
+def _incomplete_gamma(a, x):
+    """P and Q = 1 - P: by P's power series below a + 1, by Q's continued fraction above."""
+    a, x = flat.broadcast(a, x)
+    if not a.dtype.is_floating_point:
+        raise DTypeError(f"the incomplete gamma function is not defined for {a.dtype.name}")
+    plain = (a > 0) & (x > 0) & flat.is_finite(a) & flat.is_finite(x)
+    a_, x_ = flat.where(plain, a, 1), flat.where(plain, x, 1)
+    by_series = x_ < a_ + 1
+    factor = flat.exp(a_ * flat.log(x_) - x_ - flat.lgamma(a_))
+    lower = factor * _gamma_series(a_, flat.where(by_series, x_, 0))
+    upper = factor * _gamma_fraction(a_, flat.where(by_series, a_ + 1, x_))
+    p, q = flat.where(by_series, lower, 1 - upper), flat.where(by_series, 1 - lower, upper)
+    # Where one of the two is 0 or infinite, P is a step; both so, or negative, it is not defined.
+    step = flat.where(flat.eq(x, 0) | flat.isinf(a), flat.full_like(a, 0), 1)
+    undefined = (a < 0) | (x < 0) | flat.isnan(a) | flat.isnan(x)
+    undefined = undefined | (flat.eq(a, 0) & flat.eq(x, 0)) | (flat.isinf(a) & flat.isinf(x))
+    step = flat.where(undefined, math.nan, step)
+    return flat.where(plain, p, step), flat.where(plain, q, 1 - step)
+
+
+_LIMIT, _EPSILON = 10000, 2.0**-53
+
+
+def _gamma_series(a, x):
+    """The sum over n of x^n / (a (a + 1) ... (a + n))."""
+
+    def unsettled(count, x, n, term, total):
+        return (count < _LIMIT) & flat.reduce(term > _EPSILON * total, "or")
+
+    def step(count, x, n, term, total):
+        term = term * x / (n + 1)
+        return count + 1, x, n + 1, term, total + term
+
+    first = 1 / a
+    return flat.while_loop(unsettled, step, (flat.constant(0, dtypes.int32), x, a, first, first))[-1]
+
+
+def _gamma_fraction(a, x):
+    """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), by Lentz's method."""
+
+    def unsettled(count, a, i, odd, above, below, change, value):
+        return (count < _LIMIT) & flat.reduce(flat.abs(change - 1) > _EPSILON, "or")
+
+    def step(count, a, i, odd, above, below, change, value):
+        numerator = i * (a - i)
+        odd = odd + 2
+        below = 1 / (numerator * below + odd)
+        above = odd + numerator / above
+        change = above * below
+        return count + 1, a, i + 1, odd, above, below, change, value * change
+
+    odd = x + 1 - a
+    one = flat.full_like(a, 1)
+    carry = (flat.constant(0, dtypes.int32), a, one, odd, flat.full_like(a, 1e300), 1 / odd, one * 2, 1 / odd)
+    return flat.while_loop(unsettled, step, carry)[-1]

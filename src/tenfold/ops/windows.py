@@ -1,0 +1,122 @@
+"""Rows for the windows of signal processing. A periodic window is a longer symmetric one without its last point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tenfold import dtypes, flat
+from tenfold.dtypes import DType
+from tenfold.errors import ArgumentError, DTypeError
+from tenfold.flat import Value
+from tenfold.ops.creation import MADE
+from tenfold.ops.samples import S
+from tenfold.ops.special import i0
+from tenfold.ops.table import op
+
+_LENGTHS = lambda: [S(5), S(1), S(0), S(8, dtype=dtypes.float64), S(6, dtype=dtypes.float16)]
+_MODES = lambda: [S(5, False), S(6, True), S(1, False), S(7, False, dtype=dtypes.float64)]
+
+
+def _window(name: str, length: int, periodic: bool, dtype: DType | None, shape: Callable[[Value, int], Value]) -> Value:
+    """`shape(places, last)` on the places 0 to last of a symmetric window, computed at least in float32."""
+    dtype = dtype or dtypes.get_default_dtype()
+    if not dtype.is_floating_point:
+        raise DTypeError(f"{name} is made of floating-point numbers, not {dtype.name}")
+    if length < 0:
+        raise ArgumentError(f"{name}: a length of {length} cannot be")
+    if length < 2:
+        return flat.full((length,), 1.0, dtype)
+    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
+    return flat.convert(shape(flat.arange(length, wide), length - 1 + periodic), dtype)
+
+
+@op(f"bartlett_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
+def bartlett_window(length, dtype):
+    return bartlett_window_periodic(length, True, dtype)
+
+
+@op(f"bartlett_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
+def bartlett_window_periodic(length, periodic, dtype):
+    """1 - |2n / N - 1|: a triangle."""
+    return _window("bartlett_window", length, periodic, dtype, lambda n, last: 1.0 - flat.abs(n * (2 / last) - 1.0))
+
+
+@op(f"blackman_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
+def blackman_window(length, dtype):
+    return blackman_window_periodic(length, True, dtype)
+
+
+@op(f"blackman_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
+def blackman_window_periodic(length, periodic, dtype):
+    """0.42 - 0.5 · cos(2πn / N) + 0.08 · cos(4πn / N)."""
+
+    def shape(n: Value, last: int) -> Value:
+        angle = n * (math.pi / last)
+        return flat.cos(angle * 4.0) * 0.08 - flat.cos(angle * 2.0) * 0.5 + 0.42
+
+    return _window("blackman_window", length, periodic, dtype, shape)
+
+
+@op(f"hamming_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
+def hamming_window(length, dtype):
+    return hamming_window_alpha_beta(length, True, 0.54, 0.46, dtype)
+
+
+@op(f"hamming_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
+def hamming_window_periodic(length, periodic, dtype):
+    return hamming_window_alpha_beta(length, periodic, 0.54, 0.46, dtype)
+
+
+@op(
+    f"hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, {MADE}) -> Tensor",
+    samples=lambda: [S(5, True, 0.6)],
+)
+def hamming_window_alpha(length, periodic, alpha, dtype):
+    return hamming_window_alpha_beta(length, periodic, alpha, 0.46, dtype)
+
+
+@op(
+    f"hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, {MADE}) -> Tensor",
+    samples=lambda: [S(5, True, 0.6, 0.3)],
+)
+def hamming_window_alpha_beta(length, periodic, alpha, beta, dtype):
+    """alpha - beta · cos(2πn / N)."""
+    shape = lambda n, last: alpha - flat.cos(n * (math.tau / last)) * beta
+    return _window("hamming_window", length, periodic, dtype, shape)
+
+
+@op(f"hann_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
+def hann_window(length, dtype):
+    return hamming_window_alpha_beta(length, True, 0.5, 0.5, dtype)
+
+
+@op(f"hann_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
+def hann_window_periodic(length, periodic, dtype):
+    """0.5 - 0.5 · cos(2πn / N)."""
+    return hamming_window_alpha_beta(length, periodic, 0.5, 0.5, dtype)
+
+
+@op(f"kaiser_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
+def kaiser_window(length, dtype):
+    return kaiser_window_beta(length, True, 12.0, dtype)
+
+
+@op(f"kaiser_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
+def kaiser_window_periodic(length, periodic, dtype):
+    return kaiser_window_beta(length, periodic, 12.0, dtype)
+
+
+@op(
+    f"kaiser_window.beta(int window_length, bool periodic, float beta, {MADE}) -> Tensor",
+    samples=lambda: [S(5, True, 3.0), S(8, False, 14.0)],
+)
+def kaiser_window_beta(length, periodic, beta, dtype):
+    """I₀(β · sqrt(1 - (2n / N - 1)²)) / I₀(β)."""
+
+    def shape(n: Value, last: int) -> Value:
+        place = n * (2 / last) - 1.0
+        height = flat.sqrt(flat.maximum(1.0 - place * place, 0.0)) * beta
+        return i0(height) / i0(flat.full((), beta, n.dtype))
+
+    return _window("kaiser_window", length, periodic, dtype, shape)

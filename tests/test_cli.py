@@ -1,0 +1,128 @@
+"""The command line, through its own entry point and in real processes."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tenfold import cli
+from tenfold.ops.table import TABLE
+
+
+def run(*arguments: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "tenfold.cli", *arguments], capture_output=True, text=True, timeout=300, **options
+    )
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "program.py"
+
+    def write(text: str) -> str:
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("command", [[], ["demo"], ["run"], ["show"], ["ops"], ["doctor"]])
+def test_every_command_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*command, "--help"])
+    printed = capsys.readouterr().out
+    assert stopped.value.code == 0
+    assert not command or f"example:\n  tenfold {command[0]}" in printed
+
+
+def test_the_demo_shows_every_stage_and_times_the_program():
+    done = run("demo")
+    assert done.returncode == 0, done.stderr
+    for expected in ("==== Trace IR ====", "==== Flat IR ====", "==== StableHLO IR ====", "recorded lazily", "on disk"):
+        assert expected in done.stdout
+
+
+def test_run_hands_arguments_on(script):
+    done = run("run", script("import sys, tenfold as tn\nprint(sys.argv[1:], tn.ones(2).sum().item())"), "--steps", "3")
+    assert done.stdout == "['--steps', '3'] 2.0\n"
+
+
+def test_run_prints_an_error_without_our_frames(script):
+    done = run("run", script("import tenfold as tn\nx = tn.ones(2, 3)\ny = x + tn.ones(4)\n"))
+    assert done.returncode == 1
+    assert "ShapeError: add: cannot broadcast f32[2,3] with f32[4]" in done.stderr
+    assert "program.py:3   y = x + tn.ones(4)" in done.stderr
+    assert "dispatch.py" not in done.stderr
+
+
+def test_run_lets_other_exceptions_and_exits_be(script):
+    assert "ZeroDivisionError" in run("run", script("1 / 0")).stderr
+    assert run("run", script("import sys; sys.exit(7)")).returncode == 7
+
+
+def test_a_missing_file_is_a_plain_error():
+    done = run("run", "no-such-file.py")
+    assert done.returncode == 1 and "there is no file no-such-file.py" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("stage", ["trace", "flat", "stablehlo", "hlo"])
+def test_show_prints_what_a_file_evaluates(script, stage):
+    done = run("show", script("import tenfold as tn\nprint((tn.tensor([1.0, 1.0]) * 2).tanh().sum())"), "--stage", stage)
+    assert done.returncode == 0, done.stderr
+    assert "tanh" in done.stdout.lower() and "tensor(1.9281)" in done.stdout
+
+
+def test_show_explains_tensors_that_nobody_asked_for(script):
+    done = run("show", script("import tenfold as tn\nx = tn.ones(2).tanh()"))
+    assert "aten.tanh" in done.stdout and "program.py:2" in done.stdout
+
+
+def test_show_of_a_file_without_tensors_says_so(script):
+    done = run("show", script("print(1)"))
+    assert done.returncode == 1 and "evaluates no tensor" in done.stderr
+
+
+def test_ops_lists_the_whole_table(capsys):
+    assert cli.main(["ops"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{sum(map(len, TABLE.values()))} overloads" in printed
+    assert all(name in printed for name in list(TABLE)[::25])
+
+
+def test_ops_describes_one(capsys):
+    assert cli.main(["ops", "add.Tensor"]) == 0
+    printed = capsys.readouterr().out
+    assert "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" in printed
+    assert "Tensor.add_" in printed and "xla" in printed and "add.Scalar" not in printed
+
+
+def test_an_unknown_op_gets_a_suggestion(capsys):
+    assert cli.main(["ops", "sofmax"]) == 1
+    assert "did you mean softmax" in capsys.readouterr().err
+
+
+def test_the_doctor_finds_what_this_machine_has(capsys):
+    assert cli.main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "jaxlib" in printed and "XLA on cpu" in printed and "works" in printed
+
+
+def test_the_doctor_says_what_is_missing(monkeypatch):
+    from importlib import metadata
+
+    from tenfold import doctor
+
+    def version(package: str) -> str:
+        raise metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(metadata, "version", version)
+    missing = {each.what: each for each in doctor.examine() if not each.works}
+    assert "pip install" in missing["torch-mlir"].remedy and missing["torch-mlir"].optional
+    assert not missing["jaxlib"].optional
+
+
+def test_a_wrong_command_line_is_refused(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["show", "x.py", "--stage", "assembler"])
+    assert stopped.value.code == 2
+    assert "invalid choice" in capsys.readouterr().err

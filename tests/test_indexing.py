@@ -1,5 +1,6 @@
-"""Indexing: random expressions read and written beside PyTorch and NumPy, the gather and scatter families beside
-PyTorch, and what is particular to lazy tensors: what evaluates, what compiles again, when errors are raised."""
+"""Indexing: random expressions read and written beside PyTorch and NumPy, the gather and scatter families
+beside PyTorch, and what is particular to lazy tensors: what evaluates, what compiles again, when errors come.
+"""
 
 import itertools
 import operator
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 import tenfold as tn
+from tenfold.indexing import one_hot
 from tenfold.runtime.evaluate import counting_compiles
 
 SHAPES = [(), (5,), (3, 4), (2, 3, 4), (2, 1, 3, 2), (0, 3), (4, 0)]
@@ -80,7 +82,7 @@ def random_mask(rng, shape):
 
 
 def random_index(rng, shape, advanced):
-    """An index that fits a shape, and whether NumPy reads it as PyTorch does (to it integers are advanced, too)."""
+    """An index that fits a shape, and whether NumPy (to which integers are advanced) reads it as PyTorch."""
     items, dim, agrees = [], 0, True
     masked = None
     broadcast = tuple(rng.integers(1, 4, rng.integers(1, 3)))
@@ -106,7 +108,7 @@ def random_index(rng, shape, advanced):
             agrees = agrees and isinstance(items[-1], slice)
             dim += 1
     if rng.integers(3) == 0:
-        # What follows the ellipsis counts from the end, so it goes behind all or where all dimensions are named.
+        # What follows it counts from the end, so it goes behind all, unless all dimensions are named.
         items.insert(int(rng.integers(len(items) + 1)) if dim == len(shape) else len(items), ...)
     if advanced and rng.integers(12) == 0 and masked is None:
         items.insert(int(rng.integers(len(items) + 1)), bool(rng.integers(2)))
@@ -381,7 +383,7 @@ def test_values_that_do_not_fit_are_refused(x):
 
 
 def arrays(rng, shape, dim, dtype):
-    """Something to scatter into and from, and indices that repeat, smaller than both in the other dimensions."""
+    """Something to scatter into and from, and indices that repeat, smaller than both in other dimensions."""
     index_shape = [int(rng.integers(1, n + 1)) for n in shape]
     index_shape[dim] = int(rng.integers(1, 7))
     index = rng.integers(0, shape[dim], index_shape)
@@ -524,3 +526,12 @@ def test_masked_scatter_needs_enough_elements():
     assert x.masked_scatter(x > 1, tn.tensor([8.0, 9.0, 10.0])).tolist() == [1.0, 8.0, 9.0]
     with pytest.raises(tn.ShapeError, match="source has 1 elements, fewer than"):
         x.masked_scatter(x > 1, tn.tensor([8.0])).eval()
+
+
+def test_one_hot_finds_the_number_of_classes():
+    assert one_hot(tn.tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert one_hot(tn.tensor(1), 4).tolist() == [0, 1, 0, 0]
+    with pytest.raises(tn.ArgumentError, match="does not tell the number of classes"):
+        one_hot(tn.tensor([], dtype=tn.int64))
+    with pytest.raises(tn.IndexOutOfRange):
+        one_hot(tn.tensor([3]), 3).eval()

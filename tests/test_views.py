@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import random
 from typing import Any
 
@@ -10,9 +12,9 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.errors import TenfoldError
+from tenfold.errors import ShapeError, TenfoldError
 
-BATCHES = 12
+BATCHES = 10
 PROGRAMS = 20
 STEPS = 12
 
@@ -38,7 +40,7 @@ class Program:
         self.numbers = np.random.default_rng(seed)
         self.live = [self.base()]
         self.lines: list[str] = []
-        # Whether bits were read as other numbers: then there are NaNs and denormals, and no arithmetic is done.
+        # Whether bits were read as other numbers: there are NaNs and denormals then, so no arithmetic.
         self.bits = False
         self.seen: list[tuple[tn.Tensor, np.ndarray, str]] = []
 
@@ -110,9 +112,9 @@ class Program:
         extent = x.shape[dim] if rank else 1
         names = [
             "view", "reshape", "permute", "transpose", "t", "squeeze", "squeeze_dim", "unsqueeze", "expand",
-            "select", "narrow", "slice", "diagonal", "unfold", "split", "chunk", "unbind", "tensor_split", "mT",
-            "flatten", "ravel", "contiguous", "detach", "movedim", "unflatten", "expand_as", "view_as", "T",
-            "unsqueeze_", "t_", "transpose_", "squeeze_", "data",
+            "select", "narrow", "slice", "diagonal", "unfold", "split", "chunk", "unbind", "tensor_split",
+            "mT", "flatten", "ravel", "contiguous", "detach", "movedim", "unflatten", "expand_as",
+            "view_as", "T", "unsqueeze_", "t_", "transpose_", "squeeze_", "data",
         ]  # fmt: skip
         if not pair.recoded:
             names.append("as_strided")
@@ -259,6 +261,7 @@ def overlaps(x: torch.Tensor) -> bool:
     return len(np.unique(places)) < places.size
 
 
+@pytest.mark.filterwarnings("ignore:.*deprecated")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_programs_agree_with_pytorch_at_every_step(batch: int) -> None:
     programs = [Program(batch * PROGRAMS + i) for i in range(PROGRAMS)]
@@ -270,6 +273,7 @@ def test_random_programs_agree_with_pytorch_at_every_step(batch: int) -> None:
         np.testing.assert_array_equal(ours.numpy(), theirs, err_msg=where)
 
 
+@pytest.mark.filterwarnings("ignore:.*deprecated")
 def test_random_programs_agree_when_evaluated_on_the_way() -> None:
     for seed in range(10_000, 10_008):
         program = Program(seed)
@@ -369,10 +373,10 @@ def test_reshape_flatten_and_contiguous_share_memory_where_pytorch_does() -> Non
     assert base[0, 0].item() == 5
     assert base.contiguous() is base
     turned = base.t()
-    for copy in (turned.reshape(12), turned.flatten(), turned.contiguous(), turned.ravel()):
-        assert copy.data_ptr() != base.data_ptr()
-        assert copy.is_contiguous()
-        copy.zero_()
+    for other in (turned.reshape(12), turned.flatten(), turned.contiguous(), turned.ravel()):
+        assert other.data_ptr() != base.data_ptr()
+        assert other.is_contiguous()
+        other.zero_()
     assert base.sum().item() == 71
 
 
@@ -424,6 +428,15 @@ def test_assigning_data_makes_a_tensor_share_another_ones_memory() -> None:
     assert first.tolist() == [2, 2]
     second.data.mul_(3)
     assert first.tolist() == [6, 6]
+
+
+def test_a_shallow_copy_shares_memory() -> None:
+    base = grid()
+    row, twin = base[0], copy.copy(base[0])
+    row.add_(1)
+    assert twin.tolist() == [1, 2, 3, 4]
+    twin.zero_()
+    assert (row.sum() + base.sum()).item() == 60
 
 
 def test_views_of_many_rows_are_followed_one_by_one() -> None:

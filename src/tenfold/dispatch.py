@@ -44,7 +44,7 @@ class Plan:
         named = len(fields) > 1 and all(fields)
         self.bundle: Callable[..., Any] | None = None
         if named:
-            self.bundle = collections.namedtuple(row.name, fields)._make
+            self.bundle = collections.namedtuple(row.name, fields)._make  # type: ignore[misc, attr-defined]
         elif len(fields) > 1:
             self.bundle = tuple
         # Whether the arguments need no more than tensors taken apart.
@@ -79,8 +79,8 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
         raise located(error, row, where, values) from None
     results = record(row, values, where, device)
     if generator is not None:
-        *results, state = results
-        generator.state.assign(state)
+        generator.state.assign(results[-1])
+        results = results[:-1]
     if plan.view:
         return _wrap(plan, [_view(plan, arguments, values, each) for each in results])
     return _wrap(plan, [Tensor(each) for each in results])
@@ -188,10 +188,11 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
     quick: dict[tuple[Any, ...], Signature] = {}
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        key, inputs = None, ()
+        key: tuple[Any, ...] | None = None
+        inputs: tuple[Value, ...] = ()
         if not kwargs and graph.recorder is None:
             key, inputs = _quick_key(args)
-            signature = quick.get(key)
+            signature = quick.get(key) if key is not None else None
             if signature is not None and (len(inputs) == 1 or inputs[0].device is inputs[-1].device):
                 node = Node(signature, inputs, capture())
                 return Tensor(Value(signature.result_types[0], inputs[0].device, node))

@@ -61,7 +61,7 @@ def _try_device(name: str, optional: bool) -> Finding:
         count = len(xla.client(name).devices)
         return Finding(what, True, f"works, {count} device{'s' * (count > 1)}: {Device(name).resolved}", "", optional)
     except TenfoldError as error:
-        return Finding(what, False, error.message, error.help or "", optional)
+        return Finding(what, False, error.message, str(error.help or ""), optional)
 
 
 def _cache() -> Finding:

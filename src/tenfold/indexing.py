@@ -1,8 +1,8 @@
-"""`x[…]` and `x[…] = …`, as PyTorch has them, and `nonzero` and `one_hot`, whose results may depend on data in shape.
+"""`x[…]` and `x[…] = …`, as PyTorch has them, and `nonzero` and `one_hot`, whose shapes may depend on data.
 
-An index is taken apart item by item. Integers, slices, None and `…` make views; the tensors, arrays and lists that
-remain are one `index` or `index_put` on that view. A mask is evaluated to be read, since the shape of what it selects
-depends on data; writing by a mask stays lazy.
+An index is taken apart item by item. Integers, slices, None and `…` make views; the tensors, arrays and lists
+that remain are one `index` or `index_put` on that view. A mask is evaluated to be read, since the shape of
+what it selects depends on data; writing by a mask stays lazy.
 """
 
 from __future__ import annotations
@@ -134,14 +134,14 @@ def _alone(index: Any) -> Any:
         each is None or each is Ellipsis or isinstance(each, (slice, list, tuple)) for each in index
     ):
         raise ArgumentError(
-            "a list of lists or slices as the index: it could mean an array of indices or one for each dimension",
+            "a list of lists or slices as the index: an array of indices, or one for each dimension?",
             help="use a tuple for one index for each dimension, or tn.tensor(…) for an array of them",
         )
     return index
 
 
 def _item(item: Any, x: Tensor) -> Any:
-    """An item of an index as an int, a slice, None, … or a tensor on the device of x: int64, int32 or bool."""
+    """An item of an index as an int, a slice, None, …, or a tensor of int64, int32 or bool, where x is."""
     if isinstance(item, Tensor):
         found = item if item.device is x.device or item.ndim == 0 else item.to(x.device)
     elif isinstance(item, (bool, np.bool_)):
@@ -260,10 +260,8 @@ def _copied(view: Tensor, value: Any, where: Any) -> Tensor:
     if not isinstance(value, Tensor):
         return invoke(FILL, (view, value), where)
     own, other = view._alias, value._alias
-    if own is not None and other is not None and own.storage is other.storage and view.dtype is value.dtype:
-        # `x[i] += y` has already written through its view by the time it assigns that to itself.
-        if (own.strides, own.offset, own.steps) == (other.strides, other.offset, other.steps):
-            return view
+    if own is not None and other is not None and own.storage is other.storage and own.steps == other.steps:
+        return view  # `x[i] += y` has already written through its view by the time it assigns that to itself
     return invoke(COPY, (view, _narrowed(value, view.ndim, where), False), where)
 
 
@@ -295,12 +293,12 @@ def _narrowed(value: Tensor, rank: int, where: Any) -> Tensor:
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The places that are not zero: one row of coordinates for each, or a tuple with a tensor for each dimension."""
+    """The places that are not zero: a row of coordinates for each, or a tuple of one tensor a dimension."""
     return invoke(NONZERO_EACH if as_tuple else NONZERO, (input,), capture())
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """1 where a new last dimension's place is the element, 0 elsewhere; -1 evaluates to find the largest class."""
+    """1 where a new last dimension's place is the element, else 0; -1 evaluates to find the largest class."""
     if num_classes == -1:
         if not tensor.numel():
             raise ArgumentError("an empty tensor does not tell the number of classes").located(

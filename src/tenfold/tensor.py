@@ -7,7 +7,7 @@ table in `dispatch.py`; creation from Python data and other odd signatures are i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Tensor(Holder):
         if alias is not None and alias.version != alias.storage.version:
             if graph.recorder is not None:
                 graph.recorder.read(alias.storage, alias.storage.value)
-            self._value = views.read(alias, capture())
+            self._value = views.read(alias, alias.storage.value.made_at)
             alias.version = alias.storage.version
         if graph.recorder is not None:
             return graph.recorder.read(self, self._value)
@@ -168,12 +168,11 @@ class Tensor(Holder):
     @property
     def data(self) -> Tensor:
         """The same memory without history; assigning to it makes this tensor look at another's."""
-        return self.detach()
+        return Tensor(self.current(), self.share().copy())
 
     @data.setter
     def data(self, other: Tensor) -> None:
-        alias = other.detach().share()
-        self._value, self._alias = other.current(), alias
+        self._value, self._alias = other.current(), other.share().copy()
 
     @property
     def requires_grad(self) -> bool:
@@ -281,7 +280,7 @@ class Tensor(Holder):
     def __contains__(self, item: Any) -> bool:
         return bool((self == item).any())
 
-    def item(self) -> bool | int | float | complex:
+    def item(self) -> Any:
         """The only element, as a Python number."""
         if self.numel() != 1:
             raise ShapeError(
@@ -329,7 +328,40 @@ class Tensor(Holder):
         memo[id(self)] = copy
         return copy
 
-    def __getattr__(self, name: str) -> NoReturn:
+    if TYPE_CHECKING:  # what the table adds; see dispatch.py
+        T: Tensor
+        mT: Tensor
+        real: Tensor
+        imag: Tensor
+
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
         known = lambda: [each for each in dir(type(self)) if not each.startswith("_")]
         error = UnknownName(f"a Tensor has no attribute {name!r}", help=lambda: did_you_mean(name, known()))
         raise error.located("", capture())

@@ -1,15 +1,16 @@
 """Memory that tensors share: PyTorch's views and in-place writes on a Trace that is pure.
 
-Tensors that alias each other share a `Storage`, whose value is replaced by each write. A view remembers the ops
-that lead to it from there: it is read by replaying them when the storage has changed, and written by putting the
-new value back through them. Strides and offset tell what PyTorch would: whether a reshape can share, whether
-elements overlap.
+Tensors that alias each other share a `Storage`, whose value is replaced by each write. A view remembers the
+ops that lead to it from there: it is read by replaying them when the storage has changed, and written by
+putting the new value back through them. Strides and offset tell what PyTorch would: whether a reshape can
+share, whether elements overlap.
 
 A view row of the table gives these facts:
-- `strides(place, strides, offset, *arguments)`: the result's strides and offset, or None where PyTorch copies;
-- `write(call, base, new, *arguments)`: the base with the view's new value put back. Without it strides are used;
-- `steps(place, *arguments)`: the simpler view ops, as (name, *arguments), that a result amounts to. They then tell
-  how to read and write it, and the first of them its strides if the row does not. No steps: it is the argument;
+- `strides(place, strides, offset, *arguments)`: the result's strides and offset; None where PyTorch copies;
+- `write(call, base, new, *arguments)`: the base with the view's new value put back; else strides are used;
+- `steps(place, *arguments)`: the simpler view ops, as (name, *arguments), that a result amounts to. They tell
+  how to read and write it, and the first of them its strides if the row does not. No steps: the result is the
+  argument itself;
 - `recodes`: elements change, not just their places, so strides cannot see through it;
 - `storage`: its first argument stands for all the memory behind it.
 `arguments` are the schema's after `self`; `call(name, ...)` records an op.
@@ -51,7 +52,7 @@ class Place(NamedTuple):
 
     base: TensorType
     view: TensorType
-    index: int = 0
+    which: int = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,10 +68,10 @@ class Step(NamedTuple):
 
     row: Row
     arguments: tuple[Any, ...]
-    index: int = 0
+    which: int = 0
 
     def read(self, base: Value, where: Any) -> Value:
-        return record(self.row, (base, *self.arguments), where)[self.index]
+        return record(self.row, (base, *self.arguments), where)[self.which]
 
 
 class Alias:
@@ -84,6 +85,10 @@ class Alias:
         self.version = storage.version
         self.strides = strides
         self.offset = offset
+
+    def copy(self) -> Alias:
+        """The same place, to be followed by another tensor."""
+        return Alias(self.storage, self.steps, self.strides, self.offset)
 
 
 def whole(value: Value) -> Alias:
@@ -196,7 +201,7 @@ def _layout(steps: Sequence[Step], values: Sequence[Value]) -> Layout:
     strides, offset = contiguous(values[0].type.shape), 0
     for step, base, result in zip(steps, values, values[1:], strict=False):
         assert step.row.strides is not None
-        place = Place(base.type, result.type, step.index)
+        place = Place(base.type, result.type, step.which)
         strides, offset = step.row.strides(place, strides, offset, *step.arguments)
     return strides, offset
 

@@ -77,7 +77,7 @@ def _make_client(platform: str) -> Any:
 def find_cuda_plugin() -> str | None:
     """The path of an installed PJRT plugin for CUDA."""
     try:
-        import jax_plugins
+        import jax_plugins  # type: ignore[import-not-found]
     except ImportError:
         return None
     for folder in jax_plugins.__path__:

@@ -2,8 +2,9 @@
 
 from tenfold.flat.build import *  # noqa: F403
 from tenfold.flat.graph import Function, Op, TensorType, Value
-from tenfold.flat.movement import GatherDimensions, ScatterDimensions
-from tenfold.flat.structured import ConvDimensions, Convolution, DotDimensions, SelectAndScatter
+from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
+from tenfold.flat.structured import DotDimensions
+from tenfold.flat.windows import ConvDimensions, Convolution, SelectAndScatter
 
 __all__ = [  # noqa: F405
     "ConvDimensions", "Convolution", "DotDimensions", "Function", "GatherDimensions", "Op", "ScatterDimensions",

@@ -1,7 +1,7 @@
 """Builders of FlatIR values: what lowerings call. Broadcasting and Python numbers are handled here, once.
 
 In every builder an operand may be a Python number: it takes the dtype of the values beside it. Dimensions may be
-negative. The classes are in `elementwise.py`, `movement.py` and `structured.py`.
+negative. The classes are in the files beside this one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from tenfold.flat import elementwise as e
 from tenfold.flat import movement as m
 from tenfold.flat import structured as s
 from tenfold.flat.graph import Function, TensorType, Value
+from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
+from tenfold.flat.windows import ReduceWindow
 
 Number = bool | int | float | complex
 Operand = Value | Number
@@ -401,21 +403,21 @@ def reverse(x: Value, dims: Sequence[int]) -> Value:
     return m.Reverse(x, tuple(dims)).result if dims else x
 
 
-def gather(x: Value, indices: Value, numbers: m.GatherDimensions, sizes: Sequence[int]) -> Value:
-    return m.Gather(x, indices, numbers, tuple(sizes), False).result
+def gather(x: Value, indices: Value, numbers: GatherDimensions, sizes: Sequence[int]) -> Value:
+    return Gather(x, indices, numbers, tuple(sizes), False).result
 
 
-def scatter(x: Value, indices: Value, updates: Value, numbers: m.ScatterDimensions, combine: str = "set") -> Value:
+def scatter(x: Value, indices: Value, updates: Value, numbers: ScatterDimensions, combine: str = "set") -> Value:
     """x with updates put in (`set`) or folded in by a monoid: add, mul, max, min."""
     body = monoid(combine, x.dtype)
-    return m.Scatter((x,), indices, (updates,), numbers, False, False, body).result
+    return Scatter((x,), indices, (updates,), numbers, False, False, body).result
 
 
 def take(x: Value, indices: Value, dim: int) -> Value:
     """x[..., indices, ...]: the dimensions of `indices` stand where `dim` stood. Indices are not negative."""
     dim = axis(dim, x.rank)
     rank = indices.rank
-    numbers = m.GatherDimensions(
+    numbers = GatherDimensions(
         offset_dims=(*range(dim), *range(dim + rank, x.rank - 1 + rank)),
         collapsed_slice_dims=(dim,),
         start_index_map=(dim,),
@@ -428,7 +430,7 @@ def take_along(x: Value, indices: Value, dim: int) -> Value:
     """torch.gather: result[i][j] = x[i][indices[i][j]], each other dimension of indices at most x's."""
     dim = axis(dim, x.rank)
     starts = concatenate([unsqueeze(each, indices.rank) for each in grid(indices, dim)], indices.rank)
-    numbers = m.GatherDimensions((), tuple(range(x.rank)), tuple(range(x.rank)), indices.rank)
+    numbers = GatherDimensions((), tuple(range(x.rank)), tuple(range(x.rank)), indices.rank)
     return gather(x, starts, numbers, (1,) * x.rank)
 
 
@@ -516,7 +518,7 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
 ) -> Value:
     ones = (1,) * x.rank
-    return s.ReduceWindow(
+    return ReduceWindow(
         (x,),
         (constant(identity(kind, x.dtype), x.dtype),),
         tuple(window),

@@ -108,7 +108,7 @@ class Op:
         state.update(zip(self.fields, values, strict=True))
         state["source"] = None
         inferred = self.infer()
-        if type(inferred) is TensorType:
+        if isinstance(inferred, TensorType):
             state["results"] = (Value(inferred, self),)
         else:
             state["results"] = tuple(Value(each, self, i) for i, each in enumerate(inferred))

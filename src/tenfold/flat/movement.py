@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tenfold import dtypes
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat.graph import Op, TensorType, Value
@@ -230,13 +229,15 @@ def array(value: Any, dtype: DType) -> np.ndarray:
     with np.errstate(all="ignore"):
         if dtype.kind == "bool":
             return np.asarray(value).astype(bool)
-        if dtype.kind == "int" and isinstance(value, (float, complex)):
+        misfit = complex if dtype.kind == "float" else (float, complex)
+        if not dtype.is_complex and isinstance(value, misfit):
             raise DTypeError(f"the number {value} does not fit {dtype.name}")
         try:
             return np.asarray(value).astype(dtype.numpy) if dtype.kind != "int" else np.array(value, dtype.numpy)
         except OverflowError:
             # PyTorch wraps a Python integer into a narrower dtype.
-            return np.asarray(np.asarray(value).astype(np.int64)).astype(dtype.numpy)
+            wide = np.asarray(value)
+            if wide.dtype == object:
+                raise DTypeError(f"the number {value} does not fit {dtype.name}") from None
+            return np.asarray(wide.astype(np.int64)).astype(dtype.numpy)
 
-
-index_dtype = dtypes.int64

@@ -22,7 +22,7 @@ def print_flat(function: Function, place: str) -> str:
         lines.append(f"{results} = {_call(op, namer)}{where}")
     lines.append("outputs:")
     lines += [f"    {namer(each)}: {describe(each.type, place)}" for each in function.results]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 class _Namer:

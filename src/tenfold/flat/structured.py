@@ -1,7 +1,8 @@
-"""FlatIR ops that compute across elements: contractions, windows, reductions, sorting, control flow, library calls."""
+"""FlatIR ops that compute across elements: contractions, reductions, sorting, control flow, library calls."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from tenfold import dtypes
@@ -9,7 +10,7 @@ from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeErro
 from tenfold.flat.graph import Function, Op, TensorType, Value
 from tenfold.flat.movement import Ints
 
-Pairs = tuple[tuple[int, int], ...]
+BOOL = TensorType(dtypes.bool_, ())
 
 
 class DotDimensions(NamedTuple):
@@ -39,7 +40,14 @@ class DotGeneral(Op):
             raise DTypeError(
                 f"cannot multiply {x.type} and {y.type}: their dtypes differ", help="convert one with .to(dtype)"
             )
+        for value, dims in ((x, numbers[0] + numbers[2]), (y, numbers[1] + numbers[3])):
+            if len(set(dims)) != len(dims) or any(not 0 <= d < value.rank for d in dims):
+                raise IndexOutOfRange(f"dot_general: {list(dims)} are not distinct dimensions of {value.type}")
         for what, xs, ys in (("contracted", numbers[2], numbers[3]), ("batch", numbers[0], numbers[1])):
+            if len(xs) != len(ys):
+                raise ShapeError(
+                    f"cannot multiply {x.type} and {y.type}: {len(xs)} {what} dimensions of one and {len(ys)} of the other"
+                )
             for i, j in zip(xs, ys, strict=True):
                 if x.shape[i] != y.shape[j]:
                     raise ShapeError(
@@ -49,65 +57,6 @@ class DotGeneral(Op):
         free_x = [e for i, e in enumerate(x.shape) if i not in numbers[0] and i not in numbers[2]]
         free_y = [e for j, e in enumerate(y.shape) if j not in numbers[1] and j not in numbers[3]]
         return TensorType(self.dtype, tuple([x.shape[i] for i in numbers[0]] + free_x + free_y))
-
-
-class ConvDimensions(NamedTuple):
-    """StableHLO's convolution dimension numbers, by its names."""
-
-    input_batch_dimension: int
-    input_feature_dimension: int
-    input_spatial_dimensions: Ints
-    kernel_input_feature_dimension: int
-    kernel_output_feature_dimension: int
-    kernel_spatial_dimensions: Ints
-    output_batch_dimension: int
-    output_feature_dimension: int
-    output_spatial_dimensions: Ints
-
-
-class Convolution(Op):
-    name: ClassVar[str] = "stablehlo.convolution"
-    x: Value
-    kernel: Value
-    window_strides: Ints
-    padding: Pairs
-    lhs_dilation: Ints
-    rhs_dilation: Ints
-    window_reversal: tuple[bool, ...]
-    dimension_numbers: ConvDimensions
-    feature_group_count: int
-    batch_group_count: int
-
-    def infer(self) -> TensorType:
-        x, kernel, numbers = self.x, self.kernel, self.dimension_numbers
-        if x.dtype is not kernel.dtype:
-            raise DTypeError(f"cannot convolve {x.type} with {kernel.type}: their dtypes differ")
-        features, taken = x.shape[numbers.input_feature_dimension], kernel.shape[numbers.kernel_input_feature_dimension]
-        if features != taken * self.feature_group_count:
-            raise ShapeError(
-                f"cannot convolve {x.type} with {kernel.type}: the input has {features} channels, the kernel takes "
-                f"{taken * self.feature_group_count}",
-                help="the kernel's channels times groups must be the input's channels",
-            )
-        out = kernel.shape[numbers.kernel_output_feature_dimension]
-        if out % self.feature_group_count or out % self.batch_group_count:
-            raise ShapeError(f"convolution: {out} output channels do not divide into {self.feature_group_count} groups")
-        shape = [0] * x.rank
-        shape[numbers.output_batch_dimension] = x.shape[numbers.input_batch_dimension] // self.batch_group_count
-        shape[numbers.output_feature_dimension] = out
-        for i, axis in enumerate(numbers.output_spatial_dimensions):
-            extent = dilated(x.shape[numbers.input_spatial_dimensions[i]], self.lhs_dilation[i]) + sum(self.padding[i])
-            window = dilated(kernel.shape[numbers.kernel_spatial_dimensions[i]], self.rhs_dilation[i])
-            shape[axis] = windows(extent, window, self.window_strides[i])
-        return TensorType(x.dtype, tuple(shape))
-
-
-def dilated(extent: int, dilation: int) -> int:
-    return (extent - 1) * dilation + 1 if extent else 0
-
-
-def windows(extent: int, window: int, stride: int) -> int:
-    return 0 if extent < window else (extent - window) // stride + 1
 
 
 class Reduce(Op):
@@ -120,49 +69,29 @@ class Reduce(Op):
     body: Function
 
     def infer(self) -> tuple[TensorType, ...]:
+        check_fold(self, self.inputs, self.inits, self.body)
         first = self.inputs[0]
         for d in self.dimensions:
             if not 0 <= d < first.rank:
                 raise IndexOutOfRange(f"dimension {d} is out of range for {first.type}")
+        if len(set(self.dimensions)) != len(self.dimensions):
+            raise ShapeError(f"reduce: a dimension appears twice in {list(self.dimensions)}")
         kept = tuple([e for axis, e in enumerate(first.shape) if axis not in self.dimensions])
         return tuple([TensorType(each.dtype, kept) for each in self.inits])
 
 
-class ReduceWindow(Op):
-    name: ClassVar[str] = "stablehlo.reduce_window"
-    inputs: tuple[Value, ...]
-    inits: tuple[Value, ...]
-    window_dimensions: Ints
-    window_strides: Ints
-    base_dilations: Ints
-    window_dilations: Ints
-    padding: Pairs
-    body: Function
-
-    def infer(self) -> tuple[TensorType, ...]:
-        shape = []
-        for i, extent in enumerate(self.inputs[0].shape):
-            padded = dilated(extent, self.base_dilations[i]) + sum(self.padding[i])
-            window = dilated(self.window_dimensions[i], self.window_dilations[i])
-            shape.append(windows(padded, window, self.window_strides[i]))
-        return tuple([TensorType(each.dtype, tuple(shape)) for each in self.inits])
-
-
-class SelectAndScatter(Op):
-    """The gradient of a max-pool: in each window `select` picks a place, into which `scatter` folds the source."""
-
-    name: ClassVar[str] = "stablehlo.select_and_scatter"
-    x: Value
-    source_: Value
-    init: Value
-    window_dimensions: Ints
-    window_strides: Ints
-    padding: Pairs
-    select: Function
-    scatter: Function
-
-    def infer(self) -> TensorType:
-        return self.x.type
+def check_fold(op: Op, inputs: Sequence[Value], inits: Sequence[Value], body: Function) -> None:
+    """Check what is folded: one initial scalar for each input, of its dtype; inputs of one shape."""
+    name = op.name.split(".")[1]
+    if not inputs or len(inputs) != len(inits):
+        raise ArgumentError(f"{name}: {len(inits)} initial values for {len(inputs)} tensors")
+    for x, init in zip(inputs, inits, strict=True):
+        if x.shape != inputs[0].shape:
+            raise ShapeError(f"{name}: tensors folded together differ in shape: {inputs[0].type} and {x.type}")
+        if init.type is not TensorType(x.dtype, ()):
+            raise DTypeError(f"{name}: {init.type} cannot be the initial value for {x.type}")
+    scalars = [each.type for each in inits]
+    body.expect(f"{name}: its body", scalars * 2, scalars)
 
 
 class Sort(Op):
@@ -175,8 +104,15 @@ class Sort(Op):
     comparator: Function
 
     def infer(self) -> tuple[TensorType, ...]:
-        if any(each.shape != self.inputs[0].shape for each in self.inputs):
+        if not self.inputs:
+            raise ArgumentError("sort: there is nothing to sort")
+        first = self.inputs[0]
+        if any(each.shape != first.shape for each in self.inputs):
             raise ShapeError("sort: the tensors sorted together differ in shape")
+        if not 0 <= self.dimension < first.rank:
+            raise IndexOutOfRange(f"sort: dimension {self.dimension} is out of range for {first.type}")
+        pairs = [TensorType(each.dtype, ()) for each in self.inputs for _ in range(2)]
+        self.comparator.expect("sort: its comparator", pairs, [BOOL])
         return tuple([each.type for each in self.inputs])
 
 
@@ -190,6 +126,8 @@ class TopK(Op):
     def infer(self) -> tuple[TensorType, ...]:
         if not self.x.rank or not 0 <= self.k <= self.x.shape[-1]:
             raise IndexOutOfRange(f"k={self.k} is out of range for {self.x.type}")
+        if self.x.dtype.kind not in ("int", "float"):
+            raise DTypeError(f"top_k is not defined for {self.x.dtype.name}", help="it takes int, float tensors")
         shape = (*self.x.shape[:-1], self.k)
         return TensorType(self.x.dtype, shape), TensorType(dtypes.int32, shape)
 
@@ -203,13 +141,10 @@ class While(Op):
     body: Function
 
     def infer(self) -> tuple[TensorType, ...]:
-        before = tuple([each.type for each in self.carry])
-        after = tuple([each.type for each in self.body.results])
-        if before != after:
-            raise ShapeError(f"while: the body turns {list(before)} into {list(after)}", help="keep shapes and dtypes")
-        if [each.type for each in self.condition.results] != [TensorType(dtypes.bool_, ())]:
-            raise DTypeError("while: the condition must give one bool")
-        return before
+        types = tuple([each.type for each in self.carry])
+        self.condition.expect("while: the condition", types, [BOOL])
+        self.body.expect("while: the body", types, types)
+        return types
 
 
 class Case(Op):
@@ -221,14 +156,18 @@ class Case(Op):
     branches: tuple[Function, ...]
 
     def infer(self) -> tuple[TensorType, ...]:
+        if not self.branches:
+            raise ArgumentError("case: there are no branches")
+        types = [each.type for each in self.arguments]
         first = tuple([each.type for each in self.branches[0].results])
-        for other in self.branches[1:]:
+        for i, other in enumerate(self.branches):
             found = tuple([each.type for each in other.results])
             if found != first:
                 raise ShapeError(
                     f"the branches give different types: {list(first)} and {list(found)}",
                     help="make every branch return the same shapes and dtypes",
                 )
+            other.expect(f"case: branch {i}", types, first)
         if self.index.type is not TensorType(dtypes.int32, ()):
             raise DTypeError(f"case: the index must be i32[], not {self.index.type}")
         return first
@@ -245,7 +184,17 @@ class RngBitGenerator(Op):
     def infer(self) -> tuple[TensorType, ...]:
         if self.dtype.kind != "int" or self.dtype.is_signed:
             raise DTypeError(f"random bits come as unsigned integers, not {self.dtype.name}")
+        if self.state.dtype is not dtypes.uint64 or self.state.shape not in ((2,), (3,)):
+            raise DTypeError(f"the state of Philox is u64[2] or u64[3], not {self.state.type}")
         return self.state.type, TensorType(self.dtype, self.shape)
+
+
+FFT_TYPES = {
+    "FFT": (dtypes.complex64, dtypes.complex128),
+    "IFFT": (dtypes.complex64, dtypes.complex128),
+    "RFFT": (dtypes.float32, dtypes.float64),
+    "IRFFT": (dtypes.complex64, dtypes.complex128),
+}
 
 
 class Fft(Op):
@@ -260,9 +209,17 @@ class Fft(Op):
         x = self.x
         if not 1 <= len(self.fft_length) <= min(3, x.rank):
             raise ShapeError(f"fft: {len(self.fft_length)} transformed dimensions do not fit {x.type}")
-        wants = "float" if self.fft_type == "RFFT" else "complex"
-        if x.dtype.kind != wants:
-            raise DTypeError(f"{self.fft_type.lower()} takes {wants} tensors, not {x.dtype.name}")
+        if self.fft_type not in FFT_TYPES:
+            raise ArgumentError(f"fft: {self.fft_type!r} is not one of {', '.join(FFT_TYPES)}")
+        wants = FFT_TYPES[self.fft_type]
+        if x.dtype not in wants:
+            names = " and ".join(each.name for each in wants)
+            raise DTypeError(f"{self.fft_type.lower()} takes {names} tensors, not {x.dtype.name}")
+        expected = list(self.fft_length)
+        if self.fft_type == "IRFFT" and expected[-1]:
+            expected[-1] = expected[-1] // 2 + 1
+        if list(x.shape[-len(expected) :]) != expected:
+            raise ShapeError(f"{self.fft_type.lower()} of length {list(self.fft_length)} does not fit {x.type}")
         if self.fft_type == "RFFT":
             return TensorType(x.dtype.to_complex(), (*x.shape[:-1], self.fft_length[-1] // 2 + 1))
         if self.fft_type == "IRFFT":
@@ -273,6 +230,8 @@ class Fft(Op):
 def _square(op: Op, x: Value) -> None:
     if x.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{op.name.split('.')[1]} needs square matrices in the last two dimensions, not {x.type}")
+    if x.dtype.kind not in ("float", "complex"):
+        raise DTypeError(f"{op.name.split('.')[1]} is not defined for {x.dtype.name}", help="it takes float, complex tensors")
 
 
 class Cholesky(Op):
@@ -283,6 +242,9 @@ class Cholesky(Op):
     def infer(self) -> TensorType:
         _square(self, self.x)
         return self.x.type
+
+
+TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 
 
 class TriangularSolve(Op):
@@ -300,13 +262,16 @@ class TriangularSolve(Op):
         _square(self, self.a)
         if self.a.dtype is not self.b.dtype:
             raise DTypeError(f"triangular_solve: {self.a.type} and {self.b.type} differ in dtype")
-        if self.b.rank != self.a.rank or self.b.shape[-2 if self.left_side else -1] != self.a.shape[-1]:
+        side = -2 if self.left_side else -1
+        if self.b.shape[:-2] != self.a.shape[:-2] or self.b.rank < 2 or self.b.shape[side] != self.a.shape[-1]:
             raise ShapeError(f"triangular_solve: {self.b.type} does not fit {self.a.type}")
+        if self.transpose_a not in TRANSPOSES:
+            raise ArgumentError(f"triangular_solve: {self.transpose_a!r} is not one of {', '.join(TRANSPOSES)}")
         return self.b.type
 
 
 class CustomCall(Op):
-    """A call of a function that the engine knows by name."""
+    """A call of a function that the engine knows by name; `aliases` pair a result with the input it is written into."""
 
     name: ClassVar[str] = "stablehlo.custom_call"
     inputs: tuple[Value, ...]
@@ -318,6 +283,14 @@ class CustomCall(Op):
     def infer(self) -> tuple[TensorType, ...]:
         if not self.call_target_name:
             raise ArgumentError("custom_call needs a target name")
+        for out, operand in self.aliases:
+            if not (0 <= out < len(self.result_types) and 0 <= operand < len(self.inputs)):
+                raise IndexOutOfRange(f"custom_call: there is no result {out} or no input {operand} to share memory")
+            if self.result_types[out] is not self.inputs[operand].type:
+                raise ShapeError(
+                    f"custom_call: result {out}, {self.result_types[out]}, cannot share the memory of input {operand}, "
+                    f"{self.inputs[operand].type}"
+                )
         return self.result_types
 
 
@@ -334,6 +307,6 @@ class Check(Op):
     message: str
 
     def infer(self) -> TensorType:
-        if self.holds.type is not TensorType(dtypes.bool_, ()):
+        if self.holds.type is not BOOL:
             raise DTypeError(f"check: the condition must be one bool, not {self.holds.type}")
         return self.x.type

@@ -18,7 +18,7 @@ import numpy as np
 
 from tenfold.dtypes import DType, from_numpy
 from tenfold.errors import EngineError, MissingEngine, UnsupportedError
-from tenfold.flat import elementwise, movement, structured
+from tenfold.flat import elementwise, indexed, movement, structured, windows
 from tenfold.flat.graph import Function, Op, TensorType, Value
 
 TITLE = "==== StableHLO IR ===="
@@ -268,7 +268,7 @@ def attribute_text(value: Any) -> str:
         return f"{value} : i64"
     if isinstance(value, str):
         return f'"{value}"'
-    if isinstance(value, structured.ConvDimensions):
+    if isinstance(value, windows.ConvDimensions):
         return _convolution_text(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         kind = {"DotDimensions": "dot", "GatherDimensions": "gather", "ScatterDimensions": "scatter"}[type(value).__name__]
@@ -286,7 +286,7 @@ def attribute_text(value: Any) -> str:
     raise EngineError(f"no StableHLO attribute for {value!r}")
 
 
-def _convolution_text(n: structured.ConvDimensions) -> str:
+def _convolution_text(n: windows.ConvDimensions) -> str:
     def layout(first: tuple[int, str], second: tuple[int, str], spatial: Sequence[int]) -> str:
         marks = dict([first, second, *((place, str(i)) for i, place in enumerate(spatial))])
         return "[" + ", ".join(marks[i] for i in range(len(marks))) + "]"
@@ -340,6 +340,11 @@ def _enumerated(field: str, kind: str) -> Callable[[_Emitter, Op], Any]:
     return special
 
 
+def _reduce_precision(emitter: _Emitter, op: elementwise.ReducePrecision) -> Any:
+    bits = {name: _parsed(emitter, f"{value} : i32") for name, value in op.attributes.items()}
+    return emitter.create(op.name, op, op.operands, bits)
+
+
 def _random(emitter: _Emitter, op: structured.RngBitGenerator) -> Any:
     algorithm = _parsed(emitter, "#stablehlo<rng_algorithm PHILOX>")
     return emitter.create(op.name, op, op.operands, {"rng_algorithm": algorithm})
@@ -383,6 +388,7 @@ def _case(emitter: _Emitter, op: structured.Case) -> Any:
 SPECIAL: dict[type[Op], Callable[[_Emitter, Any], Any]] = {
     movement.Constant: _constant,
     elementwise.Compare: _compare,
+    elementwise.ReducePrecision: _reduce_precision,
     structured.Fft: _enumerated("fft_type", "fft_type"),
     structured.TriangularSolve: _enumerated("transpose_a", "transpose"),
     structured.RngBitGenerator: _random,
@@ -391,8 +397,8 @@ SPECIAL: dict[type[Op], Callable[[_Emitter, Any], Any]] = {
     structured.Case: _case,
     structured.While: _regions("condition", "body"),
     structured.Reduce: _regions("body"),
-    structured.ReduceWindow: _regions("body"),
+    windows.ReduceWindow: _regions("body"),
     structured.Sort: _regions("comparator"),
-    movement.Scatter: _regions("body"),
-    structured.SelectAndScatter: _regions("select", "scatter"),
+    indexed.Scatter: _regions("body"),
+    windows.SelectAndScatter: _regions("select", "scatter"),
 }

@@ -1,7 +1,7 @@
 """Rows that read at computed places, and `index_put`, which writes where `index` reads.
 
-Indices are checked as the program runs: one that is out of range raises where the results are read. Rows that scatter
-along a dimension are in `scatter.py`, those that go by a mask in `masks.py`.
+Indices are checked as the program runs: one that is out of range raises where the results are read. Rows that
+scatter along a dimension are in `scatter.py`, those that go by a mask in `masks.py`.
 """
 
 from tenfold import dtypes, flat
@@ -48,10 +48,10 @@ def same_dtype(x, source):
 
 
 class Spots:
-    """Where a list of index tensors points: `starts` holds the coordinates in `dims`, `shape` is what lies there.
+    """Where index tensors point: `starts` holds the coordinates in `dims`, `shape` is of what lies there.
 
-    The dimensions of the broadcast indices stand in that shape where the indexed ones stood, if these are neighbours,
-    and otherwise in front.
+    The dimensions of the broadcast indices stand in that shape where the indexed ones stood, if these are
+    neighbours, and otherwise in front.
     """
 
     def __init__(self, x, indices):
@@ -117,7 +117,7 @@ def index(x, indices):
 def _puts():
     shapes = [(5, 3), (1, 3), (4, 2, 2), (2, 4, 2), (4, 3), (4,), (1,), (3,), (2, 0)]
     summed = [S(*each.args, T(*shape), True) for each, shape in zip(_reads(), shapes)]
-    # Which of several values stays is PyTorch's promise to nobody, so places are distinct, or in the first dimension.
+    # PyTorch does not promise which of several values stays: places are distinct, or in the first dimension.
     plain = [
         S(T(4, 3), (At(5, size=4, low=-4),), T(5, 3)),
         S(T(4, 3), (At(5, size=4, dtype="int32"),), T()),
@@ -142,7 +142,7 @@ def _puts():
     samples=_puts,
 )
 def index_put(x, indices, values, accumulate):
-    """self with self[indices] = values, or with values added there; the last of several at one place stays."""
+    """self after self[indices] = values, or += values; of several at one place the last stays."""
     if any(each is not None and each.dtype.kind == "bool" for each in indices):
         return _put_by_mask(x, indices, values, accumulate)
     same_dtype(x, values)

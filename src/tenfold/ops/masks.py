@@ -85,6 +85,7 @@ CONDITION = T(3, 4, dtype="bool")
 @op(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
     promote=SIDES,
+    method=True,
     samples=lambda: [
         S(CONDITION, T(3, 4), T(3, 4)),
         S(CONDITION, T(4), T(3, 1)),
@@ -98,18 +99,17 @@ CONDITION = T(3, 4, dtype="bool")
 @op(
     "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
     promote=SIDES,
-    method=False,
     samples=lambda: [S(CONDITION, number, T(4)) for number in (2, -1.5, True, 1j)],
 )
 @op(
     "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
     promote=SIDES,
+    method=True,
     samples=lambda: [S(CONDITION, T(4), number) for number in (2, -1.5, True, 1j)],
 )
 @op(
     "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
     promote=SIDES,
-    method=False,
     samples=lambda: [
         S(CONDITION, 1, 2),
         S(CONDITION, True, 2.5),

@@ -92,7 +92,7 @@ def along(x, pad, rule, name, batch=2):
     count = len(pad) // 2
     if len(pad) % 2 or not count <= 3 or x.rank not in range(count + batch - 1, count + 3):
         raise ShapeError(
-            f"{name}: {len(pad)} numbers pad the last {count} of {count + 1} or {count + 2} dimensions, not {x.type}"
+            f"{name}: {len(pad)} numbers pad the last of {count + 1} or {count + 2} dimensions, not {x.type}"
         )
     if any(extent == 0 for extent in x.shape[1:]):
         raise ShapeError(f"{name}: only the batch of {x.type} may be empty")

@@ -80,7 +80,7 @@ def select_scatter(x, src, dim, index):
 
 @op(
     "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-    steps=lambda place, dim: (("select.int", dim, place.index),),
+    steps=lambda place, dim: (("select.int", dim, place.which),),
     samples=lambda: [S(T(3, 4)), S(T(3, 4), 1), S(T(2, 3, 1), -1), S(T(2, 0)), S(T(3))],
 )
 def unbind(x, dim):

@@ -224,9 +224,10 @@ def first_place(x, kind, dim):
 
 def _with_place(name, x, kind, dim, keepdim):
     """The extreme along one dimension and its place. It is read from there, so its gradient goes there."""
+    real(name, x)
     dim = flat.axis(dim, x.rank)
+    _not_empty(name, x, dim)
     if not x.rank:
-        real(name, x)
         return x, flat.constant(0, dtypes.int64)
     place = first_place(x, kind, dim)
     there = flat.eq(flat.iota(x.shape, dim, place.dtype), place)

@@ -17,7 +17,9 @@ MONOIDS = {"sum": "add", "mean": "add", "prod": "mul", "amax": "max", "amin": "m
 
 
 def fold(x, source, write, reduce, include_self):
-    """Fold `source` into x by a reduction; `write(x, updates, monoid)` puts updates of its shape into place."""
+    """Fold `source` into x by a reduction; `write(x, updates, monoid)` puts such updates into place."""
+    if not source.numel:
+        return x
     if (x.dtype.is_complex and reduce in ("amax", "amin")) or (x.dtype.kind == "bool" and reduce == "mean"):
         raise DTypeError(f"{reduce} is not defined for {x.dtype.name}")
     monoid = MONOIDS[reduce]
@@ -41,7 +43,7 @@ def fold(x, source, write, reduce, include_self):
 def scatter_into(x, dim, index, updates, monoid):
     """x with updates folded in where index, standing for `dim`, points: one flat scatter.
 
-    Half floats are folded in float32 and rounded once, as in PyTorch; its `index_add` and kin round at each step.
+    Half floats are folded in float32 and rounded once, as in PyTorch; `index_add` and kin round each time.
     """
     if x.dtype in (dtypes.float16, dtypes.bfloat16) and monoid in ("add", "mul"):
         wide = [flat.convert(each, dtypes.float32) for each in (x, updates)]
@@ -56,8 +58,12 @@ def scatter_into(x, dim, index, updates, monoid):
     return flat.reshape(flat.scatter(flat.reshape(x, (x.numel,)), spot, updates, numbers, monoid), x.shape)
 
 
+def _elements(monoid):
+    return lambda x, dim, index, source: scatter_into(x, dim, index, source, monoid)
+
+
 def _scatter(x, dim, index, source, act):
-    """Check the arguments of a scatter and `act(x, dim, index, source)` on them, none of them zero-dimensional."""
+    """Check a scatter's arguments, give each a dimension, and `act(x, dim, index, source)` on them."""
     dim = flat.axis(dim, x.rank)
     if index.dtype not in INTEGERS:
         raise DTypeError(
@@ -104,7 +110,7 @@ def _samples(*rest, source=True, **keywords):
 )
 def scatter(x, dim, index, source):
     """self with self[index[i][j]][j] = src[i][j] for dim 0, and so on."""
-    return _scatter(x, dim, index, source, lambda x, dim, index, source: scatter_into(x, dim, index, source, "set"))
+    return _scatter(x, dim, index, source, _elements("set"))
 
 
 @op(
@@ -124,7 +130,7 @@ def scatter_by(x, dim, index, source, reduce):
         raise ArgumentError(
             f"reduce={reduce!r}", help='use "add" or "multiply", or scatter_reduce for others'
         )
-    return _scatter(x, dim, index, source, lambda x, dim, index, source: scatter_into(x, dim, index, source, monoid))
+    return _scatter(x, dim, index, source, _elements(monoid))
 
 
 @op(
@@ -134,12 +140,12 @@ def scatter_by(x, dim, index, source, reduce):
 )
 def scatter_add(x, dim, index, source):
     """self with src[i][j] added to self[index[i][j]][j] for dim 0, and so on."""
-    return _scatter(x, dim, index, source, lambda x, dim, index, source: scatter_into(x, dim, index, source, "add"))
+    return _scatter(x, dim, index, source, _elements("add"))
 
 
 @op(
-    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
-    "-> Tensor",
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "
+    "bool include_self=True) -> Tensor",
     inplace=True,
     samples=lambda: [
         each for name in MONOIDS for own in (True, False) for each in _samples(name, include_self=own)
@@ -171,8 +177,12 @@ def put_slices(x, dim, index, slices, monoid):
     return flat.scatter(x, index, slices, flat.ScatterDimensions(others, (dim,), (dim,), 1), monoid)
 
 
+def _whole_slices(monoid):
+    return lambda x, dim, index, source: put_slices(x, dim, index, source, monoid)
+
+
 def _slices(x, dim, index, source, act, accepts=INTEGERS, wrap=False):
-    """Check the arguments of an index_… row and `act(x, dim, index, source)` on them, none of them zero-dimensional."""
+    """Check the arguments of `index_add` and kin, give each a dimension, and `act(x, dim, index, source)`."""
     dim = flat.axis(dim, x.rank)
     same_dtype(x, source)
     if source.rank != x.rank:
@@ -209,7 +219,7 @@ def index_add(x, dim, index, source, alpha):
     """self with alpha times the slices of source added to those of self that index names."""
     if alpha != 1:
         source = source * number_in(alpha, source.dtype)
-    return _slices(x, dim, index, source, lambda x, dim, index, source: put_slices(x, dim, index, source, "add"))
+    return _slices(x, dim, index, source, _whole_slices("add"))
 
 
 @op(
@@ -221,7 +231,7 @@ def index_copy(x, dim, index, source):
     """self with the slices that index names replaced by those of source."""
     if source.rank == 0 and x.rank == 1 and index.numel == 1:
         source = flat.reshape(source, (1,))
-    return _slices(x, dim, index, source, lambda x, dim, index, source: put_slices(x, dim, index, source, "set"), INT64)
+    return _slices(x, dim, index, source, _whole_slices("set"), INT64)
 
 
 def _fills(value):
@@ -250,11 +260,12 @@ def index_fill(x, dim, index, value):
     whole, dim, index = at_least_1d(x), flat.axis(dim, x.rank), vector(index)
     slices = flat.broadcast_to(value, (*whole.shape[:dim], index.numel, *whole.shape[dim + 1 :]))
     slices = slices if x.rank else flat.reshape(slices, ())
-    return _slices(x, dim, index, slices, lambda x, dim, index, source: put_slices(x, dim, index, source, "set"), INT64, wrap=True)
+    return _slices(x, dim, index, slices, _whole_slices("set"), INT64, wrap=True)
 
 
 @op(
-    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) "
+    "-> Tensor",
     inplace=True,
     samples=lambda: [
         each

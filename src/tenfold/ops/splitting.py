@@ -21,7 +21,7 @@ def as_split(sizes_of):
 
     def steps(place, argument, dim=0):
         edges = _edges(sizes_of(place.shape[dim], argument))
-        return (("slice.Tensor", dim, edges[place.index], edges[place.index + 1]),)
+        return (("slice.Tensor", dim, edges[place.which], edges[place.which + 1]),)
 
     return steps
 
@@ -118,7 +118,7 @@ def _ranges(extent, indices):
 
 
 def as_ranges(place, indices, dim=0):
-    start, end = _ranges(place.shape[dim], indices)[place.index]
+    start, end = _ranges(place.shape[dim], indices)[place.which]
     return (("slice.Tensor", dim, start, end),)
 
 

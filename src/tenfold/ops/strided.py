@@ -1,5 +1,5 @@
-"""Rows that look at memory by strides, and those that write so: diagonals, sliding windows, as_strided; and those
-that fill or copy a whole tensor. The facts of views are explained in `tenfold/views.py`.
+"""Rows that look at memory by strides, and those that write so: diagonals, sliding windows, as_strided; and
+those that fill or copy a whole tensor. The facts of views are explained in `tenfold/views.py`.
 """
 
 from tenfold import dtypes, flat

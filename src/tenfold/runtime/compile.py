@@ -221,7 +221,7 @@ class Compiled:
             recorded = self._recorded.get(key)
         except TypeError:
             raise ArgumentError(
-                f"{self.__name__}: arguments other than tensors must be hashable, since each value is compiled apart",
+                "arguments other than tensors must be hashable, since each value is compiled apart",
                 help="pass tensors for data, and numbers, strings or tuples for options",
             ).located("compile", capture()) from None
         if recorded is None or not recorded.fits():

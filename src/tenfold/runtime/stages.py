@@ -18,15 +18,15 @@ HLO_TITLE = "==== HLO, optimised by XLA ===="
 def stage_text(program: Program, device: Device, stage: str | None = None) -> str:
     """One stage's text, or without a stage the first three, one after the other."""
     if stage is None:
-        return "\n".join(stage_text(program, device, each) for each in STAGES[:3])
+        return "\n\n".join(stage_text(program, device, each) for each in STAGES[:3])
     if stage == "trace":
         return print_trace(program)
     if stage == "flat":
         return print_flat(lower(program), str(device.resolved))
     if stage == "stablehlo":
-        return f"{stablehlo.TITLE}\n{stablehlo.emit(lower(program)).text()}"
+        return f"{stablehlo.TITLE}\n{stablehlo.emit(lower(program)).text().rstrip()}"
     if stage == "hlo":
-        return f"{HLO_TITLE}\n{evaluate.build(program, device).executable.hlo()}"
+        return f"{HLO_TITLE}\n{evaluate.build(program, device).executable.hlo().rstrip()}"
     raise ArgumentError(
         f"there is no stage {stage!r}", help=did_you_mean(stage, STAGES) or f"the stages are {', '.join(STAGES)}"
     )

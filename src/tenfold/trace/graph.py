@@ -21,12 +21,13 @@ class Node:
     """An op that was called: what (`signature`), on what (`inputs`), and where in the user's program (`source`)."""
 
     __slots__ = ("signature", "inputs", "source", "depth")
+    depth: int
 
     def __init__(self, signature: Signature, inputs: tuple[Value, ...], source: Any):
         self.signature = signature
         self.inputs = inputs
         self.source = source
-        depth = 0
+        depth: int = 0
         for each in inputs:
             if each.node is not None and each.node.depth > depth:
                 depth = each.node.depth

@@ -39,7 +39,7 @@ def print_trace(program: Program) -> str:
         else:
             leaf = program.leaves[-1 - place_]
             lines.append(f"    {leaves[leaf]}: {describe(leaf.type, str(leaf.device.resolved))}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _call(node: Node, inputs: Any) -> str:

@@ -1,4 +1,4 @@
-"""The names that come from the op table are PyTorch's: functions, methods, in-place methods, no more, no less."""
+"""The names that come from the op table are PyTorch's: functions, methods, in-place methods."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def check(program: Program, pool: list[tn.Tensor]) -> None:
     for name, ours, theirs in zip(names, pool, program.pool, strict=True):
         assert ours.dtype.name == str(theirs.dtype)[6:] and tuple(ours.shape) == tuple(theirs.shape), name
         found, reference = ours.numpy(), golden.to_numpy(theirs)
-        # Thirty steps of float32, each of condition about one; sums may cancel, so relative to the largest element.
+        # Steps of float32 each of condition about one; sums may cancel, so relative to the largest element.
         scale = np.abs(reference.astype(np.float64)).max(initial=1.0)
         close = golden.close(found, reference, 1e-4, 1e-5 * scale)
         assert close.all(), f"{name}: {found} and PyTorch {reference}"

@@ -44,7 +44,7 @@ class Plan:
         named = len(fields) > 1 and all(fields)
         self.bundle: Callable[..., Any] | None = None
         if named:
-            self.bundle = collections.namedtuple(row.name, fields)._make  # type: ignore[misc, attr-defined]
+            self.bundle = collections.namedtuple(row.name, fields)._make  # type: ignore[attr-defined]
         elif len(fields) > 1:
             self.bundle = tuple
         # Whether the arguments need no more than tensors taken apart.

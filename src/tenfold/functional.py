@@ -39,7 +39,7 @@ def eval_(*tensors: Any) -> None:
     """Compute all of these now, as one program. Lists, tuples and dictionaries of tensors may stand among them."""
     found: list[Tensor] = []
     _gather(tensors, found)
-    if graph.recorder is not None:
+    if graph.active() is not None:
         for each in found:
             each.eval()
     evaluate.evaluate([each.current() for each in found])

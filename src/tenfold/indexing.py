@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tenfold import dtypes, views
-from tenfold.dispatch import invoke
+from tenfold.dispatch import function, invoke
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, TenfoldError
 from tenfold.flat.movement import array
 from tenfold.ops.masks import number_in
@@ -28,7 +28,7 @@ SELECT, SLICE, UNSQUEEZE = find("select.int"), find("slice.Tensor"), find("unsqu
 RESHAPE, NARROW = find("reshape"), find("narrow.Tensor")
 INDEX, INDEX_PUT, MASKED_FILL = find("index.Tensor"), find("index_put"), find("masked_fill.Scalar")
 COPY, FILL = find("copy"), find("fill.Scalar")
-NONZERO, NONZERO_EACH, ONE_HOT = find("nonzero"), find("nonzero_numpy"), find("one_hot")
+NONZERO_EACH, ONE_HOT = find("nonzero_numpy"), find("one_hot")
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
 WHOLE = slice(None)
@@ -292,9 +292,12 @@ def _narrowed(value: Tensor, rank: int, where: Any) -> Tensor:
 # Results whose shape depends on data
 
 
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+_nonzero = function("nonzero", [find("nonzero")])
+
+
+def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """The places that are not zero: a row of coordinates for each, or a tuple of one tensor a dimension."""
-    return invoke(NONZERO_EACH if as_tuple else NONZERO, (input,), capture())
+    return invoke(NONZERO_EACH, (input,), capture()) if as_tuple else _nonzero(input, out=out)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

@@ -65,14 +65,14 @@ class Tensor(Holder):
 
     def current(self) -> Value:
         """The trace value of this tensor now: a view replays its ops if its storage was written."""
-        alias = self._alias
+        alias, recorder = self._alias, graph.active()
         if alias is not None and alias.version != alias.storage.version:
-            if graph.recorder is not None:
-                graph.recorder.read(alias.storage, alias.storage.value)
+            if recorder is not None:
+                recorder.read(alias.storage, alias.storage.value)
             self._value = views.read(alias, alias.storage.value.made_at)
             alias.version = alias.storage.version
-        if graph.recorder is not None:
-            return graph.recorder.read(self, self._value)
+        if recorder is not None:
+            return recorder.read(self, self._value)
         return self._value
 
     def assign(self, value: Value, uniform: bool = False) -> None:
@@ -80,11 +80,11 @@ class Tensor(Holder):
         where = capture()
         if value.type is not self._value.type:
             value = _fitted(value, self._value.type, where)
-        alias = self._alias
+        alias, recorder = self._alias, graph.active()
         root = self if alias is None else alias.storage
-        if graph.recorder is not None:
-            graph.recorder.write(root)
-            graph.recorder.read(root, self._value if alias is None else alias.storage.value)
+        if recorder is not None:
+            recorder.write(root)
+            recorder.read(root, self._value if alias is None else alias.storage.value)
         else:
             evaluate.written(root)
         if alias is not None:
@@ -114,7 +114,7 @@ class Tensor(Holder):
     def _computed(self) -> Value:
         value = self.current()
         if value.buffer is None:
-            if graph.recorder is not None:
+            if graph.active() is not None:
                 _refuse_value()
             evaluate.evaluate([value])
         return value
@@ -235,7 +235,7 @@ class Tensor(Holder):
     # Python's protocols
 
     def __repr__(self) -> str:
-        if graph.recorder is not None and self._value.buffer is None:
+        if graph.active() is not None and self._value.buffer is None:
             return f"Tensor({self._value.type}, traced)"
         suffixes = [] if self.device.type == "cpu" else [f"device='{self.device.resolved}'"]
         return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)

@@ -17,6 +17,7 @@ import torch
 import tenfold as tn
 from tenfold import dispatch
 from tenfold.dtypes import BY_NAME, DType
+from tenfold.errors import DTypeError, TenfoldError
 from tenfold.ops.samples import S, T
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import Row
@@ -103,6 +104,13 @@ def function(row: Row) -> Callable[..., Any]:
     return dispatch.function(row.name, [row])
 
 
+def runs_empty(error: TenfoldError, theirs: list[Any]) -> bool:
+    """Whether we refuse a dtype that PyTorch lets pass only because there is nothing to compute."""
+    return isinstance(error, DTypeError) and all(
+        isinstance(t, torch.Tensor) and not t.numel() for t in theirs
+    )
+
+
 def quietly(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A call of PyTorch's without its warnings."""
     with warnings.catch_warnings():
@@ -126,6 +134,11 @@ def as_torch(argument: Argument, value: Any) -> Any:
     if isinstance(value, DType):
         return getattr(torch, value.name)
     return getattr(torch, value) if argument.type.kind == "ScalarType" and isinstance(value, str) else value
+
+
+def only_lacks(error: Exception) -> bool:
+    """Whether PyTorch merely has no kernel for a dtype, as opposed to arguments that are wrong."""
+    return isinstance(error, NotImplementedError) or "not implemented for" in str(error)
 
 
 def flattened(results: Any) -> list[Any]:

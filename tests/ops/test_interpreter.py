@@ -1,4 +1,4 @@
-"""Rows on StableHLO's reference interpreter, which shares no code with XLA: a second opinion of the lowerings."""
+"""Rows on StableHLO's reference interpreter, which shares no code with XLA: a second opinion."""
 
 from __future__ import annotations
 

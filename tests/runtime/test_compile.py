@@ -1,5 +1,6 @@
 """Compiled functions: signatures, containers, what is read and written outside, and refusals."""
 
+import threading
 from collections import OrderedDict, namedtuple
 
 import numpy as np
@@ -232,3 +233,26 @@ def test_the_default_dtype_is_part_of_the_signature():
         assert f(tn.tensor([1])).dtype is tn.float64
     finally:
         tn.set_default_dtype(tn.float32)
+
+
+def test_other_threads_compute_while_one_records():
+    started, finished = threading.Event(), threading.Event()
+    results = []
+
+    def other():
+        started.wait(10)
+        results.append((tn.ones(3) * 5).sum().item())
+        finished.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+
+    @tn.compile
+    def f(x):
+        started.set()
+        assert finished.wait(30)
+        return x + 1
+
+    assert f(tn.ones(2)).tolist() == [2.0, 2.0]
+    thread.join()
+    assert results == [15.0]

@@ -1,12 +1,12 @@
 """FlatIR: a value graph that speaks StableHLO, one op for one op. Lowerings say `flat.tanh(x)`."""
 
 from tenfold.flat.build import *  # noqa: F403
-from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
 from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
 from tenfold.flat.structured import DotDimensions
 from tenfold.flat.windows import ConvDimensions, Convolution, SelectAndScatter
 
 __all__ = [  # noqa: F405
-    "ConvDimensions", "Convolution", "DotDimensions", "Function", "GatherDimensions", "Op", "ScatterDimensions",
+    "ConvDimensions", "Convolution", "DotDimensions", "Function", "GatherDimensions", "LateNumber", "Op", "ScatterDimensions",
     "SelectAndScatter", "TensorType", "Value",
 ]

@@ -18,7 +18,7 @@ from tenfold.errors import IndexOutOfRange, ShapeError
 from tenfold.flat import elementwise as e
 from tenfold.flat import movement as m
 from tenfold.flat import structured as s
-from tenfold.flat.graph import Function, TensorType, Value
+from tenfold.flat.graph import Function, LateNumber, TensorType, Value
 from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
 from tenfold.flat.windows import ReduceWindow
 
@@ -31,7 +31,9 @@ Ints = tuple[int, ...]
 
 
 def constant(value: Any, dtype: DType) -> Value:
-    """A literal scalar or small array."""
+    """A literal scalar or small array; a late number in this dtype."""
+    if type(value) is LateNumber:
+        return convert(plain(value), dtype)
     return m.Constant(m.array(value, dtype), dtype).result
 
 
@@ -126,7 +128,9 @@ def broadcast_to(x: Value, shape: Sequence[int]) -> Value:
 
 def broadcast(*operands: Operand, dtype: DType | None = None) -> list[Value]:
     """The operands as values of one shape; numbers become constants of the dtype of the values beside them."""
-    values = [each for each in operands if isinstance(each, Value)]
+    values = [each for each in operands if isinstance(each, Value) and type(each) is not LateNumber]
+    if not values:
+        raise TypeError("an op needs a value beside its numbers")
     if dtype is None:
         dtype = values[0].dtype
     first = values[0].type.shape
@@ -138,9 +142,12 @@ def broadcast(*operands: Operand, dtype: DType | None = None) -> list[Value]:
         except ShapeError as error:
             texts = " with ".join(str(each.type) for each in values)
             raise ShapeError(f"cannot broadcast {texts}:{error.message.rpartition(':')[2]}", help=error.help) from None
-    return [
-        broadcast_to(each, shape) if isinstance(each, Value) else full(shape, each, dtype) for each in operands
-    ]
+    result = []
+    for each in operands:
+        if type(each) is LateNumber:
+            each = convert(each, dtype)
+        result.append(broadcast_to(each, shape) if isinstance(each, Value) else full(shape, each, dtype))
+    return result
 
 
 # Elementwise
@@ -266,7 +273,7 @@ def isinf(x: Value) -> Value:
 
 def where(predicate: Value, on_true: Operand, on_false: Operand) -> Value:
     """Elementwise choice, all three broadcast together; at least one side is a value."""
-    side = next(each for each in (on_true, on_false) if isinstance(each, Value))
+    side = next(each for each in (on_true, on_false) if isinstance(each, Value) and type(each) is not LateNumber)
     predicate, on_true, on_false = broadcast(predicate, on_true, on_false, dtype=side.dtype)
     return e.Select(predicate, on_true, on_false).result
 
@@ -296,7 +303,15 @@ def convert(x: Value, dtype: DType) -> Value:
         x = e.Convert(x, dtypes.int32).result
     elif x.dtype.is_floating_point and dtype.kind == "int" and not dtype.is_signed:
         x = e.Convert(x, dtypes.int64).result if dtype.itemsize == 4 else x
+    if dtype is dtypes.float8_e4m3fn:
+        # It has no infinity: PyTorch stops at its largest number, where XLA would give NaN.
+        x = clamp(x, -448.0, 448.0) if x.dtype.is_floating_point else x
     return e.Convert(x, dtype).result
+
+
+def plain(number: LateNumber) -> Value:
+    """A late number as an ordinary zero-dimensional value."""
+    return e.Convert(number, number.dtype).result
 
 
 def bitcast(x: Value, dtype: DType) -> Value:

@@ -75,6 +75,9 @@ class Value:
     def numel(self) -> int:
         return self.type.numel
 
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self!r} has no truth: its data is not known while a lowering runs")
+
     def __repr__(self) -> str:
         return f"<{self.name or 'value'}: {self.type}>"
 
@@ -87,6 +90,21 @@ class Value:
         __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __mod__ = __add__
         __pow__ = __and__ = __or__ = __xor__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
         __invert__ = __neg__
+
+
+class LateNumber(Value):
+    """A Python number that is only given when the program runs: promotion and broadcasting treat it as a number.
+
+    A lowering that compares it with another number must know it: that is an error, by which the table learns so.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        raise TypeError(f"{self!r} is not known while a lowering runs")
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)

@@ -28,6 +28,8 @@ INSTALL = "pip install 'jaxlib>=0.10,<0.12'"
 IMPLIED = {"shape", "dtype", "result_types", "branches"}
 # The interpreter knows StableHLO alone.
 WITHOUT_CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
+# Element types that MLIR's Python bindings cannot read.
+NOT_HANDED_OVER = ("complex", "bf16", "f8E4M3FN", "f8E5M2")
 _lock = threading.RLock()
 
 
@@ -112,9 +114,12 @@ def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
                 results = _stablehlo.eval_module(plain, inputs)
             except Exception as error:
                 raise EngineError(f"StableHLO's interpreter: {str(error).splitlines()[0]}") from None
-            complex_type = next((each.type for each in results if "complex" in str(each.type)), None)
-            if complex_type is not None:
-                raise UnsupportedError(f"StableHLO's interpreter cannot hand a {complex_type} over to Python")
+            for each in results:
+                if any(name in str(each.type) for name in NOT_HANDED_OVER):
+                    raise UnsupportedError(
+                        f"StableHLO's interpreter cannot hand a {each.type} over to Python",
+                        help="bitcast it to unsigned integers, or take a complex one apart",
+                    )
             return [np.array(each) for each in results]
 
 

@@ -24,16 +24,21 @@ from tenfold.ops import (  # noqa: F401
     reductions,
     rounding,
     sampling,
+    scans,
     scatter,
+    searching,
     sequences,
     shape,
     softmax,
+    sorting,
     special,
     splitting,
+    statistics,
     strided,
     transcendental,
     triangles,
     views,
+    windows,
 )
 from tenfold.ops.table import TABLE, Row, find
 

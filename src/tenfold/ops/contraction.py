@@ -15,7 +15,7 @@ from tenfold.ops.table import op
 
 Labels = Sequence[int]
 
-_HALVES = (dtypes.float16, dtypes.bfloat16)
+_NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2)
 
 
 def contract(x: Value, y: Value, xs: Labels, ys: Labels, out: Labels, dtype: DType | None = None) -> Value:
@@ -24,6 +24,9 @@ def contract(x: Value, y: Value, xs: Labels, ys: Labels, out: Labels, dtype: DTy
     Every label of one operand alone is in `out`. The result may be asked for in a wider dtype.
     """
     _multiplicable(x, y)
+    if x.dtype is dtypes.bool_:
+        counts = contract(flat.convert(x, dtypes.int32), flat.convert(y, dtypes.int32), xs, ys, out)
+        return flat.ne(counts, 0)
     batch = [each for each in xs if each in ys and each in out]
     summed = [each for each in xs if each in ys and each not in out]
     x_free = [each for each in xs if each not in ys]
@@ -81,13 +84,11 @@ def _multiplicable(x: Value, y: Value) -> None:
         raise DTypeError(
             f"cannot multiply {x.type} and {y.type}: their dtypes differ", help="convert one with .to(dtype)"
         )
-    if x.dtype is dtypes.bool_:
-        raise DTypeError("matrix products are not defined for bool", help="convert to an integer or float dtype")
 
 
 def accumulator(x: Value) -> DType | None:
     """The dtype in which a product stays while more is added to it, so that it is rounded once."""
-    return dtypes.float32 if x.dtype in _HALVES else None
+    return dtypes.float32 if x.dtype in _NARROW else None
 
 
 def _ranks(name: str, *wanted: tuple[Value, int]) -> None:
@@ -99,6 +100,9 @@ def _ranks(name: str, *wanted: tuple[Value, int]) -> None:
 
 # Products
 
+# Where PyTorch rounds in another order than we do: nothing cancels in sums of positive numbers.
+_P = lambda *shape: T(*shape, low=0.5, high=2)
+_F = lambda *shape: T(*shape, dtype="float32", low=0.5, high=2)
 _MM = lambda: [S(T(3, 4), T(4, 5)), S(T(2, 0), T(0, 3)), S(T(0, 4), T(4, 5))]
 _BMM = lambda: [S(T(2, 3, 4), T(2, 4, 5)), S(T(0, 3, 4), T(0, 4, 5)), S(T(2, 3, 0), T(2, 0, 5))]
 _VECTORS = lambda: [S(T(5), T(5)), S(T(0), T(0)), S(T(1), T(1))]
@@ -171,7 +175,7 @@ def matmul(x, y):
 @op(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     module="nn",
-    samples=lambda: [S(T(3, 4), T(5, 4)), S(T(2, 3, 4), T(5, 4), T(5)), S(T(4), T(5, 4), T(5)), S(T(3, 4), T(4))],
+    samples=lambda: [S(T(3, 4), T(5, 4)), S(_P(2, 3, 4), _P(5, 4), _P(5)), S(_P(4), _P(5, 4), _P(5)), S(T(3, 4), T(4))],
 )
 def linear(x, weight, bias):
     """x @ weight.T + bias."""
@@ -249,14 +253,21 @@ def tensordot(x, y, dims_self, dims_other):
     return contract(x, y, xs, ys, [*[e for e in xs if e not in left], *[e for e in ys if e >= x.rank]])
 
 
-@op("kron(Tensor self, Tensor other) -> Tensor", promote=common)
+@op(
+    "kron(Tensor self, Tensor other) -> Tensor",
+    samples=lambda: [S(T(3, 4), T(2, 2)), S(T(3), T(2, 4)), S(T(), T(3)), S(T(2, 3, 2), T(2)), S(T(0, 2), T(3, 2))],
+)
 def kron(x, y):
     """The Kronecker product: each element of x times all of y."""
+    # A zero-dimensional factor counts for its dtype as any other does.
+    dtype = dtypes.promote_types(x.dtype, y.dtype)
+    wide = dtypes.float32 if dtype in _NARROW else dtype
+    x, y = flat.convert(x, wide), flat.convert(y, wide)
     rank = max(x.rank, y.rank)
     xs, ys = ((1,) * (rank - v.rank) + v.shape for v in (x, y))
     x = flat.reshape(x, [extent for pair in zip(xs, (1,) * rank, strict=True) for extent in pair])
     y = flat.reshape(y, [extent for pair in zip((1,) * rank, ys, strict=True) for extent in pair])
-    return flat.reshape(x * y, [a * b for a, b in zip(xs, ys, strict=True)])
+    return flat.convert(flat.reshape(x * y, [a * b for a, b in zip(xs, ys, strict=True)]), dtype)
 
 
 @op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
@@ -273,7 +284,7 @@ def linalg_vecdot(x, y, dim):
 
 
 @op("linalg_multi_dot(Tensor[] tensors) -> Tensor",
-    samples=lambda: [S([T(3, 4), T(4, 5), T(5, 2)]), S([T(4), T(4, 5), T(5)]), S([T(3, 4), T(4)])])  # fmt: skip
+    samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2)]), S([_P(4), _P(4, 5), _P(5)]), S([T(3, 4), T(4)])])  # fmt: skip
 def linalg_multi_dot(tensors):
     """The product of matrices in the order that costs least; the first and the last may be vectors."""
     if len(tensors) < 2:
@@ -285,7 +296,7 @@ def linalg_multi_dot(tensors):
     return flat.reshape(product, product.shape[first : 2 - last])
 
 
-@op("chain_matmul(Tensor[] matrices) -> Tensor", samples=lambda: [S([T(3, 4), T(4, 5), T(5, 2), T(2, 6)]), S([T(3, 4)])])
+@op("chain_matmul(Tensor[] matrices) -> Tensor", samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2), _P(2, 6)]), S([T(3, 4)])])
 def chain_matmul(matrices):
     """The product of matrices in the order of multiplications that costs least."""
     _ranks("chain_matmul", *[(each, 2) for each in matrices])
@@ -369,7 +380,7 @@ def baddbmm(base, x, y, beta, alpha):
 @op(
     f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor",
     inplace=True,
-    samples=lambda: [S(T(3, 5), T(2, 3, 4), T(2, 4, 5)), S(T(5), T(2, 3, 4), T(2, 4, 5), beta=2, alpha=3)],
+    samples=lambda: [S(_F(3, 5), _F(2, 3, 4), _F(2, 4, 5), beta=2, alpha=3), S(T(5), T(1, 3, 4), T(1, 4, 5))],
 )
 def addbmm(base, x, y, beta, alpha):
     """beta · self + alpha · the sum over the batch of batch1 @ batch2."""

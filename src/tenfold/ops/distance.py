@@ -8,9 +8,12 @@ from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.contraction import contract
-from tenfold.ops.promote import common, to_float
+from tenfold.ops.promote import common, floating
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
+
+
+_P = lambda *shape: T(*shape, low=0.5, high=2)
 
 
 def p_norm(x: Value, p: float, keepdim: bool = False) -> Value:
@@ -40,7 +43,7 @@ def _wide(x: Value) -> Value:
 @op(
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
     promote=common,
-    samples=lambda: [S(T(3, 4), T(3, 4)), S(T(3, 4), T(4), -1), S(T(5), T(5), 0), S(T(2, 0), T(2, 0))],
+    samples=lambda: [S(_P(3, 4), _P(3, 4)), S(_P(3, 4), _P(4), -1), S(_P(5), _P(5), 0), S(T(2, 0), T(2, 0))],
 )
 def cosine_similarity(x, y, dim, eps):
     """x · y / (max(‖x‖, eps) · max(‖y‖, eps)) along a dimension."""
@@ -56,7 +59,7 @@ def cosine_similarity(x, y, dim, eps):
 
 @op(
     "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
-    promote=to_float,
+    promote=common,
     samples=lambda: [
         S(T(3, 4), T(3, 4)), S(T(3, 4), T(4), 1.0), S(T(3, 4), T(3, 4), math.inf, keepdim=True), S(T(4), T(4), 3.0),
         S(T(2, 4), T(2, 4), 0.0),
@@ -64,13 +67,17 @@ def cosine_similarity(x, y, dim, eps):
 )  # fmt: skip
 def pairwise_distance(x, y, p, eps, keepdim):
     """The p-norm of x1 - x2 + eps along the last dimension."""
-    dtype = x.dtype
-    return flat.convert(p_norm(_wide(x) - _wide(y) + eps, p, keepdim), dtype.to_real())
+    # Integers are subtracted as such, and wrap as such.
+    difference = flat.sub(_wide(x), _wide(y))
+    dtype = floating(x.dtype)
+    difference = flat.convert(difference, dtype) if x.dtype is not dtype else difference
+    return flat.convert(p_norm(difference + eps, p, keepdim), dtype.to_real())
 
 
+_F = lambda *shape: T(*shape, dtype="float32")
 _PAIRS = lambda: [
     S(T(3, 4), T(5, 4)), S(T(2, 3, 4), T(5, 4), 1.0), S(T(30, 4), T(5, 4)), S(T(3, 4), T(5, 4), math.inf),
-    S(T(3, 4), T(5, 4), 0.0), S(T(3, 4), T(5, 4), 1.5), S(T(2, 0), T(3, 0)), S(T(4, 1, 2, 3), T(3, 5, 3), 2.0, 1),
+    S(T(3, 4), T(5, 4), 0.0), S(T(3, 4), T(5, 4), 1.5), S(T(2, 0), T(3, 0)), S(_F(4, 1, 2, 3), _F(3, 5, 3), 2.0, 1),
 ]  # fmt: skip
 
 

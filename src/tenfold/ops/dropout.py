@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tenfold import dtypes, flat
-from tenfold.errors import ShapeError
+from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.random import bits, chance, require
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -19,6 +19,8 @@ _SATURATION = 1.7580993408473766
 def _kept(state, x, p, shape):
     """The next state, and for each element (or feature) whether it stays."""
     require(0 <= p <= 1, f"{p} is not a probability")
+    if x.dtype.kind not in ("float", "complex") or x.dtype.itemsize < 2:
+        raise DTypeError(f"dropout scales floating-point numbers, not {x.dtype.name}")
     state, random = bits(state, shape)
     return state, flat.convert(chance(random, 1 - p), x.dtype)
 

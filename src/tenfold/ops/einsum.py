@@ -14,6 +14,9 @@ from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
 
+_P = lambda *shape: T(*shape, low=0.5, high=2)
+
+
 class Term(NamedTuple):
     """An operand and the labels of its dimensions: letters by their code, dimensions under `...` below zero."""
 
@@ -27,7 +30,7 @@ class Term(NamedTuple):
     samples=lambda: [
         S("ij,jk->ik", [T(3, 4), T(4, 5)]), S("bij,bjk", [T(2, 3, 4), T(2, 4, 5)]), S("ii->i", [T(3, 3)]),
         S("...ij,jk->...ik", [T(2, 2, 3, 4), T(4, 5)]), S("i,j,k->ijk", [T(2), T(3), T(4)]), S("ba", [T(2, 3)]),
-        S("ij,jk,kl->il", [T(3, 4), T(4, 5), T(5, 2)]), S("ij->", [T(3, 4)]), S("iij->j", [T(3, 3, 2)]),
+        S("ij,jk,kl->il", [_P(3, 4), _P(4, 5), _P(5, 2)]), S("ij->", [T(3, 4)]), S("iij->j", [T(3, 3, 2)]),
         S("i j, i j -> j", [T(3, 4), T(1, 4)]), S("...,...", [T(2, 3), T(3)]), S("bhqd,bhkd->bhqk", [T(2, 3, 4, 5), T(2, 3, 6, 5)]),
     ],
 )  # fmt: skip
@@ -154,6 +157,8 @@ def _summed(term: Term, needed: set[int]) -> Term:
     if not dims:
         return term
     value, dtype = term.value, term.value.dtype
+    # As PyTorch's sum does: integers add up in int64.
+    dtype = dtypes.int64 if dtype.kind in ("bool", "int") else dtype
     wide = dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
     value = flat.convert(flat.sum(flat.convert(value, wide), dims), dtype)
     return Term(value, tuple([label for label in term.labels if label in needed]))
@@ -165,6 +170,9 @@ def _joined(x: Term, y: Term, needed: set[int]) -> Term:
     out = tuple([each for each in dict.fromkeys((*x.labels, *y.labels)) if each in needed])
     # In the order in which a batched product gives them, so that nothing is transposed in between.
     both = [each for each in out if each in x.labels and each in y.labels]
+    if len(both) == len({*x.labels} & {*y.labels}):  # nothing is summed: it is a product like any other
+        dtype = dtypes.promote_types(x.value.dtype, y.value.dtype)
+        x, y = (Term(flat.convert(each.value, dtype), each.labels) for each in (x, y))
     out = (*both, *[each for each in out if each not in both])
     return Term(contract(x.value, y.value, x.labels, y.labels, out), out)
 

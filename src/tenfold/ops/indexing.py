@@ -4,6 +4,8 @@ Indices are checked as the program runs: one that is out of range raises where t
 scatter along a dimension are in `scatter.py`, those that go by a mask in `masks.py`.
 """
 
+import numpy as np
+
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from tenfold.ops.masks import masked_fill, ranks_of_true
@@ -14,13 +16,17 @@ INT64 = (dtypes.int64,)
 INTEGERS = (dtypes.int64, dtypes.int32)
 
 
-def places(index, extent, dim, *, wrap=False, accepts=INTEGERS):
-    """Indices into a dimension as int64, checked; `wrap` says that negative ones count from the end."""
+def check_integers(index, accepts=INTEGERS):
     if index.dtype not in accepts:
         wanted = " or ".join(each.name for each in accepts)
         raise DTypeError(
             f"indices must be {wanted}, not {index.dtype.name}", help="convert them with .long()"
         )
+
+
+def places(index, extent, dim, *, wrap=False, accepts=INTEGERS):
+    """Indices into a dimension as int64, checked; `wrap` says that negative ones count from the end."""
+    check_integers(index, accepts)
     index = flat.convert(index, dtypes.int64)
     inside = (index >= (-extent if wrap else 0)) & (index < extent)
     index = flat.check(
@@ -61,6 +67,8 @@ class Spots:
         if not self.dims:
             raise ArgumentError("no tensor among the indices", help="give at least one")
         given = [indices[dim] for dim in self.dims]
+        for each in given:
+            check_integers(each)
         try:
             self.batch = flat.broadcast_shapes(*[each.shape for each in given])
         except ShapeError as error:
@@ -242,10 +250,6 @@ def _take(x, index, dim):
 def gather(x, dim, index, sparse_grad):
     """result[i][j] = self[index[i][j]][j] for dim 0, and so on."""
     dim = flat.axis(dim, x.rank)
-    if index.dtype not in INTEGERS:
-        raise DTypeError(
-            f"indices must be int64 or int32, not {index.dtype.name}", help="convert them with .long()"
-        )
     if not index.numel:
         return flat.full(index.shape, 0, x.dtype)
     x, rows = at_least_1d(x), at_least_1d(index)
@@ -353,15 +357,29 @@ def one_hot(x, num_classes):
 # A place that is data, seen as a view
 
 
+def _narrowed_strides(place, strides, offset, dim, start, length):
+    """Counted from the first element while the start is not computed: by `recodes` no write relies on it."""
+    dim = flat.axis(dim, len(strides))
+    first = (
+        int(start.buffer) % place.shape[dim]
+        if isinstance(start.buffer, np.ndarray) and place.shape[dim]
+        else 0
+    )
+    return strides, offset + first * strides[dim]
+
+
 def _put_narrowed(call, base, new, dim, start, length):
-    if length != 1:
-        raise UnsupportedError("a narrow view of several elements from a computed place cannot be written")
-    return call("index_put", base, ((None,) * dim + (start,)), call("select.int", new, dim, 0))
+    before = (None,) * flat.axis(dim, base.type.rank)
+    start = call("_to_copy", start, dtypes.int64)
+    if length == 1:
+        return call("index_put", base, (*before, start), call("select.int", new, dim, 0))
+    counted = call("cumsum", call("ones_like", call("expand", start, (length,))), 0)
+    return call("index_put", base, (*before, call("add.Tensor", start, call("add.Scalar", counted, -1))), new)
 
 
 @op(
     "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
-    strides=lambda place, strides, offset, *arguments: (strides, offset),
+    strides=_narrowed_strides,
     write=_put_narrowed,
     recodes=True,
     samples=lambda: [

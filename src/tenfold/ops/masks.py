@@ -29,9 +29,9 @@ def number_in(number, dtype):
         return float(number)
     if not math.isfinite(number):
         raise misfit
-    # A negative number wraps around into an unsigned dtype.
+    # A negative integer wraps around into an unsigned dtype.
     limits = dtypes.iinfo(dtype)
-    low = limits.min if dtype.is_signed else -limits.max
+    low = limits.min if dtype.is_signed or isinstance(number, float) else -limits.max
     if not low <= number <= limits.max:
         raise misfit
     return int(number)
@@ -56,13 +56,13 @@ def value_in(value, x):
         fits = flat.is_finite(result)
         fits = fits | ~flat.is_finite(value) if value.dtype.kind == "float" else fits
     else:
-        # A negative number wraps around into an unsigned dtype.
-        size = value if dtype.is_signed or not value.dtype.is_signed else flat.abs(value)
         if value.dtype.kind == "float":
             limits = dtypes.iinfo(dtype)
-            size = flat.convert(size, dtypes.float64)
-            fits = (size >= float(limits.min)) & (size <= float(limits.max))
+            wide = flat.convert(value, dtypes.float64)
+            fits = (wide >= float(limits.min)) & (wide <= float(limits.max))
         else:
+            # A negative integer wraps around into an unsigned dtype.
+            size = value if dtype.is_signed or not value.dtype.is_signed else flat.abs(value)
             fits = flat.eq(flat.convert(flat.convert(size, dtype), size.dtype), size)
     return flat.check(result, fits, DTypeError, message)
 

@@ -12,6 +12,9 @@ from tenfold.ops.table import op
 
 def place_in(index, dim, x):
     """An index along `dim`, counted from the front."""
+    if isinstance(index, flat.LateNumber):
+        index = flat.plain(index)
+        return flat.where(index < 0, index + x.shape[dim], index)
     if not x.rank:
         raise IndexOutOfRange("a zero-dimensional tensor cannot be indexed", help="use item() for its value")
     extent = x.shape[dim]
@@ -38,6 +41,21 @@ def fitted(src, wanted, x):
     return flat.convert(src, x.dtype)
 
 
+def late_part(x, dim, start, length):
+    """`length` elements along dim from a start that is known when the program runs."""
+    starts = [start if d == dim else 0 for d in range(x.rank)]
+    return flat.dynamic_slice(x, starts, [length if d == dim else n for d, n in enumerate(x.shape)])
+
+
+def late_start(types, arguments):
+    """A slice whose start may come late: its length, which decides the shape, then stands in the place of `end`."""
+    *before, dim, start, end, step = arguments
+    if step != 1:
+        return arguments, ()
+    start, end = bounds(types[0].shape[dim], start, end)
+    return (*before, dim, int, end - start, step), (start,)
+
+
 # One index
 
 
@@ -62,6 +80,8 @@ def select(x, dim, index):
     """x[..., index, ...] along dim."""
     dim = flat.axis(dim, x.rank)
     start = place_in(index, dim, x)
+    if isinstance(start, flat.Value):
+        return flat.squeeze(late_part(x, dim, start, 1), dim)
     return flat.squeeze(flat.slice_dim(x, dim, start, start + 1), dim)
 
 
@@ -120,6 +140,7 @@ def _slices():
     method=False,
     strides=sliced,
     samples=_slices,
+    late=late_start,
     write=lambda call, base, new, dim, start, end, step: call(
         "slice_scatter", base, new, dim, start, end, step
     ),
@@ -133,6 +154,8 @@ def slice(x, dim, start, end, step):
         raise ArgumentError(
             f"slice: a step must be positive, not {step}", help="use flip to reverse a dimension"
         )
+    if isinstance(start, flat.LateNumber):
+        return late_part(x, dim, flat.plain(start), end)
     return flat.slice_dim(x, dim, *bounds(x.shape[dim], start, end), step)
 
 
@@ -147,6 +170,7 @@ def slice(x, dim, start, end, step):
         S(T(5, 4), T(0, 4), 0, 2, 2),
         S(T(6), T(2), 0, 1, 6, 3),
     ],
+    late=late_start,
 )
 def slice_scatter(x, src, dim, start, end, step):
     """x with src in the place of x[..., start:end:step, ...]."""
@@ -155,6 +179,9 @@ def slice_scatter(x, src, dim, start, end, step):
         raise ArgumentError(f"slice_scatter: a step must be positive, not {step}")
     if not x.rank:
         raise IndexOutOfRange("a zero-dimensional tensor cannot be sliced")
+    if isinstance(start, flat.LateNumber):
+        src = fitted(src, (*x.shape[:dim], end, *x.shape[dim + 1 :]), x)
+        return flat.dynamic_update_slice(x, src, [flat.plain(start) if d == dim else 0 for d in range(x.rank)])
     extent = x.shape[dim]
     first, last = bounds(extent, start, end)
     count = -(-(last - first) // step)

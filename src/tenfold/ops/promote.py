@@ -22,7 +22,9 @@ def result_dtype(operands: Sequence[Any]) -> DType:
     """The dtype to which values and Python numbers promote together."""
     entries: list[tuple[DType, Any]] = []
     for each in operands:
-        if isinstance(each, flat.Value):
+        if type(each) is flat.LateNumber:
+            entries.append((each.dtype, "number"))
+        elif isinstance(each, flat.Value):
             entries.append((each.dtype, "tensor" if each.rank else "scalar"))
         elif isinstance(each, (tuple, list)):
             entries += [(v.dtype, "tensor" if v.rank else "scalar") for v in each if isinstance(v, flat.Value)]
@@ -38,7 +40,8 @@ def promotion(rule: Callable[[DType], DType], *only: str) -> Promotion:
         def takes_part(name: str, argument: Any) -> bool:
             if only:
                 return name in only
-            return isinstance(argument, flat.Value) or _is_values(argument) or name in NUMBERS
+            is_tensor = isinstance(argument, flat.Value) and type(argument) is not flat.LateNumber
+            return is_tensor or _is_values(argument) or name in NUMBERS
 
         chosen = [a for name, a in zip(names, arguments, strict=True) if takes_part(name, a)]
         dtype = rule(result_dtype(chosen))
@@ -50,7 +53,7 @@ def promotion(rule: Callable[[DType], DType], *only: str) -> Promotion:
 
 
 def convert(argument: Any, dtype: DType) -> Any:
-    if isinstance(argument, flat.Value):
+    if isinstance(argument, flat.Value) and type(argument) is not flat.LateNumber:
         return flat.convert(argument, dtype)
     if isinstance(argument, (tuple, list)):
         return tuple([convert(each, dtype) for each in argument])

@@ -111,7 +111,7 @@ def _unused(generator_first: list[S]) -> list[S]:
 
 # New tensors
 
-_SIZES = lambda: [S((3, 4)), S(()), S((0, 3)), S((3,), dtype=dtypes.float64)]
+_SIZES = lambda: [S((3, 4)), S(()), S((30,), dtype=dtypes.float64)]
 
 
 @op(f"rand(SymInt[] size, {MADE}) -> Tensor", random=True, samples=_SIZES)
@@ -141,6 +141,7 @@ def randn(state, size, dtype):
     f"rand_like.generator(Tensor self, {GENERATED_LIKE}) -> Tensor",
     random=True,
     method=False,
+    samples=lambda: [S(T(3, 4), generator=None), S(T(3, 4)), S(T())],
 )
 def rand_like(state, x, dtype):
     return rand(state, x.shape, dtype or x.dtype)
@@ -151,6 +152,7 @@ def rand_like(state, x, dtype):
     f"randn_like.generator(Tensor self, {GENERATED_LIKE}) -> Tensor",
     random=True,
     method=False,
+    samples=lambda: [S(T(3, 4), generator=None), S(T(3, 4)), S(T())],
 )
 def randn_like(state, x, dtype):
     return randn(state, x.shape, dtype or x.dtype)
@@ -205,7 +207,7 @@ def randint_low(state, low, high, size, dtype):
     f"randint_like.generator(Tensor self, SymInt high, {GENERATED_LIKE}) -> Tensor",
     random=True,
     method=False,
-    samples=lambda: [S(T(3, 4), 1), S(T(), 2, dtype=dtypes.int8)],
+    samples=lambda: [S(T(3, 4), 1), S(T(3, 4), 2, dtype=dtypes.int8), S(T(3, 4), 2, generator=None)],
 )
 def randint_like(state, x, high, dtype):
     return _between(state, 0, high, x.shape, dtype or x.dtype)
@@ -216,7 +218,7 @@ def randint_like(state, x, high, dtype):
     f"randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, {GENERATED_LIKE}) -> Tensor",
     random=True,
     method=False,
-    samples=lambda: [S(T(3, 4), 0, 2), S(T(2), -3, 9, dtype=dtypes.int32)],
+    samples=lambda: [S(T(3, 4), 0, 2), S(T(5, 5), -3, 9, dtype=dtypes.int32), S(T(3, 4), 0, 2, generator=None)],
 )
 def randint_like_low(state, x, low, high, dtype):
     return _between(state, low, high, x.shape, dtype or x.dtype)
@@ -243,11 +245,17 @@ def randperm(state, n, dtype):
 # Fillings: PyTorch has them in place; these are their functional twins.
 
 _FILLS = {"random": True, "function": False, "method": False, "inplace": True}
+# Not an empty one: of that PyTorch does not look at the dtype.
+_FILLED = {**_FILLS, "samples": lambda: [S(T(3, 4)), S(T()), S(T(5))]}
 
 
-@op(f"uniform(Tensor self, float from=0, float to=1, {_OWN}) -> Tensor", **_FILLS)
+@op(f"uniform(Tensor self, float from=0, float to=1, {_OWN}) -> Tensor", **_FILLED)
 def uniform(state, x, low, high):
-    """Uniform draws from [from, to)."""
+    """Uniform draws from [from, to); of a complex number, both parts."""
+    if x.dtype.is_complex:
+        re, state = uniform(state, flat.real(x), low, high)
+        im, state = uniform(state, flat.real(x), low, high)
+        return flat.complex(re, im), state
     dtype = floating("uniform", x.dtype)
     require(low <= high, f"a range from {low} to {high} is empty")
     require(high - low <= dtypes.finfo(dtype).max, f"the range from {low} to {high} is too wide for {dtype.name}")
@@ -266,14 +274,14 @@ def _normal(state, mean, std, shape, dtype):
     return drawn * std + mean, state
 
 
-@op(f"normal_functional(Tensor self, float mean=0, float std=1, {_OWN}) -> Tensor", **(_FILLS | {"inplace": False}))
+@op(f"normal_functional(Tensor self, float mean=0, float std=1, {_OWN}) -> Tensor", **(_FILLED | {"inplace": False}))
 def normal_functional(state, x, mean, std):
     """Normal draws."""
     require(std >= 0, f"a normal distribution has no standard deviation of {std}")
     return _normal(state, mean, std, x.shape, floating("normal", x.dtype, complex=True))
 
 
-@op(f"log_normal(Tensor self, float mean=1, float std=2, {_OWN}) -> Tensor", **_FILLS)
+@op(f"log_normal(Tensor self, float mean=1, float std=2, {_OWN}) -> Tensor", **_FILLED)
 def log_normal(state, x, mean, std):
     """Numbers whose logarithm is a normal draw."""
     require(std > 0, f"a log-normal distribution has no standard deviation of {std}")
@@ -281,7 +289,7 @@ def log_normal(state, x, mean, std):
     return flat.exp(drawn), state
 
 
-@op(f"exponential(Tensor self, float lambd=1, {_OWN}) -> Tensor", **_FILLS)
+@op(f"exponential(Tensor self, float lambd=1, {_OWN}) -> Tensor", **_FILLED)
 def exponential(state, x, lambd):
     """Draws from the density lambd · exp(-lambd · x)."""
     require(lambd > 0, f"an exponential distribution has no rate of {lambd}")
@@ -295,7 +303,7 @@ def exponential(state, x, lambd):
 @op(
     f"geometric(Tensor self, float p, {_OWN}) -> Tensor",
     **_FILLS,
-    samples=lambda: [S(T(3, 4), 0.9), S(T(), 0.5), S(T(0, 2), 0.1)],
+    samples=lambda: [S(T(3, 4), 0.9), S(T(), 0.5)],
 )
 def geometric(state, x, p):
     """The number of trials, each a success with probability p, up to and with the first success."""
@@ -307,7 +315,7 @@ def geometric(state, x, p):
     return flat.convert(flat.maximum(drawn, 1.0), x.dtype), state
 
 
-@op(f"cauchy(Tensor self, float median=0, float sigma=1, {_OWN}) -> Tensor", **_FILLS)
+@op(f"cauchy(Tensor self, float median=0, float sigma=1, {_OWN}) -> Tensor", **_FILLED)
 def cauchy(state, x, median, sigma):
     """Draws from the density σ / (π · ((x - median)² + σ²))."""
     require(sigma > 0, f"a Cauchy distribution has no scale of {sigma}")
@@ -338,15 +346,17 @@ def random_to(state, x, to):
 def random_from(state, x, low, high):
     """Integers from `from` up to, and without, to."""
     if high is None:
-        last = 1 << _DIGITS[x.dtype] if x.dtype in _DIGITS else int(flat.highest(x.dtype))
-        high = last + 1
+        if x.dtype.is_complex:
+            raise DTypeError(f"there are no random integers in {x.dtype.name}")
+        last = 1 << _DIGITS[floating("random", x.dtype)] if x.dtype.kind == "float" else flat.highest(x.dtype)
+        high = int(last) + 1
     return _between(state, low, high, x.shape, x.dtype)
 
 
 # Draws whose parameters are tensors
 
 
-@op(f"bernoulli(Tensor self, {_OWN}) -> Tensor", random=True, samples=lambda: [S(T(3, 4, low=0, high=1)), S(T(0, 2))])
+@op(f"bernoulli(Tensor self, {_OWN}) -> Tensor", random=True, samples=lambda: [S(T(3, 4, low=0, high=1))])
 def bernoulli(state, p):
     """1 with the probability that stands in the element, else 0."""
     return bernoulli_each(state, flat.full_like(p, 0), p)
@@ -385,8 +395,10 @@ def bernoulli_each(state, x, p):
     f"normal.Tensor_Tensor(Tensor mean, Tensor std, {_OWN}) -> Tensor",
     random=True,
     method=False,
-    samples=lambda: [],
-)
+    samples=lambda: [
+        S(T(3, 4), 2.0), S(1.0, T(3, 4, low=0, high=2)), S(T(3, 4), T(4, low=0, high=2)), S(T(1, 4), T(3, 1, low=0, high=2)),
+    ],
+)  # fmt: skip
 def normal(state, mean, std):
     """Normal draws, each of its own mean, or standard deviation, or both."""
     tensors = [each for each in (mean, std) if isinstance(each, Value)]

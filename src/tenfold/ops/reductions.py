@@ -1,6 +1,6 @@
 """Rows that fold dimensions away: sums, products, extremes, truth values and counts.
 
-Narrow floats (16 and 8 bits) are folded in float32 and rounded once. Variances and norms are in `statistics.py`.
+Narrow floats (16 and 8 bits) are folded in float32 and rounded once. Variances and norms: `statistics.py`.
 """
 
 from tenfold import dtypes, flat
@@ -59,7 +59,11 @@ def extent(x, dims):
 
 @op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    samples=lambda: [*identity_samples(), S(T(2, 3), None, dtype=dtypes.float64), S(finite(2, 3), [1], dtype=dtypes.int32)],
+    samples=lambda: [
+        *identity_samples(),
+        S(T(2, 3), None, dtype=dtypes.float64),
+        S(finite(2, 3), [1], dtype=dtypes.int32),
+    ],
 )
 def sum_dims(x, dims, keepdim, dtype):
     """The sum over dimensions; of integers and bools as int64."""
@@ -112,7 +116,9 @@ def inexact(name, x):
 
 def real(name, x):
     if x.dtype.is_complex:
-        raise DTypeError(f"{name} is not defined for complex tensors", help="complex numbers have no order: use .abs()")
+        raise DTypeError(
+            f"{name} is not defined for complex tensors", help="complex numbers have no order: use .abs()"
+        )
 
 
 @op(
@@ -146,7 +152,7 @@ def _not_empty(name, x, dims):
     empty = [d for d in flat.axes(dims, x.rank) if x.shape[d] == 0]
     if empty:
         raise ShapeError(
-            f"{name}: {x.type} has no elements along dimension {empty[0]}, and {name} of nothing is undefined",
+            f"{x.type} has no elements along dimension {empty[0]}, and {name} of nothing is undefined",
             help="reduce dimensions that are not empty",
         )
 
@@ -195,7 +201,13 @@ def min_other(x, y):
 
 @op(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-    samples=lambda: [S(T(3, 4)), S(T(3, 4), dim=1), S(T(3, 4), dim=-2, keepdim=True), S(T(), dim=0), S(T(), keepdim=True)],
+    samples=lambda: [
+        S(T(3, 4)),
+        S(T(3, 4), dim=1),
+        S(T(3, 4), dim=-2, keepdim=True),
+        S(T(), dim=0),
+        S(T(), keepdim=True),
+    ],
 )
 def aminmax(x, dim, keepdim):
     return tuple([_extreme("aminmax", x, kind, dim, keepdim) for kind in ("min", "max")])
@@ -206,7 +218,11 @@ def _aminmax(x):
     return aminmax(x, None, False)
 
 
-@op("_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", method=False, samples=dim_samples)
+@op(
+    "_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
+    method=False,
+    samples=dim_samples,
+)
 def _aminmax_dim(x, dim, keepdim):
     return aminmax(x, dim, keepdim)
 
@@ -235,13 +251,19 @@ def _with_place(name, x, kind, dim, keepdim):
     return value, flat.convert(place if keepdim else flat.squeeze(place, dim), dtypes.int64)
 
 
-@op("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", samples=dim_samples)
+@op(
+    "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    samples=dim_samples,
+)
 def max_dim(x, dim, keepdim):
     """The largest element along a dimension and its first place; NaN counts as the largest."""
     return _with_place("max", x, "max", dim, keepdim)
 
 
-@op("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", samples=dim_samples)
+@op(
+    "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    samples=dim_samples,
+)
 def min_dim(x, dim, keepdim):
     """The smallest element along a dimension and its first place; NaN counts as the smallest."""
     return _with_place("min", x, "min", dim, keepdim)
@@ -289,7 +311,10 @@ def any_dims(x, dims, keepdim):
     return _truth(x, "or", dims, keepdim)
 
 
-@op("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)])
+@op(
+    "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+    samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)],
+)
 def any_dim(x, dim, keepdim):
     return _truth(x, "or", dim, keepdim)
 
@@ -305,7 +330,10 @@ def all_dims(x, dims, keepdim):
     return _truth(x, "and", dims, keepdim)
 
 
-@op("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)])
+@op(
+    "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+    samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)],
+)
 def all_dim(x, dim, keepdim):
     return _truth(x, "and", dim, keepdim)
 
@@ -324,7 +352,10 @@ def count_nonzero_dims(x, dims):
     return flat.sum(flat.convert(flat.convert(x, dtypes.bool_), dtypes.int64), dims)
 
 
-@op("count_nonzero(Tensor self, int? dim=None) -> Tensor", samples=lambda: [S(T(3, 4)), S(T(3, 4), -1), S(T(0, 3)), S(T())])
+@op(
+    "count_nonzero(Tensor self, int? dim=None) -> Tensor",
+    samples=lambda: [S(T(3, 4)), S(T(3, 4), -1), S(T(0, 3)), S(T())],
+)
 def count_nonzero(x, dim):
     """How many elements are not zero."""
     return count_nonzero_dims(x, dim)

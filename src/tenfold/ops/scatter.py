@@ -65,10 +65,6 @@ def _elements(monoid):
 def _scatter(x, dim, index, source, act):
     """Check a scatter's arguments, give each a dimension, and `act(x, dim, index, source)` on them."""
     dim = flat.axis(dim, x.rank)
-    if index.dtype not in INTEGERS:
-        raise DTypeError(
-            f"indices must be int64 or int32, not {index.dtype.name}", help="convert them with .long()"
-        )
     if isinstance(source, flat.Value):
         same_dtype(x, source)
     if not index.numel:
@@ -258,6 +254,8 @@ def index_fill(x, dim, index, value):
     """self with every element of the slices that index names set to value."""
     value = value_in(value, x)
     whole, dim, index = at_least_1d(x), flat.axis(dim, x.rank), vector(index)
+    if not index.numel or not x.numel:
+        return x
     slices = flat.broadcast_to(value, (*whole.shape[:dim], index.numel, *whole.shape[dim + 1 :]))
     slices = slices if x.rank else flat.reshape(slices, ())
     return _slices(x, dim, index, slices, _whole_slices("set"), INT64, wrap=True)

@@ -82,6 +82,8 @@ def range_(start, end, dtype):
 def range_step(start, end, step, dtype):
     """start, start + step, … up to, and with, end."""
     dtype = _countable("range", dtype or dtypes.get_default_dtype())
+    if dtype.kind == "int" and all(map(math.isfinite, (start, end, step))):
+        start, end, step = int(start), int(end), int(step)
     if not all(map(math.isfinite, (start, end, step))) or step == 0 or (end - start) * step < 0:
         raise ArgumentError(f"range: a step of {step} does not lead from {start} to {end}")
     return _ramp(start, step, int((end - start) / step) + 1, dtype)
@@ -101,11 +103,11 @@ def _spaced(name: str, start: flat.Operand, end: flat.Operand, steps: int, dtype
     if dtype is None:
         complex_ends = any(each.dtype.is_complex if isinstance(each, Value) else isinstance(each, complex) for each in ends)
         dtype = dtypes.default_complex_dtype() if complex_ends else dtypes.get_default_dtype()
-    if dtype.kind == "bool":
+    if dtype.kind == "bool" and steps > 1:
         raise DTypeError(f"{name} does not space bools")
     first, last = (_end(each, dtype) for each in ends)
-    if steps == 1:
-        return flat.reshape(first, (1,)), dtype
+    if steps < 2:
+        return flat.slice(flat.reshape(first, (1,)), (0,), (steps,)), dtype
     step = (last - first) / (steps - 1)
     if dtype in (dtypes.float16, dtypes.bfloat16):
         step = flat.convert(flat.convert(step, dtype), dtypes.float32)
@@ -117,9 +119,9 @@ def _spaced(name: str, start: flat.Operand, end: flat.Operand, steps: int, dtype
 
 def _end(number: flat.Operand, dtype: DType) -> Value:
     """One end as the wanted dtype holds it, in one in which steps have fractions."""
-    wide = {"int": dtypes.float64, "float": dtypes.float32}.get(dtype.kind, dtype)
-    if dtype is dtypes.float64:
-        wide = dtype
+    wide = dtype if dtype.is_complex or dtype is dtypes.float64 else dtypes.float64
+    if dtype.is_floating_point and dtype is not dtypes.float64:
+        wide = dtypes.float32
     held = number if isinstance(number, Value) else flat.constant(number, dtypes.of_python(number))
     if isinstance(number, float):
         held = flat.constant(number, dtypes.float64)
@@ -130,7 +132,7 @@ _LINES = lambda: [
     S(0, 1, 5), S(1, 0, 4), S(0, 1, 1), S(0, 1, 0), S(0, 10, 4, dtype=dtypes.int64), S(-3.5, 2, 8, dtype=dtypes.float64),
     S(0, 10, 4, dtype=dtypes.float16),
 ]  # fmt: skip
-_T0 = T(dtype="float32", low=-2, high=2)
+_T0 = T(dtype="float32", low=0, high=2)
 
 
 @op(f"linspace(Scalar start, Scalar end, int steps, {MADE}) -> Tensor", samples=_LINES)

@@ -1,7 +1,7 @@
 """Rows that put elements in order, and those that pick by rank: top-k, medians, quantiles, the mode.
 
-NaN counts as larger than all numbers, and sorting is stable. What is sorted are integers that say where an element
-goes; elements are then read from their places, so gradients go back there.
+NaN counts as larger than all numbers, and sorting is stable. What is sorted are integers that say where an
+element goes; elements are then read from their places, so gradients go back there.
 """
 
 from tenfold import dtypes, flat
@@ -35,7 +35,9 @@ def order(x, dim, descending=False):
     keys = _keys(x, descending)
     if x.dtype.itemsize < 8 and x.shape[dim] < 2**32:
         # Key and place in one integer: XLA sorts a single array of integers much faster than pairs.
-        packed = flat.shift_left(flat.convert(keys, dtypes.uint64), 32) | flat.iota(x.shape, dim, dtypes.uint64)
+        packed = flat.shift_left(flat.convert(keys, dtypes.uint64), 32) | flat.iota(
+            x.shape, dim, dtypes.uint64
+        )
         (packed,) = flat.sort([packed], dim, flat.lt)
         return flat.convert(packed & 0xFFFFFFFF, dtypes.int64)
     places = flat.iota(x.shape, dim, dtypes.int64)
@@ -56,17 +58,26 @@ def sort_samples():
 
 
 def stable_samples():
-    return [S(T(5), stable=True), S(T(3, 4), stable=True, dim=0, descending=True), S(T(), stable=False, dim=-1), S(T(2, 40), stable=True, dim=1)]
+    return [
+        S(T(5), stable=True),
+        S(T(3, 4), stable=True, dim=0, descending=True),
+        S(T(), stable=False, dim=-1),
+        S(T(2, 40), stable=True, dim=1),
+    ]
 
 
-@op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", samples=sort_samples)
+@op(
+    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    samples=sort_samples,
+)
 def sort(x, dim, descending):
     """The elements in order along a dimension, and the places they came from. NaN counts as the largest."""
     return _ordered("sort", x, dim, descending)
 
 
 @op(
-    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) "
+    "-> (Tensor values, Tensor indices)",
     samples=stable_samples,
 )
 def sort_stable(x, stable, dim, descending):
@@ -79,7 +90,10 @@ def argsort(x, dim, descending):
     return _ordered("argsort", x, dim, descending)[1]
 
 
-@op("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", samples=stable_samples)
+@op(
+    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+    samples=stable_samples,
+)
 def argsort_stable(x, stable, dim, descending):
     return _ordered("argsort", x, dim, descending)[1]
 
@@ -91,8 +105,16 @@ def msort(x):
 
 
 @op(
-    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-    samples=lambda: [S(T(5), 2), S(T(3, 4), 2, 0, False), S(T(3, 4), 4), S(T(3, 4), 0), S(T(), 1), S(T(2, 50), 7, 1, False)],
+    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) "
+    "-> (Tensor values, Tensor indices)",
+    samples=lambda: [
+        S(T(5), 2),
+        S(T(3, 4), 2, 0, False),
+        S(T(3, 4), 4),
+        S(T(3, 4), 0),
+        S(T(), 1),
+        S(T(2, 50), 7, 1, False),
+    ],
     differs=TIES,
 )
 def topk(x, k, dim, largest, sorted):
@@ -101,10 +123,14 @@ def topk(x, k, dim, largest, sorted):
     dim = flat.axis(dim, x.rank)
     extent = x.shape[dim] if x.rank else 1
     if not 0 <= k <= extent:
-        raise IndexOutOfRange(f"k={k} is out of range for dimension {dim} of {x.type}", help=f"use 0 to {extent}")
+        raise IndexOutOfRange(
+            f"k={k} is out of range for dimension {dim} of {x.type}", help=f"use 0 to {extent}"
+        )
     if not x.rank:
         return x, flat.constant(0, dtypes.int64)
-    places = flat.slice_dim(order(x, dim, largest), dim, 0, k) if x.numel else flat.slice_dim(_zeros(x), dim, 0, k)
+    places = (
+        flat.slice_dim(order(x, dim, largest), dim, 0, k) if x.numel else flat.slice_dim(_zeros(x), dim, 0, k)
+    )
     return read(x, places, dim), places
 
 
@@ -128,12 +154,21 @@ def _picked(x, places, dim, keepdim):
 
 def _not_empty(name, x, dim):
     if x.rank and x.shape[dim] == 0:
-        raise IndexOutOfRange(f"{name}: dimension {dim} of {x.type} is empty", help="it needs at least one element")
+        raise IndexOutOfRange(
+            f"{name}: dimension {dim} of {x.type} is empty", help="it needs at least one element"
+        )
 
 
 @op(
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    samples=lambda: [S(T(5), 2), S(T(3, 4), 1, 0, True), S(T(3, 4), 4), S(T(), 1), S(T(3, 0), 2, 0), S(T(40), 11)],
+    samples=lambda: [
+        S(T(5), 2),
+        S(T(3, 4), 1, 0, True),
+        S(T(3, 4), 4),
+        S(T(), 1),
+        S(T(3, 0), 2, 0),
+        S(T(40), 11),
+    ],
     differs=TIES,
 )
 def kthvalue(x, k, dim, keepdim):
@@ -142,7 +177,9 @@ def kthvalue(x, k, dim, keepdim):
     dim = flat.axis(dim, x.rank)
     extent = x.shape[dim] if x.rank else 1
     if not 1 <= k <= extent:
-        raise IndexOutOfRange(f"k={k} is out of range for dimension {dim} of {x.type}", help=f"use 1 to {extent}")
+        raise IndexOutOfRange(
+            f"k={k} is out of range for dimension {dim} of {x.type}", help=f"use 1 to {extent}"
+        )
     if not x.rank:
         return x, flat.constant(0, dtypes.int64)
     places = order(x, dim) if x.numel else _zeros(x)
@@ -208,7 +245,12 @@ def nanmedian_dim(x, dim, keepdim):
 
 @op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    samples=lambda: [S(finite(2, 3, 4), 1), S(T(), -1, True), S(finite(3, 9)), S(T(9, 2, low=0, high=3), 0, True)],
+    samples=lambda: [
+        S(finite(2, 3, 4), 1),
+        S(T(), -1, True),
+        S(finite(3, 9)),
+        S(T(9, 2, low=0, high=3), 0, True),
+    ],
 )
 def mode(x, dim, keepdim):
     """The commonest element along a dimension, the smallest of several such, and its last place."""
@@ -227,7 +269,7 @@ def mode(x, dim, keepdim):
     low[dim] = 1
     starts, ends = flat.pad(changes, low, high, True), flat.pad(changes, high, low, True)
     here = flat.iota(x.shape, dim, dtypes.int64)
-    length = here - running(flat.where(starts, here, 0), "max", dim) + 1
+    length = here - running(flat.where(starts, here, 0), flat.maximum, dim) + 1
     best = first_place(flat.where(ends, length, 0), "max", dim)
     return _picked(x, flat.take_along(places, flat.convert(best, dtypes.int64), dim), dim, keepdim)
 
@@ -239,7 +281,9 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def quantile_samples(*qs):
-    calls = [S(finite(3, 4), q, d, interpolation=how) for q in qs for d in (None, 1) for how in INTERPOLATIONS]
+    calls = [
+        S(finite(3, 4), q, d, interpolation=how) for q in qs for d in (None, 1) for how in INTERPOLATIONS
+    ]
     return [*calls, S(T(3, 4), qs[0], 0, True), S(T(3, 4), qs[0], None, True), S(T(), qs[0], -1, True)]
 
 
@@ -255,7 +299,9 @@ def _quantile(name, x, q, dim, keepdim, interpolation, skip_nan):
     if x.dtype not in (dtypes.float32, dtypes.float64):
         raise DTypeError(f"{name} takes float32 or float64 tensors, not {x.dtype.name}")
     if interpolation not in INTERPOLATIONS:
-        raise ArgumentError(f"{name}: unknown interpolation {interpolation!r}", help=f"use one of {', '.join(INTERPOLATIONS)}")
+        raise ArgumentError(
+            f"{name}: unknown interpolation {interpolation!r}", help=f"use one of {', '.join(INTERPOLATIONS)}"
+        )
     if not x.numel:
         raise ShapeError(f"{name} of no elements is undefined, and {x.type} has none")
     rank = x.rank

@@ -23,6 +23,10 @@ RECEIVERS = ("Tensor self", "Tensor(a) self", "Tensor(a -> *) self")
 MODULES = {"special_": "special", "linalg_": "linalg", "fft_": "fft"}
 
 
+# The types of numbers that may be left open until a program runs.
+LATE = {int: flat.TensorType(dtypes.int64, ()), float: flat.TensorType(dtypes.float64, ())}
+
+
 class _Slot:
     """Stands in a signature's arguments for a tensor, which is given apart."""
 
@@ -39,7 +43,7 @@ class Signature:
     Signatures are interned, so `id` stands for all of this when a program is hashed.
     """
 
-    __slots__ = ("arguments", "fragment", "id", "result_types", "row", "types")
+    __slots__ = ("_loose", "arguments", "fragment", "id", "result_types", "row", "types")
     _count = 0
 
     def __init__(self, row: Row, types: tuple[flat.TensorType, ...], arguments: tuple, fragment: flat.Function):
@@ -50,6 +54,17 @@ class Signature:
         self.result_types = tuple([each.type for each in fragment.results])
         Signature._count += 1
         self.id = Signature._count
+        self._loose: tuple[Signature, tuple[int | float, ...]] | None = None
+
+    @property
+    def loose(self) -> tuple[Signature, tuple[int | float, ...]]:
+        """The signature that leaves this one's numbers open, to be given as inputs after the tensors; and the numbers.
+
+        Itself and none where there are none, or where the lowering must know them.
+        """
+        if self._loose is None:
+            self._loose = self.row.loosen(self)
+        return self._loose
 
 
 class Row:
@@ -76,6 +91,7 @@ class Row:
         self.steps: Callable | None = facts.pop("steps", None)
         self.recodes: bool = facts.pop("recodes", False)
         self.storage: bool = facts.pop("storage", False)
+        self.late: Callable | None = facts.pop("late", None)
         self.samples: Callable | None = facts.pop("samples", None)
         self.differs: str | None = facts.pop("differs", None)
         if facts:
@@ -112,13 +128,49 @@ class Row:
             found = self.signatures.setdefault(key, self._infer(types, arguments))
         return found
 
-    def _infer(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> Signature:
+    def _infer(
+        self, types: tuple[flat.TensorType, ...], arguments: tuple, late: Sequence[flat.TensorType] = ()
+    ) -> Signature:
         params = [flat.Value(each) for each in types]
-        remaining = iter(params)
-        given = self.bind_values([fill(each, remaining) for each in arguments])
+        numbers = [flat.LateNumber(each) for each in late]
+        remaining, remaining_numbers = iter(tuple(params)), iter(numbers)
+        params += numbers
+        given = self.bind_values(
+            [
+                next(remaining_numbers) if late and (each is int or each is float) else fill(each, remaining)
+                for each in arguments
+            ]
+        )
         results = self.lowering(*given)
         fragment = flat.Function(params, results if isinstance(results, (tuple, list)) else (results,), self.name)
         return Signature(self, types, arguments, fragment)
+
+    def loosen(self, signature: Signature) -> tuple[Signature, tuple[int | float, ...]]:
+        arguments, numbers = (self.late or self._late)(signature.types, signature.arguments)
+        if not numbers:
+            return signature, ()
+        key = ("loose", signature.types, arguments, dtypes.get_default_dtype())
+        found = self.signatures.get(key)
+        if found is None:
+            try:
+                found = self._infer(signature.types, arguments, [LATE[type(each)] for each in numbers])
+                found._loose = (found, ())
+                if found.result_types != signature.result_types:
+                    found = signature
+            except Exception:
+                found = signature  # this lowering must know the number: whatever it did with it, it is no value
+            self.signatures[key] = found
+        return (found, numbers) if found.arguments == arguments else (signature, ())
+
+    def _late(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> tuple[tuple, tuple[int | float, ...]]:
+        """The arguments with numbers that may come late replaced by their types, and those numbers."""
+        left, numbers = list(arguments), []
+        for i, (argument, value) in enumerate(zip(self.schema.arguments, arguments, strict=False)):
+            may_be_late = argument.type.kind == "Scalar" or argument.name == "index"
+            if may_be_late and type(value) in LATE and value != argument.default and -(1 << 63) <= value < 1 << 63:
+                left[i] = type(value)
+                numbers.append(value)
+        return tuple(left), tuple(numbers)
 
     def bind_values(self, arguments: Sequence[Any]) -> list[Any]:
         """A full list of arguments as the lowering takes them: without placement, promoted, random state first."""

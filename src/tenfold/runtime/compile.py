@@ -31,6 +31,7 @@ class Recording:
     """What a function does to tensors while it is recorded."""
 
     def __init__(self) -> None:
+        self.thread = threading.get_ident()
         self.nodes: set[Node] = set()
         self.arguments: set[Value] = set()
         self.holders: dict[Value, Holder] = {}
@@ -196,7 +197,7 @@ class Compiled:
         self._short: tuple[list[Any], Callable[..., Any], Any, Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if graph.recorder is not None:
+        if graph.recorder is not None and graph.active() is not None:
             return self.function(*args, **kwargs)
         short = self._short
         if short is not None and not kwargs and len(xla.in_use) == 1:

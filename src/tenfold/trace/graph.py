@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -65,6 +66,7 @@ class Recorder(Protocol):
     """What follows the tensors that a function under `tenfold.compile` reads and writes."""
 
     nodes: set[Node]
+    thread: int
 
     def read(self, holder: Holder, value: Value) -> Value: ...
 
@@ -72,6 +74,12 @@ class Recorder(Protocol):
 
 
 recorder: Recorder | None = None
+
+
+def active() -> Recorder | None:
+    """The recorder, if it is this thread that it follows."""
+    return recorder if recorder is None or recorder.thread == threading.get_ident() else None
+
 
 
 class Holder:
@@ -96,8 +104,9 @@ def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None
     except TenfoldError as error:
         raise located(error, row, where, arguments) from None
     node = Node(signature, tuple(inputs), where)
-    if recorder is not None:
-        recorder.nodes.add(node)
+    following = active()
+    if following is not None:
+        following.nodes.add(node)
     return tuple([Value(each, place, node, i) for i, each in enumerate(signature.result_types)])
 
 

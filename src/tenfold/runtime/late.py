@@ -1,0 +1,68 @@
+"""Programs that differ only in Python numbers, made into one program that takes the numbers as inputs.
+
+`x[i]` in a loop, or a learning rate that changes, would otherwise be compiled for every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tenfold.devices import Device
+from tenfold.trace.graph import Node, Program, Value, collect
+
+
+class Opened:
+    """A program whose numbers are inputs. `order` says where each input comes from: a leaf of the original program,
+    or past those, its numbers in the order of its nodes."""
+
+    def __init__(self, program: Program, order: Sequence[int]):
+        self.program = program
+        self.order = tuple(order)
+
+
+def loose_key(program: Program) -> tuple[tuple[int, ...], list[int | float]]:
+    """The program's key without its numbers, and the numbers."""
+    key = list(program.key)
+    numbers: list[int | float] = []
+    place = 0
+    for node in program.nodes:
+        signature, own = node.signature.loose
+        key[place] = signature.id
+        numbers += own
+        place += 1 + len(node.inputs)
+    return tuple(key), numbers
+
+
+def open_numbers(program: Program, device: Device) -> Opened:
+    """The program that serves all programs with its loose key."""
+    places = {leaf: i for i, leaf in enumerate(program.leaves)}
+    results: dict[tuple[Node, int], Value] = {}
+    made: dict[Node, Node] = {}
+
+    def opened(value: Value) -> Value:
+        if value in places:
+            return value
+        assert value.node is not None
+        key = (value.node, value.index)
+        if key not in results:
+            results[key] = Value(value.type, device, made[value.node], value.index)
+        return results[key]
+
+    for node in program.nodes:
+        signature, numbers = node.signature.loose
+        late = [Value(each.type, device, buffer=np.asarray(0)) for each in signature.fragment.params[len(node.inputs) :]]
+        assert len(late) == len(numbers)
+        for each in late:
+            places[each] = len(places)
+        made[node] = Node(signature, (*map(opened, node.inputs), *late), node.source)
+    targets = []
+    for place, index in program.outputs:
+        if place >= 0:
+            node = program.nodes[place]
+            targets.append(opened(Value(node.signature.result_types[index], device, node, index)))
+        else:
+            targets.append(program.leaves[-1 - place])
+    late_program, _ = collect(targets)
+    return Opened(late_program, [places[leaf] for leaf in late_program.leaves])

@@ -18,7 +18,7 @@ from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
 from tenfold.ops.resolve import Resolver
-from tenfold.ops.table import TABLE, Row, Signature, find
+from tenfold.ops.table import MEMORY, TABLE, Row, Signature, find
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
@@ -210,6 +210,8 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         if key is not None and _plans[rows[index]].quick:
             node = result._value.node
             if node is not None and node.inputs == inputs and len(inputs) < 3:
+                if len(quick) > MEMORY:
+                    quick.clear()
                 quick[key] = node.signature
         return result if out is None else into(out, result)
 

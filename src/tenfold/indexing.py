@@ -18,7 +18,7 @@ from tenfold.dispatch import function, invoke
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, TenfoldError
 from tenfold.flat.movement import array
 from tenfold.ops.masks import number_in
-from tenfold.ops.table import Row, Signature, find
+from tenfold.ops.table import MEMORY, Row, Signature, find
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
@@ -202,6 +202,8 @@ def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor
     view = invoke(row, (x, *arguments), where)
     node = view._value.node
     if graph.recorder is None and node is not None and node.signature.row is row:
+        if len(_seen) > MEMORY:
+            _seen.clear()
         _seen[row, x._value.type, arguments] = node.signature
     return view
 

@@ -1,8 +1,8 @@
-"""Rows for families of orthogonal polynomials: each by its three-term recurrence, up to the largest degree asked for."""
+"""Rows for families of orthogonal polynomials, each by its three-term recurrence up to the largest degree."""
 
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError
-from tenfold.ops.precision import computed_in
+from tenfold.ops.precision import doubled
 from tenfold.ops.promote import floating, promotion
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -47,7 +47,7 @@ def _polynomials(name, first, advance):
         return flat.while_loop(unfinished, step, (k, last, degree, x, one, first(x), start))[-1]
 
     evaluate.__doc__ = f"The {name.replace('_', ' ')} of degree n at x"
-    lowering = computed_in(dtypes.float64)(evaluate)
+    lowering = doubled(evaluate)
     facts = {"promote": _both_floats, "method": False}
     op(f"special_{name}(Tensor x, Tensor n) -> Tensor", samples=_tensors, **facts)(lowering)
     op(

@@ -1,4 +1,4 @@
-"""How precisely lowerings compute: half types in float32 as PyTorch's kernels do, delicate functions in float64."""
+"""How precisely lowerings compute: half types in float32 as PyTorch does, delicate functions in float64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenfold.ops.table import Lowering
 
 
 def computed_in(wide: DType) -> Callable[[Lowering], Lowering]:
-    """Decorate a lowering: narrower floats among its arguments are computed in `wide`, its results rounded back."""
+    """Decorate a lowering: it computes narrower floats in `wide`, and its results are rounded back."""
 
     def decorate(lowering: Lowering) -> Lowering:
         @functools.wraps(lowering)

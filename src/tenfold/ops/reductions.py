@@ -1,6 +1,6 @@
 """Rows that fold dimensions away: sums, products, extremes, truth values and counts.
 
-Narrow floats (16 and 8 bits) are folded in float32 and rounded once. Variances and norms: `statistics.py`.
+Narrow floats are folded in float32 and rounded once. Variances and norms: `statistics.py`.
 """
 
 from tenfold import dtypes, flat
@@ -107,9 +107,9 @@ def mean(x, dtype):
 
 
 def inexact(name, x):
-    if x.dtype.kind not in ("float", "complex"):
+    if x.dtype.kind not in ("float", "complex") or x.dtype.itemsize == 1:
         raise DTypeError(
-            f"{name} takes floating-point or complex tensors, not {x.dtype.name}",
+            f"{name} takes complex and floating-point tensors of at least 16 bits, not {x.dtype.name}",
             help="convert first, for example with .float()",
         )
 
@@ -137,8 +137,8 @@ def nansum(x, dims, keepdim, dtype):
 )
 def nanmean(x, dims, keepdim, dtype):
     """The mean over dimensions of the elements that are not NaN."""
-    if not x.dtype.is_floating_point:
-        raise DTypeError(f"nanmean takes floating-point tensors, not {x.dtype.name}")
+    inexact("nanmean", x)
+    real("nanmean", x)
     number = flat.eq(x, x)
     total = flat.sum(widened(flat.convert(flat.where(number, x, 0), dtype or x.dtype)), dims, keepdim)
     count = flat.convert(flat.sum(flat.convert(number, dtypes.int64), dims, keepdim), total.dtype)
@@ -271,6 +271,10 @@ def min_dim(x, dim, keepdim):
 
 def _place(name, x, kind, dim, keepdim):
     real(name, x)
+    if x.dtype.kind == "bool":
+        raise DTypeError(
+            f"{name} is not defined for bool tensors", help="convert first, for example with .int()"
+        )
     _not_empty(name, x, dim)
     rank = x.rank
     x, axis = (x, flat.axis(dim, rank)) if dim is not None and rank else (flat.reshape(x, (-1,)), 0)

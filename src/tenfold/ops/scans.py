@@ -1,4 +1,4 @@
-"""Rows that run along one dimension: sums, products and extremes so far, differences, the trapezoidal rule."""
+"""Rows that run along one dimension: running sums, products, extremes; differences; the trapezoidal rule."""
 
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError

@@ -7,7 +7,17 @@ Where several elements go to one place, the last in row-major order stays, and s
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat.strides import contiguous
-from tenfold.ops.indexing import INT64, INTEGERS, At, at_least_1d, fits_beside, places, same_dtype, vector
+from tenfold.ops.indexing import (
+    INT64,
+    INTEGERS,
+    At,
+    at_least_1d,
+    check_integers,
+    fits_beside,
+    places,
+    same_dtype,
+    vector,
+)
 from tenfold.ops.masks import number_in, value_in
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -254,6 +264,7 @@ def index_fill(x, dim, index, value):
     """self with every element of the slices that index names set to value."""
     value = value_in(value, x)
     whole, dim, index = at_least_1d(x), flat.axis(dim, x.rank), vector(index)
+    check_integers(index, INT64)
     if not index.numel or not x.numel:
         return x
     slices = flat.broadcast_to(value, (*whole.shape[:dim], index.numel, *whole.shape[dim + 1 :]))

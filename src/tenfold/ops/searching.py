@@ -158,7 +158,7 @@ def isin(elements, tests, assume_unique, invert):
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     # Narrow floats round at the edges of bins: there samples stay inside.
     samples=lambda: [
-        S(T(20, dtype="float32"), 5, -2, 2.5), S(T(4, 5, dtype="float64", low=-3, high=3), 7), 
+        S(T(20, dtype="float32"), 5, -2, 2.5), S(T(4, 5, dtype="float64", low=-3, high=3), 7),
         S(T(20), 3, -64, 64), S(T(0), 4), S(T(3, low=1, high=1.001), 3), S(T(), 2, -9, 9),
     ],
 )  # fmt: skip

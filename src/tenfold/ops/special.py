@@ -41,7 +41,7 @@ _unary(widened(flat.lgamma), "lgamma", "gammaln")
 @doubled
 def erfcx(x):
     """exp(self ** 2) * erfc(self)"""
-    # The trapezoidal rule on (2 x / pi) * integral of exp(-s^2) / (x^2 + s^2): its error is exp(-2 pi x / step).
+    # The trapezoidal rule for (2 x / pi) * integral of exp(-s^2) / (x^2 + s^2) errs by exp(-2 pi x / step).
     step, inverse = 0.2, 1 / flat.where(x < 1, 1, x)
     square = inverse * inverse
     total = flat.full_like(x, step / 2)
@@ -82,7 +82,7 @@ def ndtri(p):
     tail = flat.minimum(p, 1 - p)
     inside = tail > 0
     logarithm = flat.log(flat.where(inside, tail, 0.5))
-    # A first guess good to three digits (Abramowitz and Stegun 26.2.23), then Newton's steps on the logarithm.
+    # A guess good to three digits (Abramowitz and Stegun 26.2.23), then Newton's steps on the logarithm.
     t = flat.sqrt(-2 * logarithm)
     above = (0.010328 * t + 0.802853) * t + 2.515517
     below = ((0.001308 * t + 0.189269) * t + 1.432788) * t + 1
@@ -162,10 +162,14 @@ def _arguments():
 @op("special_zeta(Tensor self, Tensor other) -> Tensor", promote=_real, method=False, samples=_arguments)
 @op("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
-@widened
+@doubled
 def zeta(x, q):
     """Hurwitz's zeta function: the sum over k of (k + other) ** -self"""
-    return flat.zeta(x, q)
+    x, q = flat.broadcast(x, q)
+    undefined = (x < 1) | ((q <= 0) & flat.ne(x, flat.floor(x)))
+    pole = (x >= 1) & (flat.eq(x, 1) | ((q <= 0) & flat.eq(q, flat.floor(q))))
+    value = flat.zeta(flat.where(undefined | pole, 2, x), flat.where(undefined | pole, 1, q))
+    return flat.where(pole, math.inf, flat.where(undefined, math.nan, value))
 
 
 @widened
@@ -190,15 +194,23 @@ def polygamma(n, x):
         raise ArgumentError(f"polygamma needs an order n that is not negative, not {n}")
     if n == 0:
         return digamma(x)
-    return flat.zeta(float(n + 1), x) * (math.factorial(n) * (-1.0) ** (n + 1))
+    return zeta(flat.full_like(x, n + 1), x) * (math.factorial(n) * (-1.0) ** (n + 1))
+
+
+def _not_bool(names, arguments):
+    if arguments[0].dtype.kind == "bool":
+        raise DTypeError("mvlgamma is not defined for bool", help="convert to a float dtype first")
+    return _real(names, arguments)
 
 
 def _dimensions():
     return [S(T(3, 4, low=3, high=9), p) for p in (1, 2, 5)] + [S(T(0, 3), 1)]
 
 
-@op("mvlgamma(Tensor self, int p) -> Tensor", promote=_real, inplace=True, samples=_dimensions)
-@op("special_multigammaln(Tensor self, int p) -> Tensor", promote=_real, method=False, samples=_dimensions)
+@op("mvlgamma(Tensor self, int p) -> Tensor", promote=_not_bool, inplace=True, samples=_dimensions)
+@op(
+    "special_multigammaln(Tensor self, int p) -> Tensor", promote=_not_bool, method=False, samples=_dimensions
+)
 @widened
 def mvlgamma(x, p):
     """The logarithm of the p-dimensional gamma function"""
@@ -236,17 +248,18 @@ def _incomplete_gamma(a, x):
     if not a.dtype.is_floating_point:
         raise DTypeError(f"the incomplete gamma function is not defined for {a.dtype.name}")
     plain = (a > 0) & (x > 0) & flat.is_finite(a) & flat.is_finite(x)
+    one, nan = flat.full_like(a, 1), flat.full_like(a, math.nan)
     a_, x_ = flat.where(plain, a, 1), flat.where(plain, x, 1)
     by_series = x_ < a_ + 1
     factor = flat.exp(a_ * flat.log(x_) - x_ - flat.lgamma(a_))
     lower = factor * _gamma_series(a_, flat.where(by_series, x_, 0))
     upper = factor * _gamma_fraction(a_, flat.where(by_series, a_ + 1, x_))
     p, q = flat.where(by_series, lower, 1 - upper), flat.where(by_series, 1 - lower, upper)
-    # Where one of the two is 0 or infinite, P is a step; both so, or negative, it is not defined.
-    step = flat.where(flat.eq(x, 0) | flat.isinf(a), flat.full_like(a, 0), 1)
-    undefined = (a < 0) | (x < 0) | flat.isnan(a) | flat.isnan(x)
-    undefined = undefined | (flat.eq(a, 0) & flat.eq(x, 0)) | (flat.isinf(a) & flat.isinf(x))
-    step = flat.where(undefined, math.nan, step)
+    # Where one of the two is 0 or infinite, P is a step.
+    zero, infinite = flat.eq(x, 0), flat.isinf(x)
+    at_infinity = flat.where(flat.isinf(a), flat.where(infinite, nan, 0), flat.where(infinite, one, nan))
+    step = flat.where(flat.eq(a, 0), flat.where(x > 0, one, nan), flat.where(zero, 0, at_infinity))
+    step = flat.where((a < 0) | (x < 0), nan, step)
     return flat.where(plain, p, step), flat.where(plain, q, 1 - step)
 
 

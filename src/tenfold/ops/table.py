@@ -27,6 +27,10 @@ MODULES = {"special_": "special", "linalg_": "linalg", "fft_": "fft"}
 LATE = {int: flat.TensorType(dtypes.int64, ()), float: flat.TensorType(dtypes.float64, ())}
 
 
+# How many signatures a row remembers.
+MEMORY = 8192
+
+
 class _Slot:
     """Stands in a signature's arguments for a tensor, which is given apart."""
 
@@ -126,7 +130,15 @@ class Row:
         found = self.signatures.get(key)
         if found is None:
             found = self.signatures.setdefault(key, self._infer(types, arguments))
+            if len(self.signatures) > MEMORY:
+                self._forget()
         return found
+
+    def _forget(self) -> None:
+        """Drop the older half of what is remembered: a loop over numbers must not fill the memory."""
+        exact = [key for key in self.signatures if key[0] != "loose"]
+        for key in exact[: len(exact) // 2]:
+            del self.signatures[key]
 
     def _infer(
         self, types: tuple[flat.TensorType, ...], arguments: tuple, late: Sequence[flat.TensorType] = ()

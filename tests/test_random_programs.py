@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
@@ -118,6 +118,13 @@ class Program(NamedTuple):
     pause: int  # evaluate after each so many steps
     pool: list[torch.Tensor]  # what PyTorch made of it
 
+    def __repr__(self) -> str:
+        lines = [f"x{i} = {each.dtype}{list(each.shape)}" for i, each in enumerate(self.inputs)]
+        for i, use in enumerate(self.uses, len(self.inputs)):
+            arguments = [f"x{place}" for place in use.places] + [str(use.number)]
+            lines.append(f"x{i} = {use.step.name}({', '.join(arguments)})")
+        return "\n".join(["", *lines, f"evaluated after each {self.pause} steps"])
+
 
 @st.composite
 def programs(draw: Any, length: int = 30) -> Program:
@@ -180,8 +187,8 @@ def run(program: Program, inputs: list[tn.Tensor], pause: int) -> list[tn.Tensor
 
 def check(program: Program, pool: list[tn.Tensor]) -> None:
     tn.eval(*pool)
-    names = [f"input {i}" for i in range(len(program.inputs))] + [f"{use}" for use in program.uses]
-    for name, ours, theirs in zip(names, pool, program.pool, strict=True):
+    for i, (ours, theirs) in enumerate(zip(pool, program.pool, strict=True)):
+        name = f"x{i}"
         assert ours.dtype.name == str(theirs.dtype)[6:] and tuple(ours.shape) == tuple(theirs.shape), name
         found, reference = ours.numpy(), golden.to_numpy(theirs)
         # Steps of float32 each of condition about one; sums may cancel, so relative to the largest element.
@@ -193,6 +200,9 @@ def check(program: Program, pool: list[tn.Tensor]) -> None:
 each_program = settings(
     max_examples=25,
     deadline=None,
+    phases=[
+        Phase.generate
+    ],  # to shrink a program takes minutes; it prints itself, and the wrong step is named
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

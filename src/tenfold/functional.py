@@ -353,8 +353,26 @@ def _chosen(found: Sequence[Tensor], inverse: bool, counts: bool) -> Any:
     return chosen if len(chosen) > 1 else values
 
 
+# Fillings whose operators have other names, or no default
+
+
+def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
+    """Fill with normal draws."""
+    self.assign(aten("normal_functional")(self, mean, std, generator=generator).current())
+    return self
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """Fill with 1 where a draw of probability p succeeds, else 0."""
+    self.assign(aten("bernoulli")(self, p, generator=generator).current())
+    return self
+
+
 def install() -> None:
     """Give Tensor the methods that are declared here."""
-    own = {"norm": norm, "unique": unique, "unique_consecutive": unique_consecutive}
+    own = {
+        "norm": norm, "unique": unique, "unique_consecutive": unique_consecutive,
+        "normal_": normal_, "bernoulli_": bernoulli_,
+    }  # fmt: skip
     for name, declared in (METHODS | own).items():
         setattr(Tensor, name, declared)

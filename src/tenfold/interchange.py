@@ -149,9 +149,10 @@ def _imported(array: Any) -> Tensor:
     else:
         raise UnsupportedError(f"memory of DLPack's device type {int(kind)} is neither a CPU's nor CUDA's")
     buffer = xla.from_dlpack(array.__dlpack__(), place)
-    value = Value(
-        TensorType(dtypes.from_numpy(np.dtype(buffer.dtype)), tuple(buffer.shape)), place.resolved, buffer=buffer
-    )
+    dtype = dtypes.from_numpy(np.dtype(buffer.dtype))
+    if not xla.is_row_major(buffer):
+        return leaf(_dense(xla.fetch(buffer)), place, dtype)
+    value = Value(TensorType(dtype, tuple(buffer.shape)), place.resolved, buffer=buffer)
     value.source = capture()
     return Tensor(value)
 
@@ -201,7 +202,8 @@ _NUMBERS = {bool, int, float, complex}
 
 def _flattened(data: Any) -> tuple[list[Any], tuple[int, ...]]:
     """The elements of nested sequences, and the shape that these spell."""
-    level, shape = [data], []
+    level: list[Any] = [data]
+    shape: list[int] = []
     while level and _is_nested(level[0]):
         extent = len(level[0])
         for each in level:
@@ -252,8 +254,7 @@ def _filled(elements: list[Any], dtype: DType) -> np.ndarray:
             return np.array([bool(each) for each in elements], bool)
         if dtype.kind != "int":
             with np.errstate(all="ignore"):
-                wide = np.complex128 if dtype.is_complex else np.float32 if dtype.itemsize < 4 else dtype.numpy
-                return np.array(elements, wide).astype(dtype.numpy, copy=False)
+                return _rounded(np.array(elements, np.complex128 if dtype.is_complex else np.float64), dtype)
         whole = np.array(elements, np.uint64 if dtype is dtypes.uint64 else np.int64)
     except (OverflowError, ValueError, TypeError):
         raise _misfit(elements, dtype) from None
@@ -262,6 +263,15 @@ def _filled(elements: list[Any], dtype: DType) -> np.ndarray:
     if whole.size and not (low <= whole.min() and whole.max() <= limits.max):
         raise _misfit(elements, dtype, low)
     return whole.astype(dtype.numpy, copy=False)
+
+
+def _rounded(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """Narrow floats are rounded by way of float32, and float8_e4m3fn, which has no infinity, ends at its largest."""
+    if dtype.is_floating_point and dtype.itemsize < 4:
+        array = array.astype(np.float32)
+    if dtype is dtypes.float8_e4m3fn:
+        array = np.clip(array, -448, 448)
+    return array.astype(dtype.numpy, copy=False)
 
 
 def _misfit(elements: list[Any], dtype: DType, low: int | None = None) -> TenfoldError:
@@ -282,7 +292,5 @@ def _converted(array: np.ndarray, dtype: DType | None) -> np.ndarray:
         return np.asarray(array != 0)
     if array.dtype.kind == "c" and not dtype.is_complex:
         array = array.real
-    if dtype.is_floating_point and dtype.itemsize < 4:
-        array = array.astype(np.float32)
     with np.errstate(all="ignore"):
-        return array.astype(dtype.numpy)
+        return _rounded(array, dtype)

@@ -33,7 +33,13 @@ TOLERANCES = {
     "complex128": (1e-7, 1e-7),
 }
 # Rows that need more, by name: {dtype: (rtol, atol)} and why.
-WIDER: dict[str, tuple[dict[str, tuple[float, float]], str]] = {}
+_STEPWISE = (
+    {"float16": (3e-3, 1e-3), "bfloat16": (3e-2, 4e-3)},
+    "PyTorch rounds a half-precision window after each of its steps; here it is computed in float32",
+)
+WIDER: dict[str, tuple[dict[str, tuple[float, float]], str]] = {
+    name: _STEPWISE for name in ("bartlett_window", "blackman_window", "hamming_window", "hann_window")
+}
 
 _BITS = {1: np.uint8, 2: np.int16}
 
@@ -152,7 +158,7 @@ def flattened(results: Any) -> list[Any]:
 # Comparing
 
 
-def difference(row: Row, ours: Any, theirs: Any, values: bool = True) -> str | None:
+def difference(row: Row, ours: Any, theirs: Any, values: bool = True, slack: float = 1) -> str | None:
     """How one of our results differs from PyTorch's, in a line, or None. Both are computed."""
     if not isinstance(theirs, torch.Tensor) or not isinstance(ours, tn.Tensor):
         same = type(ours) is type(theirs) and (ours == theirs or (ours != ours and theirs != theirs))
@@ -163,7 +169,8 @@ def difference(row: Row, ours: Any, theirs: Any, values: bool = True) -> str | N
     if not values:
         return None
     found, golden = ours.numpy(), to_numpy(theirs)
-    wrong = ~close(found, golden, *tolerance(row, ours.dtype))
+    rtol, atol = tolerance(row, ours.dtype)
+    wrong = ~close(found, golden, rtol * slack, atol * slack)
     if not wrong.any():
         return None
     place = tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -91,7 +91,7 @@ def spoiled(row: Row, sample: S) -> Iterator[S]:
 
 
 def spoilers(argument: Argument, given: Any, tensors: int) -> Iterator[Any]:
-    """Values that an argument should not have, given one that it may; `tensors` counts those up to this one."""
+    """Values that an argument should not have, given one that it may; it is the `tensors`-th tensor."""
     yield from WRONG_TYPES.get(argument.type.kind, ())
     if argument.type.kind == "int" and "dim" in argument.name:
         yield from [(100,), (-100,), (0, 0)] if argument.type.is_list else [100, -100]

@@ -43,8 +43,10 @@ def test_late_numbers_change_nothing(row: Row) -> None:
                 loose, numbers = value.node.signature.loose
                 if not numbers:
                     continue
-                given = [Value(p.type, value.device, buffer=np.asarray(n)) for p, n in zip(
-                    loose.fragment.params[len(value.node.inputs) :], numbers, strict=True)]
+                given = [
+                    Value(p.type, value.device, buffer=np.asarray(n))
+                    for p, n in zip(loose.fragment.params[len(value.node.inputs) :], numbers, strict=True)
+                ]
                 node = Node(loose, (*value.node.inputs, *given), None)
                 written.append(result)
                 late.append(Tensor(Value(value.type, value.device, node, value.index)))

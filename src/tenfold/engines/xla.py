@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import contextlib
 import functools
 import glob
 import os
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +29,8 @@ def jaxlib() -> SimpleNamespace:
     version = stablehlo.jaxlib_version()
     from jaxlib import _jax, xla_client
 
-    return SimpleNamespace(xc=xla_client, _jax=_jax, version=version)
+    wide = _jax.config.Config("tenfold_enable_x64", True)
+    return SimpleNamespace(xc=xla_client, _jax=_jax, version=version, wide=wide)
 
 
 class Client:
@@ -99,15 +102,20 @@ def require(device: Device) -> None:
 
 def put(array: np.ndarray, device: Device) -> Any:
     """A host array as a buffer of the device; on the CPU without a copy where alignment allows."""
-    place, xla_device = _resolve(device)
+    _, xla_device = _resolve(device)
     j = jaxlib()
     try:
         if device.type == "cpu":
             return j._jax.dlpack_managed_tensor_to_buffer(_capsule(array), xla_device, None)
         sharding = j.xc.SingleDeviceSharding(xla_device)
-        return j._jax.batched_device_put(_Aval(array, sharding), sharding, [np.ascontiguousarray(array).reshape(array.shape)], [xla_device])
+        whole = np.ascontiguousarray(array).reshape(array.shape)
+        with _wide_types(j):
+            buffer = j._jax.batched_device_put(_Aval(array, sharding), sharding, [whole], [xla_device])
     except Exception as error:
         raise translate(error) from None
+    if buffer.on_device_size_in_bytes() != array.nbytes:
+        raise EngineError(f"jaxlib did not keep {array.dtype} as it is")
+    return buffer
 
 
 # DLPack's codes for the dtypes that NumPy's own `__dlpack__` does not know.
@@ -127,6 +135,19 @@ def _capsule(array: np.ndarray) -> Any:
     # In a DLManagedTensor the code comes after the data pointer (8 bytes), the device (8) and ndim (4).
     ctypes.c_uint8.from_address(pointer_of(capsule, b"dltensor") + 20).value = code
     return capsule
+
+
+@contextlib.contextmanager
+def _wide_types(j: SimpleNamespace) -> Iterator[None]:
+    """Keep jaxlib from narrowing 64-bit arrays, which it does by a switch that it shares with JAX."""
+    with _lock:
+        j._jax.jax_jit.set_enable_x64_state(j.wide)
+        try:
+            yield
+        finally:
+            jax_config = sys.modules.get("jax._src.config")
+            if jax_config is not None:
+                j._jax.jax_jit.set_enable_x64_state(jax_config.enable_x64)
 
 
 class _Aval:
@@ -158,6 +179,13 @@ def from_dlpack(capsule: Any, device: Device) -> Any:
         return jaxlib()._jax.dlpack_managed_tensor_to_buffer(capsule, xla_device, None)
     except Exception as error:
         raise translate(error) from None
+
+
+def is_row_major(buffer: Any) -> bool:
+    """Whether a buffer that came from elsewhere lies as programs expect it: the last dimension is the fastest."""
+    text = str(buffer._pjrt_layout)
+    order = text[1 : text.find("}")].partition(":")[0]
+    return order == ",".join(map(str, reversed(range(buffer.ndim))))
 
 
 def to_dlpack(buffer: Any) -> Any:
@@ -237,4 +265,6 @@ def translate(error: Exception) -> TenfoldError:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    """What an exception says; a heading that ends in a colon says nothing without the line after it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return f"{lines[0]} {lines[1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]

@@ -302,7 +302,10 @@ def convert(x: Value, dtype: DType) -> Value:
     if x.dtype.is_floating_point and dtype.kind == "int" and dtype.itemsize < 4:
         x = e.Convert(x, dtypes.int32).result
     elif x.dtype.is_floating_point and dtype.kind == "int" and not dtype.is_signed:
-        x = e.Convert(x, dtypes.int64).result if dtype.itemsize == 4 else x
+        wrapped = e.Convert(x, dtypes.int64).result
+        if dtype is dtypes.uint64:
+            return where(lt(x, 0), e.Convert(wrapped, dtype).result, e.Convert(x, dtype).result)
+        x = wrapped
     if dtype is dtypes.float8_e4m3fn:
         # It has no infinity: PyTorch stops at its largest number, where XLA would give NaN.
         x = clamp(x, -448.0, 448.0) if x.dtype.is_floating_point else x

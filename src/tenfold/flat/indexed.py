@@ -55,7 +55,10 @@ class ScatterDimensions(NamedTuple):
 
 
 class Scatter(Op):
-    """x with `updates` combined in by `body` (old, new) at computed places; places outside are left out."""
+    """x with `updates` combined in by `body` (old, new) at computed places; places outside are left out.
+
+    Of a window that lies half inside, XLA leaves all out and the specification the other half: make none.
+    """
 
     name: ClassVar[str] = "stablehlo.scatter"
     inputs: tuple[Value, ...]

@@ -307,6 +307,8 @@ def _convolution_text(n: windows.ConvDimensions) -> str:
 def _literal(emitter: _Emitter, array: np.ndarray, dtype: DType) -> Any:
     ir = emitter.b.ir
     tensor = emitter.type(TensorType(dtype, array.shape))
+    if dtype.kind == "bool" and not array.size:
+        return ir.Attribute.parse(f"dense<> : {tensor}")
     if dtype.kind == "bool":
         values = [ir.BoolAttr.get(bool(each)) for each in array.ravel()]
         return ir.DenseElementsAttr.get(values, type=tensor)

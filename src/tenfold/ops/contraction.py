@@ -255,7 +255,7 @@ def tensordot(x, y, dims_self, dims_other):
 
 @op(
     "kron(Tensor self, Tensor other) -> Tensor",
-    samples=lambda: [S(T(3, 4), T(2, 2)), S(T(3), T(2, 4)), S(T(), T(3)), S(T(2, 3, 2), T(2)), S(T(0, 2), T(3, 2))],
+    samples=lambda: [S(T(3, 4), T(2, 2)), S(T(3), T(2, 4)), S(T(), T(3)), S(T(2, 3, 2), T(2, 1, 2)), S(T(0, 2), T(3, 2))],
 )
 def kron(x, y):
     """The Kronecker product: each element of x times all of y."""

@@ -207,4 +207,4 @@ def linalg_vander(x, N):
     count = x.shape[-1] if N is None else N
     if count <= 1:
         raise ShapeError(f"vander: {count} columns are too few", help="N is at least 2")
-    return powers(flat.convert(x, dtypes.promote_types(x.dtype, dtypes.int64)), count)
+    return powers(flat.convert(x, dtypes.int64 if x.dtype.kind == "int" else x.dtype), count)

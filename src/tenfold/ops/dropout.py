@@ -19,8 +19,6 @@ _SATURATION = 1.7580993408473766
 def _kept(state, x, p, shape):
     """The next state, and for each element (or feature) whether it stays."""
     require(0 <= p <= 1, f"{p} is not a probability")
-    if x.dtype.kind not in ("float", "complex") or x.dtype.itemsize < 2:
-        raise DTypeError(f"dropout scales floating-point numbers, not {x.dtype.name}")
     state, random = bits(state, shape)
     return state, flat.convert(chance(random, 1 - p), x.dtype)
 
@@ -33,13 +31,22 @@ def _feature_shape(x):
 
 def _scaled(state, x, p, shape):
     state, kept = _kept(state, x, p, shape)
-    return x * (kept * (1 / (1 - p)) if p < 1 else kept), state
+    if p == 1:
+        return x * kept, state
+    _check_scalable(x)
+    return x * (kept * (1 / (1 - p))), state
+
+
+def _check_scalable(x):
+    if x.dtype.kind not in ("float", "complex") or x.dtype.itemsize < 2:
+        raise DTypeError(f"dropout scales floating-point numbers, not {x.dtype.name}")
 
 
 def _alpha(state, x, p, shape):
     state, kept = _kept(state, x, p, shape)
     if p == 1:
         return x * kept, state
+    _check_scalable(x)
     scale = 1 / math.sqrt((_SATURATION**2 * p + 1) * (1 - p))
     dropped = (kept - 1) * (_SATURATION * scale) + _SATURATION * scale * p
     return x * (kept * scale) + dropped, state
@@ -57,6 +64,7 @@ def native_dropout(state, x, p, train):
     """The result of dropout, and the mask of what stayed."""
     if train is False or not x.numel:
         return x, flat.full(x.shape, True, dtypes.bool_), state
+    _check_scalable(x)
     state, kept = _kept(state, x, p, x.shape)
     scaled = x * (kept * (1 / (1 - p)) if p < 1 else kept)
     return scaled, flat.convert(kept, dtypes.bool_), state

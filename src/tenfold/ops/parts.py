@@ -48,7 +48,7 @@ def late_part(x, dim, start, length):
 
 
 def late_start(types, arguments):
-    """A slice whose start may come late: its length, which decides the shape, then stands in the place of `end`."""
+    """A slice whose start may come late: its length, which decides the shape, then stands for `end`."""
     *before, dim, start, end, step = arguments
     if step != 1:
         return arguments, ()
@@ -156,7 +156,8 @@ def slice(x, dim, start, end, step):
         )
     if isinstance(start, flat.LateNumber):
         return late_part(x, dim, flat.plain(start), end)
-    return flat.slice_dim(x, dim, *bounds(x.shape[dim], start, end), step)
+    first, last = bounds(x.shape[dim], start, end)
+    return flat.slice_dim(x, dim, first, last, step)
 
 
 @op(
@@ -181,7 +182,9 @@ def slice_scatter(x, src, dim, start, end, step):
         raise IndexOutOfRange("a zero-dimensional tensor cannot be sliced")
     if isinstance(start, flat.LateNumber):
         src = fitted(src, (*x.shape[:dim], end, *x.shape[dim + 1 :]), x)
-        return flat.dynamic_update_slice(x, src, [flat.plain(start) if d == dim else 0 for d in range(x.rank)])
+        return flat.dynamic_update_slice(
+            x, src, [flat.plain(start) if d == dim else 0 for d in range(x.rank)]
+        )
     extent = x.shape[dim]
     first, last = bounds(extent, start, end)
     count = -(-(last - first) // step)

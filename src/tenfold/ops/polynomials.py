@@ -17,7 +17,7 @@ def _both_floats(names, arguments):
 
 def _tensors():
     shapes = [((3, 4), (3, 4)), ((3, 4), (4,)), ((), (2, 3)), ((0, 3), (3,))]
-    return [S(T(*x, low=-1.5, high=1.5), T(*n, low=-1, high=9)) for x, n in shapes]
+    return [S(T(*x, low=-1.5, high=1.5), T(*n, low=0, high=9)) for x, n in shapes]
 
 
 def _numbers():

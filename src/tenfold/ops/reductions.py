@@ -26,9 +26,9 @@ def dim_samples():
     return [S(T(2, 3, 4), 1), S(T(2, 3, 4), -1, True), S(T(5), 0), S(T(), 0), S(T(), -1, True)]
 
 
-def finite(*shape):
+def finite(*shape, dtype=None):
     """A tensor without infinities and NaN, for calls in which PyTorch's own answer to them is not stable."""
-    return T(*shape, low=-3, high=3)
+    return T(*shape, dtype=dtype, low=-3, high=3)
 
 
 def wide(dtype):

@@ -48,8 +48,8 @@ to_common = promotion(lambda dtype: dtype, "sorted_sequence", "self", "boundarie
 def search_samples():
     return [
         S(T(7), T(3)), S(T(7), T(2, 3), right=True), S(T(8), T(3), out_int32=True),
-        S(T(20), T(), side="right"), S(T(2, 5), T(2, 4)), S(T(0), T(3)), S(T(6), 2), S(T(6), -1.5, right=True),
-        S(T(6), T(3), sorter=T(6, dtype="int64", low=0, high=6)),
+        S(T(20), T(), side="right"), S(T(2, 5), T(2, 4)), S(T(0), T(3)), S(T(6), 2),
+        S(T(6), -1.5, right=True), S(T(6), T(3), sorter=T(6, dtype="int64", low=0, high=6)),
     ]  # fmt: skip
 
 
@@ -129,7 +129,13 @@ def _member(elements, tests, invert):
 
 
 IN = "*, bool assume_unique=False, bool invert=False) -> Tensor"
-to_members = promotion(lambda dtype: dtype, "elements", "element", "test_elements", "test_element")
+_members = promotion(lambda dtype: dtype, "elements", "element", "test_elements", "test_element")
+
+
+def to_members(names, arguments):
+    if any(isinstance(each, flat.Value) and each.dtype.kind == "bool" for each in arguments):
+        raise DTypeError("isin is not defined for bool tensors", help="convert them with .int()")
+    return _members(names, arguments)
 
 
 @op(

@@ -120,6 +120,8 @@ def msort(x):
 def topk(x, k, dim, largest, sorted):
     """The k largest (or smallest) elements along a dimension, best first, and their places."""
     real("topk", x)
+    if x.dtype.kind == "bool":
+        raise DTypeError("topk is not defined for bool tensors", help="convert it with .int()")
     dim = flat.axis(dim, x.rank)
     extent = x.shape[dim] if x.rank else 1
     if not 0 <= k <= extent:
@@ -173,7 +175,6 @@ def _not_empty(name, x, dim):
 )
 def kthvalue(x, k, dim, keepdim):
     """The k-th smallest element along a dimension, counted from 1, and its place."""
-    real("kthvalue", x)
     dim = flat.axis(dim, x.rank)
     extent = x.shape[dim] if x.rank else 1
     if not 1 <= k <= extent:
@@ -182,6 +183,7 @@ def kthvalue(x, k, dim, keepdim):
         )
     if not x.rank:
         return x, flat.constant(0, dtypes.int64)
+    real("kthvalue", x)
     places = order(x, dim) if x.numel else _zeros(x)
     return _picked(x, flat.slice_dim(places, dim, k - 1, k), dim, keepdim)
 

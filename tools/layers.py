@@ -13,10 +13,22 @@ from pathlib import Path
 # Top to bottom. A module imports from its own row and from the rows below. A name stands for tenfold/NAME.py
 # or the folder tenfold/NAME; "tenfold" is the package's front door, its own __init__.py.
 LAYERS = (
-    ("cli", "__main__", "explain", "purple"),
+    ("cli", "demo", "doctor", "__main__", "explain", "purple"),
     ("tenfold",),
     ("nn", "optim", "data", "func"),
-    ("dispatch", "functional", "indexing", "interchange", "random", "serialize", "autograd", "linalg", "fft", "special"),
+    (
+        "dispatch",
+        "functional",
+        "indexing",
+        "interchange",
+        "program",
+        "random",
+        "serialize",
+        "autograd",
+        "linalg",
+        "fft",
+        "special",
+    ),
     ("tensor",),
     ("views",),
     ("runtime",),

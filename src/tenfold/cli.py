@@ -56,7 +56,12 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     command("demo", _demo, "Show a small program at every stage, and time it.", "tenfold demo")
-    run = command("run", _run, "Run a Python file; errors show the line and what to do.", "tenfold run train.py --steps 10")
+    run = command(
+        "run",
+        _run,
+        "Run a Python file; errors show the line and what to do.",
+        "tenfold run train.py --steps 10",
+    )
     run.add_argument("file")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="handed to the file as sys.argv[1:]")
     show = command(
@@ -101,7 +106,9 @@ def _show(parsed: argparse.Namespace) -> int:
             if pending:
                 print(pending[-1].show(parsed.stage))
             else:
-                raise ArgumentError(f"{parsed.file} evaluates no tensor", help="compute something, or print a tensor")
+                raise ArgumentError(
+                    f"{parsed.file} evaluates no tensor", help="compute something, or print a tensor"
+                )
     return status
 
 

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tenfold import eval, ones, randn
-from tenfold.random import manual_seed
 from tenfold.program import compile, show
+from tenfold.random import manual_seed
 from tenfold.runtime.evaluate import counting_compiles
 from tenfold.tensor import Tensor
 

@@ -18,7 +18,7 @@ from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
 from tenfold.ops.resolve import Resolver
-from tenfold.ops.table import MEMORY, TABLE, Row, Signature, find
+from tenfold.ops.table import MEMORY, TABLE, Row, Signature
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
@@ -39,7 +39,12 @@ class Plan:
         self.generator = names.index("generator") if "generator" in names else None
         self.view = schema.is_view
         self.lists = len(schema.returns) == 1 and schema.returns[0].type.is_list
-        self.number = len(schema.returns) == 1 and schema.returns[0].type.kind in ("bool", "int", "float", "Scalar")
+        self.number = len(schema.returns) == 1 and schema.returns[0].type.kind in (
+            "bool",
+            "int",
+            "float",
+            "Scalar",
+        )
         fields = [r.name for r in schema.returns]
         named = len(fields) > 1 and all(fields)
         self.bundle: Callable[..., Any] | None = None
@@ -154,7 +159,13 @@ def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
         raise located(error, plan.row, where, values) from None
     device = inputs[0].device
     several = isinstance(arrays, (tuple, list))
-    return _wrap(plan, [leaf(np.ascontiguousarray(each).reshape(each.shape), device) for each in (arrays if several else [arrays])])
+    return _wrap(
+        plan,
+        [
+            leaf(np.ascontiguousarray(each).reshape(each.shape), device)
+            for each in (arrays if several else [arrays])
+        ],
+    )
 
 
 def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Tensor:
@@ -288,7 +299,9 @@ def install(namespaces: dict[str, dict[str, Any]]) -> None:
         methods = [row for row in rows if row.method]
         if functions:
             module = functions[0].module or ""
-            namespaces.setdefault(module, {})[functions[0].python_name] = function(functions[0].python_name, functions)
+            namespaces.setdefault(module, {})[functions[0].python_name] = function(
+                functions[0].python_name, functions
+            )
         if methods and not methods[0].module:
             _add_method(name, function(name, methods, method=True))
         inplace = [row for row in rows if row.inplace]

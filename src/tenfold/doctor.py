@@ -59,7 +59,9 @@ def _try_device(name: str, optional: bool) -> Finding:
         if total != 12.0:
             return Finding(what, False, f"computes 12 as {total}", "reinstall jaxlib", optional)
         count = len(xla.client(name).devices)
-        return Finding(what, True, f"works, {count} device{'s' * (count > 1)}: {Device(name).resolved}", "", optional)
+        return Finding(
+            what, True, f"works, {count} device{'s' * (count > 1)}: {Device(name).resolved}", "", optional
+        )
     except TenfoldError as error:
         return Finding(what, False, error.message, str(error.help or ""), optional)
 

@@ -25,7 +25,9 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         if not -(1 << 63) <= seed <= _MASK:
-            raise ArgumentError(f"the seed {seed} does not fit 64 bits", help="use a seed between -2**63 and 2**64 - 1")
+            raise ArgumentError(
+                f"the seed {seed} does not fit 64 bits", help="use a seed between -2**63 and 2**64 - 1"
+            )
         self._seed = int(seed) & _MASK
         state = leaf(np.array([self._seed, 0], np.uint64), self.device)
         if hasattr(self, "state"):
@@ -47,7 +49,9 @@ class Generator:
 
     def set_state(self, state: Tensor) -> Generator:
         if state.dtype.name != "uint64" or tuple(state.shape) != (2,):
-            raise FormatError(f"a generator's state is u64[2], not {state.current().type}", help="use get_state()")
+            raise FormatError(
+                f"a generator's state is u64[2], not {state.current().type}", help="use get_state()"
+            )
         self.state.assign(state.current())
         return self
 

@@ -14,8 +14,16 @@ import numpy as np
 from tenfold import dtypes, formatting, views
 from tenfold.devices import Device
 from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DeviceError, DTypeError, ShapeError, TraceError, UnknownName, did_you_mean
 from tenfold.engines import xla
+from tenfold.errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    ShapeError,
+    TraceError,
+    UnknownName,
+    did_you_mean,
+)
 from tenfold.flat.graph import TensorType
 from tenfold.flat.strides import contiguous, is_contiguous
 from tenfold.ops.table import find
@@ -52,7 +60,7 @@ class Size(tuple[int, ...]):
 class Tensor(Holder):
     """An n-dimensional array that is computed when its value is first needed."""
 
-    __slots__ = ("_value", "_alias", "__weakref__", "__dict__")
+    __slots__ = ("__dict__", "__weakref__", "_alias", "_value")
     __array_priority__ = 1000
     _value: Value
     _alias: views.Alias | None
@@ -245,12 +253,16 @@ class Tensor(Holder):
 
     def __len__(self) -> int:
         if self.ndim == 0:
-            raise ArgumentError("len() of a 0-dimensional tensor", help="use .numel()").located("len", capture())
+            raise ArgumentError("len() of a 0-dimensional tensor", help="use .numel()").located(
+                "len", capture()
+            )
         return self._value.type.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
-            raise ArgumentError("iteration over a 0-dimensional tensor", help="use .item()").located("iter", capture())
+            raise ArgumentError("iteration over a 0-dimensional tensor", help="use .item()").located(
+                "iter", capture()
+            )
         return iter(self.unbind(0))
 
     def __bool__(self) -> bool:
@@ -271,7 +283,9 @@ class Tensor(Holder):
 
     def __index__(self) -> int:
         if self.dtype.kind not in ("int", "bool") or self.numel() != 1:
-            raise ArgumentError("only an integer tensor of one element can be an index").located("index", capture())
+            raise ArgumentError("only an integer tensor of one element can be an index").located(
+                "index", capture()
+            )
         return int(self.item())
 
     def __hash__(self) -> int:
@@ -284,7 +298,8 @@ class Tensor(Holder):
         """The only element, as a Python number."""
         if self.numel() != 1:
             raise ShapeError(
-                f"item() needs a tensor of one element, this one is {self._value.type}", help="index it, or use .tolist()"
+                f"item() needs a tensor of one element, this one is {self._value.type}",
+                help="index it, or use .tolist()",
             ).located("item", capture())
         return self._plain().reshape(()).item()
 
@@ -300,7 +315,8 @@ class Tensor(Holder):
         """The data as a NumPy array; on the CPU the same memory, read-only."""
         if self.device.type != "cpu" and not force:
             raise DeviceError(
-                f"a tensor on {self.device} has no NumPy array", help="use .cpu().numpy() or .numpy(force=True)"
+                f"a tensor on {self.device} has no NumPy array",
+                help="use .cpu().numpy() or .numpy(force=True)",
             ).located("numpy", capture())
         return self._host()
 
@@ -308,7 +324,9 @@ class Tensor(Holder):
         host = self.numpy()
         return np.array(host, dtype) if copy else np.asarray(host, dtype)
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
         return xla.to_dlpack(self._buffer())
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -321,7 +339,9 @@ class Tensor(Holder):
 
     def __copy__(self) -> Tensor:
         alias = self.share()
-        return type(self)(self.current(), views.Alias(alias.storage, alias.steps, alias.strides, alias.offset))
+        return type(self)(
+            self.current(), views.Alias(alias.storage, alias.steps, alias.strides, alias.offset)
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         copy = type(self)(self.current())
@@ -377,7 +397,9 @@ def leaf(array: np.ndarray, device: Device, dtype: DType | None = None) -> Tenso
     return Tensor(value)
 
 
-def _unpickle(kind: type[Tensor], data: bytes, dtype: DType, shape: tuple[int, ...], device: Device) -> Tensor:
+def _unpickle(
+    kind: type[Tensor], data: bytes, dtype: DType, shape: tuple[int, ...], device: Device
+) -> Tensor:
     array = np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
     made = leaf(array, device, dtype)
     return kind(made._value)

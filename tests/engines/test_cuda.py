@@ -15,11 +15,15 @@ def test_tensors_are_made_computed_and_fetched_there():
     x = tn.arange(6.0, device="cuda").reshape(2, 3)
     y = (x @ x.T).tanh() + 1
     assert y.device == tn.device("cuda:0") and y.is_cuda
-    np.testing.assert_allclose(y.cpu().numpy(), np.tanh(np.arange(6.0).reshape(2, 3) @ np.arange(6.0).reshape(2, 3).T) + 1, rtol=1e-3)
+    np.testing.assert_allclose(
+        y.cpu().numpy(), np.tanh(np.arange(6.0).reshape(2, 3) @ np.arange(6.0).reshape(2, 3).T) + 1, rtol=1e-3
+    )
     assert "device='cuda:0'" in repr(y)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int8", "int64", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "bfloat16", "int8", "int64", "uint8", "bool", "complex64"]
+)
 def test_data_goes_there_and_back(dtype):
     x = tn.tensor([[0, 1, 2], [3, 4, 5]]).to(tn.dtypes.BY_NAME[dtype])
     there = x.to("cuda")

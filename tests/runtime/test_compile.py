@@ -177,7 +177,9 @@ def test_asking_for_a_value_says_where_and_what_instead():
     assert "if x.sum() > 0:" in text and "test_compile.py" in text and "tn.where" in text
 
 
-@pytest.mark.parametrize("ask", [lambda x: x.item(), lambda x: x.tolist(), lambda x: x.numpy(), lambda x: int(x)])
+@pytest.mark.parametrize(
+    "ask", [lambda x: x.item(), lambda x: x.tolist(), lambda x: x.numpy(), lambda x: int(x)]
+)
 def test_every_way_to_ask_is_refused(ask):
     with pytest.raises(TraceError):
         tn.compile(lambda x: x + ask(x.sum()))(tn.ones(3))

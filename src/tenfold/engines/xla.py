@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import contextlib
+import ctypes
 import functools
 import glob
 import os
@@ -74,7 +74,9 @@ def _make_client(platform: str) -> Any:
             xc.initialize_pjrt_plugin("cuda")
         return xc.make_c_api_client("cuda", xc.generate_pjrt_gpu_plugin_options())
     except Exception as error:
-        raise DeviceError(f"the CUDA plugin does not start: {_first_line(error)}", help="see `tenfold doctor`") from None
+        raise DeviceError(
+            f"the CUDA plugin does not start: {_first_line(error)}", help="see `tenfold doctor`"
+        ) from None
 
 
 def find_cuda_plugin() -> str | None:
@@ -225,7 +227,9 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
     place, xla_device = _resolve(device)
     xc = jaxlib().xc
     try:
-        loaded = place.client.compile_and_load(module.bytecode(), xc.DeviceList((xla_device,)), _options(xla_device))
+        loaded = place.client.compile_and_load(
+            module.bytecode(), xc.DeviceList((xla_device,)), _options(xla_device)
+        )
     except Exception as error:
         raise translate(error) from None
     return Executable(loaded)
@@ -238,7 +242,9 @@ def serialize(executable: Executable) -> bytes:
 def deserialize(data: bytes, device: Device) -> Executable:
     place, xla_device = _resolve(device)
     xc = jaxlib().xc
-    return Executable(place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), _options(xla_device)))
+    return Executable(
+        place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), _options(xla_device))
+    )
 
 
 def _options(xla_device: Any) -> Any:
@@ -260,7 +266,9 @@ def translate(error: Exception) -> TenfoldError:
         return error
     text = str(error)
     if "RESOURCE_EXHAUSTED" in text or "out of memory" in text.lower() or isinstance(error, MemoryError):
-        return OutOfMemory(f"out of memory: {_first_line(error)}", help="use smaller tensors or batches, or free some")
+        return OutOfMemory(
+            f"out of memory: {_first_line(error)}", help="use smaller tensors or batches, or free some"
+        )
     return EngineError(f"XLA: {_first_line(error)}")
 
 

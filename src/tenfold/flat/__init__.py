@@ -6,7 +6,16 @@ from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
 from tenfold.flat.structured import DotDimensions
 from tenfold.flat.windows import ConvDimensions, Convolution, SelectAndScatter
 
-__all__ = [  # noqa: F405
-    "ConvDimensions", "Convolution", "DotDimensions", "Function", "GatherDimensions", "LateNumber", "Op", "ScatterDimensions",
-    "SelectAndScatter", "TensorType", "Value",
+__all__ = [
+    "ConvDimensions",
+    "Convolution",
+    "DotDimensions",
+    "Function",
+    "GatherDimensions",
+    "LateNumber",
+    "Op",
+    "ScatterDimensions",
+    "SelectAndScatter",
+    "TensorType",
+    "Value",
 ]

@@ -85,7 +85,9 @@ def axes(dims: int | Sequence[int] | None, rank: int) -> Ints:
         return tuple(range(rank))
     found = tuple([axis(d, rank) for d in ((dims,) if isinstance(dims, int) else dims)])
     if len(set(found)) != len(found):
-        raise ShapeError(f"dimension {next(d for d in found if found.count(d) > 1)} appears twice in {list(found)}")
+        raise ShapeError(
+            f"dimension {next(d for d in found if found.count(d) > 1)} appears twice in {list(found)}"
+        )
     return found if rank else ()
 
 
@@ -141,7 +143,9 @@ def broadcast(*operands: Operand, dtype: DType | None = None) -> list[Value]:
             shape = broadcast_shapes(*[each.type.shape for each in values])
         except ShapeError as error:
             texts = " with ".join(str(each.type) for each in values)
-            raise ShapeError(f"cannot broadcast {texts}:{error.message.rpartition(':')[2]}", help=error.help) from None
+            raise ShapeError(
+                f"cannot broadcast {texts}:{error.message.rpartition(':')[2]}", help=error.help
+            ) from None
     result = []
     for each in operands:
         if type(each) is LateNumber:
@@ -273,7 +277,9 @@ def isinf(x: Value) -> Value:
 
 def where(predicate: Value, on_true: Operand, on_false: Operand) -> Value:
     """Elementwise choice, all three broadcast together; at least one side is a value."""
-    side = next(each for each in (on_true, on_false) if isinstance(each, Value) and type(each) is not LateNumber)
+    side = next(
+        each for each in (on_true, on_false) if isinstance(each, Value) and type(each) is not LateNumber
+    )
     predicate, on_true, on_false = broadcast(predicate, on_true, on_false, dtype=side.dtype)
     return e.Select(predicate, on_true, on_false).result
 
@@ -343,7 +349,9 @@ def _inferred(x: Value, shape: Ints) -> Ints:
     if shape.count(-1) > 1:
         raise ShapeError(f"cannot reshape {x.type} to {list(shape)}: only one dimension can be inferred")
     if known == 0 or x.numel % known:
-        raise ShapeError(f"cannot reshape {x.type} to {list(shape)}: {x.numel} elements do not divide by {known}")
+        raise ShapeError(
+            f"cannot reshape {x.type} to {list(shape)}: {x.numel} elements do not divide by {known}"
+        )
     return tuple([x.numel // known if extent == -1 else extent for extent in shape])
 
 
@@ -379,7 +387,9 @@ def squeeze(x: Value, dim: int) -> Value:
     return reshape(x, (*x.shape[:dim], *x.shape[dim + 1 :]))
 
 
-def slice(x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None) -> Value:
+def slice(
+    x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None
+) -> Value:
     return m.Slice(x, tuple(starts), tuple(limits), tuple(strides) if strides else (1,) * x.rank).result
 
 
@@ -411,7 +421,11 @@ def concatenate(values: Sequence[Value], dim: int) -> Value:
 
 
 def pad(
-    x: Value, low: Sequence[int], high: Sequence[int], value: Operand = 0, interior: Sequence[int] | None = None
+    x: Value,
+    low: Sequence[int],
+    high: Sequence[int],
+    value: Operand = 0,
+    interior: Sequence[int] | None = None,
 ) -> Value:
     filler = value if isinstance(value, Value) else constant(value, x.dtype)
     return m.Pad(x, filler, tuple(low), tuple(high), tuple(interior) if interior else (0,) * x.rank).result
@@ -425,7 +439,9 @@ def gather(x: Value, indices: Value, numbers: GatherDimensions, sizes: Sequence[
     return Gather(x, indices, numbers, tuple(sizes), False).result
 
 
-def scatter(x: Value, indices: Value, updates: Value, numbers: ScatterDimensions, combine: str = "set") -> Value:
+def scatter(
+    x: Value, indices: Value, updates: Value, numbers: ScatterDimensions, combine: str = "set"
+) -> Value:
     """x with updates put in (`set`) or folded in by a monoid: add, mul, max, min."""
     body = monoid(combine, x.dtype)
     return Scatter((x,), indices, (updates,), numbers, False, False, body).result
@@ -454,9 +470,7 @@ def take_along(x: Value, indices: Value, dim: int) -> Value:
 
 def grid(indices: Value, dim: int) -> list[Value]:
     """For each dimension the index that `indices`, standing for `dim`, reads there."""
-    return [
-        indices if d == dim else iota(indices.shape, d, indices.dtype) for d in range(indices.rank)
-    ]
+    return [indices if d == dim else iota(indices.shape, d, indices.dtype) for d in range(indices.rank)]
 
 
 def check(x: Value, holds: Value, error: type[Exception], message: str) -> Value:
@@ -548,7 +562,9 @@ def reduce_window(
     ).result
 
 
-def sort(inputs: Sequence[Value], dim: int, comparator: Callable[..., Value], stable: bool = True) -> tuple[Value, ...]:
+def sort(
+    inputs: Sequence[Value], dim: int, comparator: Callable[..., Value], stable: bool = True
+) -> tuple[Value, ...]:
     """Sort together; `comparator(left0, right0, left1, right1, ...)` says whether left goes before right."""
     pairs = [TensorType(x.dtype, ()) for x in inputs for _ in range(2)]
     return s.Sort(tuple(inputs), dim, stable, function(comparator, pairs)).results
@@ -566,13 +582,17 @@ def while_loop(
     return s.While(tuple(carry), function(condition, types), function(body, types)).results
 
 
-def case(index: Value, branches: Sequence[Callable[..., Any]], arguments: Sequence[Value]) -> tuple[Value, ...]:
+def case(
+    index: Value, branches: Sequence[Callable[..., Any]], arguments: Sequence[Value]
+) -> tuple[Value, ...]:
     types = [each.type for each in arguments]
     functions = tuple([function(each, types) for each in branches])
     return s.Case(index, tuple(arguments), functions).results
 
 
-def cond(predicate: Value, on_true: Callable[..., Any], on_false: Callable[..., Any], arguments: Sequence[Value]) -> tuple[Value, ...]:
+def cond(
+    predicate: Value, on_true: Callable[..., Any], on_false: Callable[..., Any], arguments: Sequence[Value]
+) -> tuple[Value, ...]:
     return case(convert(predicate, dtypes.int32), (on_false, on_true), arguments)
 
 
@@ -606,7 +626,13 @@ def cholesky(x: Value, lower: bool = True) -> Value:
 
 
 def triangular_solve(
-    a: Value, b: Value, *, left: bool = True, lower: bool = True, unit: bool = False, transpose_a: str = "NO_TRANSPOSE"
+    a: Value,
+    b: Value,
+    *,
+    left: bool = True,
+    lower: bool = True,
+    unit: bool = False,
+    transpose_a: str = "NO_TRANSPOSE",
 ) -> Value:
     return s.TriangularSolve(a, b, left, lower, unit, transpose_a).result
 
@@ -627,7 +653,9 @@ def custom_call(
 def _pow(x: Value, y: Operand) -> Value:
     if isinstance(y, int) and not isinstance(y, bool) and 1 <= y <= 4:
         square = mul(x, x) if y > 1 else x
-        return {1: x, 2: square, 3: mul(square, x) if y == 3 else x, 4: mul(square, square) if y == 4 else x}[y]
+        return {1: x, 2: square, 3: mul(square, x) if y == 3 else x, 4: mul(square, square) if y == 4 else x}[
+            y
+        ]
     return power(x, y)
 
 

@@ -70,7 +70,13 @@ class Binary(Elementwise):
 
 def _declare(base: type, name: str, kinds: str, result: DType | str | None = None) -> type:
     class_name = "".join(part.capitalize() for part in name.split(".")[1].split("_"))
-    body = {"name": name, "kinds": kinds, "accepted": _dtypes(kinds), "result_dtype": result, "__module__": __name__}
+    body = {
+        "name": name,
+        "kinds": kinds,
+        "accepted": _dtypes(kinds),
+        "result_dtype": result,
+        "__module__": __name__,
+    }
     return type(class_name, (base,), body)
 
 
@@ -256,7 +262,9 @@ class ReducePrecision(Op):
 
     def infer(self) -> TensorType:
         if not self.x.dtype.is_floating_point:
-            raise DTypeError(f"reduce_precision is not defined for {self.x.dtype.name}", help="it takes float tensors")
+            raise DTypeError(
+                f"reduce_precision is not defined for {self.x.dtype.name}", help="it takes float tensors"
+            )
         if self.exponent_bits < 1 or self.mantissa_bits < 0:
             raise ArgumentError(
                 f"reduce_precision: there are no floats of {self.exponent_bits} bits of exponent and "

@@ -17,7 +17,7 @@ from tenfold.errors import ArgumentError, ShapeError
 class TensorType:
     """A dtype and a shape, interned: two equal types are the same object, so hashing and comparing cost nothing."""
 
-    __slots__ = ("dtype", "shape", "rank")
+    __slots__ = ("dtype", "rank", "shape")
     _interned: ClassVar[dict[tuple[DType, tuple[int, ...]], TensorType]] = {}
 
     dtype: DType
@@ -51,7 +51,7 @@ class TensorType:
 class Value:
     """One result of an op, or a parameter of a function (then `op` is None). Its operators are in `build.py`."""
 
-    __slots__ = ("type", "op", "index", "name")
+    __slots__ = ("index", "name", "op", "type")
 
     def __init__(self, type: TensorType, op: Op | None = None, index: int = 0):
         self.type = type
@@ -116,7 +116,9 @@ class Op:
     operand_fields: ClassVar[tuple[tuple[str, bool], ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        own = {k: v for k, v in cls.__dict__.get("__annotations__", {}).items() if not v.startswith("ClassVar")}
+        own = {
+            k: v for k, v in cls.__dict__.get("__annotations__", {}).items() if not v.startswith("ClassVar")
+        }
         if own:
             cls.fields = tuple(own)
             cls.operand_fields = tuple((k, v != "Value") for k, v in own.items() if "Value" in v)
@@ -180,7 +182,7 @@ class Op:
 class Function:
     """Parameters, results, and the ops between them in an order that respects their operands."""
 
-    __slots__ = ("params", "results", "name", "_ops")
+    __slots__ = ("_ops", "name", "params", "results")
 
     def __init__(self, params: Sequence[Value], results: Sequence[Value], name: str = ""):
         self.params = tuple(params)
@@ -198,7 +200,9 @@ class Function:
         """Check that this is a function from `params` to `results`; `what` says whose and which one."""
         takes, gives = [each.type for each in self.params], [each.type for each in self.results]
         if takes != list(params) or gives != list(results):
-            raise ArgumentError(f"{what} must turn {list(params)} into {list(results)}, not {takes} into {gives}")
+            raise ArgumentError(
+                f"{what} must turn {list(params)} into {list(results)}, not {takes} into {gives}"
+            )
 
     def inline(self, arguments: Sequence[Value], source: Any = None) -> list[Value]:
         """This function's results on other arguments: its ops, made anew, with `source` as their place."""

@@ -37,7 +37,9 @@ class Iota(Op):
 
     def infer(self) -> TensorType:
         if not 0 <= self.iota_dimension < len(self.shape):
-            raise IndexOutOfRange(f"iota: dimension {self.iota_dimension} is out of range for {len(self.shape)} dimensions")
+            raise IndexOutOfRange(
+                f"iota: dimension {self.iota_dimension} is out of range for {len(self.shape)} dimensions"
+            )
         if self.dtype.kind == "bool":
             raise DTypeError("iota: bool does not count", help="count in integers and compare")
         return TensorType(self.dtype, self.shape)
@@ -53,11 +55,17 @@ class BroadcastInDim(Op):
 
     def infer(self) -> TensorType:
         dims = self.broadcast_dimensions
-        if len(dims) != self.x.rank or any(not 0 <= d < len(self.shape) for d in dims) or len(set(dims)) != len(dims):
+        if (
+            len(dims) != self.x.rank
+            or any(not 0 <= d < len(self.shape) for d in dims)
+            or len(set(dims)) != len(dims)
+        ):
             raise ShapeError(f"broadcast: dimensions {dims} do not place {self.x.type} in {list(self.shape)}")
         for extent, d in zip(self.x.shape, dims, strict=True):
             if extent not in (1, self.shape[d]):
-                raise ShapeError(f"cannot broadcast {self.x.type} to {list(self.shape)}: {extent} and {self.shape[d]} differ")
+                raise ShapeError(
+                    f"cannot broadcast {self.x.type} to {list(self.shape)}: {extent} and {self.shape[d]} differ"
+                )
         return TensorType(self.x.dtype, self.shape)
 
 
@@ -139,7 +147,9 @@ class DynamicUpdateSlice(Op):
         if any(u > extent for u, extent in zip(self.update.shape, self.x.shape, strict=True)):
             raise ShapeError(f"dynamic_update_slice: {self.update.type} is larger than {self.x.type}")
         if self.update.dtype is not self.x.dtype:
-            raise DTypeError(f"dynamic_update_slice: {self.update.type} into {self.x.type}: their dtypes differ")
+            raise DTypeError(
+                f"dynamic_update_slice: {self.update.type} into {self.x.type}: their dtypes differ"
+            )
         return self.x.type
 
 
@@ -177,7 +187,11 @@ class Concatenate(Op):
         for i, other in enumerate(self.inputs[1:], 1):
             if other.dtype is not first.dtype:
                 raise DTypeError(f"cannot join {first.type} and {other.type}: their dtypes differ")
-            if other.rank != first.rank or other.shape[:axis] != first.shape[:axis] or other.shape[axis + 1 :] != first.shape[axis + 1 :]:
+            if (
+                other.rank != first.rank
+                or other.shape[:axis] != first.shape[:axis]
+                or other.shape[axis + 1 :] != first.shape[axis + 1 :]
+            ):
                 raise ShapeError(
                     f"cannot join {first.type} and {other.type} (tensor {i}) along dimension {axis}",
                     help="all dimensions but that one must agree",
@@ -204,11 +218,19 @@ class Pad(Op):
             raise ShapeError(f"pad: interior padding {list(self.interior_padding)} is negative")
         shape = []
         for axis, (extent, low, high, interior) in enumerate(
-            zip(self.x.shape, self.edge_padding_low, self.edge_padding_high, self.interior_padding, strict=True)
+            zip(
+                self.x.shape,
+                self.edge_padding_low,
+                self.edge_padding_high,
+                self.interior_padding,
+                strict=True,
+            )
         ):
             size = low + high + extent + max(extent - 1, 0) * interior
             if size < 0:
-                raise ShapeError(f"padding {low}, {high} would make dimension {axis} of {self.x.type} negative ({size})")
+                raise ShapeError(
+                    f"padding {low}, {high} would make dimension {axis} of {self.x.type} negative ({size})"
+                )
             shape.append(size)
         return TensorType(self.x.dtype, tuple(shape))
 
@@ -219,8 +241,12 @@ class Reverse(Op):
     dimensions: Ints
 
     def infer(self) -> TensorType:
-        if any(not 0 <= d < self.x.rank for d in self.dimensions) or len(set(self.dimensions)) != len(self.dimensions):
-            raise ShapeError(f"flip: dimensions {list(self.dimensions)} are not distinct dimensions of {self.x.type}")
+        if any(not 0 <= d < self.x.rank for d in self.dimensions) or len(set(self.dimensions)) != len(
+            self.dimensions
+        ):
+            raise ShapeError(
+                f"flip: dimensions {list(self.dimensions)} are not distinct dimensions of {self.x.type}"
+            )
         return self.x.type
 
 
@@ -233,11 +259,12 @@ def array(value: Any, dtype: DType) -> np.ndarray:
         if not dtype.is_complex and isinstance(value, misfit):
             raise DTypeError(f"the number {value} does not fit {dtype.name}")
         try:
-            return np.asarray(value).astype(dtype.numpy) if dtype.kind != "int" else np.array(value, dtype.numpy)
+            return (
+                np.asarray(value).astype(dtype.numpy) if dtype.kind != "int" else np.array(value, dtype.numpy)
+            )
         except OverflowError:
             # PyTorch wraps a Python integer into a narrower dtype.
             wide = np.asarray(value)
             if wide.dtype == object:
                 raise DTypeError(f"the number {value} does not fit {dtype.name}") from None
             return np.asarray(wide.astype(np.int64)).astype(dtype.numpy)
-

@@ -38,11 +38,14 @@ class DotGeneral(Op):
         numbers, x, y = self.dot_dimension_numbers, self.x, self.y
         if x.dtype is not y.dtype:
             raise DTypeError(
-                f"cannot multiply {x.type} and {y.type}: their dtypes differ", help="convert one with .to(dtype)"
+                f"cannot multiply {x.type} and {y.type}: their dtypes differ",
+                help="convert one with .to(dtype)",
             )
         for value, dims in ((x, numbers[0] + numbers[2]), (y, numbers[1] + numbers[3])):
             if len(set(dims)) != len(dims) or any(not 0 <= d < value.rank for d in dims):
-                raise IndexOutOfRange(f"dot_general: {list(dims)} are not distinct dimensions of {value.type}")
+                raise IndexOutOfRange(
+                    f"dot_general: {list(dims)} are not distinct dimensions of {value.type}"
+                )
         for what, xs, ys in (("contracted", numbers[2], numbers[3]), ("batch", numbers[0], numbers[1])):
             if len(xs) != len(ys):
                 raise ShapeError(
@@ -87,7 +90,9 @@ def check_fold(op: Op, inputs: Sequence[Value], inits: Sequence[Value], body: Fu
         raise ArgumentError(f"{name}: {len(inits)} initial values for {len(inputs)} tensors")
     for x, init in zip(inputs, inits, strict=True):
         if x.shape != inputs[0].shape:
-            raise ShapeError(f"{name}: tensors folded together differ in shape: {inputs[0].type} and {x.type}")
+            raise ShapeError(
+                f"{name}: tensors folded together differ in shape: {inputs[0].type} and {x.type}"
+            )
         if init.type is not TensorType(x.dtype, ()):
             raise DTypeError(f"{name}: {init.type} cannot be the initial value for {x.type}")
     scalars = [each.type for each in inits]
@@ -127,7 +132,9 @@ class TopK(Op):
         if not self.x.rank or not 0 <= self.k <= self.x.shape[-1]:
             raise IndexOutOfRange(f"k={self.k} is out of range for {self.x.type}")
         if self.x.dtype.kind not in ("int", "float"):
-            raise DTypeError(f"top_k is not defined for {self.x.dtype.name}", help="it takes int, float tensors")
+            raise DTypeError(
+                f"top_k is not defined for {self.x.dtype.name}", help="it takes int, float tensors"
+            )
         shape = (*self.x.shape[:-1], self.k)
         return TensorType(self.x.dtype, shape), TensorType(dtypes.int32, shape)
 
@@ -219,7 +226,9 @@ class Fft(Op):
         if self.fft_type == "IRFFT" and expected[-1]:
             expected[-1] = expected[-1] // 2 + 1
         if list(x.shape[-len(expected) :]) != expected:
-            raise ShapeError(f"{self.fft_type.lower()} of length {list(self.fft_length)} does not fit {x.type}")
+            raise ShapeError(
+                f"{self.fft_type.lower()} of length {list(self.fft_length)} does not fit {x.type}"
+            )
         if self.fft_type == "RFFT":
             return TensorType(x.dtype.to_complex(), (*x.shape[:-1], self.fft_length[-1] // 2 + 1))
         if self.fft_type == "IRFFT":
@@ -229,9 +238,14 @@ class Fft(Op):
 
 def _square(op: Op, x: Value) -> None:
     if x.rank < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{op.name.split('.')[1]} needs square matrices in the last two dimensions, not {x.type}")
+        raise ShapeError(
+            f"{op.name.split('.')[1]} needs square matrices in the last two dimensions, not {x.type}"
+        )
     if x.dtype.kind not in ("float", "complex"):
-        raise DTypeError(f"{op.name.split('.')[1]} is not defined for {x.dtype.name}", help="it takes float, complex tensors")
+        raise DTypeError(
+            f"{op.name.split('.')[1]} is not defined for {x.dtype.name}",
+            help="it takes float, complex tensors",
+        )
 
 
 class Cholesky(Op):
@@ -263,10 +277,16 @@ class TriangularSolve(Op):
         if self.a.dtype is not self.b.dtype:
             raise DTypeError(f"triangular_solve: {self.a.type} and {self.b.type} differ in dtype")
         side = -2 if self.left_side else -1
-        if self.b.shape[:-2] != self.a.shape[:-2] or self.b.rank < 2 or self.b.shape[side] != self.a.shape[-1]:
+        if (
+            self.b.shape[:-2] != self.a.shape[:-2]
+            or self.b.rank < 2
+            or self.b.shape[side] != self.a.shape[-1]
+        ):
             raise ShapeError(f"triangular_solve: {self.b.type} does not fit {self.a.type}")
         if self.transpose_a not in TRANSPOSES:
-            raise ArgumentError(f"triangular_solve: {self.transpose_a!r} is not one of {', '.join(TRANSPOSES)}")
+            raise ArgumentError(
+                f"triangular_solve: {self.transpose_a!r} is not one of {', '.join(TRANSPOSES)}"
+            )
         return self.b.type
 
 
@@ -285,7 +305,9 @@ class CustomCall(Op):
             raise ArgumentError("custom_call needs a target name")
         for out, operand in self.aliases:
             if not (0 <= out < len(self.result_types) and 0 <= operand < len(self.inputs)):
-                raise IndexOutOfRange(f"custom_call: there is no result {out} or no input {operand} to share memory")
+                raise IndexOutOfRange(
+                    f"custom_call: there is no result {out} or no input {operand} to share memory"
+                )
             if self.result_types[out] is not self.inputs[operand].type:
                 raise ShapeError(
                     f"custom_call: result {out}, {self.result_types[out]}, cannot share the memory of input {operand}, "

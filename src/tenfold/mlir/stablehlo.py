@@ -60,10 +60,14 @@ def jaxlib_version() -> str:
     try:
         from jaxlib.version import __version__
     except ImportError as error:
-        raise MissingEngine(f"StableHLO and XLA need jaxlib, which cannot be imported ({error})", help=INSTALL) from None
+        raise MissingEngine(
+            f"StableHLO and XLA need jaxlib, which cannot be imported ({error})", help=INSTALL
+        ) from None
     found = tuple(int(part) for part in __version__.split(".")[:2])
     if not SUPPORTED[0] <= found < SUPPORTED[1]:
-        raise MissingEngine(f"jaxlib {__version__} is not one that this Tenfold knows (0.10 to 0.11)", help=INSTALL)
+        raise MissingEngine(
+            f"jaxlib {__version__} is not one that this Tenfold knows (0.10 to 0.11)", help=INSTALL
+        )
     return __version__
 
 
@@ -79,7 +83,9 @@ def bindings() -> SimpleNamespace:
 
     upstream = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(upstream)  # func among them
-    context = type("Context", (ir.Context,), {"__init__": ir.Context.__base__.__init__})()  # without loading them all
+    context = type(
+        "Context", (ir.Context,), {"__init__": ir.Context.__base__.__init__}
+    )()  # without loading them all
     context.append_dialect_registry(upstream)
     context.load_all_available_dialects()
     _stablehlo.register_dialect(context)
@@ -143,7 +149,9 @@ class _Emitter:
         if donated:
             donor = ir.DictAttr.get({"jax.buffer_donor": ir.BoolAttr.get(True)})
             none = ir.DictAttr.get({})
-            attributes["arg_attrs"] = ir.ArrayAttr.get([donor if i in donated else none for i in range(len(inputs))])
+            attributes["arg_attrs"] = ir.ArrayAttr.get(
+                [donor if i in donated else none for i in range(len(inputs))]
+            )
         with ir.InsertionPoint(module.body):
             main = ir.Operation.create("func.func", attributes=attributes, regions=1)
         block = main.regions[0].blocks.append(*inputs)
@@ -167,7 +175,9 @@ class _Emitter:
             for value, result in zip(op.results, results, strict=True):
                 values[value] = result
 
-    def create(self, name: str, op: Op, operands: Sequence[Value], attributes: dict[str, Any], regions: int = 0) -> Any:
+    def create(
+        self, name: str, op: Op, operands: Sequence[Value], attributes: dict[str, Any], regions: int = 0
+    ) -> Any:
         values, types = self.values, self.b.types
         return self.b.ir.Operation.create(
             name,
@@ -256,7 +266,9 @@ class _Emitter:
 
         def number(n: int) -> Any:
             attribute = ir.DenseElementsAttr.get(np.array(n, np.int32))
-            return ir.Operation.create("stablehlo.constant", results=[i32], attributes={"value": attribute}).result
+            return ir.Operation.create(
+                "stablehlo.constant", results=[i32], attributes={"value": attribute}
+            ).result
 
         code = number(0)
         for place in reversed(range(len(self.checks))):
@@ -276,7 +288,9 @@ def attribute_text(value: Any) -> str:
     if isinstance(value, windows.ConvDimensions):
         return _convolution_text(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        kind = {"DotDimensions": "dot", "GatherDimensions": "gather", "ScatterDimensions": "scatter"}[type(value).__name__]
+        kind = {"DotDimensions": "dot", "GatherDimensions": "gather", "ScatterDimensions": "scatter"}[
+            type(value).__name__
+        ]
         parts = []
         for field, part in zip(value._fields, value, strict=True):
             if part != () or kind == "dot":
@@ -298,9 +312,13 @@ def _convolution_text(n: windows.ConvDimensions) -> str:
 
     x = layout((n.input_batch_dimension, "b"), (n.input_feature_dimension, "f"), n.input_spatial_dimensions)
     kernel = layout(
-        (n.kernel_output_feature_dimension, "o"), (n.kernel_input_feature_dimension, "i"), n.kernel_spatial_dimensions
+        (n.kernel_output_feature_dimension, "o"),
+        (n.kernel_input_feature_dimension, "i"),
+        n.kernel_spatial_dimensions,
     )
-    out = layout((n.output_batch_dimension, "b"), (n.output_feature_dimension, "f"), n.output_spatial_dimensions)
+    out = layout(
+        (n.output_batch_dimension, "b"), (n.output_feature_dimension, "f"), n.output_spatial_dimensions
+    )
     return f"#stablehlo.conv<{x}x{kernel}->{out}>"
 
 
@@ -340,7 +358,9 @@ def _enumerated(field: str, kind: str) -> Callable[[_Emitter, Op], Any]:
     """An op one of whose attributes is an enumeration of StableHLO's."""
 
     def special(emitter: _Emitter, op: Op) -> Any:
-        attributes = {name: emitter.attribute(value) for name, value in op.attributes.items() if name != field}
+        attributes = {
+            name: emitter.attribute(value) for name, value in op.attributes.items() if name != field
+        }
         attributes[field] = _parsed(emitter, f"#stablehlo<{kind} {op.__dict__[field]}>")
         return emitter.create(op.name, op, op.operands, attributes)
 

@@ -27,7 +27,9 @@ def result_dtype(operands: Sequence[Any]) -> DType:
         elif isinstance(each, flat.Value):
             entries.append((each.dtype, "tensor" if each.rank else "scalar"))
         elif isinstance(each, (tuple, list)):
-            entries += [(v.dtype, "tensor" if v.rank else "scalar") for v in each if isinstance(v, flat.Value)]
+            entries += [
+                (v.dtype, "tensor" if v.rank else "scalar") for v in each if isinstance(v, flat.Value)
+            ]
         elif isinstance(each, (bool, int, float, complex)):
             entries.append((dtypes.of_python(each), "number"))
     return dtypes.result_type(entries)

@@ -50,7 +50,9 @@ class Signature:
     __slots__ = ("_loose", "arguments", "fragment", "id", "result_types", "row", "types")
     _count = 0
 
-    def __init__(self, row: Row, types: tuple[flat.TensorType, ...], arguments: tuple, fragment: flat.Function):
+    def __init__(
+        self, row: Row, types: tuple[flat.TensorType, ...], arguments: tuple, fragment: flat.Function
+    ):
         self.row = row
         self.types = types
         self.arguments = arguments
@@ -154,7 +156,9 @@ class Row:
             ]
         )
         results = self.lowering(*given)
-        fragment = flat.Function(params, results if isinstance(results, (tuple, list)) else (results,), self.name)
+        fragment = flat.Function(
+            params, results if isinstance(results, (tuple, list)) else (results,), self.name
+        )
         return Signature(self, types, arguments, fragment)
 
     def loosen(self, signature: Signature) -> tuple[Signature, tuple[int | float, ...]]:
@@ -170,16 +174,25 @@ class Row:
                 if found.result_types != signature.result_types:
                     found = signature
             except Exception:
-                found = signature  # this lowering must know the number: whatever it did with it, it is no value
+                found = (
+                    signature  # this lowering must know the number: whatever it did with it, it is no value
+                )
             self.signatures[key] = found
         return (found, numbers) if found.arguments == arguments else (signature, ())
 
-    def _late(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> tuple[tuple, tuple[int | float, ...]]:
+    def _late(
+        self, types: tuple[flat.TensorType, ...], arguments: tuple
+    ) -> tuple[tuple, tuple[int | float, ...]]:
         """The arguments with numbers that may come late replaced by their types, and those numbers."""
         left, numbers = list(arguments), []
         for i, (argument, value) in enumerate(zip(self.schema.arguments, arguments, strict=False)):
             may_be_late = argument.type.kind == "Scalar" or argument.name == "index"
-            if may_be_late and type(value) in LATE and value != argument.default and -(1 << 63) <= value < 1 << 63:
+            if (
+                may_be_late
+                and type(value) in LATE
+                and value != argument.default
+                and -(1 << 63) <= value < 1 << 63
+            ):
                 left[i] = type(value)
                 numbers.append(value)
         return tuple(left), tuple(numbers)

@@ -100,7 +100,9 @@ class Recorded:
         in_order = all(type(each) is int and each == i for i, each in enumerate(inputs))
         self.plain = in_order and structure is tree.LEAF and not writes and not argument_writes
         self.result_types = [
-            program.nodes[place].signature.result_types[index] if place >= 0 else program.leaves[-1 - place].type
+            program.nodes[place].signature.result_types[index]
+            if place >= 0
+            else program.leaves[-1 - place].type
             for place, index in program.outputs
         ]
 
@@ -170,11 +172,15 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
         finally:
             graph.recorder = outer
             written = recording.results()
-            changed = [(i, each.current()) for i, each in enumerate(stand_ins) if each.current() is not values[i]]
+            changed = [
+                (i, each.current()) for i, each in enumerate(stand_ins) if each.current() is not values[i]
+            ]
             recording.restore()
     wanted = targets + list(written.values()) + [value for _, value in changed]
     if not wanted:
-        raise TraceError("the compiled function neither returns nor changes a tensor", help="return what it computes")
+        raise TraceError(
+            "the compiled function neither returns nor changes a tensor", help="return what it computes"
+        )
     program, _ = collect(wanted)
     places = {value: i for i, value in enumerate(values)}
     inputs: list[int | Holder | Value] = [

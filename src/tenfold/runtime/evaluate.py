@@ -41,7 +41,7 @@ _compiles = 0
 class Loaded:
     """An executable and the run-time checks whose verdict is its last result."""
 
-    __slots__ = ("executable", "checks")
+    __slots__ = ("checks", "executable")
 
     def __init__(self, executable: xla.Executable, checks: Sequence[Check]):
         self.executable = executable
@@ -57,7 +57,7 @@ class Loaded:
 class Pending:
     """The results of a run, not yet taken apart: making buffers of them costs as much as a small program."""
 
-    __slots__ = ("results", "buffers")
+    __slots__ = ("buffers", "results")
 
     def __init__(self, results: Any):
         self.results = results
@@ -186,7 +186,9 @@ def _raise_failed(verdict: int, checks: Sequence[Check]) -> None:
 def placed(error: TenfoldError, program: Program) -> TenfoldError:
     """An engine's error with a line of the user's: for memory the op with the largest result, else who asked."""
     if isinstance(error, OutOfMemory) and program.nodes:
-        sizes = [max(t.numel * t.dtype.itemsize for t in node.signature.result_types) for node in program.nodes]
+        sizes = [
+            max(t.numel * t.dtype.itemsize for t in node.signature.result_types) for node in program.nodes
+        ]
         largest = program.nodes[sizes.index(max(sizes))]
         return error.located(largest.signature.row.python_name, largest.source)
     return error.located("evaluate", capture())

@@ -52,7 +52,10 @@ def open_numbers(program: Program, device: Device) -> Opened:
 
     for node in program.nodes:
         signature, numbers = node.signature.loose
-        late = [Value(each.type, device, buffer=np.asarray(0)) for each in signature.fragment.params[len(node.inputs) :]]
+        late = [
+            Value(each.type, device, buffer=np.asarray(0))
+            for each in signature.fragment.params[len(node.inputs) :]
+        ]
         assert len(late) == len(numbers)
         for each in late:
             places[each] = len(places)

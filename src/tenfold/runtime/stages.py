@@ -28,5 +28,6 @@ def stage_text(program: Program, device: Device, stage: str | None = None) -> st
     if stage == "hlo":
         return f"{HLO_TITLE}\n{evaluate.build(program, device).executable.hlo().rstrip()}"
     raise ArgumentError(
-        f"there is no stage {stage!r}", help=did_you_mean(stage, STAGES) or f"the stages are {', '.join(STAGES)}"
+        f"there is no stage {stage!r}",
+        help=did_you_mean(stage, STAGES) or f"the stages are {', '.join(STAGES)}",
     )

@@ -11,7 +11,6 @@ from tenfold.errors import DeviceError, Operand, TenfoldError
 from tenfold.flat.graph import TensorType
 from tenfold.ops.table import SLOT, Row, Signature
 
-
 # A loop that never asks for a value would record without end: past this depth its values are computed on the way.
 # The pieces of such a loop are the same program, so it is compiled once.
 MAX_DEPTH = 20_000
@@ -21,7 +20,7 @@ settle: Callable[[Sequence[Value]], None] | None = None  # set by the runtime, w
 class Node:
     """An op that was called: what (`signature`), on what (`inputs`), and where in the user's program (`source`)."""
 
-    __slots__ = ("signature", "inputs", "source", "depth")
+    __slots__ = ("depth", "inputs", "signature", "source")
     depth: int
 
     def __init__(self, signature: Signature, inputs: tuple[Value, ...], source: Any):
@@ -41,9 +40,11 @@ class Node:
 class Value:
     """A tensor of the trace: result `index` of a node still to run, or a leaf that has its data (`buffer`)."""
 
-    __slots__ = ("type", "device", "node", "index", "buffer", "source")
+    __slots__ = ("buffer", "device", "index", "node", "source", "type")
 
-    def __init__(self, type: TensorType, device: Device, node: Node | None = None, index: int = 0, buffer: Any = None):
+    def __init__(
+        self, type: TensorType, device: Device, node: Node | None = None, index: int = 0, buffer: Any = None
+    ):
         self.type = type
         self.device = device
         self.node = node
@@ -79,7 +80,6 @@ recorder: Recorder | None = None
 def active() -> Recorder | None:
     """The recorder, if it is this thread that it follows."""
     return recorder if recorder is None or recorder.thread == threading.get_ident() else None
-
 
 
 class Holder:
@@ -152,7 +152,7 @@ def located(error: TenfoldError, row: Row, where: Any, arguments: Sequence[Any])
 class Program:
     """A piece of the trace to run: nodes in order, the leaves they read, the values they must give back."""
 
-    __slots__ = ("nodes", "leaves", "outputs", "key", "device")
+    __slots__ = ("device", "key", "leaves", "nodes", "outputs")
 
     def __init__(
         self,

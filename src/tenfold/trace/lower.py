@@ -24,5 +24,7 @@ def lower(program: Program) -> flat.Function:
             if result.name is None:
                 result.name = f"t{i}" if len(results) == 1 else f"t{i}_{index}"
         computed.append(results)
-    outputs = [computed[place][index] if place >= 0 else params[-1 - place] for place, index in program.outputs]
+    outputs = [
+        computed[place][index] if place >= 0 else params[-1 - place] for place, index in program.outputs
+    ]
     return flat.Function(params, outputs, "main")

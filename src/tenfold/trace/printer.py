@@ -21,7 +21,9 @@ def print_trace(program: Program) -> str:
     lines = [TITLE]
     if leaves:
         lines.append("inputs:")
-        lines += [f"    {text}: {describe(leaf.type, str(leaf.device.resolved))}" for leaf, text in leaves.items()]
+        lines += [
+            f"    {text}: {describe(leaf.type, str(leaf.device.resolved))}" for leaf, text in leaves.items()
+        ]
     for i, node in enumerate(program.nodes):
         several = len(node.signature.result_types) > 1
         results = [f"t{i}_{j}" if several else f"t{i}" for j in range(len(node.signature.result_types))]
@@ -47,7 +49,9 @@ def _call(node: Node, inputs: Any) -> str:
     parts = []
     named = len(row.schema.arguments)
     for argument, value in zip(row.schema.arguments, node.signature.arguments[:named], strict=True):
-        if argument.name in PLACEMENT or (not _has_slot(value) and value == argument.default and type(value) is type(argument.default)):
+        if argument.name in PLACEMENT or (
+            not _has_slot(value) and value == argument.default and type(value) is type(argument.default)
+        ):
             continue
         text = _text(value, inputs)
         parts.append(text if _has_slot(value) else f"{argument.name}={text}")

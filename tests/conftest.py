@@ -11,16 +11,25 @@ os.environ["TENFOLD_CACHE_DIR"] = ""
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """How many calls the generated suite compared with PyTorch, and what became of the others."""
-    compared = refused = more = rows = 0
+    counted: dict[str, list[tuple[int, ...]]] = {"cases": [], "interpreted": []}
     for reports in terminalreporter.stats.values():
         for report in reports:
             for name, counts in getattr(report, "user_properties", []):
-                if name == "cases" and getattr(report, "when", "") == "call":
-                    rows += 1
-                    compared, refused, more = compared + counts[0], refused + counts[1], more + counts[2]
-    if rows:
-        terminalreporter.section("generated from the op table")
-        terminalreporter.line(
-            f"{rows} rows: {compared} calls compared with PyTorch; of those that it refuses "
-            f"{refused} are refused and {more} run"
+                if name in counted and getattr(report, "when", "") == "call":
+                    counted[name].append(tuple(counts))
+    lines = []
+    if counted["cases"]:
+        compared, refused, more = map(sum, zip(*counted["cases"]))
+        lines.append(
+            f"{len(counted['cases'])} rows: {compared} calls compared with PyTorch; of those that it refuses "
+            f"{refused} are refused and {more}, for which it has no kernel, run"
         )
+    if counted["interpreted"]:
+        ran, unable = map(sum, zip(*counted["interpreted"]))
+        lines.append(
+            f"{len(counted['interpreted'])} rows on StableHLO's interpreter: {ran} calls; {unable} beyond it"
+        )
+    if lines:
+        terminalreporter.section("generated from the op table")
+    for line in lines:
+        terminalreporter.line(line)

@@ -1,4 +1,4 @@
-"""Bad input, by the text of the error: what was wrong, the user's line, where the operands were made, what to do."""
+"""Bad input, by the error's text: what was wrong, the user's line, where operands were made, what to do."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Random numbers: their distributions, their ranges, and that the same seed gives the same numbers in every run."""
+"""Random numbers: their distributions, their ranges, and that a seed gives the same numbers in every run."""
 
 import math
 
@@ -34,7 +34,10 @@ CONTINUOUS = {
     "randn": (lambda: tn.randn(MANY), normal_cdf),
     "randn, float64": (lambda: tn.randn(MANY, dtype=tn.float64), normal_cdf),
     "normal_": (lambda: tn.empty(MANY).normal_(3, 2), lambda x: normal_cdf((x - 3) / 2)),
-    "normal": (lambda: tn.normal(tn.full((MANY,), 3.0), tn.full((MANY,), 2.0)), lambda x: normal_cdf((x - 3) / 2)),
+    "normal": (
+        lambda: tn.normal(tn.full((MANY,), 3.0), tn.full((MANY,), 2.0)),
+        lambda x: normal_cdf((x - 3) / 2),
+    ),
     "uniform_": (lambda: tn.empty(MANY).uniform_(-2, 5), lambda x: (x + 2) / 7),
     "exponential_": (lambda: tn.empty(MANY).exponential_(0.5), lambda x: 1 - np.exp(-0.5 * x)),
     "cauchy_": (lambda: tn.empty(MANY).cauchy_(1, 2), lambda x: 0.5 + np.arctan((x - 1) / 2) / math.pi),
@@ -69,7 +72,7 @@ def binomial_pmf(n, p):
 
 DISCRETE = {
     "randint": (lambda: tn.randint(-3, 7, (MANY,)), lambda k: 0.1, range(-3, 7)),
-    "randint of a wide range": (lambda: tn.randint(0, 1 << 40, (MANY,)) // (1 << 37), lambda k: 0.125, range(8)),
+    "randint, wide": (lambda: tn.randint(0, 1 << 40, (MANY,)) // (1 << 37), lambda k: 0.125, range(8)),
     "random_": (lambda: tn.empty(MANY, dtype=tn.int32).random_(5), lambda k: 0.2, range(5)),
     "bernoulli": (lambda: tn.bernoulli(tn.full((MANY,), 0.3)), lambda k: (0.7, 0.3)[k], range(2)),
     "bernoulli_": (lambda: tn.empty(MANY, dtype=tn.uint8).bernoulli_(0.3), lambda k: (0.7, 0.3)[k], range(2)),
@@ -77,13 +80,16 @@ DISCRETE = {
     "poisson of a small rate": (lambda: tn.poisson(tn.full((MANY,), 2.5)), poisson_pmf(2.5), range(9)),
     "poisson of a large rate": (lambda: tn.poisson(tn.full((MANY,), 40.0)), poisson_pmf(40), range(25, 56)),
     "binomial of few": (
-        lambda: tn.binomial(tn.full((MANY,), 12.0), tn.full((MANY,), 0.7)), binomial_pmf(12, 0.7), range(4, 13),
+        lambda: tn.binomial(tn.full((MANY,), 12.0), tn.full((MANY,), 0.7)),
+        binomial_pmf(12, 0.7), range(4, 13),
     ),
     "binomial of many": (
-        lambda: tn.binomial(tn.full((MANY,), 100.0), tn.full((MANY,), 0.3)), binomial_pmf(100, 0.3), range(18, 43),
+        lambda: tn.binomial(tn.full((MANY,), 100.0), tn.full((MANY,), 0.3)),
+        binomial_pmf(100, 0.3), range(18, 43),
     ),
     "multinomial": (
-        lambda: tn.multinomial(tn.tensor([1.0, 0.0, 3.0, 4.0]), MANY, True), lambda k: (1, 0, 3, 4)[k] / 8, range(4),
+        lambda: tn.multinomial(tn.tensor([1.0, 0.0, 3.0, 4.0]), MANY, True),
+        lambda k: (1, 0, 3, 4)[k] / 8, range(4),
     ),
 }  # fmt: skip
 

@@ -198,7 +198,7 @@ def check(program: Program, pool: list[tn.Tensor]) -> None:
 
 
 each_program = settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     phases=[
         Phase.generate

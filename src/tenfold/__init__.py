@@ -1,7 +1,7 @@
 """Tenfold: PyTorch's names on lazy tensors, compiled as whole programs.
 
-Most functions come from the op table, by `dispatch.install`; those whose Python signature is not their schema's
-are imported here by name.
+Most functions come from the op table, by `dispatch.install`; those whose Python signature is not their
+schema's are imported here by name.
 """
 
 from tenfold import dispatch, dtypes, errors, fft, functional, indexing, linalg, ops, random, special
@@ -10,8 +10,20 @@ from tenfold.devices import get_default_device, set_default_device
 from tenfold.dtypes import DType as dtype
 from tenfold.dtypes import can_cast, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from tenfold.errors import (
-    ArgumentError, CacheWarning, DeviceError, DTypeError, EngineError, FormatError, IndexOutOfRange, MissingEngine,
-    OutOfMemory, ShapeError, TenfoldError, TraceError, UnknownName, UnsupportedError,
+    ArgumentError,
+    CacheWarning,
+    DeviceError,
+    DTypeError,
+    EngineError,
+    FormatError,
+    IndexOutOfRange,
+    MissingEngine,
+    OutOfMemory,
+    ShapeError,
+    TenfoldError,
+    TraceError,
+    UnknownName,
+    UnsupportedError,
 )
 from tenfold.formatting import get_printoptions, set_printoptions
 from tenfold.program import compile, show
@@ -22,16 +34,39 @@ from tenfold.tensor import Size, Tensor
 __version__ = "0.1.0"
 
 _namespaces: dict = {
-    "": globals(), "special": special.__dict__, "linalg": linalg.__dict__, "fft": fft.__dict__, "nn": {},
+    "": globals(),
+    "special": special.__dict__,
+    "linalg": linalg.__dict__,
+    "fft": fft.__dict__,
+    "nn": {},
 }
 dispatch.install(_namespaces)
 functional.install()
 indexing.install()
 
 from tenfold.functional import (  # noqa: E402
-    atleast_1d, atleast_2d, atleast_3d, block_diag, broadcast_shapes, broadcast_tensors, cartesian_prod, cdist,
-    chain_matmul, einsum, is_complex, is_floating_point, is_signed, is_tensor, meshgrid, norm, numel, result_type,
-    split, tensordot, unique, unique_consecutive,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    cdist,
+    chain_matmul,
+    einsum,
+    is_complex,
+    is_floating_point,
+    is_signed,
+    is_tensor,
+    meshgrid,
+    norm,
+    numel,
+    result_type,
+    split,
+    tensordot,
+    unique,
+    unique_consecutive,
 )
 from tenfold.functional import eval_ as eval  # noqa: E402
 from tenfold.indexing import nonzero  # noqa: E402
@@ -40,6 +75,22 @@ from tenfold.interchange import as_tensor, asarray, from_dlpack, from_numpy, fro
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 # Last, because among the dtypes' names are Python's own: float, int and bool.
 globals().update(dtypes.BY_NAME)
+
+# The names imported above, for type checkers; then the op table's, for `import *`.
+__all__ = [
+    "ArgumentError", "CacheWarning", "DTypeError", "DeviceError", "EngineError", "FormatError", "Generator",
+    "IndexOutOfRange", "MissingEngine", "OutOfMemory", "ShapeError", "Size", "TenfoldError", "Tensor",
+    "TraceError", "UnknownName", "UnsupportedError", "as_tensor", "asarray", "atleast_1d", "atleast_2d",
+    "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "can_cast", "cartesian_prod",
+    "cdist", "chain_matmul", "compile", "device", "dtype", "dtypes", "einsum", "errors", "eval", "fft",
+    "finfo", "fork_rng", "from_dlpack", "from_numpy", "frombuffer", "functional", "get_default_device",
+    "get_default_dtype", "get_printoptions", "get_rng_state", "iinfo", "indexing", "initial_seed",
+    "is_complex", "is_floating_point", "is_signed", "is_tensor", "linalg", "manual_seed", "meshgrid",
+    "nonzero", "norm", "numel", "ops", "promote_types", "random", "result_type", "seed",
+    "set_default_device", "set_default_dtype", "set_printoptions", "set_rng_state", "show", "special",
+    "split", "tensor", "tensordot", "unique", "unique_consecutive",
+]  # fmt: skip
+__all__ += sorted({each for each in globals() if not each.startswith("_")}.difference(__all__))
 
 
 def __getattr__(name: str):

@@ -143,7 +143,7 @@ def _ops(parsed: argparse.Namespace) -> int:
     name, _, overload = parsed.name.removeprefix("aten::").removeprefix("aten.").partition(".")
     rows = [row for row in TABLE.get(name, []) if not overload or row.overload == overload]
     if not rows:
-        candidates = [name for name in TABLE] + [row.qualified for each in TABLE.values() for row in each]
+        candidates = list(TABLE) + [row.qualified for each in TABLE.values() for row in each]
         raise ArgumentError(f"there is no op {parsed.name!r}", help=did_you_mean(parsed.name, candidates))
     for row in rows:
         _describe(row)

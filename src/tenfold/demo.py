@@ -1,4 +1,4 @@
-"""What `tenfold demo` does: one small program recorded, shown at every stage, and timed in each way to run it."""
+"""What `tenfold demo` does: one small program recorded, shown at every stage, timed each way to run it."""
 
 from __future__ import annotations
 
@@ -81,5 +81,6 @@ def _second_start(console: Console) -> None:
             )
             seconds.append(float(done.stdout))
     console.print(
-        f"a new process, import to result: {seconds[0]:.2f} s compiling, {seconds[1]:.2f} s when the program is on disk"
+        f"a new process, import to result: {seconds[0]:.2f} s compiling, "
+        f"{seconds[1]:.2f} s when the program is on disk"
     )

@@ -1,7 +1,7 @@
 """From the table to Python: a function for each name, a method, an in-place method, operators and properties.
 
-`invoke` is the one way from a call to the Trace: it takes tensors apart into trace values, records the op, and puts
-what comes back together as PyTorch does (views, named tuples, random state, `out=`).
+`invoke` is the one way from a call to the Trace: it takes tensors apart into trace values, records the op,
+and puts what comes back together as PyTorch does (views, named tuples, random state, `out=`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from tenfold import devices, dtypes, random, tensor
 from tenfold.devices import Device
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
+from tenfold.errors import ArgumentError, DTypeError, TenfoldError, UnsupportedError
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import MEMORY, TABLE, Row, Signature
 from tenfold.source import capture
@@ -232,7 +232,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
 
 
 def _quick_key(args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Value, ...]]:
-    """A call as types of tensors and plain values, under which its signature is found at once the next time."""
+    """A call as types of tensors and plain values, by which its signature is found at once the next time."""
     key: list[Any] = [dtypes.get_default_dtype()]
     inputs: list[Value] = []
     for each in args:
@@ -281,6 +281,11 @@ def inplace_method(name: str, rows: Sequence[Row]) -> Callable[..., Tensor]:
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         result = call(self, *args, **kwargs)
+        if kwargs.get("dtype") is not None and result.dtype is not self.dtype:
+            problem = DTypeError(
+                f"a {self.dtype.name} tensor cannot hold a result of dtype {result.dtype.name}"
+            )
+            raise problem.located(name + "_", capture())
         if result._alias is None:
             self.assign(result.current(), uniform)
         else:  # of a view: the tensor looks at its memory in another way
@@ -293,7 +298,7 @@ def inplace_method(name: str, rows: Sequence[Row]) -> Callable[..., Tensor]:
 
 
 def install(namespaces: dict[str, dict[str, Any]]) -> None:
-    """Give Tensor its methods, and fill the namespaces ("" for the package, "nn", "special", …) with functions."""
+    """Give Tensor its methods, and fill the namespaces ("" is the package; "nn", "special", …)."""
     for name, rows in TABLE.items():
         functions = [row for row in rows if row.function]
         methods = [row for row in rows if row.method]
@@ -329,24 +334,26 @@ def _add_method(name: str, method: Callable[..., Any]) -> None:
 PROPERTIES = {"T": "numpy_T", "mT": "mT", "H": "matrix_H", "mH": "mH", "real": "real", "imag": "imag"}
 
 OPERATORS = {
-    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div", "__floordiv__": "floor_divide",
-    "__mod__": "remainder", "__pow__": "pow", "__matmul__": "matmul", "__and__": "bitwise_and", "__or__": "bitwise_or",
-    "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div",
+    "__floordiv__": "floor_divide", "__mod__": "remainder", "__pow__": "pow", "__matmul__": "matmul",
+    "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor",
+    "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
     "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
     "__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__invert__": "bitwise_not",
 }  # fmt: skip
 
 REFLECTED = {
-    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rtruediv__": "div", "__rfloordiv__": "floor_divide",
-    "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul", "__rand__": "bitwise_and",
-    "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__rlshift__": "bitwise_left_shift",
-    "__rrshift__": "bitwise_right_shift",
+    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rtruediv__": "div",
+    "__rfloordiv__": "floor_divide", "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul",
+    "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
+    "__rlshift__": "bitwise_left_shift", "__rrshift__": "bitwise_right_shift",
 }  # fmt: skip
 
 AUGMENTED = {
-    "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ifloordiv__": "floor_divide",
-    "__imod__": "remainder", "__ipow__": "pow", "__iand__": "bitwise_and", "__ior__": "bitwise_or",
-    "__ixor__": "bitwise_xor", "__ilshift__": "bitwise_left_shift", "__irshift__": "bitwise_right_shift",
+    "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div",
+    "__ifloordiv__": "floor_divide", "__imod__": "remainder", "__ipow__": "pow",
+    "__iand__": "bitwise_and", "__ior__": "bitwise_or", "__ixor__": "bitwise_xor",
+    "__ilshift__": "bitwise_left_shift", "__irshift__": "bitwise_right_shift",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What `tenfold doctor` looks at: packages, engines, devices, the cache. Each engine is tried, not only found."""
+"""What `tenfold doctor` looks at: packages, engines, devices, the cache. Engines are tried out."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`tenfold.fft`: the functions of `torch.fft`, by the same names. The op table fills this namespace."""
+"""`tenfold.fft`: the functions of `torch.fft`, by the same names. The op table fills it."""

@@ -1,5 +1,5 @@
-"""Functions whose Python signature is not an ATen schema's: evaluation, conversions, questions about dtypes, and the
-wrappers that PyTorch writes in Python around its operators. Tensors from data are made in `interchange.py`."""
+"""Functions whose Python signature is not an ATen schema's: evaluation, conversions, questions about dtypes,
+and the wrappers that PyTorch writes in Python around its operators. Tensors from data: `interchange.py`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _several(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
 
 @located
 def eval_(*tensors: Any) -> None:
-    """Compute all of these now, as one program. Lists, tuples and dictionaries of tensors may stand among them."""
+    """Compute all of these now, as one program. Lists, tuples and dicts of tensors may stand among them."""
     found: list[Tensor] = []
     _gather(tensors, found)
     if graph.active() is not None:
@@ -63,10 +63,10 @@ def _gather(item: Any, found: list[Tensor]) -> None:
 
 @located
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """This tensor in another dtype or on another device; itself if it is that already and `copy` is not asked for.
+    """This tensor in another dtype or on another device; itself if it is that already and `copy` is not set.
 
-    to(dtype), to(device), to(device, dtype), to(other): the last takes both from another tensor. A move to another
-    device computes the tensor first.
+    to(dtype), to(device), to(device, dtype), to(other): the last takes both from another tensor. A move to
+    another device computes the tensor first.
     """
     kwargs.pop("memory_format", None)
     names: tuple[str, ...] = ("device", "dtype", "non_blocking", "copy")
@@ -128,7 +128,8 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 TYPE_NAMES = {
     "FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfTensor": dtypes.float16,
     "BFloat16Tensor": dtypes.bfloat16, "ByteTensor": dtypes.uint8, "CharTensor": dtypes.int8,
-    "ShortTensor": dtypes.int16, "IntTensor": dtypes.int32, "LongTensor": dtypes.int64, "BoolTensor": dtypes.bool_,
+    "ShortTensor": dtypes.int16, "IntTensor": dtypes.int32, "LongTensor": dtypes.int64,
+    "BoolTensor": dtypes.bool_,
     "ComplexFloatTensor": dtypes.complex64, "ComplexDoubleTensor": dtypes.complex128,
     "UInt16Tensor": dtypes.uint16, "UInt32Tensor": dtypes.uint32, "UInt64Tensor": dtypes.uint64,
     "Float8_e4m3fnTensor": dtypes.float8_e4m3fn, "Float8_e5m2Tensor": dtypes.float8_e5m2,
@@ -137,7 +138,7 @@ TYPE_NAMES = {
 
 @located
 def type_(self: Tensor, dtype: DType | str | type | None = None, non_blocking: bool = False) -> Any:
-    """The old name of the tensor's type ("tenfold.FloatTensor"), or the tensor converted to one or to a dtype."""
+    """The old name of the type ("tenfold.FloatTensor"), or the tensor converted to one or to a dtype."""
     if dtype is None:
         name = next(name for name, each in TYPE_NAMES.items() if each is self.dtype)
         return f"tenfold.{'' if self.device.type == 'cpu' else 'cuda.'}{name}"
@@ -154,9 +155,10 @@ METHODS = {
 } | {
     name: _to_dtype(name, dtype)
     for name, dtype in {
-        "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
-        "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8,
-        "byte": dtypes.uint8, "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+        "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
+        "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16,
+        "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
+        "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
     }.items()
 }  # fmt: skip
 
@@ -252,7 +254,7 @@ atleast_1d, atleast_2d, atleast_3d = map(_at_least, ("atleast_1d", "atleast_2d",
 
 @located
 def einsum(*args: Any) -> Tensor:
-    """Sums of products in Einstein's notation: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    """Einstein's sums of products: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
     if not args:
         raise ArgumentError("takes an equation and operands")
     if isinstance(args[0], str):
@@ -274,7 +276,7 @@ def _subscripts(labels: Sequence[Any]) -> str:
 
 @located
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sum of products over dimensions of both: the last `dims` of a and the first of b, or two lists of them."""
+    """Sum of products over dimensions of both: the last `dims` of a and the first of b, or two lists."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -300,7 +302,9 @@ def cdist(
 ) -> Tensor:
     """The p-norm distance between every row of x1 and every row of x2."""
     if compute_mode not in _CDIST_MODES:
-        raise ArgumentError(f"unknown compute_mode {compute_mode!r}", help=f"one of {', '.join(_CDIST_MODES)}")
+        raise ArgumentError(
+            f"unknown compute_mode {compute_mode!r}", help=f"one of {', '.join(_CDIST_MODES)}"
+        )
     return aten("cdist")(x1, x2, float(p), _CDIST_MODES[compute_mode])
 
 
@@ -313,7 +317,7 @@ def norm(
     out: Tensor | None = None,
     dtype: DType | None = None,
 ) -> Tensor:
-    """The p-norm of the elements, of all or along dimensions; "fro" is 2, "nuc" the sum of singular values."""
+    """The p-norm of all elements or along dimensions; "fro" is 2, "nuc" the sum of singular values."""
     dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
     if p == "nuc":
         raise UnsupportedError("the nuclear norm is tenfold.linalg.matrix_norm(input, 'nuc')")
@@ -331,7 +335,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct elements, or slices along a dimension; on request where each went and how often it was there."""
+    """The distinct elements, or slices along a dimension; on request where each went and how often it was."""
     if dim is None:
         found = aten("_unique2")(input, sorted, return_inverse, return_counts)
     else:

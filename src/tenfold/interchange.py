@@ -69,7 +69,7 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A tensor of any array-like: with a copy, without one (or an error), or (None) only where one is needed."""
+    """A tensor of any array-like: with a copy, without one (or an error), or (None) only if one is needed."""
     if copy or requires_grad:
         return tensor(_shared(obj, dtype), dtype=dtype, device=device, requires_grad=requires_grad)
     source = _shared(obj, dtype)
@@ -121,7 +121,9 @@ def frombuffer(
     if count < 0 and left % wanted.itemsize:
         raise ArgumentError(f"{left} bytes are no whole number of {wanted.name} of {wanted.itemsize} bytes")
     if count * wanted.itemsize > left:
-        raise ArgumentError(f"{count} elements of {wanted.name} need more than the {left} bytes that are there")
+        raise ArgumentError(
+            f"{count} elements of {wanted.name} need more than the {left} bytes that are there"
+        )
     return leaf(np.frombuffer(buffer, wanted.numpy, count, offset), Device("cpu"))
 
 
@@ -168,7 +170,10 @@ def new_tensor(
 ) -> Tensor:
     """A tensor with a copy of the data, in this tensor's dtype and on its device unless told otherwise."""
     return tensor(
-        data, dtype=dtype or self.dtype, device=self.device if device is None else device, requires_grad=requires_grad
+        data,
+        dtype=dtype or self.dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
     )
 
 
@@ -211,7 +216,8 @@ def _flattened(data: Any) -> tuple[list[Any], tuple[int, ...]]:
                 raise ShapeError(f"in dimension {len(shape)} the number {each!r} stands beside sequences")
             if len(each) != extent:
                 raise ShapeError(
-                    f"the data is ragged: in dimension {len(shape)} there are {extent} and {len(each)} elements",
+                    f"the data is ragged: in dimension {len(shape)} "
+                    f"there are {extent} and {len(each)} elements",
                     help="pad the shorter sequences, or make one tensor for each",
                 )
         shape.append(extent)
@@ -241,14 +247,16 @@ def _plain_numbers(elements: list[Any]) -> tuple[list[Any], set[DType]]:
             found.add(dtypes.of_python(each))
             numbers.append(each)
         elif isinstance(each, Tensor):
-            raise ShapeError(f"a tensor of {each.numel()} elements cannot be an element", help="use tenfold.stack")
+            raise ShapeError(
+                f"a tensor of {each.numel()} elements cannot be an element", help="use tenfold.stack"
+            )
         else:
             raise DTypeError(f"a tensor cannot hold a {type(each).__name__} ({each!r})")
     return numbers, found
 
 
 def _filled(elements: list[Any], dtype: DType) -> np.ndarray:
-    """Python numbers in a dtype; integers must fit it, but a negative one wraps around into a narrow unsigned."""
+    """Python numbers in a dtype; integers must fit it, but a negative one wraps into a narrow unsigned."""
     try:
         if dtype.kind == "bool":
             return np.array([bool(each) for each in elements], bool)
@@ -266,7 +274,7 @@ def _filled(elements: list[Any], dtype: DType) -> np.ndarray:
 
 
 def _rounded(array: np.ndarray, dtype: DType) -> np.ndarray:
-    """Narrow floats are rounded by way of float32, and float8_e4m3fn, which has no infinity, ends at its largest."""
+    """Narrow floats are rounded by way of float32; float8_e4m3fn, without infinity, ends at its largest."""
     if dtype.is_floating_point and dtype.itemsize < 4:
         array = array.astype(np.float32)
     if dtype is dtypes.float8_e4m3fn:
@@ -278,7 +286,9 @@ def _misfit(elements: list[Any], dtype: DType, low: int | None = None) -> Tenfol
     """The error for the first element that a dtype does not hold."""
     for each in elements:
         if isinstance(each, complex):
-            return DTypeError(f"the complex number {each} does not fit {dtype.name}", help="use a complex dtype")
+            return DTypeError(
+                f"the complex number {each} does not fit {dtype.name}", help="use a complex dtype"
+            )
         if dtype.kind == "int":
             limits = dtypes.iinfo(dtype)
             if not (limits.min if low is None else low) <= each <= limits.max:

@@ -1,1 +1,1 @@
-"""`tenfold.linalg`: the functions of `torch.linalg`, by the same names. The op table fills this namespace."""
+"""`tenfold.linalg`: the functions of `torch.linalg`, by the same names. The op table fills it."""

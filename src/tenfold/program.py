@@ -19,8 +19,9 @@ R = TypeVar("R")
 def compile(function: Callable[P, R]) -> Callable[P, R]:
     """The function as one program, recorded once for each signature and then only run.
 
-    Tensors in nested lists, tuples and dicts are its inputs and results; other arguments are static, compiled anew for
-    each value. Tensors that it reads from outside are read at every call, and those it writes are updated.
+    Tensors in nested lists, tuples and dicts are its inputs and results; other arguments are static,
+    compiled anew for each value. Tensors that it reads from outside are read at every call, and those
+    it writes are updated.
 
         step = tenfold.compile(lambda x: (x @ x).tanh())
         step(tenfold.ones(3, 3))

@@ -16,7 +16,7 @@ _MASK = (1 << 64) - 1
 
 
 class Generator:
-    """A stream of random numbers: XLA's Philox, keyed by the seed. The same seed gives the same numbers in every run."""
+    """Random numbers from XLA's Philox, keyed by the seed. The same seed gives the same in every run."""
 
     def __init__(self, device: Device | str = "cpu"):
         self.device = Device(device).resolved

@@ -1,1 +1,1 @@
-"""`tenfold.special`: the functions of `torch.special`, by the same names. The op table fills this namespace."""
+"""`tenfold.special`: the functions of `torch.special`, by the same names. The op table fills it."""

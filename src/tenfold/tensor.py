@@ -1,7 +1,7 @@
 """The lazy Tensor: PyTorch's names and visible semantics over the Trace.
 
-Here are what a tensor is, how it is read and written, and Python's protocols. Its operators are generated from the
-table in `dispatch.py`; creation from Python data and other odd signatures are in `functional.py`.
+Here are what a tensor is, how it is read and written, and Python's protocols. Its operators are generated
+from the table in `dispatch.py`; creation from Python data and other odd signatures are in `functional.py`.
 """
 
 from __future__ import annotations
@@ -413,7 +413,7 @@ def _axis(tensor: Tensor, dim: int) -> int:
 
 
 def _fitted(value: Value, type: TensorType, where: Any) -> Value:
-    """A value about to be written into a tensor of this type: same shape, a dtype that may be narrowed to it."""
+    """A value about to be written into a tensor of this type: same shape, a dtype that may narrow to it."""
     if value.type.shape != type.shape:
         raise ShapeError(
             f"cannot write {value.type} into {type}: an in-place result must have the tensor's own shape"

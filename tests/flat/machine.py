@@ -1,5 +1,5 @@
-"""How FlatIR is put to the test: many ops in one program, run by XLA and by StableHLO's interpreter, checked against
-NumPy; and single ops, judged by StableHLO's verifier."""
+"""How FlatIR is put to the test: many ops in one program, run by XLA and by StableHLO's interpreter, checked
+against NumPy; and single ops, judged by StableHLO's verifier."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Machine:
         return param
 
     def expect(self, name: str, value: Value, expected: Any, tolerance: float = 0.0) -> None:
-        """`tolerance` is relative, and absolute below 1; the expected array is rounded to the value's dtype."""
+        """`tolerance` is relative, absolute below 1; the expected array is rounded to the value's dtype."""
         expected = np.asarray(expected)
         assert value.shape == expected.shape, f"{name}: {value.type}, expected shape {expected.shape}"
         if value.dtype.is_complex:  # the interpreter cannot hand complex numbers over
@@ -46,7 +46,10 @@ class Machine:
             self.cases.append((name, value, expected.astype(value.dtype.numpy), tolerance))
 
     def run(self, interpreter: bool = True) -> None:
-        results = [flat.bitcast(value, BITS[value.dtype]) if value.dtype in BITS else value for _, value, _, _ in self.cases]
+        results = [
+            flat.bitcast(value, BITS[value.dtype]) if value.dtype in BITS else value
+            for _, value, _, _ in self.cases
+        ]
         module = stablehlo.emit(Function(self.params, results))
         assert module.module.operation.verify()
         buffers = [xla.put(each, CPU) for each in self.arrays]

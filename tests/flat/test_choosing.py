@@ -1,5 +1,5 @@
-"""Ops that choose, compare and convert element by element: compare, select, clamp, complex, convert, bitcast and
-their like."""
+"""Ops that choose, compare and convert element by element: compare, select, clamp, complex,
+convert, bitcast and their like."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def test_a_total_order_has_places_for_nan_and_negative_zero():
     machine.run(interpreter=False)  # it orders as without
 
 
-@pytest.mark.parametrize("dtype", [each for each in ALL if each.kind != "float"], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize(
+    "dtype", [each for each in ALL if each.kind != "float"], ids=lambda dtype: dtype.name
+)
 def test_a_total_order_is_one_of_floats(dtype):
     with pytest.raises(DTypeError, match="a total order is one of floats"):
         e.Compare(*params((dtype, (2,)), (dtype, (2,))), "EQ", True)
@@ -180,7 +182,9 @@ def test_reduced_precision_rounds_the_mantissa():
     value = e.ReducePrecision(machine.input(array), 5, 10).result
     check_inference(value.op)
     machine.expect("as float16", value, np.where(array < 1e-7, 0, array.astype(np.float16)))
-    machine.expect("as bfloat16", e.ReducePrecision(machine.input(array), 8, 7).result, array.astype(ml_dtypes.bfloat16))
+    machine.expect(
+        "as bfloat16", e.ReducePrecision(machine.input(array), 8, 7).result, array.astype(ml_dtypes.bfloat16)
+    )
     machine.run()
     (x,) = params((dtypes.float32, (2,)))
     for exponent, mantissa in ((0, 10), (5, -1)):

@@ -17,7 +17,11 @@ from tenfold.flat import elementwise as e
 from tenfold.flat.graph import TensorType
 from tests.flat.machine import Machine, check_inference, only_the_result_is_wrong, params, unchecked, verdict
 
-OPS = {op.name: op for op in vars(e).values() if isinstance(op, type) and issubclass(op, e.Elementwise) and op.name}
+OPS = {
+    op.name: op
+    for op in vars(e).values()
+    if isinstance(op, type) and issubclass(op, e.Elementwise) and op.name
+}
 INT = [dtype for dtype in ALL if dtype.kind == "int"]
 FLOAT = [dtype for dtype in ALL if dtype.kind == "float"]
 COMPLEX = [dtypes.complex64, dtypes.complex128]
@@ -123,20 +127,31 @@ BINARY: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "stablehlo.or": np.bitwise_or,
     "stablehlo.xor": np.bitwise_xor,
     "chlo.next_after": np.nextafter,
-    "chlo.polygamma": by_torch(lambda n, x: torch.stack([torch.special.polygamma(int(k), v) for k, v in zip(n, x)])),
+    "chlo.polygamma": by_torch(
+        lambda n, x: torch.stack([torch.special.polygamma(int(k), v) for k, v in zip(n, x)])
+    ),
     "chlo.zeta": by_torch(torch.special.zeta),
 }
 REAL_NUMBERS = [-2.5, -1.5, -1.0, -0.5, -0.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.5, 3.0]
 SPECIALS = [np.inf, -np.inf, np.nan]
 COMPLEX_NUMBERS = [0.5 + 0.25j, -1.5 + 2j, 2 - 0.75j, -0.25 - 1.25j, 3 + 0j]
-# Where a function is not defined, or has a pole or a branch on which implementations differ, numbers of its own.
+# Where a function is not defined, or has a pole or a branch on which implementations differ: its own numbers.
 DOMAINS: dict[str, list[float]] = {
     "chlo.digamma": [0.25, 1.0, 2.5, 30.0, -0.5, -1.75],
     "chlo.lgamma": [0.25, 1.0, 2.5, 30.0, -0.5, -1.75, 0.0, np.inf],
     "chlo.bessel_i1e": [-2.5, -0.5, 0.0, 0.25, 1.0, 9.0, 12.0],
     "chlo.erf_inv": [-1.0, -0.75, 0.0, 0.5, 0.9375, 1.0],
 }
-PAIRS = [(-2.5, 1.5), (-1.0, 0.5), (0.0, -1.0), (-0.0, 2.0), (3.0, 2.0), (7.5, -2.0), (1.0, np.inf), (np.nan, 1.0)]
+PAIRS = [
+    (-2.5, 1.5),
+    (-1.0, 0.5),
+    (0.0, -1.0),
+    (-0.0, 2.0),
+    (3.0, 2.0),
+    (7.5, -2.0),
+    (1.0, np.inf),
+    (np.nan, 1.0),
+]
 BINARY_DOMAINS: dict[str, list[tuple[float, float]]] = {
     "stablehlo.power": [(2.0, 3.0), (0.25, 0.5), (-2.0, 3.0), (4.0, -0.5), (0.0, 0.0), (1.5, 2.5)],
     "stablehlo.remainder": [(7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (1.0, 4.0), (-0.0, 1.0)],
@@ -148,7 +163,7 @@ LIBRARY = {"chlo.bessel_i1e", "chlo.digamma", "chlo.erf_inv", "chlo.lgamma", "ch
 
 
 def tolerance(name: str, dtype: DType) -> float:
-    """A few units in the last place; PyTorch's and XLA's library functions keep half of the digits of a double."""
+    """A few units in the last place; PyTorch's and XLA's library functions keep half a double's digits."""
     if dtype.kind not in ("float", "complex"):
         return 0.0
     kept = dtypes.finfo(dtype).eps
@@ -164,13 +179,17 @@ def operands(name: str, dtype: DType, count: int) -> list[np.ndarray]:
         ints = [0, 1, 2, 5, 100, limits.max, limits.max - 1, limits.min, limits.min + 1]
         if count == 1:
             return [np.array(ints, dtype.numpy)]
-        seconds = [1, 2, 3, 7] if "shift" in name or "power" in name else [1, 2, 7, limits.max, limits.max - 3]
+        seconds = (
+            [1, 2, 3, 7] if "shift" in name or "power" in name else [1, 2, 7, limits.max, limits.max - 3]
+        )
         pairs = np.array(list(itertools.product(ints, seconds)), object)
         return [pairs[:, 0].astype(dtype.numpy), pairs[:, 1].astype(dtype.numpy)]
     if dtype.kind == "complex":
         numbers: Any = COMPLEX_NUMBERS if count == 1 else COMPLEX_PAIRS
     else:
-        numbers = DOMAINS.get(name, REAL_NUMBERS + SPECIALS) if count == 1 else BINARY_DOMAINS.get(name, PAIRS)
+        numbers = (
+            DOMAINS.get(name, REAL_NUMBERS + SPECIALS) if count == 1 else BINARY_DOMAINS.get(name, PAIRS)
+        )
     return list(np.array(numbers).reshape(len(numbers), count).T.astype(dtype.numpy))
 
 
@@ -208,9 +227,12 @@ def test_dtypes_are_those_that_stablehlo_takes(name):
 
 # Enough to meet every width and signedness; CHLO's expansions are long, and the same for every width.
 COMPARED = {
-    "stablehlo": "bool uint8 int8 int32 uint64 int64 float16 bfloat16 float32 float64 complex64 complex128".split(),
+    "stablehlo": [
+        "bool", "uint8", "int8", "int32", "uint64", "int64",
+        "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    ],
     "chlo": ["float32", "float64", "complex64"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kinds", ["bool int", "float", "complex"])

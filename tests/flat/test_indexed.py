@@ -1,4 +1,4 @@
-"""Gather and scatter: random dimension numbers, judged by StableHLO's verifier and by the specification's own loops."""
+"""Gather and scatter: random dimension numbers, by StableHLO's verifier and the specification's loops."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def test_random_gathers_follow_the_specification():
         shape, index_shape, numbers, sizes = case
         x = np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
         indices = random.integers(-2, 6, index_shape)
-        value = flat.gather(machine.input(x), machine.input(indices, I64 if number % 2 else dtypes.int32), numbers, sizes)
+        value = flat.gather(
+            machine.input(x), machine.input(indices, I64 if number % 2 else dtypes.int32), numbers, sizes
+        )
         check_inference(value.op)
         expected = np.zeros(value.shape, np.float32)
         for place, start, inside in places(case, value.shape, indices):
@@ -97,7 +99,13 @@ def overhangs(start: list[int], shape: tuple[int, ...], sizes: tuple[int, ...]) 
 @pytest.mark.parametrize("combine", ["set", "add", "mul", "max", "min"])
 def test_random_scatters_follow_the_specification(combine):
     random, machine = np.random.default_rng(2), Machine()
-    folds = {"set": lambda old, new: new, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    folds = {
+        "set": lambda old, new: new,
+        "add": np.add,
+        "mul": np.multiply,
+        "max": np.maximum,
+        "min": np.minimum,
+    }
     for _ in range(12):
         case = random_case(random)
         shape, index_shape, numbers, sizes = case
@@ -111,7 +119,9 @@ def test_random_scatters_follow_the_specification(combine):
             indices = random.integers(-1, 5, index_shape)
         updates = random.integers(2, 5, gathered.shape).astype(np.float32)
         inverse = ScatterDimensions(*numbers)
-        value = flat.scatter(machine.input(x), machine.input(indices), machine.input(updates), inverse, combine)
+        value = flat.scatter(
+            machine.input(x), machine.input(indices), machine.input(updates), inverse, combine
+        )
         check_inference(value.op)
         expected = x.copy()
         for place, start, inside in places(case, gathered.shape, indices):
@@ -187,13 +197,15 @@ def test_dimension_numbers_are_refused_just_where_stablehlo_refuses_them():
         try:
             scatter = Scatter((x,), i, (updates,), inverse, False, False, body)
         except TenfoldError:
-            assert verdict(unchecked(Scatter, (x,), i, (updates,), inverse, False, False, body, results=[x.type]))
+            assert verdict(
+                unchecked(Scatter, (x,), i, (updates,), inverse, False, False, body, results=[x.type])
+            )
         else:
             assert verdict(scatter) == "", (inverse, updates.type)
     assert min(accepted, refused) > 20
 
 
-X, I, U = params((F32, (3, 4)), (I64, (2,)), (F32, (2, 4)))
+X, PLACES, U = params((F32, (3, 4)), (I64, (2,)), (F32, (2, 4)))
 ROWS = ScatterDimensions((1,), (0,), (0,), 1)
 ADD = flat.monoid("add", F32)
 
@@ -202,34 +214,88 @@ ADD = flat.monoid("add", F32)
     ("make", "error", "message"),
     [
         (lambda: flat.take(X, X, 0), DTypeError, "indices must be integers, not float32"),
-        (lambda: Gather(X, I, GatherDimensions((1,), (0,), (0,), 2), (1, 4), False), IndexOutOfRange, "index_vector_dim 2"),
-        (lambda: Gather(X, I, GatherDimensions((1,), (0,), (0, 1), 1), (1, 4), False), ShapeError, "has 1 components"),
-        (lambda: Gather(X, I, GatherDimensions((1,), (0,), (2,), 1), (1, 4), False), IndexOutOfRange, "not distinct"),
-        (lambda: Gather(X, I, GatherDimensions((1,), (0,), (0,), 1), (2, 4), False), IndexOutOfRange, "slices of 2"),
-        (lambda: Gather(X, I, GatherDimensions((1,), (0,), (0,), 1), (1, 5), False), IndexOutOfRange, "slices of 5"),
-        (lambda: Gather(X, I, GatherDimensions((1,), (0,), (0,), 1), (1,), False), ShapeError, "1 numbers for the 2"),
-        (lambda: Gather(X, I, GatherDimensions((), (0,), (0,), 1), (1, 4), False), ShapeError, "0 window dimensions"),
-        (lambda: Gather(X, I, GatherDimensions((2,), (0,), (0,), 1), (1, 4), False), IndexOutOfRange, "exceed 2"),
         (
-            lambda: Gather(X, I, GatherDimensions((1,), (), (), 1, (0,), (0,)), (1, 4), False),
+            lambda: Gather(X, PLACES, GatherDimensions((1,), (0,), (0,), 2), (1, 4), False),
+            IndexOutOfRange,
+            "index_vector_dim 2",
+        ),
+        (
+            lambda: Gather(X, PLACES, GatherDimensions((1,), (0,), (0, 1), 1), (1, 4), False),
+            ShapeError,
+            "has 1 components",
+        ),
+        (
+            lambda: Gather(X, PLACES, GatherDimensions((1,), (0,), (2,), 1), (1, 4), False),
+            IndexOutOfRange,
+            "not distinct",
+        ),
+        (
+            lambda: Gather(X, PLACES, GatherDimensions((1,), (0,), (0,), 1), (2, 4), False),
+            IndexOutOfRange,
+            "slices of 2",
+        ),
+        (
+            lambda: Gather(X, PLACES, GatherDimensions((1,), (0,), (0,), 1), (1, 5), False),
+            IndexOutOfRange,
+            "slices of 5",
+        ),
+        (
+            lambda: Gather(X, PLACES, GatherDimensions((1,), (0,), (0,), 1), (1,), False),
+            ShapeError,
+            "1 numbers for the 2",
+        ),
+        (
+            lambda: Gather(X, PLACES, GatherDimensions((), (0,), (0,), 1), (1, 4), False),
+            ShapeError,
+            "0 window dimensions",
+        ),
+        (
+            lambda: Gather(X, PLACES, GatherDimensions((2,), (0,), (0,), 1), (1, 4), False),
+            IndexOutOfRange,
+            "exceed 2",
+        ),
+        (
+            lambda: Gather(X, PLACES, GatherDimensions((1,), (), (), 1, (0,), (0,)), (1, 4), False),
             ShapeError,
             "an index has 1 components",
         ),
         (
-            lambda: Gather(X, *params((I64, (2, 0))), GatherDimensions((1,), (), (), 1, (0,), (0,)), (1, 4), False),
+            lambda: Gather(
+                X, *params((I64, (2, 0))), GatherDimensions((1,), (), (), 1, (0,), (0,)), (1, 4), False
+            ),
             ShapeError,
             r"batching dimensions \[0\] of f32\[3,4\] and \[0\] of i64\[2,0\] differ",
         ),
-        (lambda: Scatter((X,), I, (), ROWS, False, False, ADD), ArgumentError, "0 updates for 1 tensors"),
-        (lambda: Scatter((X,), X, (U,), ROWS, False, False, ADD), DTypeError, "indices must be integers"),
-        (lambda: Scatter((X,), I, (flat.convert(U, I64),), ROWS, False, False, ADD), DTypeError, "dtypes differ"),
-        (lambda: Scatter((X,), I, (X,), ROWS, False, False, ADD), ShapeError, "one slice, no larger than"),
-        (lambda: Scatter((X,), I, (I,), ROWS, False, False, ADD), DTypeError, "dtypes differ"),
-        (lambda: Scatter((X,), I, params((F32, (2,))), ROWS, False, False, ADD), ShapeError, "not one dimension for each"),
-        (lambda: Scatter((X,), I, params((F32, (2, 5))), ROWS, False, False, ADD), ShapeError, "does not fit"),
-        (lambda: Scatter((X, U), I, (U, U), ROWS, False, False, ADD), ShapeError, "differ in shape"),
         (
-            lambda: Scatter((X,), I, (U,), ROWS, False, False, flat.monoid("add", I64)),
+            lambda: Scatter((X,), PLACES, (), ROWS, False, False, ADD),
+            ArgumentError,
+            "0 updates for 1 tensors",
+        ),
+        (lambda: Scatter((X,), X, (U,), ROWS, False, False, ADD), DTypeError, "indices must be integers"),
+        (
+            lambda: Scatter((X,), PLACES, (flat.convert(U, I64),), ROWS, False, False, ADD),
+            DTypeError,
+            "dtypes differ",
+        ),
+        (
+            lambda: Scatter((X,), PLACES, (X,), ROWS, False, False, ADD),
+            ShapeError,
+            "one slice, no larger than",
+        ),
+        (lambda: Scatter((X,), PLACES, (PLACES,), ROWS, False, False, ADD), DTypeError, "dtypes differ"),
+        (
+            lambda: Scatter((X,), PLACES, params((F32, (2,))), ROWS, False, False, ADD),
+            ShapeError,
+            "not one dimension for each",
+        ),
+        (
+            lambda: Scatter((X,), PLACES, params((F32, (2, 5))), ROWS, False, False, ADD),
+            ShapeError,
+            "does not fit",
+        ),
+        (lambda: Scatter((X, U), PLACES, (U, U), ROWS, False, False, ADD), ShapeError, "differ in shape"),
+        (
+            lambda: Scatter((X,), PLACES, (U,), ROWS, False, False, flat.monoid("add", I64)),
             ArgumentError,
             r"scatter: its body must turn \[f32\[\], f32\[\]\] into \[f32\[\]\], not \[i64\[\], i64\[\]\]",
         ),

@@ -1,4 +1,4 @@
-"""Ops that make and move data: their types are StableHLO's, their values NumPy's, and bad numbers are refused."""
+"""Ops that make and move data: their types are StableHLO's, their values NumPy's, bad numbers are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ def counted(*shape: int, dtype: type = np.float32) -> np.ndarray:
 def test_constants_of_every_dtype():
     machine = Machine()
     for dtype in ALL:
-        for array in (counted(2, 3, dtype=dtype.numpy), np.zeros((0, 2), dtype.numpy), np.array(1, dtype.numpy)):
+        for array in (
+            counted(2, 3, dtype=dtype.numpy),
+            np.zeros((0, 2), dtype.numpy),
+            np.array(1, dtype.numpy),
+        ):
             value = flat.constant(array, dtype)
             check_inference(value.op)
             machine.expect("constant", value, array)
@@ -93,7 +97,11 @@ def test_shapes_change_as_in_numpy():
         ("reverse", flat.reverse(x, (0, 2)), a[::-1, :, ::-1]),
         ("slice", flat.slice(x, (0, 1, 0), (2, 3, 4), (1, 1, 3)), a[0:2, 1:3, 0:4:3]),
         ("slice of nothing", flat.slice(x, (1, 1, 2), (1, 3, 2)), a[1:1, 1:3, 2:2]),
-        ("concatenate", m.Concatenate((x, x, flat.slice_dim(x, 1, 0, 1)), 1).result, np.concatenate([a, a, a[:, :1]], 1)),
+        (
+            "concatenate",
+            m.Concatenate((x, x, flat.slice_dim(x, 1, 0, 1)), 1).result,
+            np.concatenate([a, a, a[:, :1]], 1),
+        ),
         ("concatenate empty", m.Concatenate((empty, empty), 1).result, np.zeros((0, 6))),
     ]:
         check_inference(value.op, own=not isinstance(value.op, (m.BroadcastInDim, m.Reshape)))
@@ -103,7 +111,9 @@ def test_shapes_change_as_in_numpy():
 
 def padded(a: np.ndarray, value: float, low: list[int], high: list[int], interior: list[int]) -> np.ndarray:
     """By the specification: each element goes to `low + place * (interior + 1)`, if that is inside."""
-    shape = [lo + hi + n + max(n - 1, 0) * i for lo, hi, n, i in zip(low, high, a.shape, interior, strict=True)]
+    shape = [
+        lo + hi + n + max(n - 1, 0) * i for lo, hi, n, i in zip(low, high, a.shape, interior, strict=True)
+    ]
     result = np.full(shape, value, a.dtype)
     for place in np.ndindex(a.shape):
         to = tuple(lo + p * (i + 1) for lo, p, i in zip(low, place, interior, strict=True))
@@ -157,7 +167,11 @@ X, Y, PLACE = params((F32, (2, 3)), (F32, (4, 3)), (I64, ()))
         (lambda: m.BroadcastInDim(X, (2, 3), (0,)), ShapeError, "do not place"),
         (lambda: m.BroadcastInDim(X, (2, 3), (0, 0)), ShapeError, "do not place"),
         (lambda: m.BroadcastInDim(X, (2, 3), (0, 2)), ShapeError, "do not place"),
-        (lambda: m.BroadcastInDim(X, (4, 3), (0, 1)), ShapeError, r"cannot broadcast f32\[2,3\] to \[4, 3\]: 2 and 4"),
+        (
+            lambda: m.BroadcastInDim(X, (4, 3), (0, 1)),
+            ShapeError,
+            r"cannot broadcast f32\[2,3\] to \[4, 3\]: 2 and 4",
+        ),
         (lambda: flat.broadcast_to(X, (3,)), ShapeError, "it has more dimensions"),
         (lambda: m.Reshape(X, (4, 2)), ShapeError, "6 elements and 8"),
         (lambda: m.Reshape(X, (-2, -3)), ShapeError, "no negative extents"),
@@ -171,18 +185,34 @@ X, Y, PLACE = params((F32, (2, 3)), (F32, (4, 3)), (I64, ()))
         (lambda: m.Slice(X, (0, -1), (2, 3), (1, 1)), IndexOutOfRange, "slice -1:3:1 does not fit"),
         (lambda: m.Slice(X, (0, 2), (2, 1), (1, 1)), IndexOutOfRange, "slice 2:1:1 does not fit"),
         (lambda: m.Slice(X, (0, 0), (2, 3), (1, 0)), IndexOutOfRange, "slice 0:3:0 does not fit"),
-        (lambda: m.DynamicSlice(X, (PLACE,), (1, 1)), ShapeError, "dynamic_slice: 1 numbers for the 2 dimensions"),
+        (
+            lambda: m.DynamicSlice(X, (PLACE,), (1, 1)),
+            ShapeError,
+            "dynamic_slice: 1 numbers for the 2 dimensions",
+        ),
         (lambda: m.DynamicSlice(X, (PLACE, PLACE), (1,)), ShapeError, "dynamic_slice: 1 numbers"),
         (lambda: m.DynamicSlice(X, (PLACE, PLACE), (1, 4)), ShapeError, r"sizes \[1, 4\] exceed f32\[2,3\]"),
         (lambda: m.DynamicSlice(X, (PLACE, PLACE), (1, -1)), ShapeError, "no negative extents"),
-        (lambda: m.DynamicSlice(X, (X, PLACE), (1, 1)), DTypeError, r"integers of one dtype, not f32\[2,3\], i64\[\]"),
+        (
+            lambda: m.DynamicSlice(X, (X, PLACE), (1, 1)),
+            DTypeError,
+            r"integers of one dtype, not f32\[2,3\], i64\[\]",
+        ),
         (
             lambda: m.DynamicSlice(X, (PLACE, flat.constant(0, dtypes.int32)), (1, 1)),
             DTypeError,
             "integers of one dtype",
         ),
-        (lambda: m.DynamicUpdateSlice(X, PLACE, (PLACE, PLACE)), ShapeError, "0 numbers for the 2 dimensions"),
-        (lambda: m.DynamicUpdateSlice(X, Y, (PLACE, PLACE)), ShapeError, r"f32\[4,3\] is larger than f32\[2,3\]"),
+        (
+            lambda: m.DynamicUpdateSlice(X, PLACE, (PLACE, PLACE)),
+            ShapeError,
+            "0 numbers for the 2 dimensions",
+        ),
+        (
+            lambda: m.DynamicUpdateSlice(X, Y, (PLACE, PLACE)),
+            ShapeError,
+            r"f32\[4,3\] is larger than f32\[2,3\]",
+        ),
         (lambda: m.DynamicUpdateSlice(X, X, (PLACE,)), ShapeError, "1 numbers for the 2 dimensions"),
         (lambda: m.DynamicUpdateSlice(X, X, (X, X)), DTypeError, "integers of one dtype"),
         (

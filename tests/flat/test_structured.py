@@ -130,12 +130,16 @@ def test_loops_and_branches():
         machine.expect(f"branch {index}", value, expected)
     check_inference(value.op, own=False)
     for flag in (True, False):
-        (value,) = flat.cond(machine.input(np.array(flag)), lambda: flat.constant(1, I64), lambda: flat.constant(2, I64), [])
+        (value,) = flat.cond(
+            machine.input(np.array(flag)), lambda: flat.constant(1, I64), lambda: flat.constant(2, I64), []
+        )
         machine.expect(f"condition {flag}", value, 1 if flag else 2)
     machine.run()
 
 
-@pytest.mark.parametrize("dtype", [each for each in ALL if each.name.startswith("uint")], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize(
+    "dtype", [each for each in ALL if each.name.startswith("uint")], ids=lambda dtype: dtype.name
+)
 def test_random_bits_are_uniform_and_the_state_moves_on(dtype):
     (state,) = params((dtypes.uint64, (2,)))
     after, bits = flat.random_bits(state, (4096,), dtype)
@@ -265,17 +269,37 @@ def same(*types: TensorType) -> Function:
         (lambda: flat.top_k(X, -1), IndexOutOfRange, "k=-1 is out of range"),
         (lambda: flat.top_k(N, 0), IndexOutOfRange, "out of range"),
         (lambda: s.While((N,), same(N.type), same(N.type)), ArgumentError, "while: the condition must turn"),
-        (lambda: flat.while_loop(lambda n: n < 1, lambda n: n < 1, [N]), ArgumentError, "while: the body must turn"),
+        (
+            lambda: flat.while_loop(lambda n: n < 1, lambda n: n < 1, [N]),
+            ArgumentError,
+            "while: the body must turn",
+        ),
         (lambda: s.While((N,), LESS, same(N.type)), ArgumentError, "while: the condition must turn"),
         (lambda: s.Case(INDEX, (), ()), ArgumentError, "there are no branches"),
         (lambda: s.Case(N, (), (same(),)), DTypeError, r"the index must be i32\[\], not i64\[\]"),
-        (lambda: s.Case(INDEX, (X,), (same(X.type), same(N.type))), ShapeError, "the branches give different types"),
-        (lambda: s.Case(INDEX, (X,), (same(N.type), same(N.type))), ArgumentError, "case: branch 0 must turn"),
+        (
+            lambda: s.Case(INDEX, (X,), (same(X.type), same(N.type))),
+            ShapeError,
+            "the branches give different types",
+        ),
+        (
+            lambda: s.Case(INDEX, (X,), (same(N.type), same(N.type))),
+            ArgumentError,
+            "case: branch 0 must turn",
+        ),
         (lambda: flat.random_bits(STATE, (2,), I32), DTypeError, "unsigned integers, not int32"),
-        (lambda: flat.random_bits(X, (2,), dtypes.uint8), DTypeError, r"u64\[2\] or u64\[3\], not f32\[2,3\]"),
+        (
+            lambda: flat.random_bits(X, (2,), dtypes.uint8),
+            DTypeError,
+            r"u64\[2\] or u64\[3\], not f32\[2,3\]",
+        ),
         (lambda: flat.random_bits(STATE, (-2,), dtypes.uint8), ShapeError, "no negative extents"),
         (lambda: flat.fft(Z, "DFT", (3,)), ArgumentError, "'DFT' is not one of FFT, IFFT, RFFT, IRFFT"),
-        (lambda: flat.fft(X, "FFT", (3,)), DTypeError, "fft takes complex64 and complex128 tensors, not float32"),
+        (
+            lambda: flat.fft(X, "FFT", (3,)),
+            DTypeError,
+            "fft takes complex64 and complex128 tensors, not float32",
+        ),
         (lambda: flat.fft(Z, "RFFT", (3,)), DTypeError, "rfft takes float32 and float64 tensors"),
         (lambda: flat.fft(Z, "FFT", ()), ShapeError, "0 transformed dimensions do not fit"),
         (lambda: flat.fft(Z, "FFT", (2, 2, 3)), ShapeError, "3 transformed dimensions do not fit"),
@@ -287,10 +311,18 @@ def same(*types: TensorType) -> Function:
         (lambda: flat.triangular_solve(SQUARE, X), ShapeError, "does not fit"),
         (lambda: flat.triangular_solve(SQUARE, flat.convert(Y, F64)), DTypeError, "differ in dtype"),
         (lambda: flat.triangular_solve(SQUARE, ZERO), ShapeError, "does not fit"),
-        (lambda: flat.triangular_solve(SQUARE, Y, transpose_a="T"), ArgumentError, "'T' is not one of NO_TRANSPOSE"),
+        (
+            lambda: flat.triangular_solve(SQUARE, Y, transpose_a="T"),
+            ArgumentError,
+            "'T' is not one of NO_TRANSPOSE",
+        ),
         (lambda: flat.custom_call("", [X], [X.type]), ArgumentError, "needs a target name"),
         (lambda: flat.custom_call("f", [X], [X.type], aliases=[(1, 0)]), IndexOutOfRange, "no result 1"),
-        (lambda: flat.custom_call("f", [X], [Y.type], aliases=[(0, 0)]), ShapeError, "cannot share the memory"),
+        (
+            lambda: flat.custom_call("f", [X], [Y.type], aliases=[(0, 0)]),
+            ShapeError,
+            "cannot share the memory",
+        ),
         (lambda: s.Check(X, X, ShapeError, ""), DTypeError, "the condition must be one bool"),
     ],
 )

@@ -223,13 +223,20 @@ def choices(row: Row, a: Argument) -> list[Any]:
 
 
 def bind(row: Row, sample: S) -> tuple[list[tuple[Argument, Any]], list[tuple[Argument, Any]]]:
-    """The positional and the keyword arguments of a sample, each with its place in the schema."""
+    """The positional and the keyword arguments of a sample, each with its place in the schema.
+
+    A sample may write keyword-only arguments in their place. What the schema does not have is passed on.
+    """
     by_name = {a.name: a for a in row.schema.arguments}
-    # A sample may write keyword-only arguments in their place.
     placed = list(zip(row.schema.arguments, sample.args))
-    named = [(by_name[name], value) for name, value in sample.kwargs.items()]
     positional = [(a, v) for a, v in placed if not a.keyword_only]
-    return positional, [(a, v) for a, v in placed if a.keyword_only] + named
+    named = [(by_name.get(name, _unknown(name)), value) for name, value in sample.kwargs.items()]
+    beyond = [(_unknown(""), value) for value in sample.args[len(placed) :]]
+    return positional + beyond, [(a, v) for a, v in placed if a.keyword_only] + named
+
+
+def _unknown(name: str) -> Argument:
+    return Argument(name, Type("Any"))
 
 
 def seed(row: Row, number: int, dtype: DType) -> np.random.Generator:

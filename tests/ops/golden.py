@@ -37,9 +37,9 @@ _STEPWISE = (
     {"float16": (3e-3, 1e-3), "bfloat16": (3e-2, 4e-3)},
     "PyTorch rounds a half-precision window after each of its steps; here it is computed in float32",
 )
-WIDER: dict[str, tuple[dict[str, tuple[float, float]], str]] = {
-    name: _STEPWISE for name in ("bartlett_window", "blackman_window", "hamming_window", "hann_window")
-}
+WIDER: dict[str, tuple[dict[str, tuple[float, float]], str]] = dict.fromkeys(
+    ("bartlett_window", "blackman_window", "hamming_window", "hann_window"), _STEPWISE
+)
 
 _BITS = {1: np.uint8, 2: np.int16}
 
@@ -129,7 +129,9 @@ def to_tenfold(argument: Argument, value: Any) -> Any:
         return tn.tensor(value)
     if isinstance(value, tuple):
         return tuple(to_tenfold(argument, each) for each in value)
-    return BY_NAME[value] if argument.type.kind == "ScalarType" and isinstance(value, str) else value
+    return (
+        BY_NAME.get(value, value) if argument.type.kind == "ScalarType" and isinstance(value, str) else value
+    )
 
 
 def as_torch(argument: Argument, value: Any) -> Any:
@@ -139,7 +141,11 @@ def as_torch(argument: Argument, value: Any) -> Any:
         return [as_torch(argument, each) for each in value]
     if isinstance(value, DType):
         return getattr(torch, value.name)
-    return getattr(torch, value) if argument.type.kind == "ScalarType" and isinstance(value, str) else value
+    return (
+        getattr(torch, value, value)
+        if argument.type.kind == "ScalarType" and isinstance(value, str)
+        else value
+    )
 
 
 def only_lacks(error: Exception) -> bool:

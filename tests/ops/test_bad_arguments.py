@@ -43,7 +43,9 @@ def test_wrong_calls_raise_our_errors(row: Row) -> None:
             call.theirs()
             pytorch_raises = None
         except Exception as error:
-            pytorch_raises = str(error).splitlines()[0][:80]
+            # It also refuses strides, which only its own tensors have here.
+            mild = golden.only_lacks(error) or "stride" in str(error)
+            pytorch_raises = None if mild else str(error).splitlines()[0][:80]
         try:
             results = golden.flattened(call.ours())
             if pytorch_raises:

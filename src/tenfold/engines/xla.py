@@ -45,7 +45,8 @@ class Client:
     def device(self, index: int) -> Any:
         if index >= len(self.devices):
             raise DeviceError(
-                f"there is no {self.platform}:{index}: this machine has {len(self.devices)} {self.platform} device(s)",
+                f"there is no {self.platform}:{index}: "
+                f"this machine has {len(self.devices)} {self.platform} device(s)",
                 help="see `tenfold doctor`",
             )
         return self.devices[index]
@@ -184,7 +185,7 @@ def from_dlpack(capsule: Any, device: Device) -> Any:
 
 
 def is_row_major(buffer: Any) -> bool:
-    """Whether a buffer that came from elsewhere lies as programs expect it: the last dimension is the fastest."""
+    """Whether a buffer that came from elsewhere lies as programs expect it: the last dimension is fastest."""
     text = str(buffer._pjrt_layout)
     order = text[1 : text.find("}")].partition(":")[0]
     return order == ",".join(map(str, reversed(range(buffer.ndim))))
@@ -242,9 +243,11 @@ def serialize(executable: Executable) -> bytes:
 def deserialize(data: bytes, device: Device) -> Executable:
     place, xla_device = _resolve(device)
     xc = jaxlib().xc
-    return Executable(
-        place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), _options(xla_device))
-    )
+    try:
+        loaded = place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), _options(xla_device))
+    except Exception as error:
+        raise translate(error) from None
+    return Executable(loaded)
 
 
 def _options(xla_device: Any) -> Any:

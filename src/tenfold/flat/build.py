@@ -1,7 +1,7 @@
 """Builders of FlatIR values: what lowerings call. Broadcasting and Python numbers are handled here, once.
 
-In every builder an operand may be a Python number: it takes the dtype of the values beside it. Dimensions may be
-negative. The classes are in the files beside this one.
+In every builder an operand may be a Python number: it takes the dtype of the values beside it. Dimensions may
+be negative. The classes are in the files beside this one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tenfold.flat import movement as m
 from tenfold.flat import structured as s
 from tenfold.flat.graph import Function, LateNumber, TensorType, Value
 from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
-from tenfold.flat.windows import ReduceWindow
+from tenfold.flat.windows import ConvDimensions, Convolution, ReduceWindow
 
 Number = bool | int | float | complex
 Operand = Value | Number
@@ -55,16 +55,20 @@ def arange(count: int, dtype: DType = dtypes.int64) -> Value:
 
 
 def lowest(dtype: DType) -> Number:
-    """The identity of maximum: -inf for floats."""
+    """The identity of maximum: -inf for floats that have it."""
     if dtype.kind == "bool":
         return False
+    if dtype is dtypes.float8_e4m3fn:
+        return dtypes.finfo(dtype).min
     return int(np.iinfo(dtype.numpy).min) if dtype.kind == "int" else float("-inf")
 
 
 def highest(dtype: DType) -> Number:
-    """The identity of minimum: inf for floats."""
+    """The identity of minimum: inf for floats that have it."""
     if dtype.kind == "bool":
         return True
+    if dtype is dtypes.float8_e4m3fn:
+        return dtypes.finfo(dtype).max
     return int(np.iinfo(dtype.numpy).max) if dtype.kind == "int" else float("inf")
 
 
@@ -80,7 +84,7 @@ def axis(dim: int, rank: int) -> int:
 
 
 def axes(dims: int | Sequence[int] | None, rank: int) -> Ints:
-    """Distinct dimensions counted from the front; None means all, and so does () (PyTorch's reductions say so)."""
+    """Distinct dimensions counted from the front; None and () mean all, as in PyTorch's reductions."""
     if dims is None or (not isinstance(dims, int) and len(dims) == 0):
         return tuple(range(rank))
     found = tuple([axis(d, rank) for d in ((dims,) if isinstance(dims, int) else dims)])
@@ -129,7 +133,7 @@ def broadcast_to(x: Value, shape: Sequence[int]) -> Value:
 
 
 def broadcast(*operands: Operand, dtype: DType | None = None) -> list[Value]:
-    """The operands as values of one shape; numbers become constants of the dtype of the values beside them."""
+    """The operands as values of one shape; numbers become constants of the dtype of values beside them."""
     values = [each for each in operands if isinstance(each, Value) and type(each) is not LateNumber]
     if not values:
         raise TypeError("an op needs a value beside its numbers")
@@ -295,7 +299,7 @@ def complex(re: Operand, im: Operand) -> Value:
 
 
 def convert(x: Value, dtype: DType) -> Value:
-    """x in another dtype, as PyTorch converts: complex loses its imaginary part, floats wrap into narrow integers."""
+    """x in another dtype, as in PyTorch: complex loses its imaginary part, floats wrap into narrow ints."""
     if x.type.dtype is dtype:
         return x
     if x.dtype.is_complex and not dtype.is_complex:
@@ -609,6 +613,32 @@ def dot_general(
     """Sums of products; `dtype` is the result's, by default the operands'."""
     numbers = s.DotDimensions(tuple(batch[0]), tuple(batch[1]), tuple(contract[0]), tuple(contract[1]))
     return s.DotGeneral(x, y, numbers, dtype or x.dtype).result
+
+
+def convolution(
+    x: Value,
+    kernel: Value,
+    numbers: ConvDimensions,
+    *,
+    strides: Sequence[int] | None = None,
+    padding: Sequence[tuple[int, int]] | None = None,
+    x_dilation: Sequence[int] | None = None,
+    kernel_dilation: Sequence[int] | None = None,
+    groups: int = 1,
+    batch_groups: int = 1,
+) -> Value:
+    """Sums of products of a kernel with the windows of x; negative padding cuts x."""
+    ones = (1,) * (x.rank - 2)
+    padding = tuple(padding) if padding is not None else ((0, 0),) * (x.rank - 2)
+    spread = tuple(x_dilation or ones)
+    if any(low < 0 or high < 0 for low, high in padding):
+        lows, highs, interior = [0] * x.rank, [0] * x.rank, [0] * x.rank
+        for dim, (low, high), dilation in zip(numbers.input_spatial_dimensions, padding, spread, strict=True):
+            lows[dim], highs[dim], interior[dim] = min(low, 0), min(high, 0), dilation - 1
+        x, spread = pad(x, lows, highs, 0, interior), ones
+        padding = tuple([(max(low, 0), max(high, 0)) for low, high in padding])
+    settings = (tuple(strides or ones), padding, spread, tuple(kernel_dilation or ones), (False,) * len(ones))
+    return Convolution(x, kernel, *settings, numbers, groups, batch_groups).result
 
 
 def random_bits(state: Value, shape: Sequence[int], dtype: DType) -> tuple[Value, Value]:

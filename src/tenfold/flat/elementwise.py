@@ -1,7 +1,7 @@
 """Elementwise FlatIR ops: a table of names for the plain ones, code for the others.
 
-Operands have one shape and, but for `Select`, `Clamp` and `Complex`, one dtype: broadcasting and Python numbers are
-handled by the builders in `build.py`.
+Operands have one shape and, but for `Select`, `Clamp` and `Complex`, one dtype: broadcasting and Python
+numbers are handled by the builders in `build.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def same_dtype(op: Op, *operands: Value) -> None:
 
 
 class Elementwise(Op):
-    """One dtype in, one dtype out: `kinds` says which dtypes, `result_dtype` what comes out if not the same."""
+    """One dtype in, one dtype out: `kinds` says which, `result_dtype` what comes out if not the same."""
 
     kinds: ClassVar[str] = ""
     accepted: ClassVar[frozenset[DType]] = frozenset()

@@ -1,8 +1,8 @@
-"""The shape of FlatIR: types, values, ops and functions. What each op means lives in the files beside this one.
+"""The shape of FlatIR: types, values, ops and functions. What each op means is in the files beside this one.
 
 An op is a small class whose annotated fields are its operands and attributes, named as in the StableHLO
-specification; constructing one checks it and infers its result types. A program is a `Function`: parameters, results
-and whatever lies between them.
+specification; constructing one checks it and infers its result types. A program is a `Function`: parameters,
+results and whatever lies between them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tenfold.errors import ArgumentError, ShapeError
 
 
 class TensorType:
-    """A dtype and a shape, interned: two equal types are the same object, so hashing and comparing cost nothing."""
+    """A dtype and a shape, interned: equal types are one object, so hashing and comparing cost nothing."""
 
     __slots__ = ("dtype", "rank", "shape")
     _interned: ClassVar[dict[tuple[DType, tuple[int, ...]], TensorType]] = {}
@@ -49,7 +49,7 @@ class TensorType:
 
 
 class Value:
-    """One result of an op, or a parameter of a function (then `op` is None). Its operators are in `build.py`."""
+    """A result of an op, or a parameter of a function (`op` is None). Its operators are in `build.py`."""
 
     __slots__ = ("index", "name", "op", "type")
 
@@ -93,9 +93,9 @@ class Value:
 
 
 class LateNumber(Value):
-    """A Python number that is only given when the program runs: promotion and broadcasting treat it as a number.
+    """A Python number that is given when the program runs: promotion and broadcasting treat it as a number.
 
-    A lowering that compares it with another number must know it: that is an error, by which the table learns so.
+    A lowering that compares it with another must know it: that is an error, by which the table learns so.
     """
 
     __slots__ = ()
@@ -109,16 +109,15 @@ class LateNumber(Value):
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 class Op:
-    """Base of all FlatIR ops. Fields annotated `Value` or `tuple[Value, ...]` are operands, the others attributes."""
+    """Base of all FlatIR ops. `Value` and `tuple[Value, ...]` fields are operands, the others attributes."""
 
     name: ClassVar[str] = ""
     fields: ClassVar[tuple[str, ...]] = ()
     operand_fields: ClassVar[tuple[tuple[str, bool], ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        own = {
-            k: v for k, v in cls.__dict__.get("__annotations__", {}).items() if not v.startswith("ClassVar")
-        }
+        annotated = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 (inspect is slow to import)
+        own = {k: v for k, v in annotated.items() if not v.startswith("ClassVar")}
         if own:
             cls.fields = tuple(own)
             cls.operand_fields = tuple((k, v != "Value") for k, v in own.items() if "Value" in v)
@@ -134,7 +133,7 @@ class Op:
             state["results"] = tuple(Value(each, self, i) for i, each in enumerate(inferred))
 
     def infer(self) -> TensorType | tuple[TensorType, ...]:
-        """Check the op and give its result types: the only place where its shape and dtype rule is written."""
+        """Check the op and give its result types: the one place where its shape and dtype rule is written."""
         raise NotImplementedError(type(self).__name__)
 
     @property

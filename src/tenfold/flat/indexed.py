@@ -1,4 +1,4 @@
-"""FlatIR ops that read and write slices at computed places: gather and scatter, with StableHLO's dimension numbers."""
+"""FlatIR ops at computed places: gather and scatter of slices, with StableHLO's dimension numbers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _check_numbers(
     x_batching: Ints,
     index_batching: Ints,
 ) -> list[int]:
-    """Check dimension numbers, whose rules gather and scatter share; gives x's dimensions that windows keep."""
+    """Check dimension numbers, by the rules of gather and scatter; gives x's dimensions that windows keep."""
     name = op.name.split(".")[1]
     if indices.dtype.kind != "int":
         raise DTypeError(

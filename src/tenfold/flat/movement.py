@@ -64,7 +64,8 @@ class BroadcastInDim(Op):
         for extent, d in zip(self.x.shape, dims, strict=True):
             if extent not in (1, self.shape[d]):
                 raise ShapeError(
-                    f"cannot broadcast {self.x.type} to {list(self.shape)}: {extent} and {self.shape[d]} differ"
+                    f"cannot broadcast {self.x.type} to {list(self.shape)}: "
+                    f"{extent} and {self.shape[d]} differ"
                 )
         return TensorType(self.x.dtype, self.shape)
 
@@ -78,7 +79,8 @@ class Reshape(Op):
         result = TensorType(self.x.dtype, self.shape)
         if result.numel != self.x.numel:
             raise ShapeError(
-                f"cannot reshape {self.x.type} to {list(self.shape)}: {self.x.numel} elements and {result.numel}",
+                f"cannot reshape {self.x.type} to {list(self.shape)}: "
+                f"{self.x.numel} elements and {result.numel}",
                 help="leave one dimension to be inferred with -1",
             )
         return result
@@ -92,7 +94,8 @@ class Transpose(Op):
     def infer(self) -> TensorType:
         if sorted(self.permutation) != list(range(self.x.rank)):
             raise ShapeError(
-                f"{list(self.permutation)} is not a permutation of the {self.x.rank} dimensions of {self.x.type}",
+                f"{list(self.permutation)} is not a permutation "
+                f"of the {self.x.rank} dimensions of {self.x.type}",
                 help="name every dimension once",
             )
         return TensorType(self.x.dtype, tuple([self.x.shape[p] for p in self.permutation]))
@@ -120,7 +123,7 @@ class Slice(Op):
 
 
 class DynamicSlice(Op):
-    """`slice_sizes` elements of x from `starts` (one integer scalar a dimension), moved inside if they overhang."""
+    """`slice_sizes` elements of x from `starts` (integer scalars), moved inside where they overhang."""
 
     name: ClassVar[str] = "stablehlo.dynamic_slice"
     x: Value
@@ -158,7 +161,8 @@ def each_dimension(op: Op, x: Value, *numbers: Sequence[Any]) -> None:
     for each in numbers:
         if len(each) != x.rank:
             raise ShapeError(
-                f"{op.name.split('.')[1]}: {len(each)} numbers for the {x.rank} dimensions of {x.type}: {list(each)}"
+                f"{op.name.split('.')[1]}: {len(each)} numbers "
+                f"for the {x.rank} dimensions of {x.type}: {list(each)}"
             )
 
 

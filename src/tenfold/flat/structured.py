@@ -23,7 +23,7 @@ class DotDimensions(NamedTuple):
 
 
 class DotGeneral(Op):
-    """Sum of products over the contracting dimensions; result: batch, then x's free, then y's free dimensions.
+    """Sum of products over contracting dimensions. The result has batch, then x's, then y's free dimensions.
 
     `dtype` is the result's: half-precision operands may be summed in float32 and not rounded.
     """
@@ -49,12 +49,14 @@ class DotGeneral(Op):
         for what, xs, ys in (("contracted", numbers[2], numbers[3]), ("batch", numbers[0], numbers[1])):
             if len(xs) != len(ys):
                 raise ShapeError(
-                    f"cannot multiply {x.type} and {y.type}: {len(xs)} {what} dimensions of one and {len(ys)} of the other"
+                    f"cannot multiply {x.type} and {y.type}: "
+                    f"{len(xs)} {what} dimensions of one and {len(ys)} of the other"
                 )
             for i, j in zip(xs, ys, strict=True):
                 if x.shape[i] != y.shape[j]:
                     raise ShapeError(
-                        f"cannot multiply {x.type} and {y.type}: {what} dimensions {x.shape[i]} and {y.shape[j]} differ",
+                        f"cannot multiply {x.type} and {y.type}: "
+                        f"{what} dimensions {x.shape[i]} and {y.shape[j]} differ",
                         help="transpose or reshape one operand so that the inner dimensions agree",
                     )
         free_x = [e for i, e in enumerate(x.shape) if i not in numbers[0] and i not in numbers[2]]
@@ -262,7 +264,7 @@ TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 
 
 class TriangularSolve(Op):
-    """The X of a @ X = b (or X @ a = b), for triangular a; `transpose_a`: NO_TRANSPOSE, TRANSPOSE or ADJOINT."""
+    """X of a @ X = b (or X @ a = b), for triangular a; `transpose_a`: NO_TRANSPOSE, TRANSPOSE or ADJOINT."""
 
     name: ClassVar[str] = "stablehlo.triangular_solve"
     a: Value
@@ -291,7 +293,7 @@ class TriangularSolve(Op):
 
 
 class CustomCall(Op):
-    """A call of a function that the engine knows by name; `aliases` pair a result with the input it is written into."""
+    """A call of a function that the engine knows by name; `aliases`: results written into which inputs."""
 
     name: ClassVar[str] = "stablehlo.custom_call"
     inputs: tuple[Value, ...]
@@ -310,8 +312,8 @@ class CustomCall(Op):
                 )
             if self.result_types[out] is not self.inputs[operand].type:
                 raise ShapeError(
-                    f"custom_call: result {out}, {self.result_types[out]}, cannot share the memory of input {operand}, "
-                    f"{self.inputs[operand].type}"
+                    f"custom_call: result {out}, {self.result_types[out]}, "
+                    f"cannot share the memory of input {operand}, {self.inputs[operand].type}"
                 )
         return self.result_types
 

@@ -27,7 +27,10 @@ class ConvDimensions(NamedTuple):
 
 
 class Convolution(Op):
-    """Sums of products of a kernel with the windows of x, which `lhs_dilation` spreads and `padding` widens."""
+    """Sums of products of a kernel with the windows of x, which `lhs_dilation` spreads and `padding` widens.
+
+    Padding that cuts is refused: XLA on the CPU takes (-1, 1) for none. The builder cuts beforehand.
+    """
 
     name: ClassVar[str] = "stablehlo.convolution"
     x: Value
@@ -66,6 +69,11 @@ class Convolution(Op):
                 f"convolution: strides, padding, dilations and reversal must have {x.rank - 2} elements"
             )
         check_positive(self, self.window_strides, self.lhs_dilation, self.rhs_dilation)
+        if any(min(pair) < 0 for pair in self.padding):
+            raise ArgumentError(
+                f"convolution: padding {list(self.padding)} is negative", help="cut the input by a pad"
+            )
+        check_positive(self, tuple([kernel.shape[d] for d in numbers.kernel_spatial_dimensions]))
         self._check_groups()
         shape = [0] * x.rank
         shape[numbers.output_batch_dimension] = (
@@ -77,7 +85,6 @@ class Convolution(Op):
                 self.padding[i]
             )
             window = dilated(kernel.shape[numbers.kernel_spatial_dimensions[i]], self.rhs_dilation[i])
-            check_padded(self, x, extent, numbers.input_spatial_dimensions[i])
             shape[axis] = windows(extent, window, self.window_strides[i])
         return TensorType(x.dtype, tuple(shape))
 
@@ -94,8 +101,8 @@ class Convolution(Op):
         )
         if features != taken * groups:
             raise ShapeError(
-                f"cannot convolve {x.type} with {kernel.type}: the input has {features} channels, the kernel takes "
-                f"{taken * groups}",
+                f"cannot convolve {x.type} with {kernel.type}: "
+                f"the input has {features} channels, the kernel takes {taken * groups}",
                 help="the kernel's channels times groups must be the input's channels",
             )
         out = kernel.shape[numbers.kernel_output_feature_dimension]
@@ -137,7 +144,7 @@ class ReduceWindow(Op):
 
 
 class SelectAndScatter(Op):
-    """The gradient of a max-pool: in each window `select` picks a place, into which `scatter` folds the source."""
+    """The gradient of a max-pool: in each window `select` picks where `scatter` folds in the source."""
 
     name: ClassVar[str] = "stablehlo.select_and_scatter"
     x: Value

@@ -1,7 +1,7 @@
 """FlatIR to a StableHLO module, op by op, through jaxlib's MLIR bindings (loaded on first use).
 
-An op becomes the StableHLO op of its name; its attributes are its fields, by the specification's names. The few whose
-attributes need more than their Python type tells are in `SPECIAL`.
+An op becomes the StableHLO op of its name; its attributes are its fields, by the specification's names. The
+few whose attributes need more than their Python type tells are in `SPECIAL`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _lock = threading.RLock()
 
 
 class Module:
-    """A StableHLO module. `checks` are the run-time checks whose joined verdict is its last result, if there are any."""
+    """A StableHLO module. `checks` are run-time checks, whose joined verdict is its last result, if any."""
 
     def __init__(self, module: Any, checks: Sequence[structured.Check]):
         self.module = module
@@ -55,7 +55,7 @@ class Module:
 
 @functools.cache
 def jaxlib_version() -> str:
-    """The version of the jaxlib that is installed, if it is one that Tenfold knows; the first step of any use."""
+    """The version of the installed jaxlib, if it is one that Tenfold knows; the first step of any use."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # or it reports its devices on standard error
     try:
         from jaxlib.version import __version__
@@ -75,7 +75,7 @@ def jaxlib_version() -> str:
 def bindings() -> SimpleNamespace:
     """jaxlib's MLIR bindings and one context for the process.
 
-    Only the extension modules are loaded: the generated Python builders cost more than a small program's compilation.
+    Only the extension modules are loaded: the generated builders cost more than compiling a small program.
     """
     jaxlib_version()
     from jaxlib.mlir import ir
@@ -113,6 +113,12 @@ def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         _stablehlo.register_stablehlo_passes()
         with b.context, b.unknown:
             plain = b.ir.Module.parse(module.bytecode())
+            for each in plain.body.operations[0].attributes["function_type"].value.results:
+                if any(name in str(each) for name in NOT_HANDED_OVER):
+                    raise UnsupportedError(
+                        f"StableHLO's interpreter cannot hand a {each} over to Python",
+                        help="bitcast it to unsigned integers, or take a complex one apart",
+                    )
             emitter = _Emitter(b)
             inputs = [_literal(emitter, each, from_numpy(each.dtype)) for each in arrays]
             try:
@@ -120,12 +126,6 @@ def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
                 results = _stablehlo.eval_module(plain, inputs)
             except Exception as error:
                 raise EngineError(f"StableHLO's interpreter: {str(error).splitlines()[0]}") from None
-            for each in results:
-                if any(name in str(each.type) for name in NOT_HANDED_OVER):
-                    raise UnsupportedError(
-                        f"StableHLO's interpreter cannot hand a {each.type} over to Python",
-                        help="bitcast it to unsigned integers, or take a complex one apart",
-                    )
             return [np.array(each) for each in results]
 
 
@@ -205,7 +205,7 @@ class _Emitter:
         return created.results
 
     def region(self, region: Any, function: Function, captured: Sequence[Value]) -> None:
-        """Fill a region; its parameters are its block's own, or stand for `captured` values of the outer block."""
+        """Fill a region; its parameters are its block's, or stand for `captured` values of the outer."""
         ir = self.b.ir
         inner = _Emitter(self.b)
         if captured:
@@ -252,8 +252,9 @@ class _Emitter:
         return found
 
     def attribute(self, value: Any) -> Any:
-        """A Python value as an attribute, by its type; enumerations and dimension numbers are parsed from text."""
-        key = (type(value), value)
+        """A Python value as an attribute, by its type; enumerations and dimension numbers come from text."""
+        # (0, 1) and (False, True) are equal, and different attributes.
+        key = (type(value), type(value[0]) if isinstance(value, tuple) and value else None, value)
         found = self.b.attributes.get(key)
         if found is None:
             found = self.b.attributes[key] = self.b.ir.Attribute.parse(attribute_text(value))

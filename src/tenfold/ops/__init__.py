@@ -2,6 +2,7 @@
 
 from tenfold.ops import (  # noqa: F401
     activations,
+    addmm,
     bessel,
     bitwise,
     compare,
@@ -12,6 +13,7 @@ from tenfold.ops import (  # noqa: F401
     dropout,
     einsum,
     extremes,
+    fillings,
     indexing,
     joining,
     masks,

@@ -19,10 +19,10 @@ STEP = 0.4
 NODES = [((j * STEP) ** 2, STEP * math.exp(-((j * STEP) ** 2)) * (0.5 if j == 0 else 1)) for j in range(16)]
 
 
-def _rows(name, argument="self", plain=False, between=((0, 40),), differs=None):
+def _rows(name, argument="self", plain=False, between=((0, 40),)):
     """Declare a function of one real number in torch.special, and where `plain` as a tensor's method too.
 
-    Tests sample it `between` such limits: elsewhere PyTorch's own values are not precise.
+    Tests sample it `between` such limits.
     """
 
     def samples():
@@ -30,7 +30,7 @@ def _rows(name, argument="self", plain=False, between=((0, 40),), differs=None):
 
     def declare(build):
         build = doubled(build)
-        facts = {"promote": _real, "method": False, "samples": samples, "differs": differs}
+        facts = {"promote": _real, "method": False, "samples": samples}
         op(f"special_{name}(Tensor {argument}) -> Tensor", **facts)(build)
         if plain:
             op(f"{name}(Tensor self) -> Tensor", promote=_real, inplace=True)(build)
@@ -122,10 +122,7 @@ def _at_edges(x, value, at_zero):
     return flat.where(x > 0, value, edge)
 
 
-PRECISE = {
-    "between": ((0, 4.5), (12, 60)),
-    "differs": "PyTorch's own values are off by up to 1e-6 where 5 < |x| < 12; these are right to 1e-11",
-}
+PRECISE = {"between": ((0, 4.5), (12, 60))}  # elsewhere PyTorch's values are off by up to 1e-6
 
 
 @_rows("bessel_j0", **PRECISE)
@@ -294,12 +291,7 @@ def _airy_left(x):
     return sum_ * flat.rsqrt(flat.sqrt(x)) / math.sqrt(2 * math.pi)
 
 
-@_rows(
-    "airy_ai",
-    "x",
-    between=((-30, -7), (2.2, 8)),
-    differs="PyTorch's own values are off by up to 3e-6 where -7 < x < 2; these are right to 1e-11",
-)
+@_rows("airy_ai", "x", between=((-30, -7), (2.2, 8)))  # elsewhere PyTorch's values are off by up to 3e-6
 def airy_ai(x):
     """Airy's function Ai"""
     left, right = x < -7, x > 2

@@ -1,5 +1,8 @@
-"""Products of matrices and vectors. All of them end in `contract`, which writes a sum of products over labelled
-dimensions as one two-dimensional (or batched) product: the form that XLA runs best. `einsum` is in its own file."""
+"""Products of matrices and vectors.
+
+All of them end in `contract`, which writes a sum of products over labelled dimensions as one two-dimensional
+(or batched) product: the form that XLA runs best. `einsum.py` and `addmm.py` build on it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_
 
 
 def contract(x: Value, y: Value, xs: Labels, ys: Labels, out: Labels, dtype: DType | None = None) -> Value:
-    """Sum of products: `xs` and `ys` label the dimensions of x and y; a label of both that is not in `out` is summed.
+    """Sum of products: `xs` and `ys` label the dimensions; a label of both that is not in `out` is summed.
 
     Every label of one operand alone is in `out`. The result may be asked for in a wider dtype.
     """
@@ -32,14 +35,15 @@ def contract(x: Value, y: Value, xs: Labels, ys: Labels, out: Labels, dtype: DTy
     x_free = [each for each in xs if each not in ys]
     y_free = [each for each in ys if each not in xs]
     if not summed:
-        x, y = _widened(x, dtype), _widened(y, dtype)
+        x, y = widened(x, dtype), widened(y, dtype)
         return _spread(x, xs, out) * _spread(y, ys, out)
     extents = dict(zip(xs, x.shape, strict=True))
     for label, extent in zip(ys, y.shape, strict=True):
         if extents.setdefault(label, extent) != extent:
             what = "batch" if label in out else "inner"
             raise ShapeError(
-                f"cannot multiply {x.type} and {y.type}: {what} dimensions {extents[label]} and {extent} differ",
+                f"cannot multiply {x.type} and {y.type}: {what} dimensions {extents[label]} and {extent} "
+                "differ",
                 help="transpose or reshape one operand so that they agree",
             )
     x, x_sum = _grouped(x, xs, batch, x_free, summed)
@@ -51,8 +55,10 @@ def contract(x: Value, y: Value, xs: Labels, ys: Labels, out: Labels, dtype: DTy
     return flat.transpose(product, [found.index(each) for each in out])
 
 
-def _grouped(x: Value, labels: Labels, batch: list[int], free: list[int], summed: list[int]) -> tuple[Value, int]:
-    """x with each group of its dimensions made one (batch is left out if there is none), and where the summed is."""
+def _grouped(
+    x: Value, labels: Labels, batch: list[int], free: list[int], summed: list[int]
+) -> tuple[Value, int]:
+    """x with each group of its dimensions made one (no batch, no dimension), and where the summed one is."""
     groups = [batch, summed, free] if list(labels) == batch + summed + free else [batch, free, summed]
     order = [each for group in groups for each in group]
     x = flat.transpose(x, [list(labels).index(each) for each in order])
@@ -75,7 +81,7 @@ def _spread(x: Value, labels: Labels, out: Labels) -> Value:
     return flat.reshape(x, [extents.get(each, 1) for each in out])
 
 
-def _widened(x: Value, dtype: DType | None) -> Value:
+def widened(x: Value, dtype: DType | None) -> Value:
     return x if dtype is None else flat.convert(x, dtype)
 
 
@@ -86,12 +92,18 @@ def _multiplicable(x: Value, y: Value) -> None:
         )
 
 
+def same_dtype(x: Value, *others: Value) -> None:
+    for other in others:
+        if other.dtype is not x.dtype:
+            raise DTypeError(f"{x.type} and {other.type} differ in dtype", help="convert one with .to(dtype)")
+
+
 def accumulator(x: Value) -> DType | None:
     """The dtype in which a product stays while more is added to it, so that it is rounded once."""
     return dtypes.float32 if x.dtype in _NARROW else None
 
 
-def _ranks(name: str, *wanted: tuple[Value, int]) -> None:
+def check_ranks(name: str, *wanted: tuple[Value, int]) -> None:
     for x, rank in wanted:
         if x.rank != rank:
             kind = {1: "a vector", 2: "a matrix", 3: "a batch of matrices"}[rank]
@@ -102,7 +114,6 @@ def _ranks(name: str, *wanted: tuple[Value, int]) -> None:
 
 # Where PyTorch rounds in another order than we do: nothing cancels in sums of positive numbers.
 _P = lambda *shape: T(*shape, low=0.5, high=2)
-_F = lambda *shape: T(*shape, dtype="float32", low=0.5, high=2)
 _MM = lambda: [S(T(3, 4), T(4, 5)), S(T(2, 0), T(0, 3)), S(T(0, 4), T(4, 5))]
 _BMM = lambda: [S(T(2, 3, 4), T(2, 4, 5)), S(T(0, 3, 4), T(0, 4, 5)), S(T(2, 3, 0), T(2, 0, 5))]
 _VECTORS = lambda: [S(T(5), T(5)), S(T(0), T(0)), S(T(1), T(1))]
@@ -110,25 +121,28 @@ _VECTORS = lambda: [S(T(5), T(5)), S(T(0), T(0)), S(T(1), T(1))]
 
 @op("mm(Tensor self, Tensor mat2) -> Tensor", samples=_MM)
 def mm(x, y, dtype=None):
-    _ranks("mm", (x, 2), (y, 2))
+    check_ranks("mm", (x, 2), (y, 2))
     return contract(x, y, (0, 1), (1, 2), (0, 2), dtype)
 
 
 @op("bmm(Tensor self, Tensor mat2) -> Tensor", samples=_BMM)
 def bmm(x, y, dtype=None):
-    _ranks("bmm", (x, 3), (y, 3))
+    check_ranks("bmm", (x, 3), (y, 3))
     return contract(x, y, (0, 1, 2), (0, 2, 3), (0, 1, 3), dtype)
 
 
-@op("mv(Tensor self, Tensor vec) -> Tensor", samples=lambda: [S(T(3, 4), T(4)), S(T(3, 0), T(0)), S(T(0, 4), T(4))])
+@op(
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    samples=lambda: [S(T(3, 4), T(4)), S(T(3, 0), T(0)), S(T(0, 4), T(4))],
+)
 def mv(x, vec, dtype=None):
-    _ranks("mv", (x, 2), (vec, 1))
+    check_ranks("mv", (x, 2), (vec, 1))
     return contract(x, vec, (0, 1), (1,), (0,), dtype)
 
 
 @op("dot(Tensor self, Tensor tensor) -> Tensor", samples=_VECTORS)
 def dot(x, y):
-    _ranks("dot", (x, 1), (y, 1))
+    check_ranks("dot", (x, 1), (y, 1))
     return contract(x, y, (0,), (0,), ())
 
 
@@ -139,7 +153,8 @@ def vdot(x, y):
 
 
 _PRODUCTS = lambda: [
-    S(T(3, 4), T(4, 5)), S(T(4), T(4)), S(T(3, 4), T(4)), S(T(4), T(4, 5)), S(T(2, 3, 4), T(4, 5)), S(T(2, 3, 4), T(4)),
+    S(T(3, 4), T(4, 5)), S(T(4), T(4)), S(T(3, 4), T(4)), S(T(4), T(4, 5)), S(T(2, 3, 4), T(4, 5)),
+    S(T(2, 3, 4), T(4)),
     S(T(4), T(2, 4, 5)), S(T(3, 4), T(2, 4, 5)), S(T(2, 3, 4), T(2, 4, 5)), S(T(2, 1, 3, 4), T(5, 4, 2)),
     S(T(1, 3, 4), T(2, 4, 5)), S(T(2, 3, 0), T(0, 4)), S(T(0, 3, 4), T(4, 2)),
 ]  # fmt: skip
@@ -148,9 +163,11 @@ _PRODUCTS = lambda: [
 @op("matmul(Tensor self, Tensor other) -> Tensor", samples=_PRODUCTS)
 @op("linalg_matmul(Tensor self, Tensor other) -> Tensor", samples=_PRODUCTS, method=False)
 def matmul(x, y):
-    """The product of the last two dimensions, the others stretched to each other; a vector has one dimension."""
+    """The product of the last two dimensions, the others stretched to each other."""
     if not x.rank or not y.rank:
-        raise ShapeError(f"matmul takes at least one dimension, not {x.type} and {y.type}", help="multiply with *")
+        raise ShapeError(
+            f"matmul takes at least one dimension, not {x.type} and {y.type}", help="multiply with *"
+        )
     # The labels: rows 0, summed 1, columns 2, and below zero the batch, counted from its end.
     xs, ys = [0, 1][-x.rank :], [1, 2][: y.rank]
     x_batch, y_batch = x.shape[:-2], y.shape[:-2]
@@ -175,30 +192,41 @@ def matmul(x, y):
 @op(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     module="nn",
-    samples=lambda: [S(T(3, 4), T(5, 4)), S(_P(2, 3, 4), _P(5, 4), _P(5)), S(_P(4), _P(5, 4), _P(5)), S(T(3, 4), T(4))],
+    samples=lambda: [
+        S(T(3, 4), T(5, 4)),
+        S(_P(2, 3, 4), _P(5, 4), _P(5)),
+        S(_P(4), _P(5, 4), _P(5)),
+        S(T(3, 4), T(4)),
+    ],
 )
 def linear(x, weight, bias):
     """x @ weight.T + bias."""
     if not x.rank or weight.rank not in (1, 2) or (weight.rank == 1 and bias is not None):
-        raise ShapeError(f"linear takes a weight matrix and at least a vector, not {weight.type} and {x.type}")
+        raise ShapeError(
+            f"linear takes a weight matrix and at least a vector, not {weight.type} and {x.type}"
+        )
     summed = x.rank - 1
     ys = (-1, summed) if weight.rank == 2 else (summed,)
     out = (*range(summed), *ys[:-1])
     if bias is None:
         return contract(x, weight, range(x.rank), ys, out)
-    _same_dtype(x, bias)
+    same_dtype(x, bias)
     wide = accumulator(x)
     product = contract(x, weight, range(x.rank), ys, out, wide)
-    return flat.convert(product + _widened(bias, wide), x.dtype)
+    return flat.convert(product + widened(bias, wide), x.dtype)
 
 
 @op(
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
-    samples=lambda: [S(T(3, 4), T(3, 5), T(2, 4, 5)), S(T(2, 3, 4), T(2, 3, 5), T(6, 4, 5), T(6)), S(T(4), T(5), T(2, 4, 5))],
+    samples=lambda: [
+        S(T(3, 4), T(3, 5), T(2, 4, 5)),
+        S(T(2, 3, 4), T(2, 3, 5), T(6, 4, 5), T(6)),
+        S(T(4), T(5), T(2, 4, 5)),
+    ],
 )
 def bilinear(x, y, weight, bias):
     """x · weight[o] · y for each output o, plus bias."""
-    _ranks("bilinear", (weight, 3))
+    check_ranks("bilinear", (weight, 3))
     if x.shape[:-1] != y.shape[:-1]:
         raise ShapeError(f"bilinear: the batches of {x.type} and {y.type} differ")
     rows = tuple(range(3, x.rank + 2))
@@ -215,12 +243,12 @@ def bilinear(x, y, weight, bias):
     samples=lambda: [S(T(3), T(4)), S(T(0), T(4))])  # fmt: skip
 def outer(x, y):
     """x[i] · y[j]."""
-    _ranks("outer", (x, 1), (y, 1))
+    check_ranks("outer", (x, 1), (y, 1))
     return flat.unsqueeze(x, 1) * flat.unsqueeze(y, 0)
 
 
 @op("inner(Tensor self, Tensor other) -> Tensor",
-    samples=lambda: [S(T(4), T(4)), S(T(2, 4), T(3, 4)), S(T(2, 3, 4), T(4)), S(T(), T(3)), S(T(2, 0), T(3, 0))])  # fmt: skip
+    samples=lambda: [S(T(4), T(4)), S(T(2, 4), T(3, 4)), S(T(2, 3, 4), T(4)), S(T(), T(3))])  # fmt: skip
 def inner(x, y):
     """The sum of products over the last dimension of both."""
     if not x.rank or not y.rank:
@@ -255,7 +283,13 @@ def tensordot(x, y, dims_self, dims_other):
 
 @op(
     "kron(Tensor self, Tensor other) -> Tensor",
-    samples=lambda: [S(T(3, 4), T(2, 2)), S(T(3), T(2, 4)), S(T(), T(3)), S(T(2, 3, 2), T(2, 1, 2)), S(T(0, 2), T(3, 2))],
+    samples=lambda: [
+        S(T(3, 4), T(2, 2)),
+        S(T(3), T(2, 4)),
+        S(T(), T(3)),
+        S(T(2, 3, 2), T(2, 1, 2)),
+        S(T(0, 2), T(3, 2)),
+    ],
 )
 def kron(x, y):
     """The Kronecker product: each element of x times all of y."""
@@ -271,12 +305,12 @@ def kron(x, y):
 
 
 @op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
-    samples=lambda: [S(T(3, 4), T(3, 4)), S(T(3, 4), T(4)), S(T(3, 4), T(3, 1), dim=0), S(T(2, 0), T(2, 0))])  # fmt: skip
+    samples=lambda: [S(T(3, 4), T(3, 4)), S(T(3, 4), T(4)), S(T(3, 4), T(3, 1), dim=0)])  # fmt: skip
 def linalg_vecdot(x, y, dim):
     """The sum of conj(x) · y along a dimension."""
     if x.dtype.kind not in ("float", "complex"):
         raise DTypeError(f"vecdot takes floating-point or complex tensors, not {x.dtype.name}")
-    _same_dtype(x, y)
+    same_dtype(x, y)
     x, y = flat.broadcast(flat.conj(x), y)
     dim = flat.axis(dim, x.rank)
     rows = [each for each in range(x.rank) if each != dim]
@@ -284,7 +318,7 @@ def linalg_vecdot(x, y, dim):
 
 
 @op("linalg_multi_dot(Tensor[] tensors) -> Tensor",
-    samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2)]), S([_P(4), _P(4, 5), _P(5)]), S([T(3, 4), T(4)])])  # fmt: skip
+    samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2)]), S([_P(4), _P(4, 5), _P(5)])])  # fmt: skip
 def linalg_multi_dot(tensors):
     """The product of matrices in the order that costs least; the first and the last may be vectors."""
     if len(tensors) < 2:
@@ -296,10 +330,13 @@ def linalg_multi_dot(tensors):
     return flat.reshape(product, product.shape[first : 2 - last])
 
 
-@op("chain_matmul(Tensor[] matrices) -> Tensor", samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2), _P(2, 6)]), S([T(3, 4)])])
+@op(
+    "chain_matmul(Tensor[] matrices) -> Tensor",
+    samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2), _P(2, 6)]), S([T(3, 4)])],
+)
 def chain_matmul(matrices):
     """The product of matrices in the order of multiplications that costs least."""
-    _ranks("chain_matmul", *[(each, 2) for each in matrices])
+    check_ranks("chain_matmul", *[(each, 2) for each in matrices])
     extents = [matrices[0].shape[0], *[each.shape[1] for each in matrices]]
     splits: dict[tuple[int, int], int] = {}
     costs = {(i, i): 0 for i in range(len(matrices))}
@@ -307,7 +344,8 @@ def chain_matmul(matrices):
         for i in range(len(matrices) - length):
             j = i + length
             options = [
-                (costs[i, k] + costs[k + 1, j] + extents[i] * extents[k + 1] * extents[j + 1], k) for k in range(i, j)
+                (costs[i, k] + costs[k + 1, j] + extents[i] * extents[k + 1] * extents[j + 1], k)
+                for k in range(i, j)
             ]
             costs[i, j], splits[i, j] = min(options)
 
@@ -315,90 +353,3 @@ def chain_matmul(matrices):
         return matrices[i] if i == j else mm(product(i, splits[i, j]), product(splits[i, j] + 1, j))
 
     return product(0, len(matrices) - 1)
-
-
-def _same_dtype(x: Value, *others: Value) -> None:
-    for other in others:
-        if other.dtype is not x.dtype:
-            raise DTypeError(f"{x.type} and {other.type} differ in dtype", help="convert one with .to(dtype)")
-
-
-# Products added to a tensor: beta · self + alpha · product
-
-_SCALES = "*, Scalar beta=1, Scalar alpha=1"
-
-
-def _added(base: Value, product: Value, beta: flat.Number, alpha: flat.Number) -> Value:
-    """Half-precision products come in float32 and are rounded here, once. With beta = 0 even NaNs of `base` go."""
-    if base.dtype.kind == "int":
-        beta, alpha = int(beta), int(alpha)
-    if alpha != 1:
-        product = product * alpha
-    flat.broadcast_to(base, product.shape)
-    if beta == 0:
-        return flat.convert(product, base.dtype)
-    wide = flat.convert(base, product.dtype)
-    return flat.convert((wide * beta if beta != 1 else wide) + product, base.dtype)
-
-
-@op(
-    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> Tensor",
-    inplace=True,
-    samples=lambda: [
-        S(T(3, 5), T(3, 4), T(4, 5)), S(T(5), T(3, 4), T(4, 5), beta=2, alpha=3), S(T(), T(3, 0), T(0, 5)),
-        S(T(3, 5), T(3, 4), T(4, 5), beta=0),
-    ],
-)  # fmt: skip
-def addmm(base, x, y, beta, alpha):
-    """beta · self + alpha · mat1 @ mat2."""
-    _same_dtype(base, x, y)
-    return _added(base, mm(x, y, accumulator(x)), beta, alpha)
-
-
-@op(
-    f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor",
-    inplace=True,
-    samples=lambda: [S(T(3), T(3, 4), T(4)), S(T(), T(3, 4), T(4), beta=2, alpha=3), S(T(3), T(3, 0), T(0))],
-)
-def addmv(base, x, y, beta, alpha):
-    """beta · self + alpha · mat @ vec."""
-    _same_dtype(base, x, y)
-    return _added(base, mv(x, y, accumulator(x)), beta, alpha)
-
-
-@op(
-    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor",
-    inplace=True,
-    samples=lambda: [S(T(2, 3, 5), T(2, 3, 4), T(2, 4, 5)), S(T(5), T(2, 3, 4), T(2, 4, 5), beta=2, alpha=3)],
-)
-def baddbmm(base, x, y, beta, alpha):
-    """beta · self + alpha · batch1 @ batch2, for each of the batch."""
-    _same_dtype(base, x, y)
-    return _added(base, bmm(x, y, accumulator(x)), beta, alpha)
-
-
-@op(
-    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor",
-    inplace=True,
-    samples=lambda: [S(_F(3, 5), _F(2, 3, 4), _F(2, 4, 5), beta=2, alpha=3), S(T(5), T(1, 3, 4), T(1, 4, 5))],
-)
-def addbmm(base, x, y, beta, alpha):
-    """beta · self + alpha · the sum over the batch of batch1 @ batch2."""
-    _same_dtype(base, x, y)
-    _ranks("addbmm", (x, 3), (y, 3))
-    return _added(base, contract(x, y, (0, 1, 2), (0, 2, 3), (1, 3), accumulator(x)), beta, alpha)
-
-
-@op(
-    f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor",
-    inplace=True,
-    promote=common,
-    samples=lambda: [S(T(3, 4), T(3), T(4)), S(T(4), T(3), T(4), beta=2, alpha=3), S(T(3, 4), T(3), T(4), beta=0)],
-)
-def addr(base, x, y, beta, alpha):
-    """beta · self + alpha · vec1[i] · vec2[j]."""
-    product = outer(x, y)
-    if base.dtype is not dtypes.bool_:
-        return _added(base, product, beta, alpha)
-    product = product if alpha else flat.full_like(product, False)
-    return flat.logical_or(base, product) if beta else product

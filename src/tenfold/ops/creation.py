@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from tenfold import dtypes, flat
 from tenfold.dtypes import DType
@@ -15,8 +16,8 @@ MADE = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, boo
 LIKE = f"{MADE}, MemoryFormat? memory_format=None"
 
 
-def number_for(value: flat.Number, dtype: DType) -> flat.Number:
-    """A number about to fill a tensor of this dtype: floats lose their fraction, one that does not fit is an error.
+def number_for(value: Any, dtype: DType) -> Any:
+    """A number to fill a tensor of this dtype with: floats lose their fraction; it must fit.
 
     A negative number wraps once around into an unsigned dtype, as in PyTorch.
     """
@@ -157,7 +158,10 @@ def eye(n, dtype):
     return eye_m(n, n, dtype)
 
 
-@op(f"eye.m(SymInt n, SymInt m, {MADE}) -> Tensor", samples=lambda: [S(2, 3), S(3, 0), S(4, 2, dtype=dtypes.int8)])
+@op(
+    f"eye.m(SymInt n, SymInt m, {MADE}) -> Tensor",
+    samples=lambda: [S(2, 3), S(3, 0), S(4, 2, dtype=dtypes.int8)],
+)
 def eye_m(n, m, dtype):
     """Ones on the diagonal of an n × m matrix, zeros elsewhere."""
     if n < 0 or m < 0:

@@ -12,7 +12,6 @@ from tenfold.ops.promote import common, floating
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
-
 _P = lambda *shape: T(*shape, low=0.5, high=2)
 
 
@@ -61,7 +60,8 @@ def cosine_similarity(x, y, dim, eps):
     "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
     promote=common,
     samples=lambda: [
-        S(T(3, 4), T(3, 4)), S(T(3, 4), T(4), 1.0), S(T(3, 4), T(3, 4), math.inf, keepdim=True), S(T(4), T(4), 3.0),
+        S(T(3, 4), T(3, 4)), S(T(3, 4), T(4), 1.0), S(T(3, 4), T(3, 4), math.inf, keepdim=True),
+        S(T(4), T(4), 3.0),
         S(T(2, 4), T(2, 4), 0.0),
     ],
 )  # fmt: skip
@@ -77,7 +77,8 @@ def pairwise_distance(x, y, p, eps, keepdim):
 _F = lambda *shape: T(*shape, dtype="float32")
 _PAIRS = lambda: [
     S(T(3, 4), T(5, 4)), S(T(2, 3, 4), T(5, 4), 1.0), S(T(30, 4), T(5, 4)), S(T(3, 4), T(5, 4), math.inf),
-    S(T(3, 4), T(5, 4), 0.0), S(T(3, 4), T(5, 4), 1.5), S(T(2, 0), T(3, 0)), S(_F(4, 1, 2, 3), _F(3, 5, 3), 2.0, 1),
+    S(T(3, 4), T(5, 4), 0.0), S(T(3, 4), T(5, 4), 1.5), S(T(2, 0), T(3, 0)),
+    S(_F(4, 1, 2, 3), _F(3, 5, 3), 2.0, 1),
 ]  # fmt: skip
 
 

@@ -71,20 +71,24 @@ def div_rounded(x, y, rounding_mode):
 
 
 def trunc_divide(x, y):
-    x, y = flat.broadcast(x, y)
+    x, y = _operands(x, y)
     if not x.dtype.is_floating_point:
-        return flat.div(x, _nonzero(y))
+        return flat.div(x, y)
     quotient = flat.div(x, y)
     return flat.where(quotient < 0, flat.ceil(quotient), flat.floor(quotient))
 
 
-def _nonzero(divisor):
-    """An integer divisor, checked when results are read; division by zero has no integer value."""
-    if isinstance(divisor, flat.Value):
-        return flat.check(divisor, flat.ne(divisor, 0), DivisionByZero, "an integer was divided by zero")
-    if divisor == 0:
-        raise DivisionByZero("an integer cannot be divided by zero")
-    return divisor
+def _operands(x, y):
+    """Both of one shape. An integer divisor must not be zero: known at once, or when results are read."""
+    dividend, divisor = flat.broadcast(x, y)
+    if dividend.dtype.is_floating_point:
+        return dividend, divisor
+    if isinstance(y, int):
+        if y == 0:
+            raise DivisionByZero("an integer cannot be divided by zero")
+        return dividend, divisor
+    holds = flat.ne(divisor, 0)
+    return dividend, flat.check(divisor, holds, DivisionByZero, "an integer was divided by zero")
 
 
 @op("floor_divide(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_divisors)
@@ -97,16 +101,13 @@ def _nonzero(divisor):
 @widened
 def floor_divide(x, y):
     """self / other, rounded down"""
-    dtype = x.dtype if isinstance(x, flat.Value) else y.dtype
-    if not dtype.is_floating_point:
-        y = _nonzero(y)
-        x, y = flat.broadcast(x, y)
+    x, y = _operands(x, y)
+    if not x.dtype.is_floating_point:
         quotient = flat.div(x, y)
-        if not dtype.is_signed:
+        if not x.dtype.is_signed:
             return quotient
         inexact = flat.ne(flat.mul(quotient, y), x)
         return flat.where(inexact & flat.ne(x < 0, y < 0), quotient - 1, quotient)
-    x, y = flat.broadcast(x, y)
     # Python's way: exact through the remainder, so that 1 // 0.1 is 9 and not 10.
     rest = flat.rem(x, y)
     quotient = (x - rest) / y
@@ -134,10 +135,9 @@ def floor_divide(x, y):
 @widened
 def remainder(x, y):
     """Python's modulus: what is left after division, with the divisor's sign"""
-    dtype = x.dtype if isinstance(x, flat.Value) else y.dtype
-    x, y = flat.broadcast(x, y if dtype.is_floating_point else _nonzero(y))
+    x, y = _operands(x, y)
     rest = flat.rem(x, y)
-    if not dtype.is_signed:
+    if not x.dtype.is_signed:
         return rest
     return flat.where(flat.ne(rest, 0) & flat.ne(rest < 0, y < 0), rest + y, rest)
 
@@ -149,8 +149,7 @@ def remainder(x, y):
 @widened
 def fmod(x, y):
     """C's modulus: what is left after division, with the dividend's sign"""
-    dtype = x.dtype if isinstance(x, flat.Value) else y.dtype
-    return flat.rem(x, y if dtype.is_floating_point else _nonzero(y))
+    return flat.rem(*_operands(x, y))
 
 
 @op("gcd(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)

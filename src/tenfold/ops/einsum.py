@@ -1,4 +1,4 @@
-"""Einstein's notation: the equation is read, each operand reduced to distinct dimensions that others need, and the
+"""Einstein's notation: the equation is read, each operand reduced to the dimensions that are needed, and the
 operands contracted in pairs, the cheapest first."""
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from tenfold.ops.contraction import contract
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
-
 _P = lambda *shape: T(*shape, low=0.5, high=2)
 
 
 class Term(NamedTuple):
-    """An operand and the labels of its dimensions: letters by their code, dimensions under `...` below zero."""
+    """An operand and the labels of its dimensions: letters by their code, those under `...` below zero."""
 
     value: Value
     labels: tuple[int, ...]
@@ -29,9 +28,11 @@ class Term(NamedTuple):
     method=False,
     samples=lambda: [
         S("ij,jk->ik", [T(3, 4), T(4, 5)]), S("bij,bjk", [T(2, 3, 4), T(2, 4, 5)]), S("ii->i", [T(3, 3)]),
-        S("...ij,jk->...ik", [T(2, 2, 3, 4), T(4, 5)]), S("i,j,k->ijk", [T(2), T(3), T(4)]), S("ba", [T(2, 3)]),
+        S("...ij,jk->...ik", [T(2, 2, 3, 4), T(4, 5)]), S("i,j,k->ijk", [T(2), T(3), T(4)]),
+        S("ba", [T(2, 3)]),
         S("ij,jk,kl->il", [_P(3, 4), _P(4, 5), _P(5, 2)]), S("ij->", [T(3, 4)]), S("iij->j", [T(3, 3, 2)]),
-        S("i j, i j -> j", [T(3, 4), T(1, 4)]), S("...,...", [T(2, 3), T(3)]), S("bhqd,bhkd->bhqk", [T(2, 3, 4, 5), T(2, 3, 6, 5)]),
+        S("i j, i j -> j", [T(3, 4), T(1, 4)]), S("...,...", [T(2, 3), T(3)]),
+        S("bhqd,bhkd->bhqk", [T(2, 3, 4, 5), T(2, 3, 6, 5)]),
     ],
 )  # fmt: skip
 def einsum(equation, tensors, path):
@@ -68,13 +69,17 @@ def read(equation: str, tensors: tuple[Value, ...]) -> tuple[list[Term], tuple[i
     for part in (*operands, right):
         wrong = re.search(r"[^a-zA-Z]", part.replace("...", "", 1))
         if wrong:
-            raise ArgumentError(f'"{equation}": unexpected {wrong.group()!r}', help="use letters, ',', '->' and '...'")
+            raise ArgumentError(
+                f'"{equation}": unexpected {wrong.group()!r}', help="use letters, ',', '->' and '...'"
+            )
     terms = []
     for part, value in zip(operands, tensors, strict=True):
         letters = part.replace("...", "")
         covered = value.rank - len(letters)
         if covered < 0 or (covered and "..." not in part):
-            raise ShapeError(f'"{part}" in "{equation}" does not name the {value.rank} dimensions of {value.type}')
+            raise ShapeError(
+                f'"{part}" in "{equation}" does not name the {value.rank} dimensions of {value.type}'
+            )
         terms.append(Term(value, _labels(part, covered)))
     covered = max((-min((0, *each.labels)) for each in terms), default=0)
     return terms, _labels(right, covered) if arrow else None
@@ -125,7 +130,9 @@ def _distinct(term: Term) -> Term:
             i = labels.index(label)
             j = labels.index(label, i + 1)
             if value.shape[i] != value.shape[j]:
-                raise ShapeError(f"'{chr(label)}' stands for {value.shape[i]} and {value.shape[j]} in one operand")
+                raise ShapeError(
+                    f"'{chr(label)}' stands for {value.shape[i]} and {value.shape[j]} in one operand"
+                )
             value = _diagonal(value, i, j)
             labels = labels[:j] + labels[j + 1 :]
     return Term(value, labels)
@@ -177,7 +184,9 @@ def _joined(x: Term, y: Term, needed: set[int]) -> Term:
     return Term(contract(x.value, y.value, x.labels, y.labels, out), out)
 
 
-def _next_pair(terms: list[Term], output: tuple[int, ...], path: tuple[int, ...] | None, step: int) -> tuple[int, int]:
+def _next_pair(
+    terms: list[Term], output: tuple[int, ...], path: tuple[int, ...] | None, step: int
+) -> tuple[int, int]:
     """Which two operands to contract: those the path says, or whose product adds least to what is held."""
     if path is not None:
         if len(path) < 2 * step + 2:
@@ -191,7 +200,13 @@ def _next_pair(terms: list[Term], output: tuple[int, ...], path: tuple[int, ...]
         for j in range(i + 1, len(terms)):
             others = {label for k, each in enumerate(terms) if k not in (i, j) for label in each.labels}
             needed = {*output, *others}
-            extents = dict(zip(terms[i].labels + terms[j].labels, terms[i].value.shape + terms[j].value.shape, strict=True))
+            extents = dict(
+                zip(
+                    terms[i].labels + terms[j].labels,
+                    terms[i].value.shape + terms[j].value.shape,
+                    strict=True,
+                )
+            )
             size = 1
             for label, extent in extents.items():
                 size *= extent if label in needed else 1

@@ -172,7 +172,8 @@ def mul(x, y):
 )
 def power(x, y):
     """self ** exponent"""
-    return _general_power(x, y) if isinstance(y, flat.Value) else _power_of_number(x, y)
+    is_tensor = isinstance(y, flat.Value) and not isinstance(y, flat.LateNumber)
+    return _general_power(x, y) if is_tensor else _power_of_number(x, y)
 
 
 _POLE = complex(float("inf"), float("nan"))  # zero to a power whose real part is negative

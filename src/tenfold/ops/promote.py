@@ -1,7 +1,8 @@
 """PyTorch's type promotion, applied to a row's arguments before its lowering sees them.
 
-A promotion takes a schema's argument names and the arguments, finds one dtype for those that take part, and converts
-the tensors among them. Python numbers stay numbers: FlatIR's builders give them the dtype of the values beside them.
+A promotion takes a schema's argument names and the arguments, finds one dtype for those that take
+part, and converts the tensors among them. Python numbers stay numbers: FlatIR's builders give them the
+dtype of the values beside them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def result_dtype(operands: Sequence[Any]) -> DType:
 
 
 def promotion(rule: Callable[[DType], DType], *only: str) -> Promotion:
-    """Promote the arguments named in `only`, or all tensors and operand numbers, to `rule` of their common dtype."""
+    """Promote those in `only`, or all tensors and operand numbers, to `rule` of their common dtype."""
 
     def apply(names: Sequence[str], arguments: list[Any]) -> list[Any]:
         def takes_part(name: str, argument: Any) -> bool:

@@ -1,14 +1,13 @@
-"""Random rows: uniform, normal and integer draws, permutations and dropout. Draws by rejection are in `sampling.py`.
+"""Random rows that make tensors: uniform, normal and integer draws, permutations; and what random rows share.
 
-A random row's lowering takes a generator's state (u64[2]) first and returns the next state last. All draws start from
-64 random bits an element: XLA generates these fastest, and they are enough for any dtype but a float64 normal.
+A random row's lowering takes a generator's state (u64[2]) first and returns the next state last. All draws
+start from 64 random bits an element: XLA makes these fastest, and all but a float64 normal need no more.
+`fillings.py` fills tensors that are there, `sampling.py` draws by rejection, `dropout.py` masks.
 """
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
 
 from tenfold import dtypes, flat
 from tenfold.dtypes import DType
@@ -22,10 +21,10 @@ GENERATED = MADE.replace("*, ", "*, Generator? generator, ")
 GENERATED_LIKE = LIKE.replace("*, ", "*, Generator? generator, ")
 WHOLE = MADE.replace("dtype=None", "dtype=long")
 WHOLE_GENERATED = GENERATED.replace("dtype=None", "dtype=long")
-_OWN = "*, Generator? generator=None"
+OWN = "*, Generator? generator=None"
 
 # How many random bits a float in [0, 1) takes: those of its significand.
-_DIGITS = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
+DIGITS = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
 
 
 def bits(state: Value, shape: tuple[int, ...]) -> tuple[Value, Value]:
@@ -37,7 +36,7 @@ def bits(state: Value, shape: tuple[int, ...]) -> tuple[Value, Value]:
 
 def unit(random: Value, dtype: DType) -> Value:
     """Random bits as floats in [0, 1), evenly spaced."""
-    digits = _DIGITS[dtype]
+    digits = DIGITS[dtype]
     counts = flat.shift_right_logical(random, 64 - digits)
     if digits <= 32:
         counts = flat.convert(counts, dtypes.uint32)
@@ -95,7 +94,7 @@ def _upper(random: Value) -> Value:
 
 
 def floating(name: str, dtype: DType, *, complex: bool = False) -> DType:
-    if dtype in _DIGITS or (complex and dtype.is_complex):
+    if dtype in DIGITS or (complex and dtype.is_complex):
         return dtype
     raise DTypeError(f"{name} draws floating-point numbers, not {dtype.name}", help="use a float dtype")
 
@@ -158,7 +157,7 @@ def randn_like(state, x, dtype):
     return randn(state, x.shape, dtype or x.dtype)
 
 
-def _between(state, low, high, size, dtype):
+def between(state, low, high, size, dtype):
     require(high > low, f"no integer lies between low={low} and high={high}, which is left out")
     _check_range(low, high - 1, dtype)
     state, random = bits(state, size)
@@ -168,12 +167,13 @@ def _between(state, low, high, size, dtype):
 def _check_range(low: int, last: int, dtype: DType) -> None:
     if dtype.is_complex:
         raise DTypeError(f"there are no random integers in {dtype.name}")
-    if dtype.is_floating_point:
-        least, most = -dtypes.finfo(dtype).max, dtypes.finfo(dtype).max
+    if dtype.kind == "bool":
+        limits: tuple[float, float] = (0, 1)
     else:
-        least, most = flat.lowest(dtype), flat.highest(dtype)
+        info = dtypes.finfo(dtype) if dtype.is_floating_point else dtypes.iinfo(dtype)
+        limits = (info.min, info.max)
     for each in (low, last):
-        require(least <= each <= most, f"{each} is out of bounds for {dtype.name}")
+        require(limits[0] <= each <= limits[1], f"{each} is out of bounds for {dtype.name}")
 
 
 _HIGH = lambda: [S(10, (3, 4)), S(1, ()), S(100, (0, 3), dtype=dtypes.float32)]
@@ -188,7 +188,7 @@ _LOW = lambda: [S(-5, 10, (3, 4)), S(0, 1, (2,)), S(2, 100, (3,), dtype=dtypes.u
 )
 def randint(state, high, size, dtype):
     """Integers from 0 up to, and without, high."""
-    return _between(state, 0, high, size, dtype or dtypes.int64)
+    return between(state, 0, high, size, dtype or dtypes.int64)
 
 
 @op(f"randint.low(SymInt low, SymInt high, SymInt[] size, {WHOLE}) -> Tensor", random=True, samples=_LOW)
@@ -199,7 +199,7 @@ def randint(state, high, size, dtype):
 )
 def randint_low(state, low, high, size, dtype):
     """Integers from low up to, and without, high."""
-    return _between(state, low, high, size, dtype or dtypes.int64)
+    return between(state, low, high, size, dtype or dtypes.int64)
 
 
 @op(
@@ -210,7 +210,7 @@ def randint_low(state, low, high, size, dtype):
     samples=lambda: [S(T(3, 4), 1), S(T(3, 4), 2, dtype=dtypes.int8), S(T(3, 4), 2, generator=None)],
 )
 def randint_like(state, x, high, dtype):
-    return _between(state, 0, high, x.shape, dtype or x.dtype)
+    return between(state, 0, high, x.shape, dtype or x.dtype)
 
 
 @op(
@@ -218,17 +218,25 @@ def randint_like(state, x, high, dtype):
     f"randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, {GENERATED_LIKE}) -> Tensor",
     random=True,
     method=False,
-    samples=lambda: [S(T(3, 4), 0, 2), S(T(5, 5), -3, 9, dtype=dtypes.int32), S(T(3, 4), 0, 2, generator=None)],
+    samples=lambda: [
+        S(T(3, 4), 0, 2),
+        S(T(5, 5), -3, 9, dtype=dtypes.int32),
+        S(T(3, 4), 0, 2, generator=None),
+    ],
 )
 def randint_like_low(state, x, low, high, dtype):
-    return _between(state, low, high, x.shape, dtype or x.dtype)
+    return between(state, low, high, x.shape, dtype or x.dtype)
 
 
 _COUNTS = lambda: [S(7), S(0), S(1), S(9, dtype=dtypes.float32), S(5, dtype=dtypes.int16)]
 
 
 @op(f"randperm(SymInt n, {WHOLE}) -> Tensor", random=True, samples=_COUNTS)
-@op(f"randperm.generator(SymInt n, {WHOLE_GENERATED}) -> Tensor", random=True, samples=lambda: _unused(_COUNTS()))
+@op(
+    f"randperm.generator(SymInt n, {WHOLE_GENERATED}) -> Tensor",
+    random=True,
+    samples=lambda: _unused(_COUNTS()),
+)
 def randperm(state, n, dtype):
     """0 to n - 1 in random order."""
     dtype = dtype or dtypes.int64
@@ -242,127 +250,25 @@ def randperm(state, n, dtype):
     return flat.convert(flat.logical_and(keys, places), dtype), state
 
 
-# Fillings: PyTorch has them in place; these are their functional twins.
-
-_FILLS = {"random": True, "function": False, "method": False, "inplace": True}
-# Not an empty one: of that PyTorch does not look at the dtype.
-_FILLED = {**_FILLS, "samples": lambda: [S(T(3, 4)), S(T()), S(T(5))]}
+# Draws whose parameters are tensors
 
 
-@op(f"uniform(Tensor self, float from=0, float to=1, {_OWN}) -> Tensor", **_FILLED)
-def uniform(state, x, low, high):
-    """Uniform draws from [from, to); of a complex number, both parts."""
-    if x.dtype.is_complex:
-        re, state = uniform(state, flat.real(x), low, high)
-        im, state = uniform(state, flat.real(x), low, high)
-        return flat.complex(re, im), state
-    dtype = floating("uniform", x.dtype)
-    require(low <= high, f"a range from {low} to {high} is empty")
-    require(high - low <= dtypes.finfo(dtype).max, f"the range from {low} to {high} is too wide for {dtype.name}")
-    state, random = bits(state, x.shape)
-    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
-    drawn = flat.convert(unit(random, dtype), wide) * (high - low) + low
-    drawn = flat.convert(drawn, dtype)
-    # Rounding may lead to `to` itself, which is not in the range.
-    ends = np.array([low, high], dtype.numpy)
-    below = np.nextafter(ends[1], ends[0])
-    return (flat.minimum(drawn, float(below)) if ends[0] < ends[1] else drawn), state
-
-
-def _normal(state, mean, std, shape, dtype):
+def scaled_normal(state, mean, std, shape, dtype):
     state, drawn = standard_normal(state, shape, dtype)
     return drawn * std + mean, state
 
 
-@op(f"normal_functional(Tensor self, float mean=0, float std=1, {_OWN}) -> Tensor", **(_FILLED | {"inplace": False}))
-def normal_functional(state, x, mean, std):
-    """Normal draws."""
-    require(std >= 0, f"a normal distribution has no standard deviation of {std}")
-    return _normal(state, mean, std, x.shape, floating("normal", x.dtype, complex=True))
-
-
-@op(f"log_normal(Tensor self, float mean=1, float std=2, {_OWN}) -> Tensor", **_FILLED)
-def log_normal(state, x, mean, std):
-    """Numbers whose logarithm is a normal draw."""
-    require(std > 0, f"a log-normal distribution has no standard deviation of {std}")
-    drawn, state = _normal(state, mean, std, x.shape, floating("log_normal", x.dtype))
-    return flat.exp(drawn), state
-
-
-@op(f"exponential(Tensor self, float lambd=1, {_OWN}) -> Tensor", **_FILLED)
-def exponential(state, x, lambd):
-    """Draws from the density lambd · exp(-lambd · x)."""
-    require(lambd > 0, f"an exponential distribution has no rate of {lambd}")
-    dtype = floating("exponential", x.dtype)
-    state, random = bits(state, x.shape)
-    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
-    drawn = flat.maximum(-flat.log(above_zero(random, wide)), dtypes.finfo(wide).eps / 2)
-    return flat.convert(drawn * (1 / lambd), dtype), state
-
-
-@op(
-    f"geometric(Tensor self, float p, {_OWN}) -> Tensor",
-    **_FILLS,
-    samples=lambda: [S(T(3, 4), 0.9), S(T(), 0.5)],
-)
-def geometric(state, x, p):
-    """The number of trials, each a success with probability p, up to and with the first success."""
-    require(0 < p < 1, f"a geometric distribution has no probability of {p}")
-    if x.dtype.kind not in ("int", "float"):
-        raise DTypeError(f"geometric counts in integers or floats, not {x.dtype.name}")
-    state, random = bits(state, x.shape)
-    drawn = flat.ceil(flat.log(above_zero(random)) * (1 / math.log1p(-p)))
-    return flat.convert(flat.maximum(drawn, 1.0), x.dtype), state
-
-
-@op(f"cauchy(Tensor self, float median=0, float sigma=1, {_OWN}) -> Tensor", **_FILLED)
-def cauchy(state, x, median, sigma):
-    """Draws from the density σ / (π · ((x - median)² + σ²))."""
-    require(sigma > 0, f"a Cauchy distribution has no scale of {sigma}")
-    dtype = floating("cauchy", x.dtype)
-    state, random = bits(state, x.shape)
-    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
-    angle = (unit(random, wide) - 0.5) * math.pi
-    return flat.convert(flat.tan(angle) * sigma + median, dtype), state
-
-
-@op(f"random(Tensor self, {_OWN}) -> Tensor", **_FILLS)
-def random(state, x):
-    """Integers from 0 to the largest of the dtype; for floats, to the largest below which all are exact."""
-    return random_from(state, x, 0, None)
-
-
-@op(f"random.to(Tensor self, int to, {_OWN}) -> Tensor", **_FILLS, samples=lambda: [S(T(3, 4), 1), S(T(), 2)])
-def random_to(state, x, to):
-    """Integers from 0 up to, and without, to."""
-    return random_from(state, x, 0, to)
-
-
-@op(
-    f"random.from(Tensor self, int from, int? to, {_OWN}) -> Tensor",
-    **_FILLS,
-    samples=lambda: [S(T(3, 4), 0, 2), S(T(2), 0, 1)],
-)
-def random_from(state, x, low, high):
-    """Integers from `from` up to, and without, to."""
-    if high is None:
-        if x.dtype.is_complex:
-            raise DTypeError(f"there are no random integers in {x.dtype.name}")
-        last = 1 << _DIGITS[floating("random", x.dtype)] if x.dtype.kind == "float" else flat.highest(x.dtype)
-        high = int(last) + 1
-    return _between(state, low, high, x.shape, x.dtype)
-
-
-# Draws whose parameters are tensors
-
-
-@op(f"bernoulli(Tensor self, {_OWN}) -> Tensor", random=True, samples=lambda: [S(T(3, 4, low=0, high=1))])
+@op(f"bernoulli(Tensor self, {OWN}) -> Tensor", random=True, samples=lambda: [S(T(3, 4, low=0, high=1))])
 def bernoulli(state, p):
     """1 with the probability that stands in the element, else 0."""
     return bernoulli_each(state, flat.full_like(p, 0), p)
 
 
-@op(f"bernoulli.p(Tensor self, float p, {_OWN}) -> Tensor", random=True, samples=lambda: [S(T(3, 4), 0.5), S(T(), 1.0)])
+@op(
+    f"bernoulli.p(Tensor self, float p, {OWN}) -> Tensor",
+    random=True,
+    samples=lambda: [S(T(3, 4), 0.5), S(T(), 1.0)],
+)
 def bernoulli_p(state, x, p):
     """1 with probability p, else 0, in the tensor's shape and dtype."""
     require(0 <= p <= 1, f"{p} is not a probability")
@@ -371,11 +277,14 @@ def bernoulli_p(state, x, p):
 
 
 @op(
-    f"bernoulli.Tensor(Tensor self, Tensor p, {_OWN}) -> Tensor",
+    f"bernoulli.Tensor(Tensor self, Tensor p, {OWN}) -> Tensor",
     random=True,
     function=False,
     method=False,
-    samples=lambda: [S(T(3, 4), T(3, 4, dtype="float32", low=0, high=1)), S(T(2, 3), T(3, dtype="float32", low=0, high=1))],
+    samples=lambda: [
+        S(T(3, 4), T(3, 4, dtype="float32", low=0, high=1)),
+        S(T(2, 3), T(3, dtype="float32", low=0, high=1)),
+    ],
 )
 def bernoulli_each(state, x, p):
     """1 with probability p, else 0, in the tensor's shape and dtype; p is stretched to it."""
@@ -390,13 +299,14 @@ def bernoulli_each(state, x, p):
 
 
 @op(
-    f"normal.Tensor_float(Tensor mean, float std=1, {_OWN}) -> Tensor",
-    f"normal.float_Tensor(float mean, Tensor std, {_OWN}) -> Tensor",
-    f"normal.Tensor_Tensor(Tensor mean, Tensor std, {_OWN}) -> Tensor",
+    f"normal.Tensor_float(Tensor mean, float std=1, {OWN}) -> Tensor",
+    f"normal.float_Tensor(float mean, Tensor std, {OWN}) -> Tensor",
+    f"normal.Tensor_Tensor(Tensor mean, Tensor std, {OWN}) -> Tensor",
     random=True,
     method=False,
     samples=lambda: [
-        S(T(3, 4), 2.0), S(1.0, T(3, 4, low=0, high=2)), S(T(3, 4), T(4, low=0, high=2)), S(T(1, 4), T(3, 1, low=0, high=2)),
+        S(T(3, 4), 2.0), S(1.0, T(3, 4, low=0, high=2)), S(T(3, 4), T(4, low=0, high=2)),
+        S(T(1, 4), T(3, 1, low=0, high=2)),
     ],
 )  # fmt: skip
 def normal(state, mean, std):
@@ -412,11 +322,11 @@ def normal(state, mean, std):
         std = flat.convert(std, dtype)
     else:
         require(std >= 0, f"a normal distribution has no standard deviation of {std}")
-    return _normal(state, mean, std, shape, dtype)
+    return scaled_normal(state, mean, std, shape, dtype)
 
 
 @op(
-    f"normal.float_float(float mean, float std, SymInt[] size, {_OWN}, {MADE[3:]}) -> Tensor",
+    f"normal.float_float(float mean, float std, SymInt[] size, {OWN}, {MADE[3:]}) -> Tensor",
     random=True,
     samples=lambda: [S(1.0, 2.0, (3, 4)), S(0.0, 0.0, ())],
 )
@@ -424,4 +334,4 @@ def normal_sized(state, mean, std, size, dtype):
     """Normal draws of a given shape."""
     require(std >= 0, f"a normal distribution has no standard deviation of {std}")
     dtype = floating("normal", dtype or dtypes.get_default_dtype(), complex=True)
-    return _normal(state, mean, std, size, dtype)
+    return scaled_normal(state, mean, std, size, dtype)

@@ -6,11 +6,13 @@ from typing import Any
 
 
 class T:
-    """A tensor argument: its shape, and where it matters its dtype (default: the one under test) and range."""
+    """A tensor argument: its shape, and where they matter its dtype (else the one under test) and range."""
 
     __slots__ = ("dtype", "high", "low", "shape")
 
-    def __init__(self, *shape: int, dtype: str | None = None, low: float | None = None, high: float | None = None):
+    def __init__(
+        self, *shape: int, dtype: str | None = None, low: float | None = None, high: float | None = None
+    ):
         self.shape = shape
         self.dtype = dtype
         self.low = low

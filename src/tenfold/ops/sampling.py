@@ -1,4 +1,4 @@
-"""Random rows that need more than a formula: choices by weight, and draws by rejection in a loop over all elements.
+"""Random rows that need more than a formula: choices by weight, and draws by rejection, in a loop.
 
 The loops compute in float64, as PyTorch does: acceptance compares logarithms of large factorials.
 """
@@ -16,7 +16,8 @@ F64 = dtypes.float64
 
 
 @op(
-    "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) "
+    "-> Tensor",
     random=True,
     samples=lambda: [
         S(T(4, low=0.5, high=1), 3),
@@ -32,7 +33,9 @@ def multinomial(state, weights, num_samples, replacement):
     count = weights.shape[-1]
     require(num_samples > 0, f"cannot draw {num_samples} samples")
     if not replacement and num_samples > count:
-        raise ArgumentError(f"cannot draw {num_samples} of {count} without replacement", help="use replacement=True")
+        raise ArgumentError(
+            f"cannot draw {num_samples} of {count} without replacement", help="use replacement=True"
+        )
     rows = flat.reshape(flat.convert(weights, F64), (-1, count) if weights.rank == 2 else (1, count))
     valid = flat.logical_and(flat.ge(rows, 0.0), flat.is_finite(rows))
     rows = flat.check(rows, valid, ArgumentError, "multinomial: a weight is negative, infinite or NaN")
@@ -75,7 +78,7 @@ def _replaced(state, rows, num_samples):
 def _repeat(state: Value, pending: Value, attempt, parameters: tuple[Value, ...]) -> tuple[Value, Value]:
     """The next state, and for each pending element what `attempt` first accepts.
 
-    `attempt(state, *parameters)` draws once for every element: it gives the next state, values, and which to accept.
+    `attempt(state, *parameters)` draws once for every element: the next state, values, and which to accept.
     """
 
     def unfinished(state, pending, result, *parameters):
@@ -206,7 +209,9 @@ def _binomial_attempt(state, n, p):
     quick = flat.logical_and(flat.ge(us, 0.07), flat.le(v, 0.92 - 4.2 / b))
     mode = flat.floor((n + 1.0) * p)
     left = flat.log(v * (2.83 + 5.1 / b) * deviation / (a / (us * us) + b))
-    right = _log_ways(n, mode) * -1.0 + _log_ways(n, flat.clamp(k, 0.0, n)) + (k - mode) * flat.log(p / (1.0 - p))
+    right = (
+        _log_ways(n, mode) * -1.0 + _log_ways(n, flat.clamp(k, 0.0, n)) + (k - mode) * flat.log(p / (1.0 - p))
+    )
     return state, k, flat.logical_and(inside, flat.logical_or(quick, flat.le(left, right)))
 
 

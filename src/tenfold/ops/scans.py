@@ -2,7 +2,7 @@
 
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
-from tenfold.ops.promote import common, floating
+from tenfold.ops.promote import common, floating, result_dtype
 from tenfold.ops.reductions import counted, finite, inexact, real, sum_dims, widened
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -149,15 +149,22 @@ def _neighbours(x, dim):
 # The trapezoidal rule
 
 
+def _sampled(y, dim):
+    if not y.rank:
+        raise ShapeError("the trapezoidal rule needs at least one dimension")
+    return flat.axis(dim, y.rank)
+
+
 def _halved(x):
     x = flat.convert(x, floating(x.dtype))
     return x * 0.5
 
 
 def _areas(y, widths, dim):
-    """Twice the area over each interval."""
+    """Twice the area over each interval. Sums and widths have their own dtypes until they meet."""
     left, right = _neighbours(y, dim)
-    return (left + right) * widths
+    dtype = result_dtype((y, widths))
+    return flat.convert(left + right, dtype) * flat.convert(widths, dtype)
 
 
 def _steps(name, y, x, dim):
@@ -209,12 +216,11 @@ def x_samples():
 @op(
     "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
     "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-    promote=common,
     samples=x_samples,
 )
 def trapezoid(y, x, dim):
     """The integral of y over places x by the trapezoidal rule."""
-    dim = flat.axis(dim, y.rank)
+    dim = _sampled(y, dim)
     if not y.shape[dim]:
         return _nothing(y, dim)
     return _halved(sum_dims(_areas(y, _steps("trapezoid", y, x, dim), dim), dim, False, None))
@@ -224,7 +230,7 @@ def trapezoid(y, x, dim):
 @op("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", samples=dx_samples)
 def trapezoid_dx(y, dx, dim):
     """The integral of y over places dx apart by the trapezoidal rule."""
-    dim = flat.axis(dim, y.rank)
+    dim = _sampled(y, dim)
     n = y.shape[dim]
     if not n:
         return _nothing(y, dim)
@@ -234,16 +240,17 @@ def trapezoid_dx(y, dx, dim):
     return (flat.convert(total, floating(y.dtype)) - _halved(ends[0] + ends[1])) * dx
 
 
-@op("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", promote=common, samples=x_samples)
+@op("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=x_samples)
 def cumulative_trapezoid(y, x, dim):
     """The running integral of y over places x by the trapezoidal rule."""
-    dim = flat.axis(dim, y.rank)
+    dim = _sampled(y, dim)
     return _halved(cumsum(_areas(y, _steps("cumulative_trapezoid", y, x, dim), dim), dim, None))
 
 
 @op("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=dx_samples)
 def cumulative_trapezoid_dx(y, dx, dim):
     """The running integral of y over places dx apart by the trapezoidal rule."""
-    dim = flat.axis(dim, y.rank)
+    dim = _sampled(y, dim)
     _number("cumulative_trapezoid", y, dx)
-    return _halved(cumsum(_areas(y, 1, dim), dim, None)) * dx
+    left, right = _neighbours(y, dim)
+    return _halved(cumsum(left + right, dim, None)) * dx

@@ -283,8 +283,9 @@ def _unique(x, sorted, return_inverse):
 
 def _slices(x, dim):
     """The slices of x along a dimension, as the first dimension of an array."""
+    if not x.ndim:
+        raise IndexOutOfRange(f"unique: a tensor of no dimensions has no dimension {dim}")
     dim = flat.axis(dim, x.ndim)
-    x = np.atleast_1d(x)
     if 0 in x.shape[:dim] + x.shape[dim + 1 :] and x.shape[dim]:
         raise ShapeError(f"unique: the slices of {list(x.shape)} along dimension {dim} are empty")
     return np.moveaxis(x, dim, 0), dim

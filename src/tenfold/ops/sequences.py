@@ -1,4 +1,4 @@
-"""Rows that make sequences of numbers: ranges, evenly spaced numbers, and the windows of signal processing."""
+"""Rows that make sequences of numbers: ranges, and evenly spaced numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def arange(end, dtype):
     return arange_step(0, end, 1, dtype)
 
 
-@op(f"arange.start(Scalar start, Scalar end, {MADE}) -> Tensor", samples=lambda: [S(1, 5), S(0.5, 3), S(-3, 2)])
+@op(
+    f"arange.start(Scalar start, Scalar end, {MADE}) -> Tensor",
+    samples=lambda: [S(1, 5), S(0.5, 3), S(-3, 2)],
+)
 def arange_start(start, end, dtype):
     """start, start + 1, … up to, and without, end."""
     return arange_step(start, end, 1, dtype)
@@ -43,7 +46,8 @@ def arange_start(start, end, dtype):
 @op(
     f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor",
     samples=lambda: [
-        S(1, 9, 3), S(5, 0, -2), S(0, 1, 0.1), S(0.5, 3.7, 1.5, dtype=dtypes.int64), S(0, 3, 1.5, dtype=dtypes.int32),
+        S(1, 9, 3), S(5, 0, -2), S(0, 1, 0.1), S(0.5, 3.7, 1.5, dtype=dtypes.int64),
+        S(0, 3, 1.5, dtype=dtypes.int32),
     ],
 )  # fmt: skip
 def arange_step(start, end, step, dtype):
@@ -92,7 +96,9 @@ def range_step(start, end, step, dtype):
 # Evenly spaced numbers
 
 
-def _spaced(name: str, start: flat.Operand, end: flat.Operand, steps: int, dtype: DType | None) -> tuple[Value, DType]:
+def _spaced(
+    name: str, start: flat.Operand, end: flat.Operand, steps: int, dtype: DType | None
+) -> tuple[Value, DType]:
     """Numbers from start to end, reckoned from the nearer of the two, and the dtype wanted of them."""
     if steps < 0:
         raise ArgumentError(f"{name}: there are no {steps} steps")
@@ -101,7 +107,9 @@ def _spaced(name: str, start: flat.Operand, end: flat.Operand, steps: int, dtype
         if isinstance(each, Value) and each.rank:
             raise ShapeError(f"{name} takes zero-dimensional tensors for its ends, not {each.type}")
     if dtype is None:
-        complex_ends = any(each.dtype.is_complex if isinstance(each, Value) else isinstance(each, complex) for each in ends)
+        complex_ends = any(
+            each.dtype.is_complex if isinstance(each, Value) else isinstance(each, complex) for each in ends
+        )
         dtype = dtypes.default_complex_dtype() if complex_ends else dtypes.get_default_dtype()
     if dtype.kind == "bool" and steps > 1:
         raise DTypeError(f"{name} does not space bools")
@@ -129,7 +137,8 @@ def _end(number: flat.Operand, dtype: DType) -> Value:
 
 
 _LINES = lambda: [
-    S(0, 1, 5), S(1, 0, 4), S(0, 1, 1), S(0, 1, 0), S(0, 10, 4, dtype=dtypes.int64), S(-3.5, 2, 8, dtype=dtypes.float64),
+    S(0, 1, 5), S(1, 0, 4), S(0, 1, 1), S(0, 1, 0), S(0, 10, 4, dtype=dtypes.int64),
+    S(-3.5, 2, 8, dtype=dtypes.float64),
     S(0, 10, 4, dtype=dtypes.float16),
 ]  # fmt: skip
 _T0 = T(dtype="float32", low=0, high=2)
@@ -138,8 +147,14 @@ _T0 = T(dtype="float32", low=0, high=2)
 @op(f"linspace(Scalar start, Scalar end, int steps, {MADE}) -> Tensor", samples=_LINES)
 @op(f"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, {MADE}) -> Tensor",
     samples=lambda: [S(_T0, _T0, 5), S(_T0, _T0, 1)])  # fmt: skip
-@op(f"linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, {MADE}) -> Tensor", samples=lambda: [S(_T0, 3, 5)])
-@op(f"linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, {MADE}) -> Tensor", samples=lambda: [S(3, _T0, 5)])
+@op(
+    f"linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, {MADE}) -> Tensor",
+    samples=lambda: [S(_T0, 3, 5)],
+)
+@op(
+    f"linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, {MADE}) -> Tensor",
+    samples=lambda: [S(3, _T0, 5)],
+)
 def linspace(start, end, steps, dtype):
     """`steps` numbers from start to end, both among them, evenly spaced."""
     numbers, dtype = _spaced("linspace", start, end, steps, dtype)

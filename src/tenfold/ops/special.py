@@ -181,7 +181,9 @@ def zeta(x, q):
 
     _, q_, head = flat.while_loop(negative, step, (x_, q_, flat.full_like(x, 0)))
     value = head + flat.zeta(x_, q_)
-    at_infinity = flat.where(q > 1, flat.full_like(x, 0), flat.where(flat.eq(q, 1), flat.full_like(x, 1), math.inf))
+    at_infinity = flat.where(
+        q > 1, flat.full_like(x, 0), flat.where(flat.eq(q, 1), flat.full_like(x, 1), math.inf)
+    )
     value = flat.where(flat.isinf(x), at_infinity, flat.where(flat.isinf(q), 0, value))
     value = flat.where(flat.isnan(x) | flat.isnan(q), math.nan, value)
     return flat.where(pole, math.inf, flat.where(undefined, math.nan, value))

@@ -3,7 +3,7 @@
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.promote import common, to_float
-from tenfold.ops.reductions import dims_samples, extent, finite, inexact, wide, widened
+from tenfold.ops.reductions import extent, finite, inexact, wide, widened
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -250,10 +250,14 @@ def norm_dtype(x, p, dtype):
     return norm_dims_dtype(x, p, None, False, dtype)
 
 
+def frobenius_samples():
+    return [S(T(2, 3, 4), dims, keepdim) for dims in ([0], [0, -1], []) for keepdim in (False, True)]
+
+
 @op(
     "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     method=False,
-    samples=dims_samples,
+    samples=frobenius_samples,
 )
 def frobenius_norm(x, dims, keepdim):
     """sqrt(sum(|x|**2))"""

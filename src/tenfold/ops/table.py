@@ -1,7 +1,7 @@
 """THE TABLE: one row for each ATen overload, made by the decorator `op`. Everything else reads it.
 
-A row is a schema, a lowering to FlatIR and the few facts that neither says. The rows themselves are in the files
-beside this one, one file for each family.
+A row is a schema, a lowering to FlatIR and the few facts that neither says. The rows themselves are in the
+files beside this one, one file for each family.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Signature:
 
     @property
     def loose(self) -> tuple[Signature, tuple[int | float, ...]]:
-        """The signature that leaves this one's numbers open, to be given as inputs after the tensors; and the numbers.
+        """The signature that leaves this one's numbers open, as inputs after the tensors; and the numbers.
 
         Itself and none where there are none, or where the lowering must know them.
         """
@@ -198,7 +198,7 @@ class Row:
         return tuple(left), tuple(numbers)
 
     def bind_values(self, arguments: Sequence[Any]) -> list[Any]:
-        """A full list of arguments as the lowering takes them: without placement, promoted, random state first."""
+        """All arguments as the lowering takes them: without placement, promoted, random state first."""
         assert self.schema
         names = [self._names[i] for i in self._lowered]
         given = [arguments[i] for i in self._lowered]
@@ -225,14 +225,14 @@ TABLE: dict[str, list[Row]] = {}
 def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     """Declare rows: one for each schema, all lowered by the decorated function.
 
-    Facts, all optional: `promote`, the type promotion; `method`, `function`, whether PyTorch has it as a Tensor
-    method and as a function; `inplace`, whether `name_` exists; `uniform`, whether all elements of a
-    result are equal, so that it may be written into an expanded tensor; `module`, the submodule whose function it is
-    ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state first and returns the next after
-    its results; `host`, for a NumPy function whose result's shape depends on data; `prepare`, for a function that
-    completes the arguments of a call by numbers that its tensors hold; `strides`, `write`, `steps`, `recodes` and
-    `storage`, for views (see `views.py`); `samples`, for tests whose arguments must be special; `differs`, why values
-    differ from PyTorch's.
+    Facts, all optional: `promote`, the type promotion; `method`, `function`, whether PyTorch has it as a
+    Tensor method and as a function; `inplace`, whether `name_` exists; `uniform`, whether all elements of a
+    result are equal, so that it may be written into an expanded tensor; `module`, the submodule whose
+    function it is ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state
+    first and returns the next after its results; `host`, for a NumPy function whose result's shape depends on
+    data; `prepare`, for a function that completes the arguments of a call by numbers that its tensors hold;
+    `strides`, `write`, `steps`, `recodes` and `storage`, for views (see `views.py`); `samples`, for tests
+    whose arguments must be special; `differs`, why values differ from PyTorch's.
     """
 
     def declare(lowering: Lowering) -> Lowering:

@@ -1,4 +1,4 @@
-"""Rows for the windows of signal processing. A periodic window is a longer symmetric one without its last point."""
+"""Rows for the windows of signal processing. A periodic one is a symmetric one without its last point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _LENGTHS = lambda: [S(5), S(1), S(0), S(8, dtype=dtypes.float64), S(6, dtype=dty
 _MODES = lambda: [S(5, False), S(6, True), S(1, False), S(7, False, dtype=dtypes.float64)]
 
 
-def _window(name: str, length: int, periodic: bool, dtype: DType | None, shape: Callable[[Value, int], Value]) -> Value:
+def _window(
+    name: str, length: int, periodic: bool, dtype: DType | None, shape: Callable[[Value, int], Value]
+) -> Value:
     """`shape(places, last)` on the places of a symmetric window that ends at `last`, at least in float32."""
     dtype = dtype or dtypes.get_default_dtype()
     if not dtype.is_floating_point and not (dtype.is_complex and length < 2):
@@ -38,7 +40,9 @@ def bartlett_window(length, dtype):
 @op(f"bartlett_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
 def bartlett_window_periodic(length, periodic, dtype):
     """1 - |2n / N - 1|: a triangle."""
-    return _window("bartlett_window", length, periodic, dtype, lambda n, last: 1.0 - flat.abs(n * (2 / last) - 1.0))
+    return _window(
+        "bartlett_window", length, periodic, dtype, lambda n, last: 1.0 - flat.abs(n * (2 / last) - 1.0)
+    )
 
 
 @op(f"blackman_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
@@ -76,7 +80,8 @@ def hamming_window_alpha(length, periodic, alpha, dtype):
 
 
 @op(
-    f"hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, {MADE}) -> Tensor",
+    "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, "
+    f"{MADE}) -> Tensor",
     samples=lambda: [S(5, True, 0.6, 0.3)],
 )
 def hamming_window_alpha_beta(length, periodic, alpha, beta, dtype):

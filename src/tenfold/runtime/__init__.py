@@ -1,1 +1,1 @@
-"""Running what was recorded: evaluation of lazy values, compiled functions, and the cache of executables on disk."""
+"""Running what was recorded: lazy values, compiled functions, and the cache of executables on disk."""

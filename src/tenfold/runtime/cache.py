@@ -1,9 +1,9 @@
 """Executables on disk, so that a second process need not compile again.
 
-One file for each program, named by a hash of its text and of all that the result depends on; written beside and
-renamed, so that processes may share the folder; checked by a digest, so that damage is noticed; the least recently
-used go when the folder outgrows its bound. TENFOLD_CACHE_DIR names the folder (empty: no cache), TENFOLD_CACHE_BYTES
-the bound.
+One file for each program, named by a hash of its text and of all that the result depends on; written beside
+and renamed, so that processes may share the folder; checked by a digest, so that damage is noticed; the least
+recently used go when the folder outgrows its bound. TENFOLD_CACHE_DIR names the folder (empty: no cache),
+TENFOLD_CACHE_BYTES the bound.
 """
 
 from __future__ import annotations

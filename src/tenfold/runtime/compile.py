@@ -1,8 +1,8 @@
 """`compile`: a function recorded once for each signature, and from then on only run.
 
-While it is recorded, a `Recording` follows which tensors the function reads from outside of its arguments, and which
-it writes in place. Both become part of the program: the first as hidden inputs, read anew at each call, the second
-as hidden results, put back after it.
+While it is recorded, a `Recording` follows which tensors the function reads from outside of its arguments,
+and which it writes in place. Both become part of the program: the first as hidden inputs, read anew at each
+call, the second as hidden results, put back after it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Paused:
 
 
 class Recorded:
-    """A function on arguments of given types: its program, and how results become what the function returned."""
+    """A function on arguments of given types: its program, and how results become what it returned."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class Compiled:
             return self.function(*args, **kwargs)
         short = self._short
         if short is not None and not kwargs and len(xla.in_use) == 1:
-            # A call like the last one, whose data is already on the device: nothing to do but start the program.
+            # A call like the last one, with its data on the device: nothing to do but start the program.
             types, start, result, default = short
             try:
                 values = [each._value for each in args if each._alias is None]
@@ -241,11 +241,12 @@ class Compiled:
         """Let calls like this one go the short way, if they need no more than to start the program."""
         self._short = None
         loaded = recorded.loaded
-        if recorded.plain and args and not kwargs and loaded is not None and not loaded.checks:
-            if all(isinstance(each, self._tensor) for each in args):
-                types = [each._value.type for each in args]
-                start = loaded.executable.start
-                self._short = (types, start, recorded.result_types[0], dtypes.get_default_dtype())
+        if not (recorded.plain and args and not kwargs and loaded is not None and not loaded.checks):
+            return
+        if all(isinstance(each, self._tensor) for each in args):
+            types = [each._value.type for each in args]
+            start = loaded.executable.start
+            self._short = (types, start, recorded.result_types[0], dtypes.get_default_dtype())
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else functools.partial(self, instance)

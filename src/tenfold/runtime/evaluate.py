@@ -1,8 +1,8 @@
 """Evaluation of lazy values: find the program that computes them, its executable, run it, keep the results.
 
-A program is looked up by its structure, which was interned as it was recorded; only a new one is lowered, emitted and
-compiled. Beside what was asked for, a program gives back what others still hold of it and what in-place ops have
-written, so that nothing is computed twice.
+A program is looked up by its structure, which was interned as it was recorded; only a new one is lowered,
+emitted and compiled. Beside what was asked for, a program gives back what others still hold of it and what
+in-place ops have written, so that nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ def _execute(program: Program, device: Device) -> list[Any]:
 
 
 def held(uses: dict[Value, int]) -> list[Value]:
-    """The values of a program that something outside of it refers to: they would be computed again otherwise."""
+    """The values of a program that something outside of it refers to: else they would be computed again."""
     own = 4  # the key of `uses`, the item, the loop's name, and getrefcount's argument
     return [value for value, count in list(uses.items()) if sys.getrefcount(value) > count + own]
 
 
 def written(holder: Holder) -> None:
-    """Note an in-place write: its value is computed with the next evaluation, as the program's order implies."""
+    """Note an in-place write: its value is computed with the next evaluation, as program order implies."""
     _written[id(holder)] = weakref.ref(holder)
 
 
@@ -167,10 +167,8 @@ def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Load
             cache.discard(name, f"XLA cannot load it ({error})")
     executable = xla.compile(module, device)
     _compiles += 1
-    try:
+    with contextlib.suppress(EngineError):
         cache.store(name, xla.serialize(executable))
-    except EngineError:
-        pass
     return Loaded(executable, module.checks)
 
 
@@ -184,7 +182,7 @@ def _raise_failed(verdict: int, checks: Sequence[Check]) -> None:
 
 
 def placed(error: TenfoldError, program: Program) -> TenfoldError:
-    """An engine's error with a line of the user's: for memory the op with the largest result, else who asked."""
+    """An engine's error at a line of the user's: for memory the op of the largest result, else who asked."""
     if isinstance(error, OutOfMemory) and program.nodes:
         sizes = [
             max(t.numel * t.dtype.itemsize for t in node.signature.result_types) for node in program.nodes

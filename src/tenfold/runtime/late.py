@@ -14,8 +14,8 @@ from tenfold.trace.graph import Node, Program, Value, collect
 
 
 class Opened:
-    """A program whose numbers are inputs. `order` says where each input comes from: a leaf of the original program,
-    or past those, its numbers in the order of its nodes."""
+    """A program whose numbers are inputs. `order` says where each input comes from: a leaf of the original
+    program, or past those, its numbers in the order of its nodes."""
 
     def __init__(self, program: Program, order: Sequence[int]):
         self.program = program

@@ -1,4 +1,4 @@
-"""The Trace: values recorded by calling ops, each an ATen overload on other values. It is pure; nothing runs here."""
+"""The Trace: values recorded by calling ops, each an ATen overload on other values. Nothing runs here."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tenfold.errors import DeviceError, Operand, TenfoldError
 from tenfold.flat.graph import TensorType
 from tenfold.ops.table import SLOT, Row, Signature
 
-# A loop that never asks for a value would record without end: past this depth its values are computed on the way.
-# The pieces of such a loop are the same program, so it is compiled once.
+# A loop that never asks for a value would record without end: past this depth its values are computed on the
+# way. The pieces of such a loop are the same program, so it is compiled once.
 MAX_DEPTH = 20_000
 settle: Callable[[Sequence[Value]], None] | None = None  # set by the runtime, which knows how
 
 
 class Node:
-    """An op that was called: what (`signature`), on what (`inputs`), and where in the user's program (`source`)."""
+    """A call of an op: which (`signature`), on what (`inputs`), where in the user's program (`source`)."""
 
     __slots__ = ("depth", "inputs", "signature", "source")
     depth: int
@@ -38,7 +38,7 @@ class Node:
 
 
 class Value:
-    """A tensor of the trace: result `index` of a node still to run, or a leaf that has its data (`buffer`)."""
+    """A tensor of the trace: result `index` of a node yet to run, or a leaf that has its data (`buffer`)."""
 
     __slots__ = ("buffer", "device", "index", "node", "source", "type")
 
@@ -174,8 +174,8 @@ def collect(
 ) -> tuple[Program, list[Value]]:
     """The program that computes `targets`, and the values it gives back, in order.
 
-    `also` is handed every value that the program computes for its own use, with the number of uses, and names those
-    that are to be given back beside the targets.
+    `also` is handed every value that the program computes for its own use, with the number of uses, and names
+    those that are to be given back beside the targets.
     """
     places, leaves, uses, key = _walk(targets)
     given = list(targets) + (also(uses) if also else [])
@@ -194,8 +194,8 @@ def collect(
 def _walk(
     targets: Sequence[Value],
 ) -> tuple[dict[Node, int], dict[Value, int], dict[Value, int], list[int]]:
-    """All nodes behind the targets, each after its inputs, with its place; the leaves; the uses of each value; the
-    structure as numbers. A function of its own: no name of its frame may hold a value when uses are counted."""
+    """All nodes behind the targets, each after its inputs, with its place; the leaves; each value's uses; the
+    structure as numbers. A function, so that no name of its frame holds a value when uses are counted."""
     places: dict[Node, int] = {}
     leaves: dict[Value, int] = {}
     uses: dict[Value, int] = {}

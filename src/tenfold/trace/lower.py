@@ -1,4 +1,4 @@
-"""Trace to FlatIR: each node's fragment, inlined in order, with the node's place in the user's program on every op."""
+"""Trace to FlatIR: each node's fragment, inlined in order, its place in the user's program on every op."""
 
 from __future__ import annotations
 

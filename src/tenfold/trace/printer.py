@@ -54,9 +54,10 @@ def _call(node: Node, inputs: Any) -> str:
         ):
             continue
         text = _text(value, inputs)
-        parts.append(text if _has_slot(value) else f"{argument.name}={text}")
+        first = all("=" not in part for part in parts)
+        parts.append(text if _has_slot(value) and first else f"{argument.name}={text}")
     # A random row whose schema names no generator takes the state after its arguments.
-    parts += [_text(value, inputs) for value in node.signature.arguments[named:]]
+    parts += [f"generator={_text(value, inputs)}" for value in node.signature.arguments[named:]]
     return f"aten.{row.qualified}({', '.join(parts)})"
 
 

@@ -1,0 +1,321 @@
+"""Tensors from Python data, conversions, Python wrappers: the same expressions on Tenfold and on PyTorch."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+
+CREATION = """
+xp.tensor(1.5, dtype=xp.int32)
+xp.tensor([1.5], dtype=xp.int64)
+xp.tensor(-1, dtype=xp.uint8)
+xp.tensor(2**63, dtype=xp.uint64)
+xp.tensor(2**70, dtype=xp.float32)
+xp.tensor([2**63, 1.0])
+xp.tensor(1e300, dtype=xp.float32)
+xp.tensor(70000.0, dtype=xp.float16)
+xp.tensor(1.0019, dtype=xp.bfloat16)
+xp.tensor(1000.0, dtype=xp.float8_e4m3fn)
+xp.tensor(2, dtype=xp.bool)
+xp.tensor(1j, dtype=xp.bool)
+xp.tensor([])
+xp.tensor([[]])
+xp.tensor([[], []])
+xp.tensor([True, 2])
+xp.tensor([True, 2.5])
+xp.tensor([1, 2j])
+xp.tensor([True, False])
+xp.tensor(np.float64(1))
+xp.tensor(np.float32(1))
+xp.tensor([np.float32(1), 2.0])
+xp.tensor([np.float16(1), 2.0])
+xp.tensor([np.int32(1), np.int8(2)])
+xp.tensor([np.bool_(1)])
+xp.tensor([np.complex64(1)])
+xp.tensor([xp.tensor(1.0), 2])
+xp.tensor([xp.tensor(1, dtype=xp.int8), xp.tensor(2, dtype=xp.int8)])
+xp.tensor([xp.tensor([1]), xp.tensor([3])])
+xp.tensor([[xp.tensor([1.5]), 2]])
+xp.tensor([np.array([1, 2]), np.array([3, 4])])
+xp.tensor([np.array([1.0, 2]), [3, 4]])
+xp.tensor([[1, 2], (3, 4)])
+xp.tensor(range(4))
+xp.tensor(np.arange(6).reshape(2, 3).T)
+xp.tensor(np.array([1.5, -2.5]), dtype=xp.int8)
+xp.tensor(np.array([1 + 2j]), dtype=xp.float32)
+xp.tensor(np.array([0.0, 2.0]), dtype=xp.bool)
+xp.tensor(np.array(3.5))
+xp.tensor(xp.tensor([1, 2]), dtype=float)
+xp.as_tensor([1, 2], dtype=xp.float32)
+xp.as_tensor(np.arange(3))
+xp.asarray(3)
+xp.asarray([1, 2], dtype=xp.int8)
+xp.asarray(bytearray(b"abcd1234"))
+xp.frombuffer(bytearray(b"abcd"), dtype=xp.int16)
+xp.frombuffer(bytearray(b"abcde"), dtype=xp.int16, count=1, offset=1)
+xp.empty(0, dtype=xp.int32).new_tensor([1.5, 2])
+xp.empty(0, dtype=xp.int32).new_tensor(np.array([1.5, 2]))
+xp.ones(2).to("cpu", xp.float64)
+xp.ones(2).to(xp.ones(2, dtype=xp.int8))
+xp.ones(2).to(float)
+xp.ones(2).to(xp.float64, copy=True)
+xp.full((2, 2), 2.9).byte()
+xp.full((2,), -2.9).long()
+xp.tensor([0.0, math.nan, -0.0, 0.5]).bool()
+xp.full((2,), 3).double()
+xp.full((2,), 3.7).half()
+xp.full((2,), 3.7).bfloat16()
+xp.full((2,), 3.7).cfloat()
+xp.tensor([1.5, 300.7]).short()
+xp.ones(2).type(xp.int16)
+xp.ones(2).type_as(xp.zeros(1, dtype=xp.int8))
+xp.full((2,), True)
+xp.full((2,), 1j)
+xp.full((2,), -1, dtype=xp.uint8)
+xp.full((2,), 1.5, dtype=xp.int32)
+xp.full((2,), xp.tensor(3))
+xp.zeros(2, 3, dtype=int)
+xp.zeros(size=(2, 3))
+xp.arange(0, 2.5, dtype=xp.int64)
+xp.arange(xp.tensor(3.5))
+xp.arange(2**62, 2**62 + 3)
+xp.linspace(10, 0, 4, dtype=xp.int64)
+xp.linspace(0, 1j, 3)
+xp.linspace(xp.tensor(0.0), xp.tensor(2.0), 3)
+xp.logspace(0, 3, 4, base=2)
+xp.ones(2).new_zeros(3)
+xp.ones(2, dtype=xp.int8).new_full((3,), 2)
+xp.split(xp.arange(10), 4)
+xp.split(xp.arange(10), [2, 3, 5])
+xp.meshgrid(xp.arange(2), xp.arange(3), indexing="ij")
+xp.meshgrid([xp.arange(2), xp.arange(3)], indexing="xy")
+xp.broadcast_tensors(xp.ones(3, 1), xp.ones(2))
+xp.block_diag(xp.ones(2, 2), xp.ones(1, 3))
+xp.cartesian_prod(xp.tensor([1, 2]), xp.tensor([3, 4]))
+xp.atleast_2d(xp.tensor(1.0), xp.ones(2))
+xp.atleast_1d(xp.tensor(1.0))
+xp.chain_matmul(xp.ones(2, 3), xp.ones(3, 4), xp.ones(4, 2))
+xp.norm(xp.tensor([3.0, 4.0]))
+xp.norm(xp.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1, keepdim=True)
+xp.norm(xp.tensor([3.0, -4.0]), p=math.inf)
+xp.tensor([3.0, 4.0]).norm(1)
+xp.unique(xp.tensor([3, 1, 3, 2]))
+xp.unique(xp.tensor([3, 1, 3, 2]), return_inverse=True, return_counts=True)
+xp.unique(xp.tensor([[1, 2], [1, 2], [0, 5]]), dim=0)
+xp.unique_consecutive(xp.tensor([1, 1, 2, 2, 1]), return_counts=True)
+""".strip().splitlines()
+
+
+def calls(namespace):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [eval(line, {"xp": namespace, "np": np, "math": math}) for line in CREATION]
+
+
+def test_expressions_give_what_pytorch_gives():
+    ours, theirs = calls(tn), calls(torch)
+    tn.eval([each for each in ours if not isinstance(each, (str, int))])
+    for line, mine, expected in zip(CREATION, ours, theirs, strict=True):
+        pairs = (
+            zip(mine, expected, strict=True) if isinstance(expected, (tuple, list)) else [(mine, expected)]
+        )
+        for found, wanted in pairs:
+            assert found.dtype.name == str(wanted.dtype).removeprefix("torch."), line
+            assert tuple(found.shape) == tuple(wanted.shape), line
+            np.testing.assert_array_equal(np.array(found.tolist()), np.array(wanted.tolist()), line)
+
+
+REFUSED = [
+    ("xp.tensor([[1, 2], [3]])", "ragged: in dimension 1 there are 2 and 1 elements"),
+    ("xp.tensor([[1, 2], 3])", "the number 3 stands beside sequences"),
+    ("xp.tensor([1, [2]])", "a sequence stands beside numbers"),
+    ("xp.tensor([1, 'a'])", "cannot hold a str"),
+    ("xp.tensor(None)", "cannot hold a NoneType"),
+    ("xp.tensor({1: 2})", "cannot hold a dict"),
+    ("xp.tensor(np.array(['a']))", "cannot hold NumPy's str"),
+    ("xp.tensor(np.arange(3, dtype='>i4'))", "byte order"),
+    ("xp.tensor(2**63)", "does not fit int64"),
+    ("xp.tensor(300, dtype=xp.uint8)", "the number 300 does not fit uint8"),
+    ("xp.tensor([0, -300], dtype=xp.uint8)", "the number -300 does not fit uint8"),
+    ("xp.tensor(-1, dtype=xp.uint64)", "the number -1 does not fit uint64"),
+    ("xp.tensor(float('nan'), dtype=xp.int64)", "does not fit int64"),
+    ("xp.tensor(1j, dtype=xp.float32)", "complex number 1j does not fit float32"),
+    ("xp.tensor([xp.tensor([1, 2]), xp.tensor([3, 4])])", "a tensor of 2 elements cannot be an element"),
+    ("xp.tensor([np.uint16(1), np.int8(2)])", "no common dtype"),
+    ("xp.asarray([1], copy=False)", "without a copy"),
+    ("xp.frombuffer(bytearray(b'abcde'), dtype=xp.int16)", "5 bytes are no whole number"),
+    ("xp.frombuffer(bytearray(b''), dtype=xp.int16)", "0 bytes"),
+    ("xp.frombuffer(bytearray(b'abcd'), dtype=xp.int16, count=5)", "more than the 4 bytes"),
+    ("xp.frombuffer(bytearray(b'abcd'), dtype=xp.int16, offset=4)", "offset 4"),
+    ("xp.from_numpy([1])", "takes a NumPy array, not list"),
+    ("xp.full((2,), 300, dtype=xp.uint8)", "300 does not fit uint8"),
+    ("xp.full((2,), 1j, dtype=xp.float32)", "does not fit float32"),
+    ("xp.full((-2,), 1)", "-2 is negative"),
+    ("xp.arange(1, 0)", "does not lead from 1 to 0"),
+    ("xp.arange(1, 5, 0)", "the step is 0"),
+    ("xp.arange(0, float('inf'))", "no range leads"),
+    ("xp.arange(3, dtype=xp.bool)", "does not count in bool"),
+    ("xp.linspace(0, 1, -1)", "no -1 steps"),
+    ("xp.linspace(xp.zeros(2), xp.tensor(2.0), 3)", "zero-dimensional"),
+    ("xp.eye(-1)", "no matrix of -1"),
+    ("xp.hann_window(5, dtype=xp.int64)", "floating-point"),
+    ("xp.ones(2).to('tpu')", "unknown device 'tpu'"),
+    ("xp.ones(2).type('torch.FloutTensor')", "unknown type"),
+    ("xp.broadcast_shapes((2,), (3,))", "2 and 3 differ"),
+    ("xp.broadcast_shapes((-2,), (3,))", "negative"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), REFUSED)
+def test_what_pytorch_refuses_is_refused_with_the_reason(line, message):
+    with pytest.raises(Exception):  # noqa: B017  # whatever PyTorch raises
+        eval(line, {"xp": torch, "np": np})
+    with pytest.raises(tn.TenfoldError, match=message):
+        eval(line, {"xp": tn, "np": np})
+
+
+def test_an_error_shows_the_line_of_the_call():
+    with pytest.raises(tn.ShapeError, match="ragged") as caught:
+        tn.tensor([[1], [2, 3]])
+    assert "test_functional.py" in str(caught.value)
+    assert str(caught.value).startswith("tensor: ")
+
+
+def test_to_returns_the_tensor_itself_where_nothing_changes():
+    x = tn.ones(2)
+    assert x.to(tn.float32) is x
+    assert x.to("cpu") is x
+    assert x.to(None) is x
+    assert x.float() is x
+    assert x.cpu() is x
+    assert x.to(tn.float32, copy=True) is not x
+    assert tn.as_tensor(x) is x
+
+
+def test_to_refuses_what_it_does_not_know():
+    for wrong in ({"dtypes": tn.int8}, {"device": "cpu", "other": 3, "x": 1}):
+        with pytest.raises(tn.ArgumentError, match="takes"):
+            tn.ones(2).to(**wrong)
+    with pytest.raises(tn.ArgumentError):
+        tn.ones(2).to("cpu", tn.int8, False, False, 1)
+
+
+def test_a_tensor_is_a_copy_and_as_tensor_is_not():
+    array = np.zeros(3)
+    copied, shared = tn.tensor(array), tn.as_tensor(array)
+    array[0] = 5
+    assert copied.tolist() == [0.0, 0.0, 0.0]
+    assert shared.tolist() == [5.0, 0.0, 0.0]
+    source = tn.zeros(2)
+    twin = tn.tensor(source)
+    source += 1
+    assert twin.tolist() == [0.0, 0.0]
+
+
+def test_old_type_names():
+    assert tn.ones(2).type() == "tenfold.FloatTensor"
+    assert tn.ones(2).type("torch.DoubleTensor").dtype is tn.float64
+    assert tn.ones(2).long().type() == "tenfold.LongTensor"
+
+
+def test_eval_takes_containers_and_runs_one_program():
+    x = tn.ones(3)
+    a, b, c = x + 1, x * 3, x - 5
+    tn.eval(a, [b, {"c": c}], None)
+    assert all(each._value.buffer is not None for each in (a, b, c))
+    with pytest.raises(tn.ArgumentError, match="not str"):
+        tn.eval("a")
+
+
+@pytest.mark.parametrize("name", ["float32", "int8", "bool", "complex64", "bfloat16"])
+def test_result_types_are_pytorch_s(name):
+    ours, theirs = tn.ones(2, dtype=getattr(tn, name)), torch.ones(2, dtype=getattr(torch, name))
+    for other in (2, 2.5, True, 1j):
+        assert tn.result_type(ours, other).name == str(torch.result_type(theirs, other)).removeprefix(
+            "torch."
+        )
+    scalar = torch.result_type(theirs, torch.tensor(1.0, dtype=torch.float64))
+    assert tn.result_type(ours, tn.tensor(1.0, dtype=tn.float64)).name == str(scalar).removeprefix("torch.")
+
+
+def test_questions():
+    x = tn.ones(2, 3)
+    assert tn.is_tensor(x)
+    assert not tn.is_tensor([1])
+    assert tn.numel(x) == 6
+    assert tn.is_floating_point(x)
+    assert not tn.is_complex(x)
+    assert tn.broadcast_shapes((2, 1), 3) == tn.Size([2, 3])
+    assert tn.promote_types(tn.int8, tn.uint8) is tn.int16
+    assert not tn.can_cast(tn.float32, tn.int8)
+
+
+def test_default_dtype_decides_what_floats_become():
+    tn.set_default_dtype(tn.float64)
+    try:
+        made = [
+            tn.tensor(1.5),
+            tn.zeros(2),
+            tn.full((2,), 1.0),
+            tn.arange(2.5),
+            tn.linspace(0, 1, 3),
+            tn.rand(2),
+        ]
+        assert {each.dtype for each in made} == {tn.float64}
+        assert tn.tensor(1j).dtype is tn.complex128
+    finally:
+        tn.set_default_dtype(tn.float32)
+    assert tn.zeros(2).dtype is tn.float32
+
+
+def test_default_device_is_where_tensors_are_made():
+    with tn.device("cpu"):
+        assert tn.zeros(2).device == tn.device("cpu")
+    assert tn.tensor([1], device="cpu").device.type == "cpu"
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(tn.UnknownName, match="did you mean ones?"):
+        tn.onez  # noqa: B018
+    assert not hasattr(tn, "no_such_thing")
+    with pytest.raises(ImportError):
+        from tenfold import no_such_thing  # noqa: F401
+
+
+def test_constants_and_dtypes_have_pytorch_s_names():
+    for name in ("inf", "pi", "e", "newaxis"):
+        assert getattr(tn, name) == getattr(torch, name)
+    assert math.isnan(tn.nan)
+    for name in (
+        "float",
+        "double",
+        "half",
+        "int",
+        "long",
+        "short",
+        "bool",
+        "cfloat",
+        "cdouble",
+        "uint8",
+        "bfloat16",
+    ):
+        assert getattr(tn, name).name == str(getattr(torch, name)).removeprefix("torch.")
+
+
+def test_submodules_hold_the_table_s_functions():
+    from tenfold import linalg
+
+    assert linalg.cross(tn.tensor([1.0, 0, 0]), tn.tensor([0.0, 1, 0])).tolist() == [0.0, 0.0, 1.0]
+    assert linalg.vecdot(tn.ones(3), tn.ones(3)).item() == 3
+
+
+def test_tensors_survive_pickling():
+    x = tn.tensor([[1.5, 2.0]], dtype=tn.bfloat16)
+    again = pickle.loads(pickle.dumps(x))
+    assert again.dtype is tn.bfloat16
+    assert again.tolist() == x.tolist()

@@ -144,8 +144,8 @@ def test_a_permutation_has_every_number_once():
 
 
 def test_all_permutations_are_equally_likely():
-    drawn = tn.stack([tn.randperm(3) for _ in range(1200)])
-    _, counts = np.unique(drawn.numpy(), axis=0, return_counts=True)
+    drawn = [tn.randperm(3).tolist() for _ in range(1200)]
+    _, counts = np.unique(drawn, axis=0, return_counts=True)
     assert len(counts) == 6
     assert (abs(counts - 200) < 5 * math.sqrt(200)).all()
 
@@ -247,3 +247,21 @@ def test_drawing_inside_fork_rng_leaves_the_stream_alone():
 def test_what_cannot_be_drawn_is_refused(call, message):
     with pytest.raises(tn.TenfoldError, match=message):
         call()
+
+
+def test_a_refused_draw_leaves_the_generator_usable():
+    for wrong in (tn.poisson(tn.tensor([-1.0])), tn.binomial(tn.tensor([5.0]), tn.tensor([2.0]))):
+        with pytest.raises(tn.ArgumentError):
+            wrong.tolist()
+        assert 0 <= tn.rand(1).item() < 1
+
+
+def test_parameters_at_the_edge_end_the_loops():
+    drawn = tn._standard_gamma(tn.tensor([0.0, math.inf, math.nan])).tolist()
+    assert drawn[0] == pytest.approx(0, abs=1e-30)
+    assert drawn[1] == math.inf
+    assert math.isnan(drawn[2])
+    assert tn.poisson(tn.zeros(3)).tolist() == [0.0] * 3
+    assert tn.binomial(tn.tensor([7.0, 7.0, 0.0]), tn.tensor([0.0, 1.0, 0.5])).tolist() == [0.0, 7.0, 0.0]
+    assert tn.poisson(tn.zeros(0, 2)).shape == (0, 2)
+    assert tn._standard_gamma(tn.zeros(0)).shape == (0,)

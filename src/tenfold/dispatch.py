@@ -323,7 +323,7 @@ def install(namespaces: dict[str, dict[str, Any]]) -> None:
             setattr(Tensor, special, _reflected(name))
     for special, name in AUGMENTED.items():
         if name in TABLE:
-            setattr(Tensor, special, getattr(Tensor, name + "_"))
+            setattr(Tensor, special, _protocol(getattr(Tensor, name + "_"), special))
 
 
 def _add_method(name: str, method: Callable[..., Any]) -> None:
@@ -358,7 +358,11 @@ AUGMENTED = {
 
 
 def _operator(name: str, special: str) -> Callable[..., Any]:
-    call = function(name, TABLE[name], method=True)
+    return _protocol(function(name, TABLE[name], method=True), special)
+
+
+def _protocol(call: Callable[..., Any], special: str) -> Callable[..., Any]:
+    """A method as Python's operators want it: what it does not know, the other operand may."""
 
     def operate(self: Tensor, *others: Any) -> Any:
         try:

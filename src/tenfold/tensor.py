@@ -6,6 +6,7 @@ from the table in `dispatch.py`; creation from Python data and other odd signatu
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -51,6 +52,11 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: Sequence[int]) -> Size:  # type: ignore[override]
         return Size(tuple(self) + tuple(other))
+
+    def __mul__(self, times: Any) -> Size:
+        return Size(tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
 
     def __getitem__(self, index: Any) -> Any:
         found = tuple.__getitem__(self, index)
@@ -249,7 +255,8 @@ class Tensor(Holder):
         return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.ndim == 0 else object.__format__(self, spec)
+        traced = graph.recorder is not None and self._value.buffer is None
+        return object.__format__(self, spec) if self.ndim or traced else format(self.item(), spec)
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -273,10 +280,21 @@ class Tensor(Holder):
         return bool(self.item())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._real())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._real())
+
+    def _real(self) -> Any:
+        """The only element, of a complex tensor as the real number that it must be."""
+        number = self.item()
+        if isinstance(number, complex):
+            if number.imag:
+                raise DTypeError(f"{number} is not a real number", help="use .real or .abs()").located(
+                    "float", capture()
+                )
+            return number.real
+        return number
 
     def __complex__(self) -> complex:
         return complex(self.item())
@@ -292,6 +310,8 @@ class Tensor(Holder):
         return id(self)
 
     def __contains__(self, item: Any) -> bool:
+        if not isinstance(item, (Tensor, bool, int, float, complex, np.generic)):
+            raise ArgumentError(f"a tensor does not contain a {type(item).__name__}").located("in", capture())
         return bool((self == item).any())
 
     def item(self) -> Any:
@@ -324,6 +344,10 @@ class Tensor(Holder):
         host = self.numpy()
         return np.array(host, dtype) if copy else np.asarray(host, dtype)
 
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """What NumPy computed of tensors is a tensor."""
+        return leaf(np.ascontiguousarray(array).reshape(array.shape), Device("cpu"))
+
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
@@ -335,18 +359,23 @@ class Tensor(Holder):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # Sharing of memory between tensors does not travel: each is pickled as it looks.
         host = self._host()
-        return _unpickle, (type(self), host.tobytes(), self.dtype, tuple(self.shape), self.device)
+        state = (type(self), host.tobytes(), self.dtype, tuple(self.shape), self.device)
+        return _unpickle, state, vars(self) or None
 
     def __copy__(self) -> Tensor:
-        alias = self.share()
-        return type(self)(
-            self.current(), views.Alias(alias.storage, alias.steps, alias.strides, alias.offset)
-        )
+        made = type(self)(self.current(), self.share().copy())
+        vars(made).update(vars(self))
+        return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        copy = type(self)(self.current())
-        memo[id(self)] = copy
-        return copy
+        made = type(self)(self.current())
+        if self._alias is not None and graph.recorder is None:
+            old = self._alias.storage  # views copied together share their memory again
+            storage = memo.setdefault(id(old), views.Storage(old.value))
+            made._alias = views.Alias(storage, self._alias.steps, self._alias.strides, self._alias.offset)
+        memo[id(self)] = made
+        vars(made).update(copy.deepcopy(vars(self), memo))
+        return made
 
     if TYPE_CHECKING:  # what the table adds; see dispatch.py
         T: Tensor

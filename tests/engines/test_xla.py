@@ -1,4 +1,4 @@
-"""The XLA engine: data goes over and comes back whole, devices that are not there, versions, saved programs."""
+"""The XLA engine: data goes over and comes back whole, missing devices, versions, saved programs."""
 
 from __future__ import annotations
 
@@ -155,7 +155,9 @@ def test_an_engines_exception_becomes_one_line_of_ours(error, expected):
 @pytest.mark.parametrize("version", ["0.9.2", "0.12.0", "1.0.0"])
 def test_a_jaxlib_of_another_version_is_refused(version, monkeypatch):
     monkeypatch.setattr(jaxlib.version, "__version__", version)
-    with pytest.raises(MissingEngine, match=rf"jaxlib {version} is not one that this Tenfold knows") as raised:
+    with pytest.raises(
+        MissingEngine, match=rf"jaxlib {version} is not one that this Tenfold knows"
+    ) as raised:
         stablehlo.jaxlib_version.__wrapped__()
     assert raised.value.help == "pip install 'jaxlib>=0.10,<0.12'"
 
@@ -168,7 +170,9 @@ def test_jaxlibs_of_versions_that_are_known(version, monkeypatch):
 
 def test_without_jaxlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "jaxlib.version", None)
-    with pytest.raises(MissingEngine, match="StableHLO and XLA need jaxlib, which cannot be imported") as raised:
+    with pytest.raises(
+        MissingEngine, match="StableHLO and XLA need jaxlib, which cannot be imported"
+    ) as raised:
         stablehlo.jaxlib_version.__wrapped__()
     assert isinstance(raised.value, ImportError)
     assert raised.value.help == "pip install 'jaxlib>=0.10,<0.12'"

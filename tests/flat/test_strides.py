@@ -29,7 +29,9 @@ def random_view(random: np.random.Generator) -> np.ndarray:
         array = array.reshape(4, 12)
     array = array.transpose(random.permutation(array.ndim))
     if random.random() < 0.5:
-        array = array[(slice(None, None, int(random.integers(1, 3))),) * int(random.integers(0, array.ndim + 1))]
+        array = array[
+            (slice(None, None, int(random.integers(1, 3))),) * int(random.integers(0, array.ndim + 1))
+        ]
     if random.random() < 0.3:
         array = array[None]
     if random.random() < 0.2:

@@ -24,12 +24,16 @@ def laid_out(a: np.ndarray, first: int, second: int, spatial: tuple[int, ...]) -
     return np.moveaxis(a, range(a.ndim), (first, second, *spatial))
 
 
-def convolved(x, kernel, strides, padding, x_dilation, kernel_dilation, reversal, groups, batches) -> np.ndarray:
+def convolved(
+    x, kernel, strides, padding, x_dilation, kernel_dilation, reversal, groups, batches
+) -> np.ndarray:
     """x as batch, feature, spatial; kernel as out, in, spatial: a dot product for each window."""
     low, high = ([0, 0, *(pair[side] for pair in padding)] for side in (0, 1))
     x = padded(x, 0, low, high, [0, 0, *(d - 1 for d in x_dilation)])
     kernel = kernel[(..., *(slice(None, None, -1 if r else 1) for r in reversal))]
-    kernel = padded(kernel, 0, [0] * kernel.ndim, [0] * kernel.ndim, [0, 0, *(d - 1 for d in kernel_dilation)])
+    kernel = padded(
+        kernel, 0, [0] * kernel.ndim, [0] * kernel.ndim, [0, 0, *(d - 1 for d in kernel_dilation)]
+    )
     counts = [
         max(0, (n - k) // s + 1) for n, k, s in zip(x.shape[2:], kernel.shape[2:], strides, strict=True)
     ]
@@ -59,7 +63,9 @@ SETTINGS = {
 
 def test_convolutions_are_sums_of_products():
     random, machine = np.random.default_rng(0), Machine()
-    for (name, given), (order, numbers) in itertools.product(SETTINGS.items(), {"NCHW": NCHW, "NHWC": NHWC}.items()):
+    for (name, given), (order, numbers) in itertools.product(
+        SETTINGS.items(), {"NCHW": NCHW, "NHWC": NHWC}.items()
+    ):
         options = {
             "strides": (1, 1),
             "padding": ((0, 0), (0, 0)),
@@ -72,7 +78,11 @@ def test_convolutions_are_sums_of_products():
         x = random.integers(-3, 4, (2, 4, 5, 6)).astype(np.float32)
         kernel = random.integers(-3, 4, (6, 4 // options["groups"], 2, 3)).astype(np.float32)
         expected = laid_out(convolved(x, kernel, *options.values()), *numbers[6:])
-        kernel_numbers = (numbers.kernel_output_feature_dimension, numbers.kernel_input_feature_dimension, numbers[5])
+        kernel_numbers = (
+            numbers.kernel_output_feature_dimension,
+            numbers.kernel_input_feature_dimension,
+            numbers[5],
+        )
         operands = laid_out(x, *numbers[:3]), laid_out(kernel, *kernel_numbers)
         settings = list(options.values())
         op = Convolution(*map(machine.input, operands), *settings[:5], numbers, *settings[5:])
@@ -84,7 +94,9 @@ def test_convolutions_are_sums_of_products():
 def test_negative_padding_cuts_before_the_convolution():
     random, machine = np.random.default_rng(6), Machine()
     x, kernel = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((2, 4, 5, 6), (6, 4, 2, 3)))
-    for padding, dilation in itertools.product([((-1, 1), (0, -1)), ((0, -2), (-1, -1)), ((2, -1), (0, 0))], (1, 2)):
+    for padding, dilation in itertools.product(
+        [((-1, 1), (0, -1)), ((0, -2), (-1, -1)), ((2, -1), (0, 0))], (1, 2)
+    ):
         spread = (dilation, 1)
         value = flat.convolution(
             machine.input(x), machine.input(kernel), NCHW, padding=padding, x_dilation=spread, strides=(1, 2)
@@ -102,9 +114,13 @@ def test_convolutions_of_other_dtypes_and_ranks():
         x = (np.arange(2 * 4**rank) % 5).reshape(1, 2, *[4] * rank).astype(dtype)
         kernel = np.ones((3, 2, *[3] * rank), dtype)
         ones, none = (1,) * rank, ((0, 0),) * rank
-        op = Convolution(*map(machine.input, (x, kernel)), ones, none, ones, ones, (False,) * rank, numbers, 1, 1)
+        op = Convolution(
+            *map(machine.input, (x, kernel)), ones, none, ones, ones, (False,) * rank, numbers, 1, 1
+        )
         check_inference(op, dtype=False)
-        expected = convolved(x, kernel, ones, none, ones, ones, (False,) * rank, 1, 1) if rank else x @ kernel.T
+        expected = (
+            convolved(x, kernel, ones, none, ones, ones, (False,) * rank, 1, 1) if rank else x @ kernel.T
+        )
         machine.expect(f"{rank} dimensions", op.result, expected)
     machine.run()
 
@@ -149,7 +165,9 @@ def test_several_tensors_are_reduced_together():
 
     x, places = machine.input(np.float32([1, 5, 2, 7, 3])), machine.input(np.arange(5))
     inits = flat.constant(-np.inf, F32), flat.constant(-1, I64)
-    op = ReduceWindow((x, places), inits, (3,), (1,), (1,), (1,), ((0, 0),), flat.function(largest, scalars * 2))
+    op = ReduceWindow(
+        (x, places), inits, (3,), (1,), (1,), (1,), ((0, 0),), flat.function(largest, scalars * 2)
+    )
     check_inference(op)
     machine.expect("largest", op.results[0], [5, 7, 7])
     machine.expect("where", op.results[1], [1, 3, 3])
@@ -178,7 +196,9 @@ def test_sources_go_where_the_largest_element_of_each_window_is():
         ((3, 3), (1, 1), ((1, 1), (1, 1))),
     ]:
         x = random.permutation(30).reshape(5, 6).astype(np.float32)
-        counts = [(n + sum(p) - w) // s + 1 for n, p, w, s in zip(x.shape, padding, window, strides, strict=True)]
+        counts = [
+            (n + sum(p) - w) // s + 1 for n, p, w, s in zip(x.shape, padding, window, strides, strict=True)
+        ]
         source = random.integers(1, 5, counts).astype(np.float32)
         operands = machine.input(x), machine.input(source), flat.constant(0.0, F32)
         op = SelectAndScatter(*operands, window, strides, padding, select, flat.monoid("add", F32))
@@ -192,7 +212,9 @@ ONES, NONE, FORWARD = (1, 1), ((0, 0), (0, 0)), (False, False)
 ADD = flat.monoid("add", F32)
 
 
-def convolution(x=X, kernel=KERNEL, strides=ONES, padding=NONE, dilation=ONES, numbers=NCHW, groups=1, batches=1):
+def convolution(
+    x=X, kernel=KERNEL, strides=ONES, padding=NONE, dilation=ONES, numbers=NCHW, groups=1, batches=1
+):
     return Convolution(x, kernel, strides, padding, dilation, ONES, FORWARD, numbers, groups, batches)
 
 
@@ -211,21 +233,41 @@ def select(x=X, source=X, init=ZERO, sizes=(1,) * 4, strides=(1,) * 4, choice=No
     [
         (lambda: convolution(kernel=flat.convert(KERNEL, I64)), DTypeError, "their dtypes differ"),
         (lambda: convolution(kernel=ZERO), ShapeError, "equally many dimensions"),
-        (lambda: convolution(numbers=NCHW._replace(input_feature_dimension=0)), ShapeError, "do not name 4 dimensions"),
-        (lambda: convolution(numbers=NCHW._replace(output_spatial_dimensions=(2,))), ShapeError, "do not name 4"),
+        (
+            lambda: convolution(numbers=NCHW._replace(input_feature_dimension=0)),
+            ShapeError,
+            "do not name 4 dimensions",
+        ),
+        (
+            lambda: convolution(numbers=NCHW._replace(output_spatial_dimensions=(2,))),
+            ShapeError,
+            "do not name 4",
+        ),
         (lambda: convolution(strides=(1,)), ShapeError, "must have 2 elements"),
         (lambda: convolution(strides=(0, 1)), ArgumentError, "start at 1"),
         (lambda: convolution(dilation=(1, 0)), ArgumentError, "start at 1"),
         (lambda: convolution(kernel=params((F32, (6, 4, 0, 3)))[0]), ArgumentError, "start at 1"),
         (lambda: convolution(padding=((-1, 1), (0, 0))), ArgumentError, "is negative"),
-        (lambda: flat.convolution(X, KERNEL, NCHW, padding=((-9, 0), (0, 0))), ShapeError, "dimension 2 .* negative"),
+        (
+            lambda: flat.convolution(X, KERNEL, NCHW, padding=((-9, 0), (0, 0))),
+            ShapeError,
+            "dimension 2 .* negative",
+        ),
         (lambda: convolution(groups=3), ShapeError, "the input has 4 channels, the kernel takes 12"),
-        (lambda: convolution(kernel=params((F32, (5, 2, 2, 3)))[0], groups=2), ShapeError, "do not divide into 2 groups"),
+        (
+            lambda: convolution(kernel=params((F32, (5, 2, 2, 3)))[0], groups=2),
+            ShapeError,
+            "do not divide into 2 groups",
+        ),
         (lambda: convolution(groups=0), ArgumentError, "0 feature groups"),
         (lambda: convolution(groups=2, batches=2), ArgumentError, "2 feature groups and 2 batch groups"),
         (lambda: convolution(batches=3), ShapeError, "a batch of 2 does not divide into 3 groups"),
         (lambda: window(inputs=()), ArgumentError, "1 initial values for 0 tensors"),
-        (lambda: window(inputs=(X, KERNEL), inits=(ZERO, ZERO)), ShapeError, "folded together differ in shape"),
+        (
+            lambda: window(inputs=(X, KERNEL), inits=(ZERO, ZERO)),
+            ShapeError,
+            "folded together differ in shape",
+        ),
         (lambda: window(inits=(flat.constant(0, I64),)), DTypeError, "cannot be the initial value"),
         (lambda: window(sizes=(2, 2)), ShapeError, "reduce_window: 2 numbers for the 4 dimensions"),
         (lambda: window(sizes=(1, 1, 0, 1)), ArgumentError, "start at 1"),

@@ -36,7 +36,8 @@ def test_the_three_texts_of_a_small_program():
     )
     assert out.show(stage="flat") == (
         "==== Flat IR ====\n"
-        f"t_inter1: [shape=(), dtype=(float32), loc=(cpu)] = ConstantOp(value=0.5)  # test_stablehlo.py:{line}\n"
+        "t_inter1: [shape=(), dtype=(float32), loc=(cpu)] = "
+        f"ConstantOp(value=0.5)  # test_stablehlo.py:{line}\n"
         "t0: [shape=(2, 3), dtype=(float32), loc=(cpu)] = "
         f"BroadcastInDimOp(t_inter1, broadcast_dimensions=())  # test_stablehlo.py:{line}\n"
         f"t1: [shape=(2, 3), dtype=(float32), loc=(cpu)] = TanhOp(t0)  # test_stablehlo.py:{line + 1}\n"
@@ -74,7 +75,7 @@ def run(module: stablehlo.Module, *arrays: np.ndarray) -> list[np.ndarray]:
 
 
 def all_bits(dtype: dtypes.DType) -> np.ndarray:
-    """Numbers that text and conversions spoil: zeros of both signs, NaNs, infinities, the smallest and the largest."""
+    """Numbers that text and conversions spoil: zeros of both signs, NaNs, infinities, smallest and largest."""
     if dtype.kind == "bool":
         return np.array([[True, False], [True, True]])
     if dtype.kind == "int":
@@ -136,8 +137,8 @@ def test_long_constants_are_cut_in_the_text_unless_it_is_to_be_whole():
         ),
         (
             ScatterDimensions((1,), (), (1,), 0, (0,), (0,)),
-            "#stablehlo.scatter<update_window_dims = [1], scatter_dims_to_operand_dims = [1], index_vector_dim = 0, "
-            "input_batching_dims = [0], scatter_indices_batching_dims = [0]>",
+            "#stablehlo.scatter<update_window_dims = [1], scatter_dims_to_operand_dims = [1], "
+            "index_vector_dim = 0, input_batching_dims = [0], scatter_indices_batching_dims = [0]>",
         ),
         (
             ConvDimensions(0, 3, (1, 2), 2, 3, (0, 1), 0, 1, (2, 3)),
@@ -178,7 +179,9 @@ def test_donated_arguments_are_marked_and_lend_their_memory():
     assert "%arg0: tensor<256xf32>, %arg1: tensor<256xf32> {jax.buffer_donor = true}" in text
     assert "buffer_donor" not in stablehlo.emit(function).text()
     kept = xla.put(np.ones(256, np.float32), CPU)
-    (given,) = xla.compile(stablehlo.emit(Function([x], [flat.add(x, x)])), CPU)([kept])  # in XLA's own memory
+    (given,) = xla.compile(stablehlo.emit(Function([x], [flat.add(x, x)])), CPU)(
+        [kept]
+    )  # in XLA's own memory
     place = xla.pointer(given)
     (result,) = xla.compile(stablehlo.emit(function, donated=[1]), CPU)([kept, given])
     assert xla.fetch(result).tolist() == [3.0] * 256

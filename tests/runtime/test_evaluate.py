@@ -138,6 +138,15 @@ def test_a_failed_check_names_the_users_line_and_poisons_nothing_else():
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
+def test_a_failed_write_is_heard_of_by_those_who_read_it():
+    x, other = tn.zeros(3), tn.ones(2)
+    x[tn.tensor([5])] = 1.0
+    assert (other + 1).tolist() == [2.0, 2.0]
+    with pytest.raises(IndexOutOfRange):
+        x.tolist()
+    assert (other + 2).tolist() == [3.0, 3.0]
+
+
 def test_out_of_memory_is_an_error_of_ours():
     with pytest.raises((MemoryError, TenfoldError)) as caught:
         (tn.ones(1 << 44) + 1).eval()

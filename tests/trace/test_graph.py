@@ -44,7 +44,11 @@ def test_outputs_name_a_result_of_a_node_or_an_input():
     largest, place = x.max(0)
     found = program(place, x, largest)
     assert found.outputs == [(0, 1), (-1, 0), (0, 0)]
-    assert [value.type for value in lower(found).results] == [place.current().type, x.current().type, largest.current().type]
+    assert [value.type for value in lower(found).results] == [
+        place.current().type,
+        x.current().type,
+        largest.current().type,
+    ]
 
 
 def test_what_was_computed_is_an_input_of_what_comes_after():
@@ -171,7 +175,9 @@ def on(device: str, *shape: int) -> graph.Value:
 def test_operands_must_be_on_one_device_but_for_numbers_of_the_cpu():
     row = tn.ops.table.find("add.Tensor")
     cuda, cpu = on("cuda:0", 2), on("cpu", 2)
-    (result,) = graph.record(row, [cuda, graph.Value(tn.ones(()).current().type, tn.device("cpu"), buffer=object()), 1], None)
+    (result,) = graph.record(
+        row, [cuda, graph.Value(tn.ones(()).current().type, tn.device("cpu"), buffer=object()), 1], None
+    )
     assert result.device is tn.device("cuda:0")
     with pytest.raises(DeviceError, match="operands are on cuda:0 and cpu") as raised:
         graph.record(row, [cuda, cpu, 1], None)

@@ -13,7 +13,7 @@ def calls(*tensors: tn.Tensor) -> list[str]:
     return [line.partition("  # ")[0] for line in text.splitlines() if " = aten." in line]
 
 
-X, Y, I = tn.tensor([[1.0, 2.0], [3.0, 4.0]]), tn.tensor([[5.0, 6.0]]), tn.tensor([0, 1])
+X, Y, PLACES = tn.tensor([[1.0, 2.0], [3.0, 4.0]]), tn.tensor([[5.0, 6.0]]), tn.tensor([0, 1])
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ X, Y, I = tn.tensor([[1.0, 2.0], [3.0, 4.0]]), tn.tensor([[5.0, 6.0]]), tn.tenso
         (lambda: X * True, "t0 = aten.mul.Scalar(p0, other=True)"),
         (lambda: tn.cat([X, Y]), "t0 = aten.cat((p0, p1))"),
         (lambda: tn.cat([X], 1), "t0 = aten.cat((p0,), dim=1)"),
-        (lambda: X[:, I], "t0 = aten.index.Tensor(p0, (None, p1))"),
+        (lambda: X[:, PLACES], "t0 = aten.index.Tensor(p0, (None, p1))"),
         (lambda: X.clamp(min=0.5), "t0 = aten.clamp(p0, min=0.5)"),
         (lambda: X.clamp(max=2), "t0 = aten.clamp(p0, max=2)"),
         (lambda: tn.max(X, 1).values, "t0_0, t0_1 = aten.max.dim(p0, dim=1)"),
@@ -50,7 +50,7 @@ def test_a_call_reads_as_its_schema(make, expected):
 
 
 def test_inputs_and_outputs_carry_their_types():
-    lines = (X[0] * I).show(stage="trace").splitlines()
+    lines = (X[0] * PLACES).show(stage="trace").splitlines()
     assert lines[:4] == [
         "==== Trace IR ====",
         "inputs:",

@@ -1,6 +1,8 @@
 """Random rows that need more than a formula: choices by weight, and draws by rejection, in a loop.
 
-The loops compute in float64, as PyTorch does: acceptance compares logarithms of large factorials.
+The loops compute in float64, as PyTorch does: acceptance compares logarithms of large factorials. Parameters
+that are wrong are replaced before a loop, so that it ends, and refused after it, so that the random state
+does not depend on the refusal.
 """
 
 from __future__ import annotations
@@ -113,11 +115,13 @@ def poisson(state, rate):
     """Counts of events that come at the rate in the element."""
     dtype = floating("poisson", rate.dtype)
     wide = flat.convert(rate, F64)
-    wide = flat.check(wide, flat.ge(wide, 0.0), ArgumentError, "poisson: a rate is negative or NaN")
+    valid = flat.logical_and(flat.ge(wide, 0.0), flat.is_finite(wide))
+    wide = flat.where(valid, wide, 0.0)
     few = flat.lt(wide, 10.0)
     state, small = _events(state, flat.where(few, wide, 0.0))
     state, large = _repeat(state, flat.invert(few), _poisson_attempt, (flat.maximum(wide, 10.0),))
-    return flat.convert(flat.where(few, small, large), dtype), state
+    drawn = flat.convert(flat.where(few, small, large), dtype)
+    return flat.check(drawn, valid, ArgumentError, "poisson: a rate is negative, infinite or NaN"), state
 
 
 def _events(state, rate):
@@ -165,16 +169,18 @@ def binomial(state, count, prob):
     if prob.dtype is not dtype:
         raise DTypeError(f"count and prob differ in dtype: {count.type} and {prob.type}")
     n, p = flat.broadcast(flat.convert(count, F64), flat.convert(prob, F64))
-    n = flat.check(n, flat.ge(n, 0.0), ArgumentError, "binomial: a count is negative or NaN")
-    valid = flat.logical_and(flat.ge(p, 0.0), flat.le(p, 1.0))
-    p = flat.check(p, valid, ArgumentError, "binomial: a probability is not between 0 and 1")
+    countable = flat.logical_and(flat.ge(n, 0.0), flat.is_finite(n))
+    possible = flat.logical_and(flat.ge(p, 0.0), flat.le(p, 1.0))
+    n, p = flat.where(countable, n, 0.0), flat.where(possible, p, 0.0)
     rare = flat.minimum(p, 1.0 - p)
     many = flat.ge(n * rare, 10.0)
     state, small = _successes(state, flat.where(many, 0.0, n), rare)
     safe = (flat.where(many, n, 40.0), flat.where(many, rare, 0.5))
     state, large = _repeat(state, many, _binomial_attempt, safe)
     drawn = flat.where(many, large, small)
-    return flat.convert(flat.where(flat.gt(p, 0.5), n - drawn, drawn), dtype), state
+    drawn = flat.convert(flat.where(flat.gt(p, 0.5), n - drawn, drawn), dtype)
+    drawn = flat.check(drawn, countable, ArgumentError, "binomial: a count is negative, infinite or NaN")
+    return flat.check(drawn, possible, ArgumentError, "binomial: a probability is not between 0 and 1"), state
 
 
 def _successes(state, n, p):
@@ -235,9 +241,10 @@ def _standard_gamma(state, shape):
     state, random = bits(state, wide.shape)
     boost = flat.where(low, flat.power(above_zero(random), 1.0 / flat.where(low, wide, 1.0)), 1.0)
     shifted = flat.where(low, wide + 1.0, wide)
-    every = flat.full(wide.shape, True, dtypes.bool_)
-    state, drawn = _repeat(state, every, _gamma_attempt, (shifted,))
-    return flat.convert(flat.maximum(drawn * boost, dtypes.finfo(dtype).tiny), dtype), state
+    proper = flat.logical_and(flat.gt(wide, 0.0), flat.is_finite(wide))
+    state, drawn = _repeat(state, proper, _gamma_attempt, (flat.where(proper, shifted, 1.0),))
+    drawn = flat.where(proper, drawn * boost, wide)
+    return flat.convert(flat.maximum(drawn, dtypes.finfo(dtype).tiny), dtype), state
 
 
 def _gamma_attempt(state, shape):

@@ -46,7 +46,7 @@ def print_trace(program: Program) -> str:
 
 def _call(node: Node, inputs: Any) -> str:
     row = node.signature.row
-    parts = []
+    parts: list[str] = []
     named = len(row.schema.arguments)
     for argument, value in zip(row.schema.arguments, node.signature.arguments[:named], strict=True):
         if argument.name in PLACEMENT or (

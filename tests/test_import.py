@@ -1,0 +1,52 @@
+"""`import tenfold` is light: no engine, no PyTorch, and less than the time of a second NumPy."""
+
+from __future__ import annotations
+
+import compileall
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import tenfold
+
+PACKAGE = Path(tenfold.__file__).parent
+# numpy and ml_dtypes are what it may load; these are not.
+HEAVY = ("jaxlib", "jax", "torch", "torch_mlir", "iree", "rich", "scipy", "dataclasses", "inspect", "asyncio")
+
+
+def run(code: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_it_loads_no_engine():
+    code = f"import tenfold, sys; print([each for each in {HEAVY} if each in sys.modules])"
+    beside = f"import numpy, ml_dtypes, sys; print([each for each in {HEAVY} if each in sys.modules])"
+    loaded, anyway = eval(run(code)), eval(run(beside))
+    assert set(loaded) <= set(anyway)
+    assert not set(loaded) & set(HEAVY[:7])
+
+
+def test_recording_a_program_loads_no_engine_either():
+    code = "import tenfold as tn, sys; (tn.ones(2, 3) @ tn.rand(3)).tanh().sum(); print('jaxlib' in sys.modules)"
+    assert run(code).strip() == "False"
+
+
+def test_it_takes_less_than_twice_as_long_as_numpy():
+    compileall.compile_dir(PACKAGE, quiet=1)
+    took = "import time; start = time.process_time(); import {}; print(time.process_time() - start)"
+    numpy, ours = [], []
+    for _ in range(40):
+        numpy.append(float(run(took.format("numpy"))))
+        ours.append(float(run(took.format("tenfold"))))
+        if len(ours) >= 5 and min(ours) < 2 * min(numpy):
+            break
+    assert min(ours) < 2 * min(numpy), f"import tenfold {min(ours):.3f} s, import numpy {min(numpy):.3f} s"
+
+
+def test_a_name_that_is_not_there_is_explained():
+    code = "import tenfold\ntry:\n    tenfold.sigmod\nexcept AttributeError as error:\n    print(error.message, '|', error.help())"
+    assert run(code).strip() == "tenfold has no 'sigmod' | did you mean sigmoid?"

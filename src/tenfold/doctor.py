@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -70,6 +71,6 @@ def _cache() -> Finding:
     where = cache.folder()
     if where is None:
         return Finding("disk cache", True, "switched off by TENFOLD_CACHE_DIR", "", True)
-    files = list(where.glob("*" + cache.SUFFIX)) if where.is_dir() else []
+    files = list(Path(where).glob("*" + cache.SUFFIX))
     size = sum(each.stat().st_size for each in files) / 1e6
     return Finding("disk cache", True, f"{where}: {len(files)} programs, {size:.1f} MB", "", True)

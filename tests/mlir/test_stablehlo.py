@@ -75,7 +75,7 @@ def run(module: stablehlo.Module, *arrays: np.ndarray) -> list[np.ndarray]:
 
 
 def all_bits(dtype: dtypes.DType) -> np.ndarray:
-    """Numbers that text and conversions spoil: zeros of both signs, NaNs, infinities, smallest and largest."""
+    """Numbers that text and conversions spoil: both zeros, NaNs, infinities, the smallest and the largest."""
     if dtype.kind == "bool":
         return np.array([[True, False], [True, True]])
     if dtype.kind == "int":
@@ -179,9 +179,8 @@ def test_donated_arguments_are_marked_and_lend_their_memory():
     assert "%arg0: tensor<256xf32>, %arg1: tensor<256xf32> {jax.buffer_donor = true}" in text
     assert "buffer_donor" not in stablehlo.emit(function).text()
     kept = xla.put(np.ones(256, np.float32), CPU)
-    (given,) = xla.compile(stablehlo.emit(Function([x], [flat.add(x, x)])), CPU)(
-        [kept]
-    )  # in XLA's own memory
+    # A result is in XLA's own memory, which can be given away.
+    (given,) = xla.compile(stablehlo.emit(Function([x], [flat.add(x, x)])), CPU)([kept])
     place = xla.pointer(given)
     (result,) = xla.compile(stablehlo.emit(function, donated=[1]), CPU)([kept, given])
     assert xla.fetch(result).tolist() == [3.0] * 256

@@ -109,6 +109,13 @@ def test_the_least_recently_used_go_first(folder, monkeypatch):
     assert sum(each.stat().st_size for each in folder.iterdir()) <= 1200
 
 
+def test_a_bound_that_is_no_number_is_a_warning(folder, monkeypatch):
+    monkeypatch.setenv("TENFOLD_CACHE_BYTES", "plenty")
+    with pytest.warns(CacheWarning, match="number of bytes"):
+        cache.store("name", b"payload")
+    assert cache.load("name") == b"payload"
+
+
 def test_an_empty_name_switches_it_off(monkeypatch, tmp_path):
     monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
     cache.store("name", b"payload")

@@ -1,6 +1,6 @@
 """Rows that divide: quotients, exact or rounded, remainders and common divisors."""
 
-from tenfold import flat
+from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DivisionByZero, DTypeError
 from tenfold.ops.pointwise import copy_sign
 from tenfold.ops.precision import widened
@@ -42,6 +42,9 @@ def _modes(build):
     inplace=True,
 )
 def div(x, y):
+    x, y = flat.broadcast(x, y)
+    if x.dtype.is_complex:
+        y = flat.where(flat.eq(y, 0), 0, y)  # complex division does not see the sign of a zero divisor
     return flat.div(x, y)
 
 
@@ -171,6 +174,9 @@ def gcd(x, y):
 def lcm(x, y):
     """The least common multiple"""
     x, y = flat.broadcast(x, y)
+    if x.dtype.is_signed and x.dtype.itemsize < 4:
+        # C widens small integers to int before it multiplies.
+        return flat.convert(lcm(flat.convert(x, dtypes.int32), flat.convert(y, dtypes.int32)), x.dtype)
     divisor = gcd(x, y)
     zero = flat.eq(divisor, 0)
     multiple = flat.where(zero, 0, x / flat.where(zero, 1, divisor) * y)

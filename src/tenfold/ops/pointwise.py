@@ -2,8 +2,8 @@
 
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError
-from tenfold.ops.precision import widened
-from tenfold.ops.promote import common, promotion, to_float
+from tenfold.ops.precision import computed_in, widened
+from tenfold.ops.promote import common, convert, to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -151,6 +151,7 @@ def rsub(x, y, alpha):
     promote=common,
     inplace=True,
 )
+@computed_in(dtypes.float16)  # float8 saturates as it is rounded
 def mul(x, y):
     return flat.mul(x, y)
 
@@ -232,12 +233,25 @@ def _product(x, count):
     return x**count
 
 
-_to_double = promotion(lambda dtype: dtypes.complex128 if dtype.is_complex else dtypes.float64)
+def _to_double(names, arguments):
+    dtypes_ = [a.dtype if isinstance(a, flat.Value) else dtypes.of_python(a) for a in arguments]
+    wide = dtypes.complex128 if any(each.is_complex for each in dtypes_) else dtypes.float64
+    return [convert(each, wide) for each in arguments]
 
 
-@op("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote=_to_double, inplace=True)
-@op("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", promote=_to_double, method=False)
-@op("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", promote=_to_double, inplace=True)
+@op(
+    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    promote=_to_double,
+    inplace=True,
+    samples=lambda: _powers() + _exponents(),
+)
+@op(
+    "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    promote=_to_double,
+    method=False,
+    samples=_powers_of_numbers,
+)
 def float_power(x, y):
     """self ** exponent in float64 or complex128"""
     return power(x, y)
@@ -278,19 +292,20 @@ def addcmul(x, tensor1, tensor2, value):
     return x + value * tensor1 * tensor2
 
 
+def _true_quotient(names, arguments):
+    if all(each.dtype.kind in ("bool", "int") for each in arguments[1:3]):
+        raise DTypeError("addcdiv does not divide integers", help="use self + value * (tensor1 / tensor2)")
+    return common(names, arguments)
+
+
 @op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    promote=common,
+    promote=_true_quotient,
     inplace=True,
 )
 @widened
 def addcdiv(x, tensor1, tensor2, value):
     """self + value * tensor1 / tensor2"""
-    if x.dtype.kind in ("bool", "int"):
-        raise DTypeError(
-            f"addcdiv does not divide {x.dtype.name} tensors",
-            help="use self + value * torch.div(tensor1, tensor2)",
-        )
     return x + value * tensor1 / tensor2
 
 
@@ -318,7 +333,8 @@ def lerp(x, end, weight):
 @widened
 def hypot(x, y):
     """sqrt(self ** 2 + other ** 2) without overflow"""
-    return flat.abs(flat.complex(x, y))
+    infinite = flat.isinf(x) | flat.isinf(y)
+    return flat.where(infinite, float("inf"), flat.abs(flat.complex(x, y)))
 
 
 def copy_sign(magnitude, sign):

@@ -4,6 +4,7 @@ import math
 
 from tenfold import flat
 from tenfold.errors import DTypeError
+from tenfold.ops.pointwise import copy_sign
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, to_float
 from tenfold.ops.samples import S, T
@@ -26,9 +27,18 @@ _unary(flat.tanh, "tanh")
 _unary(flat.asin, "asin", "arcsin")
 _unary(flat.acos, "acos", "arccos")
 _unary(flat.atan, "atan", "arctan")
-_unary(flat.asinh, "asinh", "arcsinh")
 _unary(flat.acosh, "acosh", "arccosh")
 _unary(flat.atanh, "atanh", "arctanh")
+
+
+@op("asinh(Tensor self) -> Tensor", "arcsinh(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@widened
+def asinh(x):
+    value = flat.asinh(x)
+    if not x.dtype.is_complex:
+        return value
+    # The sign of a zero real part tells on which side of the branch cut x lies.
+    return flat.complex(copy_sign(flat.real(value), flat.real(x)), flat.imag(value))
 
 
 def _half_exponentials(x):
@@ -83,13 +93,20 @@ def exp2(x):
 @op("log2(Tensor self) -> Tensor", promote=to_float, inplace=True)
 @widened
 def log2(x):
-    return flat.log(x) / math.log(2)
+    return _scaled_log(x, math.log(2))
 
 
 @op("log10(Tensor self) -> Tensor", promote=to_float, inplace=True)
 @widened
 def log10(x):
-    return flat.log(x) / math.log(10)
+    return _scaled_log(x, math.log(10))
+
+
+def _scaled_log(x, base):
+    logarithm = flat.log(x)
+    if not x.dtype.is_complex:
+        return logarithm / base
+    return flat.complex(flat.real(logarithm) / base, flat.imag(logarithm) / base)
 
 
 @op("sigmoid(Tensor self) -> Tensor", promote=to_float, inplace=True)
@@ -171,7 +188,7 @@ def _log_add(x, y, exp, log, log1p):
         same = flat.eq(x, y) & flat.isinf(x)
         return flat.where(same, x, larger + log1p(exp(flat.neg(flat.where(same, 0, gap)))))
     a, b = flat.real(x), flat.real(y)
-    swap = (a > b) | flat.isnan(a)
+    swap = (a >= b) | flat.isnan(a)
     smaller, larger = flat.where(swap, y, x), flat.where(swap, x, y)
     low = flat.real(smaller)
     both = flat.eq(low, flat.real(larger)) & flat.isinf(low)

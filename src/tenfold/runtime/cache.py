@@ -8,11 +8,8 @@ TENFOLD_CACHE_BYTES the bound.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 import warnings
-from pathlib import Path
 
 from tenfold.errors import CacheWarning
 
@@ -21,21 +18,21 @@ SUFFIX = ".xla"
 DEFAULT_BYTES = 1 << 30
 
 
-def folder() -> Path | None:
+def folder() -> str | None:
     named = os.environ.get("TENFOLD_CACHE_DIR")
-    if named == "":
-        return None
     if named is not None:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tenfold"
+        return named or None
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tenfold")
 
 
 def key(*parts: str) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part.encode())
-        digest.update(b"\0")
-    return digest.hexdigest()
+    return _digest("\0".join(parts).encode()).hex()
+
+
+def _digest(data: bytes) -> bytes:
+    import hashlib  # with OpenSSL behind it, too much for `import tenfold`
+
+    return hashlib.sha256(data).digest()
 
 
 def load(name: str) -> bytes | None:
@@ -43,9 +40,10 @@ def load(name: str) -> bytes | None:
     where = folder()
     if where is None:
         return None
-    path = where / (name + SUFFIX)
+    path = os.path.join(where, name + SUFFIX)
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -53,7 +51,7 @@ def load(name: str) -> bytes | None:
         return None
     header = len(MAGIC) + 32
     payload = data[header:]
-    if not data.startswith(MAGIC) or hashlib.sha256(payload).digest() != data[len(MAGIC) : header]:
+    if not data.startswith(MAGIC) or _digest(payload) != data[len(MAGIC) : header]:
         discard(name, "it is damaged")
         return None
     try:
@@ -67,30 +65,28 @@ def store(name: str, payload: bytes) -> None:
     where = folder()
     if where is None:
         return
-    temporary = None
+    path = os.path.join(where, name + SUFFIX)
+    unfinished = f"{path}.{os.getpid()}"
     try:
-        where.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, temporary = tempfile.mkstemp(dir=where)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
-        os.replace(temporary, where / (name + SUFFIX))
+        os.makedirs(where, mode=0o700, exist_ok=True)
+        with open(unfinished, "wb") as file:
+            file.write(MAGIC + _digest(payload) + payload)
+        os.replace(unfinished, path)
         _trim(where)
     except OSError as error:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+        _remove(unfinished)
         _warn(f"cannot write to {where}: {error.strerror}")
 
 
 def discard(name: str, why: str) -> None:
     where = folder()
     if where is not None:
-        path = where / (name + SUFFIX)
+        path = os.path.join(where, name + SUFFIX)
         _warn(f"ignoring {path}: {why}")
-        path.unlink(missing_ok=True)
+        _remove(path)
 
 
-def _trim(where: Path) -> None:
-    bound = int(os.environ.get("TENFOLD_CACHE_BYTES", DEFAULT_BYTES))
+def _trim(where: str) -> None:
     files = []
     for entry in os.scandir(where):
         if entry.name.endswith(SUFFIX):
@@ -99,12 +95,28 @@ def _trim(where: Path) -> None:
             except FileNotFoundError:
                 continue  # another process trimmed it first
             files.append((found.st_mtime, found.st_size, entry.path))
+    bound = _bound()
     total = sum(size for _, size, _ in files)
     for _, size, path in sorted(files):
         if total <= bound:
             break
-        Path(path).unlink(missing_ok=True)
+        _remove(path)
         total -= size
+
+
+def _bound() -> int:
+    named = os.environ.get("TENFOLD_CACHE_BYTES", "")
+    if named and not named.isdecimal():
+        _warn(f"TENFOLD_CACHE_BYTES is a number of bytes, not {named!r}")
+        return DEFAULT_BYTES
+    return int(named or DEFAULT_BYTES)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return  # it is gone already, or the folder is not ours to change
 
 
 def _warn(message: str) -> None:

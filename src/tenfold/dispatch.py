@@ -368,9 +368,12 @@ def _protocol(call: Callable[..., Any], special: str) -> Callable[..., Any]:
         try:
             return call(self, *others)
         except ArgumentError:
-            if others and not isinstance(others[0], (Tensor, bool, int, float, complex, np.generic)):
-                return NotImplemented
-            raise
+            if not others or isinstance(others[0], (Tensor, bool, int, float, complex, np.generic)):
+                raise
+            if special in ("__eq__", "__ne__") and isinstance(others[0], np.ndarray):
+                # NumPy would leave the comparison to us, and Python then compares by identity.
+                return call(self, leaf(np.array(others[0], order="C"), self.device))
+            return NotImplemented
 
     operate.__name__ = operate.__qualname__ = special
     return operate

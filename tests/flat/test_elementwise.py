@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tenfold import dtypes
+from tenfold import dtypes, flat
 from tenfold.dtypes import ALL, DType
 from tenfold.errors import DTypeError
 from tenfold.flat import elementwise as e
@@ -199,6 +199,28 @@ def expected(reference: Callable[..., np.ndarray], arrays: list[np.ndarray], dty
         wide = dtype.numpy
     with np.errstate(all="ignore"):
         return reference(*(each.astype(wide) for each in arrays))
+
+
+@pytest.mark.parametrize("dtype", INT, ids=lambda dtype: dtype.name)
+def test_powers_of_integers_wrap_around(dtype):
+    """XLA's own reads no more than six bits of the exponent."""
+    machine = Machine()
+    exponents = [
+        each
+        for each in (0, 1, 5, 63, 64, 65, 100, 250, 12345, 2**40 + 3)
+        if each <= np.iinfo(dtype.numpy).max
+    ]
+    pairs = list(itertools.product((0, 1, 2, 3, 7, 10), exponents))
+    modulus = 2 ** (8 * dtype.itemsize)
+    x, y = (np.array(each, dtype.numpy) for each in zip(*pairs, strict=True))
+    wrapped = np.array([pow(a, b, modulus) for a, b in pairs], np.uint64)
+    value = flat.power(machine.input(x), machine.input(y))
+    machine.expect("power", value, wrapped.astype(f"u{dtype.itemsize}").view(dtype.numpy))
+    if dtype.is_signed:
+        ones = np.array([1, -1, -1, 5], dtype.numpy)
+        value = flat.power(machine.input(ones), machine.input(np.array([-3, -2, -3, -1], dtype.numpy)))
+        machine.expect("negative exponents", value, [1, 1, -1, 0])
+    machine.run()
 
 
 def test_every_op_of_the_table_is_compared():

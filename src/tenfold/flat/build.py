@@ -226,7 +226,6 @@ minimum = _binary(e.Minimum)
 mul = _binary(e.Multiply)
 nextafter = _binary(e.NextAfter)
 polygamma = _binary(e.Polygamma)
-power = _binary(e.Power)
 rem = _binary(e.Remainder)
 shift_left = _binary(e.ShiftLeft)
 shift_right = _binary(e.ShiftRightArithmetic)
@@ -236,6 +235,27 @@ logical_and = _binary(e.And)
 logical_or = _binary(e.Or)
 logical_xor = _binary(e.Xor)
 zeta = _binary(e.Zeta)
+
+
+def power(x: Operand, y: Operand) -> Value:
+    """x to the y. XLA reads six bits of an integer exponent: what is above is worked off by squaring."""
+    small = isinstance(y, int) and y < 64
+    x, y = broadcast(x, y)
+    if x.dtype.kind != "int" or small:
+        return e.Power(x, y).result
+    large = ge(y, 64)
+    result = e.Power(x, where(large, logical_and(y, 63), y)).result
+    rest = where(large, shift_right_logical(y, 6), 0)
+    base = x
+    for _ in range(6):
+        base = mul(base, base)
+
+    def step(result: Value, base: Value, rest: Value) -> tuple[Value, ...]:
+        odd = ne(logical_and(rest, 1), 0)
+        return where(odd, mul(result, base), result), mul(base, base), shift_right_logical(rest, 1)
+
+    unfinished = lambda result, base, rest: reduce(ne(rest, 0), "or")
+    return while_loop(unfinished, step, (result, base, rest))[0]
 
 
 def conj(x: Value) -> Value:

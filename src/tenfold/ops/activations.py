@@ -5,6 +5,7 @@ import math
 from tenfold import flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.precision import widened
+from tenfold.ops.random import bits, unit
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -77,6 +78,26 @@ def leaky_relu(x, slope):
     """self, scaled by the slope where negative"""
     _floats("leaky_relu", x)
     return flat.where(flat.gt(x, 0), x, x * slope)
+
+
+@op(
+    "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+    "Generator? generator=None) -> Tensor",
+    random=True,
+    method=False,
+    samples=lambda: [S(T(3, 4, low=-4, high=4)), S(T(5, 6, low=-4, high=4), 0.25, 0.5, True), S(T(0, 3))],
+)
+@widened
+def rrelu(state, x, lower, upper, training):
+    """leaky_relu whose slope is drawn between the bounds while training, and is their mean otherwise"""
+    _floats("rrelu", x)
+    if lower > upper:
+        raise ArgumentError(f"rrelu needs a lower bound below the upper, not {lower} and {upper}")
+    if not training:
+        return leaky_relu(x, (lower + upper) / 2), state
+    state, random = bits(state, x.shape)
+    slope = lower + (upper - lower) * unit(random, x.dtype)
+    return flat.where(flat.gt(x, 0), x, x * slope), state
 
 
 def _weighted():

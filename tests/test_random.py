@@ -1,6 +1,7 @@
 """Random numbers: their distributions, their ranges, and that a seed gives the same numbers in every run."""
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -265,3 +266,17 @@ def test_parameters_at_the_edge_end_the_loops():
     assert tn.binomial(tn.tensor([7.0, 7.0, 0.0]), tn.tensor([0.0, 1.0, 0.5])).tolist() == [0.0, 7.0, 0.0]
     assert tn.poisson(tn.zeros(0, 2)).shape == (0, 2)
     assert tn._standard_gamma(tn.zeros(0)).shape == (0,)
+
+
+def test_threads_draw_different_numbers():
+    drawn: list[float] = []
+
+    def draw() -> None:
+        drawn.extend(tn.rand(1).item() for _ in range(40))
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(set(drawn)) == 160

@@ -4,7 +4,7 @@ Most functions come from the op table, by `dispatch.install`; those whose Python
 schema's are imported here by name.
 """
 
-from tenfold import dispatch, dtypes, errors, fft, functional, indexing, linalg, ops, random, special
+from tenfold import dispatch, dtypes, errors, fft, functional, indexing, linalg, nn, ops, random, special
 from tenfold.devices import Device as device
 from tenfold.devices import get_default_device, set_default_device
 from tenfold.dtypes import DType as dtype
@@ -38,7 +38,7 @@ _namespaces: dict = {
     "special": special.__dict__,
     "linalg": linalg.__dict__,
     "fft": fft.__dict__,
-    "nn": {},
+    "nn": nn.functional.__dict__,
 }
 dispatch.install(_namespaces)
 functional.install()
@@ -85,7 +85,7 @@ __all__ = [
     "cdist", "chain_matmul", "compile", "device", "dtype", "dtypes", "einsum", "errors", "eval", "fft",
     "finfo", "fork_rng", "from_dlpack", "from_numpy", "frombuffer", "functional", "get_default_device",
     "get_default_dtype", "get_printoptions", "get_rng_state", "iinfo", "indexing", "initial_seed",
-    "is_complex", "is_floating_point", "is_signed", "is_tensor", "linalg", "manual_seed", "meshgrid",
+    "is_complex", "is_floating_point", "is_signed", "is_tensor", "linalg", "manual_seed", "meshgrid", "nn",
     "nonzero", "norm", "numel", "ops", "promote_types", "random", "result_type", "seed",
     "set_default_device", "set_default_dtype", "set_printoptions", "set_rng_state", "show", "special",
     "split", "tensor", "tensordot", "unique", "unique_consecutive",

@@ -7,7 +7,6 @@ and puts what comes back together as PyTorch does (views, named tuples, random s
 from __future__ import annotations
 
 import collections
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import ArgumentError, DTypeError, TenfoldError, UnsupportedError
 from tenfold.ops.resolve import Resolver
-from tenfold.ops.table import MEMORY, TABLE, Row, Signature
+from tenfold.ops.table import MEMORY, TABLE, Row, Signature, exact
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
@@ -60,7 +59,6 @@ class Plan:
 
 
 _plans: dict[Row, Plan] = {}
-_NEGATIVE_ZERO = type("NegativeZero", (float,), {})(-0.0)
 
 
 def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
@@ -78,6 +76,14 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
         return _on_host(plan, values, where)
     if row.storage:
         return _on_storage(plan, arguments, values, where)
+    if row.random:
+        with random.lock:  # between taking a generator's state and giving it the next, no other draws from it
+            return _recorded(plan, arguments, values, where)
+    return _recorded(plan, arguments, values, where)
+
+
+def _recorded(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Any:
+    row = plan.row
     try:
         device, generator = (None, None) if plan.plain else _prepare(plan, values)
     except TenfoldError as error:
@@ -103,19 +109,12 @@ def _argument(argument: Any, is_tensor: bool) -> Any:
     """An argument as the trace takes it: tensors as values, numbers in a form that hashes exactly."""
     kind = type(argument)
     if kind is float:
-        return _exact(argument)
+        return exact(argument)
     if isinstance(argument, Tensor):
         return argument.current() if is_tensor else argument.item()
     if kind is tuple or kind is list:
         return tuple([_argument(each, is_tensor) for each in argument])
     return argument
-
-
-def _exact(argument: float) -> float:
-    # -0.0 equals 0.0 and NaN nothing: as parts of a key they need a type, and an identity, of their own.
-    if argument == 0.0 and math.copysign(1.0, argument) < 0:
-        return _NEGATIVE_ZERO
-    return math.nan if argument != argument else argument
 
 
 def _prepare(plan: Plan, values: list[Any]) -> tuple[Device | None, random.Generator | None]:
@@ -269,7 +268,7 @@ def into(out: Any, result: Any) -> Any:
         return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
     value = result.current()
     if out._alias is None and out._value.type.shape != value.type.shape:
-        out._value = value if value.type.dtype is out.dtype else result.to(out.dtype).current()
+        out.become(value if value.type.dtype is out.dtype else result.to(out.dtype).current(), None)
     else:
         out.assign(value)
     return out
@@ -289,7 +288,7 @@ def inplace_method(name: str, rows: Sequence[Row]) -> Callable[..., Tensor]:
         if result._alias is None:
             self.assign(result.current(), uniform)
         else:  # of a view: the tensor looks at its memory in another way
-            self._value, self._alias = result._value, result._alias
+            self.become(result._value, result._alias)
         return self
 
     method.__name__ = method.__qualname__ = name + "_"
@@ -303,10 +302,10 @@ def install(namespaces: dict[str, dict[str, Any]]) -> None:
         functions = [row for row in rows if row.function]
         methods = [row for row in rows if row.method]
         if functions:
-            module = functions[0].module or ""
-            namespaces.setdefault(module, {})[functions[0].python_name] = function(
-                functions[0].python_name, functions
-            )
+            module, python_name = functions[0].module or "", functions[0].python_name
+            # A submodule's own function of that name stays: it is a wrapper of the row.
+            if not (module and python_name in namespaces[module]):
+                namespaces[module][python_name] = function(python_name, functions)
         if methods and not methods[0].module:
             _add_method(name, function(name, methods, method=True))
         inplace = [row for row in rows if row.inplace]

@@ -302,15 +302,15 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     return invoke(NONZERO_EACH, (input,), capture()) if as_tuple else _nonzero(input, out=out)
 
 
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """1 where a new last dimension's place is the element, else 0; -1 evaluates to find the largest class."""
     if num_classes == -1:
-        if not tensor.numel():
+        if not input.numel():
             raise ArgumentError("an empty tensor does not tell the number of classes").located(
                 "one_hot", capture()
             )
-        num_classes = int(tensor.max().item()) + 1
-    return invoke(ONE_HOT, (tensor, num_classes), capture())
+        num_classes = int(input.max().item()) + 1
+    return invoke(ONE_HOT, (input, num_classes), capture())
 
 
 def install() -> None:

@@ -65,7 +65,7 @@ class Generator:
 
 
 _generators: dict[Device, Generator] = {}
-_lock = threading.Lock()
+lock = threading.RLock()
 _seed: list[int] = []
 
 
@@ -74,7 +74,7 @@ def default_generator(device: Device) -> Generator:
     device = device.resolved
     found = _generators.get(device)
     if found is None:
-        with _lock:
+        with lock:
             found = _generators.setdefault(device, Generator(device))
             if _seed:
                 found.manual_seed(_seed[0])

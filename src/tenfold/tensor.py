@@ -94,16 +94,29 @@ class Tensor(Holder):
         where = capture()
         if value.type is not self._value.type:
             value = _fitted(value, self._value.type, where)
-        alias, recorder = self._alias, graph.active()
+        recorder = graph.active()
+        # While a function is recorded every tensor that is written has a storage, so that there is one place to
+        # put back as it was.
+        alias = self._alias if recorder is None else self.share()
         root = self if alias is None else alias.storage
-        if recorder is not None:
-            recorder.write(root)
-            recorder.read(root, self._value if alias is None else alias.storage.value)
+        if recorder is not None and alias is not None:
+            recorder.write(self, root)
+            recorder.read(root, alias.storage.value)
         else:
             evaluate.written(root)
         if alias is not None:
             views.write(alias, value, where, uniform)
         self._value = value
+
+    def become(self, value: Value, alias: views.Alias | None) -> None:
+        """Take another value, of any shape, at another place in memory: what out=, t_ and .data = do."""
+        recorder = graph.active()
+        if recorder is not None and not recorder.made(self._value):
+            raise TraceError(
+                "a compiled function cannot give another shape or memory to a tensor from outside",
+                help="return the new tensor instead",
+            ).located("compile", capture())
+        self._value, self._alias = value, alias
 
     def replace(self, value: Value) -> None:
         """Become another value without regard to views: for state that a compiled function updates."""
@@ -126,10 +139,11 @@ class Tensor(Holder):
         return self
 
     def _computed(self) -> Value:
+        if graph.active() is not None:
+            # Also for a tensor from outside: what it holds today would be written into the program.
+            _refuse_value()
         value = self.current()
         if value.buffer is None:
-            if graph.active() is not None:
-                _refuse_value()
             evaluate.evaluate([value])
         return value
 
@@ -186,7 +200,7 @@ class Tensor(Holder):
 
     @data.setter
     def data(self, other: Tensor) -> None:
-        self._value, self._alias = other.current(), other.share().copy()
+        self.become(other.current(), other.share().copy())
 
     @property
     def requires_grad(self) -> bool:
@@ -249,8 +263,8 @@ class Tensor(Holder):
     # Python's protocols
 
     def __repr__(self) -> str:
-        if graph.active() is not None and self._value.buffer is None:
-            return f"Tensor({self._value.type}, traced)"
+        if graph.active() is not None:
+            return f"Tensor({self._value.type}, recorded)"
         suffixes = [] if self.device.type == "cpu" else [f"device='{self.device.resolved}'"]
         return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)
 

@@ -280,7 +280,7 @@ def drawn(
         return np.asarray(real() + 1j * real()).astype(dtype.numpy)
     if dtype.itemsize < 4 and low is None and high is None:
         # Quarters: sums and small products of them are exact, so that the order of rounding does not show.
-        return np.asarray(np.round(real() * 4) / 4).astype(dtype.numpy)
+        return np.asarray(np.round(real() * 4) / 4 + 0.0).astype(dtype.numpy)  # without -0.0
     return real().astype(dtype.numpy)
 
 

@@ -22,6 +22,8 @@ each_row = pytest.mark.parametrize("row", ROWS, ids=[row.qualified for row in RO
 
 @each_row
 def test_row_agrees_with_pytorch(row: Row, record_property: Any) -> None:
+    tn.manual_seed(0)
+    torch.manual_seed(0)
     assert generate.samples(row), f"aten::{row.qualified}: no sample fits its schema"
     pairs: list[tuple[Call, list[Any], list[Any]]] = []
     wrong: list[str] = []
@@ -83,7 +85,7 @@ def out_of_range(call: Call, ours: tn.Tensor, theirs: torch.Tensor) -> str | Non
     """Whether random values leave the range that PyTorch draws from, as far as many draws of its show one.
 
     Integers from a short range show it whole; of floats only the bounds 0 and 1 are taken for bounds, and the
-    median must be among what PyTorch draws.
+    median of a dozen must be among what PyTorch draws.
     """
     if not ours.numel() or ours.dtype.is_complex:
         return None
@@ -93,7 +95,8 @@ def out_of_range(call: Call, ours: tn.Tensor, theirs: torch.Tensor) -> str | Non
     whole = ours.dtype.kind in ("bool", "int") and high - low < 12
     above = found.min() >= (low if whole else 0 if low >= 0 else -np.inf)
     below = found.max() <= (high if whole else 1 if high <= 1 else np.inf)
-    if above and below and low <= np.median(found) <= high:
+    central = found.size < 12 or low <= np.median(found) <= high
+    if above and below and central:
         return None
     return f"drew from [{found.min()}, {found.max()}], PyTorch from [{low}, {high}]"
 

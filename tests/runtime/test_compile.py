@@ -258,3 +258,78 @@ def test_other_threads_compute_while_one_records():
     assert f(tn.ones(2)).tolist() == [2.0, 2.0]
     thread.join()
     assert results == [15.0]
+
+
+def test_an_optional_argument_that_is_a_view_is_not_overlooked():
+    f = tn.compile(lambda x, y=None: x * 2 if y is None else x * y)
+    x, base, c = tn.tensor([1.0, 2.0]).eval(), tn.tensor([5.0, 5.0]).eval(), tn.tensor([7.0, 7.0]).eval()
+    f(x), f(x)
+    base[0]  # from now on it has a storage
+    assert f(base, c).tolist() == [35.0, 35.0]
+
+
+def test_a_tensor_that_gains_views_while_it_is_written_is_put_back():
+    w = tn.zeros(2)
+
+    @tn.compile
+    def f(x):
+        w.add_(1)
+        w[0].add_(x)
+        return w * 1
+
+    assert f(tn.tensor(5.0)).tolist() == [6.0, 1.0]
+    assert w.tolist() == [6.0, 1.0]
+    assert f(tn.tensor(5.0)).tolist() == [12.0, 2.0]
+
+
+def test_a_tensor_given_twice_is_one_tensor():
+    @tn.compile
+    def f(x, y):
+        x.add_(1)
+        return y * 1
+
+    x, y = tn.zeros(2), tn.zeros(2)
+    assert f(x, x).tolist() == [1.0, 1.0]
+    assert f(x, y).tolist() == [0.0, 0.0]
+    assert x.tolist() == [2.0, 2.0]
+    with pytest.raises(TraceError, match="shares memory"):
+        f(x, x[0:2])
+
+
+def test_what_is_returned_is_the_argument_itself():
+    x, state = tn.zeros(2), tn.ones(2)
+    f = tn.compile(lambda x: (x.add_(1), state.mul_(2), x + 1))
+    first, second, third = f(x)
+    assert first is x and second is state and third.tolist() == [2.0, 2.0]
+    assert state.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w, x: w.t_(),
+        lambda w, x: w.squeeze_(),
+        lambda w, x: setattr(w, "data", x),
+        lambda w, x: tn.add(x, 1, out=w),
+    ],
+)
+def test_another_shape_for_a_tensor_from_outside_is_refused(change):
+    w = tn.zeros(1, 3).eval()
+    with pytest.raises(TraceError, match="another shape or memory"):
+        tn.compile(lambda x: (change(w, x), x * 2)[1])(tn.ones(2))
+    assert w.tolist() == [[0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda m, x: x[m > 0], lambda m, x: x * m.sum().item(), lambda m, x: x + len(m.nonzero())]
+)
+def test_values_of_tensors_from_outside_are_not_frozen_into_the_program(ask):
+    mask = tn.tensor([1, 0, 1])
+    with pytest.raises(TraceError):
+        tn.compile(lambda x: ask(mask, x))(tn.ones(3))
+
+
+def test_negative_zero_is_another_static_argument():
+    f = tn.compile(lambda x, n: x * n)
+    assert (1 / f(tn.ones(1), 0.0)).tolist() == [float("inf")]
+    assert (1 / f(tn.ones(1), -0.0)).tolist() == [float("-inf")]

@@ -20,6 +20,7 @@ from tenfold.errors import DeviceError, EngineError, OutOfMemory, TenfoldError
 from tenfold.mlir import stablehlo
 
 _lock = threading.RLock()
+_clients: dict[str, Client] = {}
 in_use: list[Any] = []  # the devices of all platforms that were asked for
 
 
@@ -52,10 +53,12 @@ class Client:
         return self.devices[index]
 
 
-@functools.cache
 def client(platform: str) -> Client:
-    with _lock:
-        return Client(platform)
+    found = _clients.get(platform)
+    if found is None:
+        with _lock:
+            found = _clients.get(platform) or _clients.setdefault(platform, Client(platform))
+    return found
 
 
 def _make_client(platform: str) -> Any:
@@ -237,7 +240,10 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
 
 
 def serialize(executable: Executable) -> bytes:
-    return executable.loaded.serialize()
+    try:
+        return executable.loaded.serialize()
+    except Exception as error:
+        raise translate(error) from None
 
 
 def deserialize(data: bytes, device: Device) -> Executable:
@@ -258,9 +264,21 @@ def _options(xla_device: Any) -> Any:
 
 
 def fingerprint(device: Device) -> str:
-    """What a compiled program depends on besides its text: versions and hardware."""
+    """What a compiled program depends on besides its text: versions, hardware, and XLA's own settings."""
     place = client(device.type)
-    return f"{jaxlib().version} {place.client.platform_version} {place.device(device.index or 0)}"
+    chip = place.device(device.index or 0)
+    flags = os.environ.get("XLA_FLAGS", "")
+    return f"{jaxlib().version} {place.client.platform_version} {chip} {_processor()} {flags}"
+
+
+@functools.cache
+def _processor() -> str:
+    """The instructions that this machine's processor has, as Linux lists them: compiled code may use them all."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next((line for line in file if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        return os.uname().machine
 
 
 def translate(error: Exception) -> TenfoldError:

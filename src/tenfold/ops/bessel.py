@@ -33,7 +33,7 @@ def _rows(name, argument="self", plain=False, between=((0, 40),)):
         facts = {"promote": _real, "method": False, "samples": samples}
         op(f"special_{name}(Tensor {argument}) -> Tensor", **facts)(build)
         if plain:
-            op(f"{name}(Tensor self) -> Tensor", promote=_real, inplace=True)(build)
+            op(f"{name}(Tensor self) -> Tensor", promote=_real, inplace=True, samples=samples)(build)
         return build
 
     return declare

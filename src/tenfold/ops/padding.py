@@ -115,6 +115,7 @@ def _declare(dims):
     @op(
         f"reflection_pad{dims}d(Tensor self, SymInt[{count}] padding) -> Tensor",
         module="nn",
+        function=False,
         method=False,
         samples=samples,
     )
@@ -125,6 +126,7 @@ def _declare(dims):
     @op(
         f"replication_pad{dims}d(Tensor self, SymInt[{count}] padding) -> Tensor",
         module="nn",
+        function=False,
         method=False,
         samples=samples,
     )

@@ -6,10 +6,12 @@ files beside this one, one file for each family.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tenfold import dtypes, flat
+from tenfold.errors import TenfoldError
 from tenfold.ops.promote import Promotion
 from tenfold.ops.schema import Schema, parse
 
@@ -21,6 +23,8 @@ PLACEMENT = {"layout", "device", "pin_memory", "memory_format", "non_blocking"}
 RECEIVERS = ("Tensor self", "Tensor(a) self", "Tensor(a -> *) self")
 # ATen's prefixes for what PyTorch keeps in submodules.
 MODULES = {"special_": "special", "linalg_": "linalg", "fft_": "fft"}
+# What Python calls by another name than ATen.
+RENAMED = {"log_sigmoid": "logsigmoid"}
 
 
 # The types of numbers that may be left open until a program runs.
@@ -39,6 +43,16 @@ class _Slot:
 
 
 SLOT = _Slot()
+
+
+_NEGATIVE_ZERO = type("NegativeZero", (float,), {})(-0.0)
+
+
+def exact(number: float) -> float:
+    """The number in a form that hashes by its bits: -0.0 equals 0.0, and NaN not even itself."""
+    if number == 0.0 and math.copysign(1.0, number) < 0:
+        return _NEGATIVE_ZERO
+    return math.nan if number != number else number
 
 
 class Signature:
@@ -123,7 +137,7 @@ class Row:
     @property
     def python_name(self) -> str:
         prefix = next((p for p in MODULES if self.name.startswith(p)), "")
-        return self.name[len(prefix) :]
+        return RENAMED.get(self.name, self.name[len(prefix) :])
 
     def signature(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> Signature:
         """The signature for these input types and arguments (tensors in them are SLOTs), memoised."""
@@ -173,7 +187,7 @@ class Row:
                 found._loose = (found, ())
                 if found.result_types != signature.result_types:
                     found = signature
-            except Exception:
+            except (ArithmeticError, AttributeError, LookupError, TypeError, TenfoldError):
                 found = (
                     signature  # this lowering must know the number: whatever it did with it, it is no value
                 )

@@ -47,7 +47,7 @@ def load(name: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        _warn(f"cannot read {path}: {error.strerror}")
+        warn(f"cannot read {path}: {error.strerror}")
         return None
     header = len(MAGIC) + 32
     payload = data[header:]
@@ -75,14 +75,14 @@ def store(name: str, payload: bytes) -> None:
         _trim(where)
     except OSError as error:
         _remove(unfinished)
-        _warn(f"cannot write to {where}: {error.strerror}")
+        warn(f"cannot write to {where}: {error.strerror}")
 
 
 def discard(name: str, why: str) -> None:
     where = folder()
     if where is not None:
         path = os.path.join(where, name + SUFFIX)
-        _warn(f"ignoring {path}: {why}")
+        warn(f"ignoring {path}: {why}")
         _remove(path)
 
 
@@ -107,7 +107,7 @@ def _trim(where: str) -> None:
 def _bound() -> int:
     named = os.environ.get("TENFOLD_CACHE_BYTES", "")
     if named and not named.isdecimal():
-        _warn(f"TENFOLD_CACHE_BYTES is a number of bytes, not {named!r}")
+        warn(f"TENFOLD_CACHE_BYTES is a number of bytes, not {named!r}")
         return DEFAULT_BYTES
     return int(named or DEFAULT_BYTES)
 
@@ -119,5 +119,5 @@ def _remove(path: str) -> None:
         return  # it is gone already, or the folder is not ours to change
 
 
-def _warn(message: str) -> None:
+def warn(message: str) -> None:
     warnings.warn(CacheWarning(f"compilation cache: {message}"), stacklevel=2)

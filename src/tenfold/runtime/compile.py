@@ -36,6 +36,7 @@ class Recording:
         self.arguments: set[Value] = set()
         self.holders: dict[Value, Holder] = {}
         self.before: dict[Holder, Value] = {}
+        self.written: list[Holder] = []
 
     def read(self, holder: Holder, value: Value) -> Value:
         """A tensor's value is used: one from outside is computed now, and remembered as an input."""
@@ -46,13 +47,20 @@ class Recording:
             self.holders.setdefault(value, holder)
         return value
 
-    def write(self, root: Holder) -> None:
+    def write(self, holder: Holder, root: Holder) -> None:
+        """A tensor is about to be written; `root` is the memory behind it."""
         if root not in self.before:
             with self.paused():
                 self.before[root] = root.current()
+        if not self.traced(self.before[root]):
+            self.written.append(holder)
 
     def traced(self, value: Value) -> bool:
-        return value in self.arguments or (value.buffer is None and value.node in self.nodes)
+        return value in self.arguments or self.made(value)
+
+    def made(self, value: Value) -> bool:
+        """Whether a value was computed by the function itself."""
+        return value.buffer is None and value.node in self.nodes
 
     def results(self) -> dict[Holder, Value]:
         """What the tensors from outside that were written hold at the end."""
@@ -82,7 +90,7 @@ class Recorded:
         program: Program,
         inputs: list[int | Holder | Value],
         structure: Any,
-        count: int,
+        returned: list[int | Holder | None],
         writes: list[Holder],
         argument_writes: list[int],
         device: Device,
@@ -90,7 +98,8 @@ class Recorded:
         self.program = program
         self.inputs = inputs
         self.structure = structure
-        self.count = count  # of returned tensors; results after them are writes
+        self.returned = returned  # for each tensor: an argument, one from outside, or None for a new one
+        self.count = len(returned)
         self.writes = writes
         self.argument_writes = argument_writes
         self.device = device
@@ -98,7 +107,8 @@ class Recorded:
         self.loaded: evaluate.Loaded | None = None
         # Whether a call is no more than its arguments in, one tensor out.
         in_order = all(type(each) is int and each == i for i, each in enumerate(inputs))
-        self.plain = in_order and structure is tree.LEAF and not writes and not argument_writes
+        new = structure is tree.LEAF and returned == [None]
+        self.plain = in_order and new and not writes and not argument_writes
         self.result_types = [
             program.nodes[place].signature.result_types[index]
             if place >= 0
@@ -137,9 +147,11 @@ class Recorded:
             root.replace(value)
         for index, value in zip(self.argument_writes, results[self.count + len(self.writes) :], strict=True):
             arguments[index].assign(value)
-        if self.structure is tree.LEAF:
-            return wrap(results[0])
-        return tree.unflatten(self.structure, map(wrap, results[: self.count]))
+        tensors = [
+            wrap(value) if each is None else arguments[each] if type(each) is int else each
+            for each, value in zip(self.returned, results, strict=False)
+        ]
+        return tree.unflatten(self.structure, iter(tensors))
 
     def fits(self) -> bool:
         """Whether the tensors it reads from outside still have the types they had."""
@@ -155,41 +167,51 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
     structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
     with _recording:
         recording = Recording()
-        stand_ins = []
+        by_tensor: dict[int, Any] = {}  # one stand-in for a tensor that is given twice
         for each in given:
             value = Value(each.current().type, each.current().device)
             value.source = each.current().made_at
-            recording.arguments.add(value)
-            stand_ins.append(tensor(value))
+            by_tensor.setdefault(id(each), tensor(value))
+        stand_ins = [by_tensor[id(each)] for each in given]
         values = [each.current() for each in stand_ins]
+        recording.arguments.update(values)
         outer, graph.recorder = graph.recorder, recording
         try:
             call_args, call_kwargs = tree.unflatten(structure, iter(stand_ins))
-            returned = function(*call_args, **call_kwargs)
+            result = function(*call_args, **call_kwargs)
             outputs: list[Any] = []
-            result_structure = tree.flatten(returned, lambda each: isinstance(each, tensor), outputs)
+            result_structure = tree.flatten(result, lambda each: isinstance(each, tensor), outputs)
             targets = [each.current() for each in outputs]
         finally:
             graph.recorder = outer
             written = recording.results()
-            changed = [
-                (i, each.current()) for i, each in enumerate(stand_ins) if each.current() is not values[i]
-            ]
+            finals = [each.current() for each in stand_ins]
             recording.restore()
-    wanted = targets + list(written.values()) + [value for _, value in changed]
+    first = {id(each): i for i, each in reversed(list(enumerate(stand_ins)))}
+    changed = [i for i in first.values() if finals[i] is not values[i]]
+    if changed and shares_memory(given):
+        raise TraceError(
+            "the function writes to an argument that shares memory with another", help="clone() one of them"
+        ).located("compile", capture())
+    wanted = targets + list(written.values()) + [finals[i] for i in changed]
     if not wanted:
         raise TraceError(
             "the compiled function neither returns nor changes a tensor", help="return what it computes"
-        )
+        ).located("compile", capture())
     program, _ = collect(wanted)
-    places = {value: i for i, value in enumerate(values)}
+    places = {values[i]: i for i in first.values()}
     inputs: list[int | Holder | Value] = [
         places[leaf] if leaf in places else recording.holders.get(leaf, leaf) for leaf in program.leaves
     ]
-    argument_writes = [i for i, _ in changed]
-    return Recorded(
-        program, inputs, result_structure, len(targets), list(written), argument_writes, wanted[0].device
-    )
+    outside = {id(each): each for each in (*recording.holders.values(), *recording.written)}
+    returned = [first.get(id(each), outside.get(id(each))) for each in outputs]
+    return Recorded(program, inputs, result_structure, returned, list(written), changed, wanted[0].device)
+
+
+def shares_memory(tensors: Sequence[Any]) -> bool:
+    """Whether two of these tensors, not being the same, lie in one storage."""
+    distinct = {id(each): each for each in tensors if each._alias is not None}
+    return len({id(each._alias.storage) for each in distinct.values()}) < len(distinct)
 
 
 class Compiled:
@@ -211,7 +233,8 @@ class Compiled:
             types, start, result, default = short
             try:
                 values = [each._value for each in args if each._alias is None]
-                if [each.type for each in values] == types and default is dtypes.get_default_dtype():
+                same = len(args) == len(types) and [each.type for each in values] == types
+                if same and default is dtypes.get_default_dtype():
                     results = start([each.buffer for each in values])
                     return self._tensor(Value(result, values[0].device, None, 0, Pending(results)))
             except (AttributeError, TypeError, RuntimeError):
@@ -223,7 +246,9 @@ class Compiled:
         given: list[Any] = []
         structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
         types = tuple([(each.current().type, each.current().device) for each in given])
-        key = (structure, types, dtypes.get_default_dtype())
+        # What is the same tensor, and what shares memory, decides what a write is seen by.
+        same = tuple([[id(other) for other in given].index(id(each)) for each in given])
+        key = (structure, types, same, shares_memory(given), dtypes.get_default_dtype())
         try:
             recorded = self._recorded.get(key)
         except TypeError:

@@ -64,10 +64,10 @@ class Pending:
         self.buffers: list[Any] = []
 
     def take(self, index: int) -> Any:
-        if self.results is not None:
-            self.buffers, self.results = xla.take_apart(self.results), None
-        buffer, self.buffers[index] = self.buffers[index], None
-        return buffer
+        with _lock:
+            if self.results is not None:
+                self.buffers, self.results = xla.take_apart(self.results), None
+            return self.buffers[index]
 
 
 def evaluate(values: Sequence[Value]) -> None:
@@ -167,8 +167,10 @@ def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Load
     global _compiles
     for observe in list(_observers):
         _observers.remove(observe)  # what it does to look at the program is not news
-        observe(program, device)
-        _observers.append(observe)
+        try:
+            observe(program, device)
+        finally:
+            _observers.append(observe)
     module = stablehlo.emit(lower(program), donated)
     name = cache.key(module.text(whole=True), xla.fingerprint(device))
     stored = cache.load(name)
@@ -179,8 +181,10 @@ def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Load
             cache.discard(name, f"XLA cannot load it ({error})")
     executable = xla.compile(module, device)
     _compiles += 1
-    with contextlib.suppress(EngineError):
+    try:
         cache.store(name, xla.serialize(executable))
+    except EngineError as error:
+        cache.warn(f"a program cannot be stored: {error.message}")
     return Loaded(executable, module.checks)
 
 

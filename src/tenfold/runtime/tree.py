@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tenfold.ops.table import exact
+
 
 class Leaf:
     """Stands in a structure for a value that is kept apart; one object, compared by identity."""
@@ -26,8 +28,9 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
         return kind, tuple(tree), tuple([flatten(each, is_leaf, leaves) for each in tree.values()])
     if isinstance(tree, (tuple, list)):
         return kind, None, tuple([flatten(each, is_leaf, leaves) for each in tree])
-    # 1, 1.0 and True are equal: the type tells them apart.
-    return kind, tree
+    # 1, 1.0 and True are equal, and so are 0.0 and -0.0: the type tells them apart.
+    value = exact(tree) if kind is float else tree
+    return type(value), value
 
 
 def unflatten(structure: Any, leaves: Any) -> Any:

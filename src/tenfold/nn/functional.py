@@ -1,0 +1,320 @@
+"""`tenfold.nn.functional`: the functions of `torch.nn.functional`, by the same names and signatures.
+
+Those whose signature is their schema's come from the op table: the rows of module "nn" by `dispatch.install`,
+the others by name, just below. The wrappers that follow add what a schema lacks: `inplace=`, defaults, other
+orders of arguments, and compositions of several ops.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from tenfold import functional
+from tenfold.dtypes import DType
+from tenfold.errors import ArgumentError, ShapeError
+from tenfold.functional import aten
+from tenfold.indexing import one_hot as one_hot
+from tenfold.interchange import located
+from tenfold.tensor import Tensor
+
+bilinear = aten("bilinear")
+channel_shuffle = aten("channel_shuffle")
+cosine_similarity = aten("cosine_similarity")
+hardshrink = aten("hardshrink")
+native_channel_shuffle = aten("native_channel_shuffle")
+pairwise_distance = aten("pairwise_distance")
+pixel_shuffle = aten("pixel_shuffle")
+pixel_unshuffle = aten("pixel_unshuffle")
+prelu = aten("prelu")
+
+
+def _put(result: Tensor, input: Tensor, inplace: bool) -> Tensor:
+    """The result, or on request the input with the result written into it."""
+    if not inplace:
+        return result
+    input.assign(result.current())
+    return input
+
+
+# Activations
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(input, 0)"""
+    return _put(aten("relu")(input), input, inplace)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """`relu`, written into the input."""
+    return relu(input, inplace=True)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(input, 0), 6)"""
+    return _put(aten("relu6")(input), input, inplace)
+
+
+@located
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """min(max(input, min_val), max_val)"""
+    if min_val > max_val:
+        raise ArgumentError(f"min_val {min_val} is greater than max_val {max_val}")
+    return _put(aten("hardtanh")(input, min_val, max_val), input, inplace)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """`hardtanh`, written into the input."""
+    return _put(aten("hardtanh")(input, min_val, max_val), input, True)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """input where positive, else alpha * (exp(input) - 1)"""
+    return _put(aten("elu")(input, alpha), input, inplace)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`elu`, written into the input."""
+    return elu(input, alpha, inplace=True)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """elu with the constants that keep mean 0 and variance 1"""
+    return _put(aten("selu")(input), input, inplace)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """`selu`, written into the input."""
+    return selu(input, inplace=True)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """max(input, 0) + min(0, alpha * (exp(input / alpha) - 1))"""
+    return _put(aten("celu")(input, alpha), input, inplace)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`celu`, written into the input."""
+    return celu(input, alpha, inplace=True)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * sigmoid(input)"""
+    return _put(aten("silu")(input), input, inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * tanh(softplus(input))"""
+    return _put(aten("mish")(input), input, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * relu6(input + 3) / 6"""
+    return _put(aten("hardswish")(input), input, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """relu6(input + 3) / 6"""
+    return _put(aten("hardsigmoid")(input), input, inplace)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """input, scaled by the slope where negative"""
+    return _put(aten("leaky_relu")(input, negative_slope), input, inplace)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """`leaky_relu`, written into the input."""
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """leaky_relu whose slope is drawn between the bounds while training, and is their mean otherwise"""
+    return _put(aten("rrelu")(input, lower, upper, training), input, inplace)
+
+
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """`rrelu`, written into the input."""
+    return rrelu(input, lower, upper, training, inplace=True)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """input where it is above the threshold, else `value`"""
+    return _put(aten("threshold")(input, threshold, value), input, inplace)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """`threshold`, written into the input."""
+    return _put(aten("threshold")(input, threshold, value), input, True)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-input))"""
+    return aten("sigmoid")(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return aten("tanh")(input)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """input - tanh(input)"""
+    return aten("sub")(input, aten("tanh")(input))
+
+
+def softsign(input: Tensor) -> Tensor:
+    """input / (|input| + 1)"""
+    return aten("div")(input, aten("add")(aten("abs")(input), 1))
+
+
+# Softmax and its like. Without a dimension PyTorch takes 0 or 1, by the rank, and warns.
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Tensor:
+    """exp(input) / sum(exp(input)) along a dimension"""
+    if dim is None:
+        dim = _implicit_dim("softmax", input, _stacklevel)
+    return aten("softmax")(input, dim, dtype=dtype)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Tensor:
+    """softmax(-input)"""
+    if dim is None:
+        dim = _implicit_dim("softmin", input, _stacklevel)
+    return aten("softmax")(aten("neg")(input), dim, dtype=dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Tensor:
+    """input - log(sum(exp(input))) along a dimension"""
+    if dim is None:
+        dim = _implicit_dim("log_softmax", input, _stacklevel)
+    return aten("log_softmax")(input, dim, dtype=dtype)
+
+
+def _implicit_dim(name: str, input: Tensor, stacklevel: int) -> int:
+    dim = 0 if input.ndim in (0, 1, 3) else 1
+    warnings.warn(f"{name} without dim is deprecated: pass dim={dim}", stacklevel=stacklevel)
+    return dim
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """A draw from the Gumbel-softmax distribution; `hard` makes it one-hot, with the soft draw's gradient."""
+    if eps != 1e-10:
+        warnings.warn("gumbel_softmax: eps is deprecated and has no effect", stacklevel=2)
+    waited = aten("exponential")(logits)
+    soft = aten("softmax")(aten("div")(aten("sub")(logits, aten("log")(waited)), tau), dim)
+    if not hard:
+        return soft
+    largest = aten("argmax")(soft, dim, keepdim=True)
+    one = aten("scatter")(aten("zeros_like")(soft), dim, largest, 1.0)
+    return aten("add")(aten("sub")(one, aten("detach")(soft)), soft)
+
+
+# Dropout
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Elements zeroed with probability p, the others divided by 1 - p; the input itself if not training."""
+    return _dropped("dropout", input, p, training, inplace)
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout to a SELU's negative saturation, keeping mean and variance."""
+    return _dropped("alpha_dropout", input, p, training, inplace)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Alpha dropout of whole channels."""
+    return _dropped("feature_alpha_dropout", input, p, training, inplace)
+
+
+@located
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of (N, C, L) or (C, L) zeroed with probability p, the others divided by 1 - p."""
+    if input.ndim not in (2, 3):
+        raise ShapeError(f"takes 2 or 3 dimensions, not {input.ndim}")
+    return _dropped("feature_dropout", input, p, training, inplace, batched=input.ndim == 3)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of (N, C, H, W) zeroed with probability p; three dimensions are taken as (N, C, L)."""
+    if input.ndim == 3:
+        warnings.warn("dropout2d takes three dimensions as (N, C, L): use dropout1d", stacklevel=2)
+    elif input.ndim != 4:
+        warnings.warn(f"dropout2d of {input.ndim} dimensions is deprecated: use dropout", stacklevel=2)
+    return _dropped("feature_dropout", input, p, training, inplace)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of (N, C, D, H, W) or (C, D, H, W) zeroed with probability p."""
+    if input.ndim not in (4, 5):
+        warnings.warn(f"dropout3d of {input.ndim} dimensions is deprecated: use dropout", stacklevel=2)
+    return _dropped("feature_dropout", input, p, training, inplace, batched=input.ndim == 5)
+
+
+@located
+def _dropped(
+    name: str, input: Tensor, p: float, training: bool, inplace: bool, batched: bool = True
+) -> Tensor:
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"{p} is not a probability", help="p lies between 0 and 1")
+    if not training or p == 0 or not input.numel():
+        return input
+    if batched:
+        return _put(aten(name)(input, p, True), input, inplace)
+    return _put(aten("squeeze")(aten(name)(aten("unsqueeze")(input, 0), p, True), 0), input, inplace)
+
+
+# Tables of vectors, and their lengths
+
+
+@located
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of weight that input names. Given max_norm, those that are longer are first cut, in weight.
+
+    The row of padding_idx gets no gradient.
+    """
+    count = weight.shape[0]
+    if padding_idx is None:
+        padding_idx = -1
+    elif not -count <= padding_idx < max(count, 1):
+        raise ArgumentError(f"padding_idx {padding_idx} is none of the {count} rows of weight")
+    elif padding_idx < 0:
+        padding_idx += count
+    if max_norm is not None:
+        named = aten("reshape")(input, (-1,))
+        rows = aten("renorm")(aten("index_select")(weight, 0, named), norm_type, 0, max_norm)
+        weight.assign(aten("index_put")(weight, (named,), rows).current())
+    return aten("embedding")(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """input / max(‖input‖, eps), by the p-norm along a dimension"""
+    length = aten("clamp_min")(functional.norm(input, p, dim, keepdim=True), eps)
+    return aten("div")(input, length, out=out)

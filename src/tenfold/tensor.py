@@ -95,8 +95,8 @@ class Tensor(Holder):
         if value.type is not self._value.type:
             value = _fitted(value, self._value.type, where)
         recorder = graph.active()
-        # While a function is recorded every tensor that is written has a storage, so that there is one place to
-        # put back as it was.
+        # While a function is recorded, every tensor that is written has a storage: one place to put back as
+        # it was.
         alias = self._alias if recorder is None else self.share()
         root = self if alias is None else alias.storage
         if recorder is not None and alias is not None:

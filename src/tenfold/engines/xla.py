@@ -273,7 +273,7 @@ def fingerprint(device: Device) -> str:
 
 @functools.cache
 def _processor() -> str:
-    """The instructions that this machine's processor has, as Linux lists them: compiled code may use them all."""
+    """The instructions that this machine's processor has, as Linux lists them: code may use them all."""
     try:
         with open("/proc/cpuinfo") as file:
             return next((line for line in file if line.startswith(("flags", "Features"))), "")

@@ -155,16 +155,22 @@ def _describe(row: Row) -> None:
     console.print(f"  schema   {escape(row.text)}")
     if row.doc:
         console.print(f"  meaning  {escape(_first_line(row.doc))}")
-    names = [f"tenfold.{row.module + '.' if row.module else ''}{row.python_name}"] if row.function else []
-    names += [f"Tensor.{row.name}"] if row.method else []
-    names += [f"Tensor.{row.name}_"] if row.inplace else []
-    console.print(f"  Python   {', '.join(names) or 'through other functions'}")
+    console.print(f"  Python   {', '.join(python_names(row)) or 'through other functions'}")
     console.print(f"  kind     {_kind(row)}")
     stages = "runs on the host, on NumPy arrays" if row.host else "Trace → FlatIR → StableHLO"
     console.print(f"  stages   {stages}")
     console.print(f"  engines  {'host' if row.host else 'xla (cpu, cuda)'}")
     code = row.lowering.__code__
     console.print(f"  lowering {os.path.relpath(code.co_filename)}:{code.co_firstlineno}\n")
+
+
+def python_names(row: Row) -> list[str]:
+    """The function, the method and the in-place method of a row, as far as it has them."""
+    module = {None: "", "nn": "nn.functional."}.get(row.module, f"{row.module}.")
+    names = [f"tenfold.{module}{row.python_name}"] if row.function else []
+    names += [f"Tensor.{row.name}"] if row.method and not row.module else []
+    names += [f"Tensor.{row.name}_"] if row.inplace else []
+    return names
 
 
 def _kind(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""`tenfold.nn`: neural networks. For now the functions of `torch.nn.functional`, in `tenfold.nn.functional`."""
+"""`tenfold.nn`: neural networks. For now its functions, in `tenfold.nn.functional`."""
 
 from tenfold.nn import functional
 

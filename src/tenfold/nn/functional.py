@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 
-from tenfold import functional
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, ShapeError
 from tenfold.functional import aten
@@ -155,22 +154,22 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-input))"""
-    return aten("sigmoid")(input)
+    return input.sigmoid()
 
 
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent."""
-    return aten("tanh")(input)
+    return input.tanh()
 
 
 def tanhshrink(input: Tensor) -> Tensor:
     """input - tanh(input)"""
-    return aten("sub")(input, aten("tanh")(input))
+    return input - input.tanh()
 
 
 def softsign(input: Tensor) -> Tensor:
     """input / (|input| + 1)"""
-    return aten("div")(input, aten("add")(aten("abs")(input), 1))
+    return input / (input.abs() + 1)
 
 
 # Softmax and its like. Without a dimension PyTorch takes 0 or 1, by the rank, and warns.
@@ -182,7 +181,7 @@ def softmax(
     """exp(input) / sum(exp(input)) along a dimension"""
     if dim is None:
         dim = _implicit_dim("softmax", input, _stacklevel)
-    return aten("softmax")(input, dim, dtype=dtype)
+    return input.softmax(dim, dtype=dtype)
 
 
 def softmin(
@@ -191,7 +190,7 @@ def softmin(
     """softmax(-input)"""
     if dim is None:
         dim = _implicit_dim("softmin", input, _stacklevel)
-    return aten("softmax")(aten("neg")(input), dim, dtype=dtype)
+    return (-input).softmax(dim, dtype=dtype)
 
 
 def log_softmax(
@@ -200,7 +199,7 @@ def log_softmax(
     """input - log(sum(exp(input))) along a dimension"""
     if dim is None:
         dim = _implicit_dim("log_softmax", input, _stacklevel)
-    return aten("log_softmax")(input, dim, dtype=dtype)
+    return input.log_softmax(dim, dtype=dtype)
 
 
 def _implicit_dim(name: str, input: Tensor, stacklevel: int) -> int:
@@ -216,27 +215,29 @@ def gumbel_softmax(
     if eps != 1e-10:
         warnings.warn("gumbel_softmax: eps is deprecated and has no effect", stacklevel=2)
     waited = aten("exponential")(logits)
-    soft = aten("softmax")(aten("div")(aten("sub")(logits, aten("log")(waited)), tau), dim)
+    soft = ((logits - waited.log()) / tau).softmax(dim)
     if not hard:
         return soft
-    largest = aten("argmax")(soft, dim, keepdim=True)
-    one = aten("scatter")(aten("zeros_like")(soft), dim, largest, 1.0)
-    return aten("add")(aten("sub")(one, aten("detach")(soft)), soft)
+    largest = soft.argmax(dim, keepdim=True)
+    return aten("zeros_like")(soft).scatter(dim, largest, 1.0) - soft.detach() + soft
 
 
 # Dropout
 
 
+@located
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Elements zeroed with probability p, the others divided by 1 - p; the input itself if not training."""
     return _dropped("dropout", input, p, training, inplace)
 
 
+@located
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout to a SELU's negative saturation, keeping mean and variance."""
     return _dropped("alpha_dropout", input, p, training, inplace)
 
 
+@located
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -252,23 +253,24 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _dropped("feature_dropout", input, p, training, inplace, batched=input.ndim == 3)
 
 
+@located
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of (N, C, H, W) zeroed with probability p; three dimensions are taken as (N, C, L)."""
     if input.ndim == 3:
-        warnings.warn("dropout2d takes three dimensions as (N, C, L): use dropout1d", stacklevel=2)
+        warnings.warn("dropout2d takes three dimensions as (N, C, L): use dropout1d", stacklevel=3)
     elif input.ndim != 4:
-        warnings.warn(f"dropout2d of {input.ndim} dimensions is deprecated: use dropout", stacklevel=2)
+        warnings.warn(f"dropout2d of {input.ndim} dimensions is deprecated: use dropout", stacklevel=3)
     return _dropped("feature_dropout", input, p, training, inplace)
 
 
+@located
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of (N, C, D, H, W) or (C, D, H, W) zeroed with probability p."""
     if input.ndim not in (4, 5):
-        warnings.warn(f"dropout3d of {input.ndim} dimensions is deprecated: use dropout", stacklevel=2)
+        warnings.warn(f"dropout3d of {input.ndim} dimensions is deprecated: use dropout", stacklevel=3)
     return _dropped("feature_dropout", input, p, training, inplace, batched=input.ndim == 5)
 
 
-@located
 def _dropped(
     name: str, input: Tensor, p: float, training: bool, inplace: bool, batched: bool = True
 ) -> Tensor:
@@ -278,7 +280,7 @@ def _dropped(
         return input
     if batched:
         return _put(aten(name)(input, p, True), input, inplace)
-    return _put(aten("squeeze")(aten(name)(aten("unsqueeze")(input, 0), p, True), 0), input, inplace)
+    return _put(aten(name)(input.unsqueeze(0), p, True).squeeze(0), input, inplace)
 
 
 # Tables of vectors, and their lengths
@@ -306,9 +308,8 @@ def embedding(
     elif padding_idx < 0:
         padding_idx += count
     if max_norm is not None:
-        named = aten("reshape")(input, (-1,))
-        rows = aten("renorm")(aten("index_select")(weight, 0, named), norm_type, 0, max_norm)
-        weight.assign(aten("index_put")(weight, (named,), rows).current())
+        named = input.reshape(-1)
+        weight.index_put_((named,), weight.index_select(0, named).renorm(norm_type, 0, max_norm))
     return aten("embedding")(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -316,5 +317,5 @@ def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
     """input / max(‖input‖, eps), by the p-norm along a dimension"""
-    length = aten("clamp_min")(functional.norm(input, p, dim, keepdim=True), eps)
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps)
     return aten("div")(input, length, out=out)

@@ -8,7 +8,7 @@ from tenfold import dispatch, dtypes, errors, fft, functional, indexing, linalg,
 from tenfold.devices import Device as device
 from tenfold.devices import get_default_device, set_default_device
 from tenfold.dtypes import DType as dtype
-from tenfold.dtypes import can_cast, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from tenfold.dtypes import finfo, get_default_dtype, iinfo, set_default_dtype
 from tenfold.errors import (
     ArgumentError,
     CacheWarning,
@@ -28,7 +28,6 @@ from tenfold.errors import (
 from tenfold.formatting import get_printoptions, set_printoptions
 from tenfold.program import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from tenfold.source import capture
 from tenfold.tensor import Size, Tensor
 
 __version__ = "0.1.0"
@@ -51,22 +50,26 @@ from tenfold.functional import (  # noqa: E402
     block_diag,
     broadcast_shapes,
     broadcast_tensors,
+    can_cast,
     cartesian_prod,
     cdist,
     chain_matmul,
     einsum,
     is_complex,
     is_floating_point,
+    is_same_size,
     is_signed,
     is_tensor,
     meshgrid,
     norm,
     numel,
+    promote_types,
     result_type,
     split,
     tensordot,
     unique,
     unique_consecutive,
+    unravel_index,
 )
 from tenfold.functional import eval_ as eval  # noqa: E402
 from tenfold.indexing import nonzero  # noqa: E402
@@ -85,15 +88,13 @@ __all__ = [
     "cdist", "chain_matmul", "compile", "device", "dtype", "dtypes", "einsum", "errors", "eval", "fft",
     "finfo", "fork_rng", "from_dlpack", "from_numpy", "frombuffer", "functional", "get_default_device",
     "get_default_dtype", "get_printoptions", "get_rng_state", "iinfo", "indexing", "initial_seed",
-    "is_complex", "is_floating_point", "is_signed", "is_tensor", "linalg", "manual_seed", "meshgrid", "nn",
+    "is_complex", "is_floating_point", "is_same_size", "is_signed", "is_tensor", "linalg", "manual_seed", "meshgrid", "nn",
     "nonzero", "norm", "numel", "ops", "promote_types", "random", "result_type", "seed",
     "set_default_device", "set_default_dtype", "set_printoptions", "set_rng_state", "show", "special",
-    "split", "tensor", "tensordot", "unique", "unique_consecutive",
+    "split", "tensor", "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip
 __all__ += sorted({each for each in globals() if not each.startswith("_")}.difference(__all__))
 
 
 def __getattr__(name: str):
-    public = [each for each in globals() if not each.startswith("_")]
-    error = UnknownName(f"tenfold has no {name!r}", help=lambda: errors.did_you_mean(name, public))
-    raise error.located("", capture())
+    raise errors.unknown_name("tenfold", name, globals())

@@ -4,7 +4,7 @@ Whether a device is really there is the engine's business."""
 from threading import local
 from typing import Any, TypeGuard, Union
 
-from tenfold.errors import DeviceError, did_you_mean
+from tenfold.errors import DeviceError, did_you_mean, located
 
 TYPES = ("cpu", "cuda")
 
@@ -73,6 +73,7 @@ def get_default_device() -> Device:
     return _thread.default
 
 
+@located
 def set_default_device(device: Device | str | int | None) -> None:
     """Choose this thread's default device; None means the CPU. Inside a `with device:` block the choice holds
     until the block ends."""

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
-from tenfold.errors import DTypeError
+from tenfold.errors import DTypeError, located
+from tenfold.source import capture
 
 Kind = Literal["bool", "int", "float", "complex"]
 Category = Literal["tensor", "scalar", "number"]
@@ -127,12 +128,13 @@ def get_default_dtype() -> DType:
     return _default_dtype
 
 
+@located
 def set_default_dtype(dtype: DType) -> None:
     """Choose the dtype given to Python floats. It must be a floating-point dtype of at least 16 bits."""
     global _default_dtype
     if not isinstance(dtype, DType) or not dtype.is_floating_point or dtype in _FLOAT8:
         raise DTypeError(
-            f"set_default_dtype: only floating-point dtypes can be the default, not {dtype!r}",
+            f"only floating-point dtypes can be the default, not {dtype!r}",
             help="use one of tenfold.float16, bfloat16, float32, float64",
         )
     _default_dtype = dtype
@@ -279,7 +281,9 @@ class finfo:
         dtype = _default_dtype if type is None else as_dtype(type).to_real()
         if not dtype.is_floating_point:
             hint = "use tenfold.iinfo" if dtype.kind == "int" else None
-            raise DTypeError(f"finfo: {dtype.name} is not a floating-point dtype", help=hint)
+            raise DTypeError(f"{dtype.name} is not a floating-point dtype", help=hint).located(
+                "finfo", capture()
+            )
         limits = ml_dtypes.finfo(dtype.numpy)
         self.bits = dtype.itemsize * 8
         self.eps = float(limits.eps)
@@ -313,7 +317,7 @@ class iinfo:
         dtype = as_dtype(type)
         if dtype.kind != "int":
             hint = None if dtype is bool_ else "use tenfold.finfo"
-            raise DTypeError(f"iinfo: {dtype.name} is not an integer dtype", help=hint)
+            raise DTypeError(f"{dtype.name} is not an integer dtype", help=hint).located("iinfo", capture())
         limits = np.iinfo(dtype.numpy)
         self.bits = limits.bits
         self.max = int(limits.max)

@@ -6,10 +6,11 @@ what to do.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenfold.source import Source
+from tenfold.source import Source, capture
 
 if TYPE_CHECKING:
     from typing import Self
@@ -115,6 +116,26 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 
     nearest = difflib.get_close_matches(name, candidates, n=1)
     return f"did you mean {nearest[0]}?" if nearest else None
+
+
+def unknown_name(module: str, name: str, names: Iterable[str]) -> UnknownName:
+    """The error for a name that a module of ours does not have."""
+    public = [each for each in names if not each.startswith("_")]
+    error = UnknownName(f"{module} has no {name!r}", help=lambda: did_you_mean(name, public))
+    return error.located("", capture())
+
+
+def located(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the package whose errors say where the user called it."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TenfoldError as error:
+            raise error.located(function.__name__.strip("_"), capture()) from None
+
+    return call
 
 
 _NAME_LIMIT = 20  # A longer expression says less than "operand 0".

@@ -10,9 +10,9 @@ from typing import Any
 from tenfold import dispatch, dtypes
 from tenfold.devices import Device
 from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError, did_you_mean
+from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError, did_you_mean, located
 from tenfold.flat import build
-from tenfold.interchange import DeviceLike, located, new_tensor
+from tenfold.interchange import DeviceLike, new_tensor
 from tenfold.ops.table import TABLE, find
 from tenfold.runtime import evaluate
 from tenfold.source import capture
@@ -68,7 +68,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     to(dtype), to(device), to(device, dtype), to(other): the last takes both from another tensor. A move to
     another device computes the tensor first.
     """
-    kwargs.pop("memory_format", None)
+    dispatch.require_placement("memory_format", kwargs.pop("memory_format", None))
     names: tuple[str, ...] = ("device", "dtype", "non_blocking", "copy")
     if args and isinstance(args[0], Tensor):
         names = ("other", "non_blocking", "copy")
@@ -97,16 +97,18 @@ def convert(x: Tensor, dtype: DType, device: Device, copy: bool = False) -> Tens
 
 def _to_dtype(name: str, dtype: DType) -> Callable[..., Tensor]:
     def call(self: Tensor, memory_format: Any = None) -> Tensor:
+        dispatch.require_placement("memory_format", memory_format)
         return convert(self, dtype, self.device)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"This tensor as {dtype.name}."
-    return call
+    return located(call)
 
 
 @located
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """This tensor on the CPU."""
+    dispatch.require_placement("memory_format", memory_format)
     return convert(self, self.dtype, Device("cpu"))
 
 
@@ -115,6 +117,7 @@ def cuda(
     self: Tensor, device: DeviceLike | None = None, non_blocking: bool = False, memory_format: Any = None
 ) -> Tensor:
     """This tensor on a CUDA device."""
+    dispatch.require_placement("memory_format", memory_format)
     return convert(self, self.dtype, Device("cuda" if device is None else device).resolved)
 
 
@@ -170,20 +173,48 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
+def _tensor(argument: Any) -> Tensor:
+    if not isinstance(argument, Tensor):
+        raise ArgumentError(f"takes a Tensor, not {type(argument).__name__}", help="use tenfold.tensor")
+    return argument
+
+
+@located
 def numel(input: Tensor) -> int:
-    return input.numel()
+    return _tensor(input).numel()
 
 
+@located
 def is_floating_point(input: Tensor) -> bool:
-    return input.is_floating_point()
+    return _tensor(input).is_floating_point()
 
 
+@located
 def is_complex(input: Tensor) -> bool:
-    return input.is_complex()
+    return _tensor(input).is_complex()
 
 
+@located
 def is_signed(input: Tensor) -> bool:
-    return input.is_signed()
+    return _tensor(input).is_signed()
+
+
+@located
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape."""
+    return _tensor(input).shape == _tensor(other).shape
+
+
+@located
+def promote_types(type1: DType, type2: DType) -> DType:
+    """The smallest dtype that holds both, by PyTorch's lattice; an error where PyTorch has none."""
+    return dtypes.promote_types(as_dtype(type1), as_dtype(type2))
+
+
+@located
+def can_cast(from_: DType, to: DType) -> bool:
+    """Whether a result of dtype `from_` may be stored as `to`: not when its kind is higher."""
+    return dtypes.can_cast(as_dtype(from_), as_dtype(to))
 
 
 @located
@@ -210,9 +241,10 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
 # Wrappers around operators
 
 
+@located
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of equal size, or of the sizes given, along a dimension; each is a view."""
-    return tensor.split(split_size_or_sections, dim)
+    return _tensor(tensor).split(split_size_or_sections, dim)
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -277,14 +309,17 @@ def _subscripts(labels: Sequence[Any]) -> str:
 @located
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Sum of products over dimensions of both: the last `dims` of a and the first of b, or two lists."""
+    a, b = _tensor(a), _tensor(b)
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ArgumentError(f"{dims} dimensions cannot be summed over {a.ndim} and {b.ndim}")
         left, right = range(a.ndim - dims, a.ndim), range(dims)
+    elif isinstance(dims, (list, tuple)) and len(dims) == 2:
+        left, right = ((each,) if isinstance(each, int) else each for each in dims)
     else:
-        left, right = dims
+        raise ArgumentError(f"dims is a number of dimensions or two lists of them, not {dims!r}")
     result = aten("tensordot")(a, b, tuple(left), tuple(right))
     return result if out is None else dispatch.into(out, result)
 
@@ -305,7 +340,7 @@ def cdist(
         raise ArgumentError(
             f"unknown compute_mode {compute_mode!r}", help=f"one of {', '.join(_CDIST_MODES)}"
         )
-    return aten("cdist")(x1, x2, float(p), _CDIST_MODES[compute_mode])
+    return aten("cdist")(x1, x2, p, _CDIST_MODES[compute_mode])
 
 
 @located
@@ -317,12 +352,12 @@ def norm(
     out: Tensor | None = None,
     dtype: DType | None = None,
 ) -> Tensor:
-    """The p-norm of all elements or along dimensions; "fro" is 2, "nuc" the sum of singular values."""
+    """The p-norm of all elements or along dimensions; "fro" is 2."""
     dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
     if p == "nuc":
-        raise UnsupportedError("the nuclear norm is tenfold.linalg.matrix_norm(input, 'nuc')")
+        raise UnsupportedError("the nuclear norm needs singular values, which are not there yet")
     if isinstance(p, str) and p != "fro":
-        raise ArgumentError(f"unknown norm {p!r}", help='a number, "fro" or "nuc"')
+        raise ArgumentError(f"unknown norm {p!r}", help='a number or "fro"')
     order = 2 if p in (None, "fro") else p
     result = aten("linalg_vector_norm")(input, order, dims, keepdim, dtype=dtype)
     return result if out is None else dispatch.into(out, result)
@@ -357,6 +392,19 @@ def _chosen(found: Sequence[Tensor], inverse: bool, counts: bool) -> Any:
     return chosen if len(chosen) > 1 else values
 
 
+@located
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """The coordinates in a tensor of this shape of elements counted from its first, row by row."""
+    extents = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(extents, (list, tuple)) or not all(isinstance(n, int) and n >= 0 for n in extents):
+        raise ArgumentError(f"the shape is made of ints that are not negative, not {shape!r}")
+    if _tensor(indices).dtype.kind != "int":
+        raise DTypeError(f"indices are integers, not {indices.dtype.name}")
+    steps = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
+    sizes = [new_tensor(indices, [each], dtype=dtypes.int64) for each in extents]
+    return tuple([indices // step % size for step, size in zip(steps, sizes, strict=True)])
+
+
 # Fillings whose operators have other names, or no default
 
 
@@ -369,6 +417,12 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = N
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Fill with 1 where a draw of probability p succeeds, else 0."""
     self.assign(aten("bernoulli")(self, p, generator=generator).current())
+    return self
+
+
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Fill the elements whose coordinates are all equal; wrapped, those of a tall matrix begin again."""
+    self.assign(aten("fill_diagonal")(self, fill_value, wrap).current())
     return self
 
 

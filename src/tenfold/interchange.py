@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,26 +13,13 @@ from tenfold import devices, dtypes
 from tenfold.devices import Device
 from tenfold.dtypes import DType, as_dtype
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, TenfoldError, UnsupportedError
+from tenfold.errors import ArgumentError, DTypeError, ShapeError, TenfoldError, UnsupportedError, located
 from tenfold.flat.graph import TensorType
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace.graph import Value
 
 DeviceLike = Device | str | int
-
-
-def located(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the package whose errors say where the user called it."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except TenfoldError as error:
-            raise error.located(function.__name__.rstrip("_"), capture()) from None
-
-    return call
 
 
 @located
@@ -111,8 +98,18 @@ def frombuffer(
     buffer: Any, *, dtype: DType | type, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """A one-dimensional tensor that reads the memory of a bytes-like object."""
-    view = memoryview(buffer).cast("B")
+    if requires_grad:
+        raise UnsupportedError("requires_grad=True: gradients are not there yet")
+    try:
+        view = memoryview(buffer).cast("B")
+    except TypeError:
+        raise ArgumentError(
+            f"takes a bytes-like object whose memory is in one piece, not {type(buffer).__name__}",
+            help="use bytes, a bytearray, a memoryview or an array",
+        ) from None
     wanted = as_dtype(dtype)
+    if not isinstance(count, int) or not isinstance(offset, int):
+        raise ArgumentError(f"count and offset are ints, not {count!r} and {offset!r}")
     if not len(view) or not count:
         raise ArgumentError(f"a buffer of {len(view)} bytes, of which {count} elements, is no tensor")
     if not 0 <= offset < len(view):

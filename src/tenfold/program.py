@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
+from tenfold.errors import ArgumentError, located
 from tenfold.mlir import stablehlo
 from tenfold.runtime.compile import Compiled, trace
 from tenfold.runtime.stages import stage_text
@@ -16,6 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@located
 def compile(function: Callable[P, R]) -> Callable[P, R]:
     """The function as one program, recorded once for each signature and then only run.
 
@@ -26,17 +28,25 @@ def compile(function: Callable[P, R]) -> Callable[P, R]:
         step = tenfold.compile(lambda x: (x @ x).tanh())
         step(tenfold.ones(3, 3))
     """
+    _require_callable(function)
     return cast("Callable[P, R]", Compiled(function, Tensor))
 
 
+@located
 def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **kwargs: Any) -> str:
     """The text of a function's program on these arguments.
 
     `stage` is "trace", "flat", "stablehlo" or "hlo" (what XLA made of it); without one, the first three.
     """
+    _require_callable(function)
     inner = getattr(function, "function", function)  # of a compiled function, what it was made from
     recorded = trace(inner, args, kwargs, Tensor)
     return stage_text(recorded.program, recorded.device, stage)
+
+
+def _require_callable(function: object) -> None:
+    if not callable(function):
+        raise ArgumentError(f"takes a function, not {type(function).__name__}")
 
 
 def stablehlo_module(function: Callable[..., Any], *args: Any, **kwargs: Any) -> stablehlo.Module:

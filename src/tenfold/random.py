@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.devices import Device
-from tenfold.errors import ArgumentError, FormatError
+from tenfold.errors import ArgumentError, FormatError, TenfoldError, located
+from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 
 _MASK = (1 << 64) - 1
@@ -19,16 +21,16 @@ class Generator:
     """Random numbers from XLA's Philox, keyed by the seed. The same seed gives the same in every run."""
 
     def __init__(self, device: Device | str = "cpu"):
-        self.device = Device(device).resolved
+        try:
+            self.device = Device(device).resolved
+        except TenfoldError as error:
+            raise error.located("Generator", capture()) from None
         self._seed = 0
         self.manual_seed(67280421310721)
 
+    @located
     def manual_seed(self, seed: int) -> Generator:
-        if not -(1 << 63) <= seed <= _MASK:
-            raise ArgumentError(
-                f"the seed {seed} does not fit 64 bits", help="use a seed between -2**63 and 2**64 - 1"
-            )
-        self._seed = int(seed) & _MASK
+        self._seed = _checked(seed) & _MASK
         state = leaf(np.array([self._seed, 0], np.uint64), self.device)
         if hasattr(self, "state"):
             self.state.assign(state.current())
@@ -64,6 +66,18 @@ class Generator:
         return f"<tenfold.Generator on {self.device}, seed {self._seed}>"
 
 
+def _checked(seed: Any) -> int:
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise ArgumentError(f"the seed is an int, not {type(seed).__name__}") from None
+    if not -(1 << 63) <= number <= _MASK:
+        raise ArgumentError(
+            f"the seed {number} does not fit 64 bits", help="use a seed between -2**63 and 2**64 - 1"
+        )
+    return number
+
+
 _generators: dict[Device, Generator] = {}
 lock = threading.RLock()
 _seed: list[int] = []
@@ -81,9 +95,10 @@ def default_generator(device: Device) -> Generator:
     return found
 
 
+@located
 def manual_seed(seed: int) -> Generator:
     """Start the default generators of all devices anew."""
-    _seed[:] = [seed]
+    _seed[:] = [_checked(seed)]
     for each in _generators.values():
         each.manual_seed(seed)
     return default_generator(Device("cpu"))

@@ -1,1 +1,9 @@
 """`tenfold.special`: the functions of `torch.special`, by the same names. The op table fills it."""
+
+from typing import Any
+
+from tenfold.errors import unknown_name
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.special", name, globals())

@@ -250,6 +250,14 @@ class Tensor(Holder):
     def is_signed(self) -> bool:
         return self.dtype.is_signed
 
+    def is_conj(self) -> bool:
+        """False: conjugation is computed at once."""
+        return False
+
+    def is_neg(self) -> bool:
+        """False: negation is computed at once."""
+        return False
+
     def get_device(self) -> int:
         return -1 if self.device.type == "cpu" else self.device.resolved.index or 0
 

@@ -55,13 +55,14 @@ def first_result_cold(folder: Path) -> Mapping[str, Sample]:
     fresh = (str(folder / str(number)) for number in itertools.count())
     return {
         OURS: first_result("tenfold", lambda: {"TENFOLD_CACHE_DIR": next(fresh)}),
+        "ours beside jax": first_result("tenfold-beside-jax", lambda: {"TENFOLD_CACHE_DIR": next(fresh)}),
         "JAX": first_result("jax", lambda: {"JAX_ENABLE_COMPILATION_CACHE": "false"}),
     }
 
 
 def first_result_cached(folder: Path) -> Mapping[str, Sample]:
     """The same with each contender's cache on disk, filled by the run that is thrown away."""
-    ours, jaxs = folder / "tenfold", folder / "jax"
+    ours, beside, jaxs = folder / "tenfold", folder / "beside", folder / "jax"
     settings = {
         "JAX_ENABLE_COMPILATION_CACHE": "true",
         "JAX_COMPILATION_CACHE_DIR": str(jaxs),
@@ -70,6 +71,9 @@ def first_result_cached(folder: Path) -> Mapping[str, Sample]:
     }
     return {
         OURS: filling(ours, first_result("tenfold", lambda: {"TENFOLD_CACHE_DIR": str(ours)})),
+        "ours beside jax": filling(
+            beside, first_result("tenfold-beside-jax", lambda: {"TENFOLD_CACHE_DIR": str(beside)})
+        ),
         "JAX": filling(jaxs, first_result("jax", lambda: settings)),
     }
 

@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+import tenfold
 from tenfold import cli
-from tenfold.ops.table import TABLE
+from tenfold.ops.table import TABLE, all_rows
 
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess:
@@ -118,6 +119,18 @@ def test_ops_describes_one(capsys):
     printed = capsys.readouterr().out
     assert "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" in printed
     assert "Tensor.add_" in printed and "xla" in printed and "add.Scalar" not in printed
+
+
+def test_ops_names_what_exists(capsys):
+    assert cli.main(["ops", "gelu"]) == 0
+    assert "tenfold.nn.functional.gelu" in capsys.readouterr().out
+    named = {name for row in all_rows() for name in cli.python_names(row)}
+    assert len(named) > 800
+    for name in named:
+        found = tenfold.Tensor if name.startswith("Tensor.") else tenfold
+        for part in name.split(".")[1:]:
+            found = getattr(found, part, None)
+        assert callable(found), name
 
 
 def test_an_unknown_op_gets_a_suggestion(capsys):

@@ -88,8 +88,8 @@ __all__ = [
     "cdist", "chain_matmul", "compile", "device", "dtype", "dtypes", "einsum", "errors", "eval", "fft",
     "finfo", "fork_rng", "from_dlpack", "from_numpy", "frombuffer", "functional", "get_default_device",
     "get_default_dtype", "get_printoptions", "get_rng_state", "iinfo", "indexing", "initial_seed",
-    "is_complex", "is_floating_point", "is_same_size", "is_signed", "is_tensor", "linalg", "manual_seed", "meshgrid", "nn",
-    "nonzero", "norm", "numel", "ops", "promote_types", "random", "result_type", "seed",
+    "is_complex", "is_floating_point", "is_same_size", "is_signed", "is_tensor", "linalg", "manual_seed",
+    "meshgrid", "nn", "nonzero", "norm", "numel", "ops", "promote_types", "random", "result_type", "seed",
     "set_default_device", "set_default_dtype", "set_printoptions", "set_rng_state", "show", "special",
     "split", "tensor", "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 import tenfold
 from tenfold import demo
@@ -133,7 +133,11 @@ def _execute(path: str) -> tuple[int, dict[str, Any]]:
 
 def _ops(parsed: argparse.Namespace) -> int:
     if parsed.name is None:
-        table = Table("op", "overloads", "kind", "meaning", box=None, pad_edge=False)
+        # A narrow terminal breaks the lines itself: a name that is cut could not be looked up.
+        longest = max(map(len, TABLE))
+        others = [Column(each, overflow="fold", min_width=12) for each in ("overloads", "kind", "meaning")]
+        names = Column("op", no_wrap=True, min_width=longest)
+        table = Table(names, *others, box=None, pad_edge=False, width=max(console.width, longest + 40))
         for name, rows in sorted(TABLE.items()):
             overloads = ", ".join(row.overload or "default" for row in rows)
             table.add_row(name, escape(overloads), _kind(rows[0]), escape(_first_line(rows[0].doc)))

@@ -15,7 +15,7 @@ import numpy as np
 from tenfold import devices, dtypes, random, tensor
 from tenfold.devices import Device
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, DTypeError, TenfoldError, UnsupportedError
+from tenfold.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import MEMORY, TABLE, Row, Signature, exact
 from tenfold.source import capture
@@ -36,6 +36,7 @@ class Plan:
         names = [a.name for a in schema.arguments]
         self.device = names.index("device") if "device" in names else None
         self.generator = names.index("generator") if "generator" in names else None
+        self.placement = [(i, name) for i, name in enumerate(names) if name in PLACES]
         self.view = schema.is_view
         self.lists = len(schema.returns) == 1 and schema.returns[0].type.is_list
         self.number = len(schema.returns) == 1 and schema.returns[0].type.kind in (
@@ -58,6 +59,21 @@ class Plan:
         self.quick = self.plain and one and row.prepare is None and not row.storage
 
 
+# What arguments that ask for a place or order in memory may say: tensors are dense, in row-major order and
+# in ordinary memory.
+PLACES: dict[str, tuple[Any, ...]] = {
+    "layout": (None, "strided"),
+    "pin_memory": (None, False),
+    "memory_format": (None, "contiguous_format", "preserve_format"),
+}
+
+
+def require_placement(name: str, given: Any) -> None:
+    if given not in PLACES[name]:
+        known = " or ".join(repr(each) for each in PLACES[name][1:])
+        raise UnsupportedError(f"{name}={given!r} is not supported", help=f"leave it out, or use {known}")
+
+
 _plans: dict[Row, Plan] = {}
 
 
@@ -66,11 +82,14 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
     plan = _plans.get(row)
     if plan is None:
         plan = _plans[row] = Plan(row)
-    if row.prepare is not None:
-        try:
+    try:
+        for position, name in plan.placement:
+            if arguments[position] is not None:
+                require_placement(name, arguments[position])
+        if row.prepare is not None:
             arguments = row.prepare(*arguments)
-        except TenfoldError as error:
-            raise error.located(row.python_name, where) from None
+    except TenfoldError as error:
+        raise error.located(row.python_name, where) from None
     values = [_argument(each, is_tensor) for each, is_tensor in zip(arguments, plan.tensors, strict=True)]
     if row.host:
         return _on_host(plan, values, where)
@@ -196,6 +215,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
     """The Python function of an ATen name: resolves its overloads and invokes the one that fits."""
     resolver: Resolver | None = None
     quick: dict[tuple[Any, ...], Signature] = {}
+    creates = any("pin_memory" in row.text for row in rows)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         key: tuple[Any, ...] | None = None
@@ -210,9 +230,9 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         if resolver is None:
             resolver = _resolver(name, rows, method)
         out = kwargs.pop("out", None) if kwargs else None
-        if kwargs and kwargs.pop("requires_grad", False):
-            raise UnsupportedError(f"{name}: requires_grad=True: gradients are not there yet")
         try:
+            if creates and kwargs and kwargs.pop("requires_grad", False):
+                raise UnsupportedError("requires_grad=True: gradients are not there yet")
             index, arguments = resolver.bind(args, kwargs)
         except TenfoldError as error:
             raise error.located(name, capture()) from None
@@ -223,7 +243,12 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
                 if len(quick) > MEMORY:
                     quick.clear()
                 quick[key] = node.signature
-        return result if out is None else into(out, result)
+        if out is None:
+            return result
+        try:
+            return into(out, result)
+        except TenfoldError as error:
+            raise error.located(name, capture()) from None
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "\n".join([row.text for row in rows] + [rows[0].doc]).strip()
@@ -262,10 +287,24 @@ def _resolver(name: str, rows: Sequence[Row], method: bool) -> Resolver:
 
 def into(out: Any, result: Any) -> Any:
     """Put results into the tensors given as `out=`; one of another shape is resized."""
-    if isinstance(out, (tuple, list)):
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise ArgumentError(f"out= takes a tuple of {len(result)} tensors, one for each result")
         for target, part in zip(out, result, strict=True):
             into(target, part)
         return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
+    if not isinstance(out, Tensor) or not isinstance(result, Tensor):
+        what = type(out).__name__ if isinstance(result, Tensor) else "for a result that is a number"
+        raise ArgumentError(f"out= takes a Tensor, not {what}")
+    if out.device is not result.device:
+        raise DeviceError(
+            f"out= is on {out.device}, the result on {result.device}", help="move one to the other"
+        )
+    if not dtypes.can_cast(result.dtype, out.dtype):
+        raise DTypeError(
+            f"out= of dtype {out.dtype.name} cannot hold a {result.dtype.name} result",
+            help=f"use an out= of dtype {result.dtype.name}, or convert the result",
+        )
     value = result.current()
     if out._alias is None and out._value.type.shape != value.type.shape:
         out.become(value if value.type.dtype is out.dtype else result.to(out.dtype).current(), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from tenfold.source import Source, capture
 
@@ -125,7 +125,10 @@ def unknown_name(module: str, name: str, names: Iterable[str]) -> UnknownName:
     return error.located("", capture())
 
 
-def located(function: Callable[..., Any]) -> Callable[..., Any]:
+Declared = TypeVar("Declared", bound=Callable[..., Any])
+
+
+def located(function: Declared) -> Declared:
     """A function of the package whose errors say where the user called it."""
 
     @functools.wraps(function)
@@ -135,7 +138,7 @@ def located(function: Callable[..., Any]) -> Callable[..., Any]:
         except TenfoldError as error:
             raise error.located(function.__name__.strip("_"), capture()) from None
 
-    return call
+    return cast("Declared", call)
 
 
 _NAME_LIMIT = 20  # A longer expression says less than "operand 0".

@@ -4,6 +4,7 @@ and the wrappers that PyTorch writes in Python around its operators. Tensors fro
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -400,9 +401,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         raise ArgumentError(f"the shape is made of ints that are not negative, not {shape!r}")
     if _tensor(indices).dtype.kind != "int":
         raise DTypeError(f"indices are integers, not {indices.dtype.name}")
-    steps = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
-    sizes = [new_tensor(indices, [each], dtype=dtypes.int64) for each in extents]
-    return tuple([indices // step % size for step, size in zip(steps, sizes, strict=True)])
+    places = convert(indices, dtypes.int64, indices.device)
+    return tuple([places // math.prod(extents[i + 1 :]) % each for i, each in enumerate(extents)])
 
 
 # Fillings whose operators have other names, or no default
@@ -420,17 +420,27 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     return self
 
 
+@located
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Fill the elements whose coordinates are all equal; wrapped, those of a tall matrix begin again."""
-    self.assign(aten("fill_diagonal")(self, fill_value, wrap).current())
-    return self
+    """Fill the elements whose coordinates are all equal; wrapped, the diagonal of a tall matrix begins anew
+    after a row without one."""
+    if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
+        raise ShapeError(f"takes a matrix, or more dimensions of one size, not {self._value.type}")
+    rows, *others = (
+        aten("arange")(extent, device=self.device).reshape([-1] + [1] * (self.ndim - 1 - dim))
+        for dim, extent in enumerate(self.shape)
+    )
+    period = self.shape[1] + 1
+    on = [(each - rows) % period == 0 if wrap else each == rows for each in others]
+    return self.masked_fill_(functools.reduce(Tensor.__and__, on), fill_value)
 
 
 def install() -> None:
     """Give Tensor the methods that are declared here."""
     own = {
         "norm": norm, "unique": unique, "unique_consecutive": unique_consecutive,
-        "normal_": normal_, "bernoulli_": bernoulli_,
+        "normal_": normal_, "bernoulli_": bernoulli_, "fill_diagonal_": fill_diagonal_,
+        "is_same_size": is_same_size,
     }  # fmt: skip
     for name, declared in (METHODS | own).items():
         setattr(Tensor, name, declared)

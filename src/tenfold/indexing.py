@@ -17,6 +17,7 @@ from tenfold import dtypes, views
 from tenfold.dispatch import function, invoke
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, TenfoldError
 from tenfold.flat.movement import array
+from tenfold.interchange import as_array
 from tenfold.ops.masks import number_in
 from tenfold.ops.table import MEMORY, Row, Signature, find
 from tenfold.source import capture
@@ -246,12 +247,11 @@ def _value(value: Any, view: Tensor) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (list, tuple, np.ndarray)):
-        try:
-            elements = np.array(value)
-            if elements.dtype.kind != "O":
-                return leaf(elements.astype(view.dtype.numpy), view.device)
-        except ValueError:
-            pass
+        if isinstance(value, np.ndarray) and value.dtype.kind == "c" and not view.dtype.is_complex:
+            raise DTypeError(
+                f"complex numbers do not fit {view.dtype.name}", help="assign the .real part of the array"
+            )
+        return leaf(as_array(value, view.dtype), view.device, view.dtype)
     raise ArgumentError(
         f"a {type(value).__name__} cannot be assigned to elements of a tensor",
         help="use a number, a tensor, or a list or array of numbers",

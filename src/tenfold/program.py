@@ -41,7 +41,13 @@ def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **k
     _require_callable(function)
     inner = getattr(function, "function", function)  # of a compiled function, what it was made from
     recorded = trace(inner, args, kwargs, Tensor)
-    return stage_text(recorded.program, recorded.device, stage)
+    return stage_text(recorded.program, recorded.device, _named(stage))
+
+
+def _named(stage: Any) -> str | None:
+    if stage is not None and not isinstance(stage, str):
+        raise ArgumentError(f"the stage is a name, not {type(stage).__name__}")
+    return stage
 
 
 def _require_callable(function: object) -> None:
@@ -54,11 +60,12 @@ def stablehlo_module(function: Callable[..., Any], *args: Any, **kwargs: Any) ->
     return stablehlo.emit(lower(trace(function, args, kwargs, Tensor).program))
 
 
-def _show_tensor(self: Tensor, stage: str | None = None) -> str:
+@located
+def _show(self: Tensor, stage: str | None = None) -> str:
     """The text of the program that computes this tensor; see `tenfold.show`."""
     value = self.current()
     program, _ = collect([value])
-    return stage_text(program, value.device, stage)
+    return stage_text(program, value.device, _named(stage))
 
 
-Tensor.show = _show_tensor  # type: ignore[attr-defined]
+Tensor.show = _show  # type: ignore[attr-defined]

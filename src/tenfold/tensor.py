@@ -7,6 +7,7 @@ from the table in `dispatch.py`; creation from Python data and other odd signatu
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,6 +21,7 @@ from tenfold.errors import (
     ArgumentError,
     DeviceError,
     DTypeError,
+    IndexOutOfRange,
     ShapeError,
     TraceError,
     UnknownName,
@@ -193,6 +195,9 @@ class Tensor(Holder):
     def layout(self) -> str:
         return "strided"
 
+    # Every tensor is dense, holds data, and stores its elements as they are.
+    is_sparse = is_meta = is_quantized = is_nested = False
+
     @property
     def data(self) -> Tensor:
         """The same memory without history; assigning to it makes this tensor look at another's."""
@@ -229,11 +234,11 @@ class Tensor(Holder):
         return self.dtype.itemsize
 
     def size(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[_axis(self, dim)]
+        return self.shape if dim is None else self.shape[_axis(self, dim, "size")]
 
     def stride(self, dim: int | None = None) -> Any:
         strides = contiguous(self.shape) if self._alias is None else self._alias.strides
-        return strides if dim is None else strides[_axis(self, dim)]
+        return strides if dim is None else strides[_axis(self, dim, "stride")]
 
     def storage_offset(self) -> int:
         return 0 if self._alias is None else self._alias.offset
@@ -293,6 +298,9 @@ class Tensor(Holder):
                 "iter", capture()
             )
         return iter(self.unbind(0))
+
+    def __reversed__(self) -> Tensor:
+        return self.flip(0) if self.ndim else self
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
@@ -364,6 +372,8 @@ class Tensor(Holder):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         host = self.numpy()
+        if copy is False and dtype is not None and np.dtype(dtype) != host.dtype:
+            raise ValueError(f"a {self.dtype.name} tensor cannot be a {np.dtype(dtype)} array without a copy")
         return np.array(host, dtype) if copy else np.asarray(host, dtype)
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
@@ -373,7 +383,12 @@ class Tensor(Holder):
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
-        return xla.to_dlpack(self._buffer())
+        if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
+            if copy is False or int(dl_device[0]) != 1:
+                raise BufferError(f"a tensor on {self.device} cannot be lent to DLPack's {tuple(dl_device)}")
+            return leaf(self._host(), Device("cpu"), self.dtype).__dlpack__(copy=copy)
+        lent = leaf(self._host().copy(), self.device, self.dtype) if copy else self
+        return xla.to_dlpack(lent._buffer())
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0) if self.device.type == "cpu" else (2, self.device.resolved.index or 0)
@@ -456,11 +471,18 @@ def _unpickle(
     return kind(made._value)
 
 
-def _axis(tensor: Tensor, dim: int) -> int:
-    from_front = range(-max(tensor.ndim, 1), max(tensor.ndim, 1))
-    if dim not in from_front:
-        raise IndexError(f"dimension {dim} is out of range for a tensor of {tensor.ndim} dimensions")
-    return dim
+def _axis(tensor: Tensor, dim: int, asked: str) -> int:
+    try:
+        place = operator.index(dim)
+    except TypeError:
+        raise ArgumentError(f"a dimension is an int, not {type(dim).__name__}").located(
+            asked, capture()
+        ) from None
+    if not -tensor.ndim <= place < tensor.ndim:
+        raise IndexOutOfRange(
+            f"dimension {place} is out of range for a tensor of {tensor.ndim} dimensions"
+        ).located(asked, capture())
+    return place
 
 
 def _fitted(value: Value, type: TensorType, where: Any) -> Value:

@@ -11,6 +11,7 @@ from tenfold.ops.contraction import contract
 from tenfold.ops.promote import common, floating
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
+from tenfold.ops.triangles import triu_indices
 
 _P = lambda *shape: T(*shape, low=0.5, high=2)
 
@@ -102,6 +103,29 @@ def cdist(x, y, p, compute_mode):
     if p == 2 and (large or compute_mode == 1):
         return flat.convert(_by_product(x, y), dtype)
     return flat.convert(p_norm(flat.unsqueeze(x, -2) - flat.unsqueeze(y, -3), p), dtype)
+
+
+@op(
+    "pdist(Tensor self, float p=2) -> Tensor",
+    method=False,
+    samples=lambda: [S(T(5, 3)), S(T(4, 3), 1.0), S(T(4, 3), math.inf), S(T(3, 2), 0.0), S(T(4, 3), 1.5),
+                     S(T(1, 3)), S(T(0, 3)), S(T(3, 0))],
+)  # fmt: skip
+def pdist(x, p):
+    """The p-norm distance of every two rows, each pair once: those of the first row come first."""
+    if x.rank != 2:
+        raise ShapeError(f"pdist takes a matrix, not {x.type}")
+    if not x.dtype.is_floating_point:
+        raise DTypeError(f"pdist takes floating-point tensors, not {x.dtype.name}")
+    if p < 0 or p != p:
+        raise ArgumentError(f"pdist: there is no {p}-norm")
+    if x.shape[0] < 2:
+        return flat.full((0,), 0, x.dtype)
+    pairs = triu_indices(x.shape[0], x.shape[0], 1, dtypes.int64)
+    one, other = (
+        flat.take(_wide(x), flat.reshape(flat.slice_dim(pairs, 0, i, i + 1), (-1,)), 0) for i in (0, 1)
+    )
+    return flat.convert(p_norm(one - other, p), x.dtype)
 
 
 def _by_product(x: Value, y: Value) -> Value:

@@ -122,6 +122,23 @@ def real(name, x):
 
 
 @op(
+    "sum_to_size(Tensor self, SymInt[] size) -> Tensor",
+    function=False,
+    samples=lambda: [
+        S(T(2, 3), [1, 3]), S(T(2, 3), [3]), S(T(2, 3), []), S(T(2, 3), [2, 3]), S(T(0, 3), [1, 3]),
+        S(T(), []), S(T(2, 3, 1), [2, 1, 1]),
+    ],
+)  # fmt: skip
+def sum_to_size(x, size):
+    """Sums over the dimensions by which the given shape would have to be stretched to this tensor's."""
+    start = x.rank - len(size)
+    dims = [d for d in range(x.rank) if d < start or size[d - start] != x.shape[d]]
+    if start < 0 or [d for d in dims if d >= start and size[d - start] != 1]:
+        raise ShapeError(f"{x.type} is not {list(size)} stretched, so it cannot be summed to it")
+    return flat.reshape(sum_dims(x, tuple(dims), True, None), size) if dims or not size else x
+
+
+@op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     samples=identity_samples,
 )

@@ -1,4 +1,4 @@
-"""Rows that find and count: binary search, histograms, sets of distinct elements, membership.
+"""Rows that find and count: binary search, sets of distinct elements, membership.
 
 How many distinct elements there are depends on data: those rows run on the host, on NumPy arrays.
 """
@@ -8,7 +8,7 @@ import numpy as np
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.ops.promote import promotion
-from tenfold.ops.reductions import finite, real, widened
+from tenfold.ops.reductions import finite, real
 from tenfold.ops.samples import S, T
 from tenfold.ops.sorting import order
 from tenfold.ops.table import op
@@ -16,7 +16,7 @@ from tenfold.ops.table import op
 # Binary search
 
 
-def _search(name, sequence, x, right, out_int32):
+def search(name, sequence, x, right, out_int32):
     """How many elements of the last dimension of `sequence`, which is sorted, go before each of x."""
     real(name, sequence)
     n = sequence.shape[-1]
@@ -75,7 +75,7 @@ def searchsorted(sequence, x, out_int32, right, side, sorter):
         )
     if sorter is not None:
         sequence = _sorted_by(sequence, sorter)
-    return _search("searchsorted", sequence, x, right or side == "right", out_int32)
+    return search("searchsorted", sequence, x, right or side == "right", out_int32)
 
 
 def _sorted_by(sequence, sorter):
@@ -123,7 +123,7 @@ def _member(elements, tests, invert):
         found = flat.reduce(flat.eq(flat.unsqueeze(elements, elements.rank), tests), "or", elements.rank)
     else:
         ordered = flat.take(tests, order(tests, 0), 0)
-        place = flat.minimum(_search("isin", ordered, elements, False, False), tests.shape[0] - 1)
+        place = flat.minimum(search("isin", ordered, elements, False, False), tests.shape[0] - 1)
         found = flat.eq(flat.take(ordered, place, 0), elements)
     return flat.invert(found) if invert else found
 
@@ -158,40 +158,6 @@ def isin(elements, tests, assume_unique, invert):
 
 
 # Histograms
-
-
-@op(
-    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-    # Narrow floats round at the edges of bins: there samples stay inside.
-    samples=lambda: [
-        S(T(20, dtype="float32"), 5, -2, 2.5), S(T(4, 5, dtype="float64", low=-3, high=3), 7),
-        S(T(20), 3, -64, 64), S(T(0), 4), S(T(3, low=1, high=1.001), 3), S(T(), 2, -9, 9),
-    ],
-)  # fmt: skip
-def histc(x, bins, min, max):
-    """How many elements fall in each of `bins` equal parts of min to max; if equal, of the data's range."""
-    if not x.dtype.is_floating_point:
-        raise DTypeError(f"histc takes floating-point tensors, not {x.dtype.name}")
-    if bins <= 0:
-        raise ArgumentError(f"histc: bins must be positive, not {bins}")
-    if min > max:
-        raise ArgumentError(f"histc: max must not be less than min, but they are {max} and {min}")
-    wide = widened(flat.reshape(x, (-1,)))
-    low, high = flat.constant(float(min), wide.dtype), flat.constant(float(max), wide.dtype)
-    if min == max and x.numel:
-        low, high = flat.reduce(wide, "min"), flat.reduce(wide, "max")
-    flat_range = flat.eq(low, high)
-    low, high = flat.where(flat_range, low - 1, low), flat.where(flat_range, high + 1, high)
-    low = flat.check(
-        low, flat.is_finite(low) & flat.is_finite(high), ArgumentError, "histc: the range is not finite"
-    )
-    inside = flat.ge(wide, low) & flat.le(wide, high)
-    place = flat.convert(flat.where(inside, (wide - low) * bins / (high - low), 0), dtypes.int64)
-    place = flat.where(inside, flat.minimum(place, bins - 1), bins)
-    numbers = flat.ScatterDimensions((), (0,), (0,), 1)
-    ones = flat.full(wide.shape, 1, dtypes.int64)
-    counts = flat.scatter(flat.full((bins,), 0, dtypes.int64), flat.unsqueeze(place, 1), ones, numbers, "add")
-    return flat.convert(counts, x.dtype)
 
 
 @op(

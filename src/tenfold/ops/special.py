@@ -303,7 +303,8 @@ def _incomplete_gamma(a, x):
     return flat.where(plain, p, step), flat.where(plain, q, 1 - step)
 
 
-_LIMIT, _EPSILON = 10000, 2.0**-53
+# A little above rounding: at 2**-53 noise keeps the loops going to their limit.
+_LIMIT, _EPSILON = 10000, 2.0**-50
 
 
 def _gamma_series(a, x):

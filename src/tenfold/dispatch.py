@@ -316,10 +316,11 @@ def into(out: Any, result: Any) -> Any:
 def inplace_method(name: str, rows: Sequence[Row]) -> Callable[..., Tensor]:
     call = function(name, rows, method=True)
     uniform = all(row.uniform for row in rows)
+    keeps_dtype = any(row.keeps_dtype for row in rows)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         result = call(self, *args, **kwargs)
-        if kwargs.get("dtype") is not None and result.dtype is not self.dtype:
+        if (keeps_dtype or kwargs.get("dtype") is not None) and result.dtype is not self.dtype:
             problem = DTypeError(
                 f"a {self.dtype.name} tensor cannot hold a result of dtype {result.dtype.name}"
             )

@@ -8,6 +8,7 @@ from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.contraction import contract
+from tenfold.ops.pointwise import subtraction
 from tenfold.ops.promote import common, floating
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -59,7 +60,7 @@ def cosine_similarity(x, y, dim, eps):
 
 @op(
     "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
-    promote=common,
+    promote=subtraction,
     samples=lambda: [
         S(T(3, 4), T(3, 4)), S(T(3, 4), T(4), 1.0), S(T(3, 4), T(3, 4), math.inf, keepdim=True),
         S(T(4), T(4), 3.0),

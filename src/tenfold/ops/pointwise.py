@@ -71,7 +71,7 @@ def _numeric(what, dtype):
         )
 
 
-def _subtraction(names, arguments):
+def subtraction(names, arguments):
     for each in arguments[:2]:
         _numeric("subtraction", each.dtype if isinstance(each, flat.Value) else dtypes.of_python(each))
     return common(names, arguments)
@@ -106,14 +106,14 @@ def add(x, y, alpha):
 @op(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     "subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    promote=_subtraction,
+    promote=subtraction,
     inplace=True,
     samples=_scaled,
 )
 @op(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     "subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    promote=_subtraction,
+    promote=subtraction,
     inplace=True,
     samples=_scaled_numbers,
 )
@@ -128,13 +128,13 @@ def sub(x, y, alpha):
 
 @op(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    promote=_subtraction,
+    promote=subtraction,
     method=False,
     samples=_scaled,
 )
 @op(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    promote=_subtraction,
+    promote=subtraction,
     method=False,
     samples=_scaled_numbers,
 )
@@ -244,6 +244,7 @@ def _to_double(names, arguments):
     "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     promote=_to_double,
     inplace=True,
+    keeps_dtype=True,
     samples=lambda: _powers() + _exponents(),
 )
 @op(

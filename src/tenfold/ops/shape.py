@@ -74,6 +74,8 @@ def _check_output(given, found):
 
 def total(repeats):
     """The number of elements that a tensor of repeats asks for: it must be known, so it is computed now."""
+    if repeats.dtype.kind != "int":
+        raise DTypeError(f"repeat_interleave: the repeats must be integers, not {repeats.dtype.name}")
     return int(repeats.sum().item())
 
 
@@ -83,7 +85,7 @@ def with_total(repeats, output_size):
 
 def with_total_of_self(x, repeats, dim, output_size):
     if output_size is None:
-        extent = x.numel() if dim is None else x.shape[dim] if x.ndim else 1
+        extent = x.numel() if dim is None else x.shape[flat.axis(dim, x.ndim)] if x.ndim else 1
         output_size = total(repeats) * (extent if repeats.numel() == 1 else 1)
     return x, repeats, dim, output_size
 

@@ -2,6 +2,7 @@
 
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError, ShapeError
+from tenfold.ops.pointwise import subtraction
 from tenfold.ops.promote import common, to_float
 from tenfold.ops.reductions import extent, finite, inexact, wide, widened
 from tenfold.ops.samples import S, T
@@ -314,7 +315,7 @@ def renorm(x, p, dim, maxnorm):
 
 @op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
-    promote=common,
+    promote=subtraction,
     samples=lambda: [S(T(3, 4), T(3, 4), p) for p in ORDERS] + [S(T(3, 1), T(4)), S(T(), T()), S(T(0), T(0))],
 )
 def dist(x, y, p):

@@ -100,6 +100,7 @@ class Row:
         self.function: bool = facts.pop("function", True)
         self.inplace: bool = facts.pop("inplace", False)
         self.uniform: bool = facts.pop("uniform", False)
+        self.keeps_dtype: bool = facts.pop("keeps_dtype", False)
         self.module: str | None = facts.pop("module", None) or next(
             (m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None
         )

@@ -1,5 +1,6 @@
 """The command line, through its own entry point and in real processes."""
 
+import os
 import subprocess
 import sys
 
@@ -112,6 +113,11 @@ def test_ops_lists_the_whole_table(capsys):
     printed = capsys.readouterr().out
     assert f"{sum(map(len, TABLE.values()))} overloads" in printed
     assert all(name in printed for name in list(TABLE)[::25])
+
+
+def test_ops_cuts_no_name_on_a_narrow_terminal():
+    done = run("ops", env={**os.environ, "COLUMNS": "30"})
+    assert set(TABLE) <= {line.split(" ", 1)[0] for line in done.stdout.splitlines()}
 
 
 def test_ops_describes_one(capsys):

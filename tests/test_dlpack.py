@@ -101,6 +101,25 @@ def test_a_copy_on_request():
     array = np.zeros(1000)
     assert tn.from_dlpack(array, copy=True).eval().data_ptr() != array.ctypes.data
     assert tn.tensor(array).data_ptr() != array.ctypes.data
+    lent = tn.from_numpy(array)
+    assert np.from_dlpack(lent).ctypes.data == array.ctypes.data
+    copied = torch.from_dlpack(lent.__dlpack__(copy=True))
+    assert copied.data_ptr() != array.ctypes.data and copied.shape == (1000,)
+
+
+def test_memory_elsewhere_is_not_lent():
+    x = tn.ones(2)
+    assert torch.from_dlpack(x.__dlpack__(dl_device=(1, 0))).tolist() == [1, 1]
+    with pytest.raises(BufferError, match="cannot be lent"):
+        x.__dlpack__(dl_device=(2, 0))
+
+
+def test_an_array_of_another_dtype_needs_a_copy():
+    x = tn.ones(2)
+    assert np.asarray(x, np.float64).dtype == np.float64
+    assert x.__array__(copy=False).ctypes.data == x.data_ptr()
+    with pytest.raises(ValueError, match="without a copy"):
+        x.__array__(np.float64, copy=False)
 
 
 def test_what_is_no_array_is_refused():

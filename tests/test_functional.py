@@ -253,6 +253,34 @@ def test_questions():
     assert tn.broadcast_shapes((2, 1), 3) == tn.Size([2, 3])
     assert tn.promote_types(tn.int8, tn.uint8) is tn.int16
     assert not tn.can_cast(tn.float32, tn.int8)
+    assert tn.is_same_size(x, x + 1) and not x.is_same_size(x.T)
+    assert not (x.is_sparse or x.is_meta or x.is_quantized or x.is_nested)
+
+
+def test_places_become_coordinates():
+    for indices, shape in (
+        (torch.tensor([5, 7, -1, 13]), (2, 6)),
+        (torch.tensor([[3, 250]], dtype=torch.uint8), (2, 300)),
+        (torch.tensor(7), 9),
+        (torch.tensor(0), ()),
+    ):
+        found = tn.unravel_index(tn.tensor(indices.numpy()), shape)
+        expected = torch.unravel_index(indices, shape)
+        assert [each.tolist() for each in found] == [each.tolist() for each in expected]
+        assert all(each.dtype is tn.int64 for each in found)
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5), (8, 3), (7, 2), (3, 3, 3), (0, 3)])
+def test_diagonals_are_filled_as_in_pytorch(shape, wrap):
+    x, reference = tn.zeros(shape), torch.zeros(shape)
+    assert x.fill_diagonal_(2, wrap) is x
+    assert x.tolist() == reference.fill_diagonal_(2, wrap).tolist()
+
+
+def test_a_tensor_reversed_is_a_tensor():
+    assert reversed(tn.tensor([[1, 2], [3, 4]])).tolist() == [[3, 4], [1, 2]]
+    assert reversed(tn.tensor(1)).item() == 1
 
 
 def test_default_dtype_decides_what_floats_become():

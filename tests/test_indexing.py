@@ -269,6 +269,20 @@ def test_numbers_are_converted_to_the_dtype_or_refused():
         x[x > 0] = 1j
 
 
+def test_lists_are_converted_to_the_dtype_as_numbers_are_or_refused():
+    x = tn.tensor([1, 2, 3])
+    x[:2] = [1.9, tn.tensor(-4)]
+    assert x.tolist() == [1, -4, 3]
+    for place in (0, [0], x == 1):
+        with pytest.raises(tn.DTypeError, match="300 does not fit uint8"):
+            x.to(tn.uint8)[place] = [300]
+        for value in ([1j], np.array([1j])):
+            with pytest.raises(tn.DTypeError, match=r"complex number.* (does|do) not fit float32"):
+                x.float()[place] = value
+    with pytest.raises(tn.DTypeError, match="nan does not fit int64"):
+        x[0] = [float("nan")]
+
+
 def test_values_go_where_a_mask_is_true_in_order():
     x = tn.tensor(np.zeros((2, 3), np.float32))
     mask = tn.tensor([[True, False, True], [False, True, False]])
@@ -374,9 +388,13 @@ def test_values_that_do_not_fit_are_refused(x):
         x[[0, 1]] = tn.tensor(np.zeros((3, 3, 4), np.float32))
     with pytest.raises(tn.DTypeError, match="the tensor is float32, but what goes into it is int64"):
         x[[0]] = tn.tensor([1, 2, 3, 4])
-    for value in (None, "a", [[1], [2, 3]]):
+    for value in (None, "a"):
         with pytest.raises(tn.ArgumentError, match="cannot be assigned"):
             x[0] = value
+    with pytest.raises(tn.ShapeError, match="the data is ragged"):
+        x[0] = [[1], [2, 3]]
+    with pytest.raises(tn.DTypeError, match="a tensor cannot hold a str"):
+        x[0] = ["a"]
 
 
 # Gather and scatter

@@ -316,12 +316,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ArgumentError(f"{dims} dimensions cannot be summed over {a.ndim} and {b.ndim}")
-        left, right = range(a.ndim - dims, a.ndim), range(dims)
+        left, right = tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims))
     elif isinstance(dims, (list, tuple)) and len(dims) == 2:
-        left, right = ((each,) if isinstance(each, int) else each for each in dims)
+        left, right = ((each,) if isinstance(each, int) else tuple(each) for each in dims)
     else:
         raise ArgumentError(f"dims is a number of dimensions or two lists of them, not {dims!r}")
-    result = aten("tensordot")(a, b, tuple(left), tuple(right))
+    result = aten("tensordot")(a, b, left, right)
     return result if out is None else dispatch.into(out, result)
 
 

@@ -74,7 +74,7 @@ def _dims(x, dim, edge_order, spacings=None):
         raise ArgumentError(f"gradient: a dimension appears twice in {list(dims)}")
     if spacings not in (None, len(dims)):
         raise ArgumentError(f"gradient: {len(dims)} dimensions need as many spacings, not {spacings}")
-    if any(x.shape[d] <= edge_order for d in dims):
+    if any(x.rank == 0 or x.shape[d] <= edge_order for d in dims):
         raise ShapeError(f"gradient: {x.type} has fewer than {edge_order + 1} elements along a dimension")
     return dims
 
@@ -134,9 +134,9 @@ def _uneven(x, coordinates, dim, edge_order):
         )
     else:
         b, a = _at(steps, dim, 0, 1), _at(steps, dim, 1, 2)
-        first = [ratio(-(b + b + a), b * (b + a)), ratio(b + a, b * a), ratio(-b, a * (b + a))]
+        factors = ratio(-(b + b + a), b * (b + a)), ratio(b + a, b * a), ratio(-b, a * (b + a))
+        first = _combined(wide, dim, *enumerate(factors))
         b, a = _at(steps, dim, -2, -1), _at(steps, dim, -1)
-        last = [ratio(a, b * (b + a)), ratio(-(b + a), b * a), ratio(a + a + b, a * (b + a))]
-        first = _combined(wide, dim, *enumerate(first))
-        last = _combined(wide, dim, *enumerate(last, -3))
+        factors = ratio(a, b * (b + a)), ratio(-(b + a), b * a), ratio(a + a + b, a * (b + a))
+        last = _combined(wide, dim, *enumerate(factors, -3))
     return flat.concatenate([first, inner, last], dim)

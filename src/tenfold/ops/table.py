@@ -246,6 +246,8 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     function it is ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state
     first and returns the next after its results; `host`, for a NumPy function whose result's shape depends on
     data; `prepare`, for a function that completes the arguments of a call by numbers that its tensors hold;
+    `late`, for a function from a signature's types and arguments to the arguments with numbers that may stay
+    open until a program runs replaced by their types, and those numbers (else Scalars, and an `index`);
     `strides`, `write`, `steps`, `recodes` and `storage`, for views (see `views.py`); `samples`, for tests
     whose arguments must be special; `differs`, why values differ from PyTorch's.
     """

@@ -43,8 +43,8 @@ def with_jax(ops: int) -> float:
 if __name__ == "__main__":
     contender, ops = sys.argv[1:]
     if contender == "tenfold":
-        # As `pip install tenfold` leaves a machine. Where the package jax is installed too, jaxlib imports it with
-        # the first result, whether it is used or not: "tenfold-beside-jax" times that.
+        # As `pip install tenfold` leaves a machine. Where the package jax is installed too, jaxlib imports it
+        # with the first result, whether it is used or not: "tenfold-beside-jax" times that.
         sys.modules["jax"] = None  # type: ignore[assignment]
     runs = {"tenfold": with_tenfold, "tenfold-beside-jax": with_tenfold, "jax": with_jax}
     print(runs[contender](int(ops)), flush=True)

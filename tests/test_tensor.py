@@ -142,7 +142,7 @@ def test_a_lazy_tensor_is_computed_to_be_written():
     assert lazy.current().buffer is not None
     seen = []
     tn.compile(lambda x: seen.append(repr(x + 1)) or x)(tn.ones(2))
-    assert seen == ["Tensor(f32[2], traced)"]
+    assert seen == ["Tensor(f32[2], recorded)"]
 
 
 OPERATORS = {

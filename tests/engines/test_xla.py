@@ -110,7 +110,7 @@ def test_a_device_that_is_not_there():
 
 def test_cuda_without_its_plugin_says_what_to_install(monkeypatch):
     monkeypatch.setattr(xla, "find_cuda_plugin", lambda: None)
-    monkeypatch.setattr(xla, "client", xla.client.__wrapped__)
+    monkeypatch.setattr(xla, "_clients", {})
     with pytest.raises(DeviceError, match="needs XLA's CUDA plugin, which is not installed") as raised:
         tn.ones(2, device="cuda")
     assert "pip install jax-cuda13-plugin" in raised.value.help

@@ -1,8 +1,12 @@
 """FlatIR: a value graph that speaks StableHLO, one op for one op. Lowerings say `flat.tanh(x)`."""
 
+from tenfold.flat import operators as _operators  # noqa: F401
 from tenfold.flat.build import *  # noqa: F403
+from tenfold.flat.contracting import *  # noqa: F403
+from tenfold.flat.folding import *  # noqa: F403
 from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
 from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
+from tenfold.flat.moving import *  # noqa: F403
 from tenfold.flat.structured import DotDimensions
 from tenfold.flat.windows import ConvDimensions, Convolution, SelectAndScatter
 

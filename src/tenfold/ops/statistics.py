@@ -3,7 +3,7 @@
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.pointwise import subtraction
-from tenfold.ops.promote import common, to_float
+from tenfold.ops.promote import to_float
 from tenfold.ops.reductions import extent, finite, inexact, wide, widened
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

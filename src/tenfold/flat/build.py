@@ -276,10 +276,10 @@ def isinf(x: Value) -> Value:
 
 def where(predicate: Value, on_true: Operand, on_false: Operand) -> Value:
     """Elementwise choice, all three broadcast together; at least one side is a value."""
-    side = next(
-        each for each in (on_true, on_false) if isinstance(each, Value) and type(each) is not LateNumber
-    )
-    predicate, on_true, on_false = broadcast(predicate, on_true, on_false, dtype=side.dtype)
+    sides = [each for each in (on_true, on_false) if isinstance(each, Value) and type(each) is not LateNumber]
+    if not sides:
+        raise TypeError("a choice between numbers alone has no dtype")
+    predicate, on_true, on_false = broadcast(predicate, on_true, on_false, dtype=sides[0].dtype)
     return e.Select(predicate, on_true, on_false).result
 
 

@@ -6,7 +6,9 @@ from tenfold.ops.promote import floating, result_dtype
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
-_C = lambda n: T(n, low=0.5, high=9)
+# Coordinates in a dtype in which no two that are drawn are equal, and a function in the same one.
+_C = lambda n: T(n, dtype="float32", low=0.5, high=9)
+_F = lambda *shape: T(*shape, dtype="float32")
 
 
 def _samples():
@@ -15,8 +17,8 @@ def _samples():
         S(T(3, 4), spacing=0.5, dim=[1, 0]), S(T(3, 4), dim=[0]), S(T(3, 4), dim=[0, 1], edge_order=2),
         S(T(3, 4), spacing=[2.0, 3.0]), S(T(3, 4), spacing=[2.0], dim=1), S(T(3, 4), spacing=[2], dim=[0]),
         S(T(3, 4), spacing=[1, 2.5], dim=[1, 0], edge_order=2), S(T(2)),
-        S(T(3, 4), spacing=[_C(3), _C(4)]), S(T(3, 4), spacing=[_C(4)], dim=1, edge_order=2),
-        S(T(3, 4), spacing=[_C(4), _C(3)], dim=[1, 0]),
+        S(_F(3, 4), spacing=[_C(3), _C(4)]), S(_F(3, 4), spacing=[_C(4)], dim=1, edge_order=2),
+        S(_F(3, 4), spacing=[_C(4), _C(3)], dim=[1, 0]),
     ]  # fmt: skip
 
 

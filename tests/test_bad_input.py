@@ -190,3 +190,17 @@ def test_a_missing_cuda_says_how_to_get_it():
 def test_probing_for_an_attribute_is_quiet():
     assert not hasattr(X, "no_such_thing")
     assert getattr(tn, "no_such_thing", None) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tn.cat([]),
+        lambda: tn.stack([]),
+        lambda: tn.add(2, 3),
+        lambda: tn.sin(1.0),
+        lambda: tn.meshgrid(),
+    ],
+)
+def test_no_tensor_at_all_is_explained(call):
+    assert "tensor" in message(TypeError, call)[0]

@@ -455,3 +455,19 @@ def test_errors_of_the_protocols_say_where():
         with pytest.raises(TenfoldError) as raised:
             call()
         assert "test_tensor.py" in str(raised.value) and "help: " in str(raised.value)
+
+
+def test_pytorchs_own_constructor_takes_sizes_or_data():
+    assert tn.Tensor(2, 3).shape == (2, 3) and tn.Tensor(4).dtype is tn.float32
+    assert tn.Tensor([1, 2]).tolist() == [1.0, 2.0] and tn.Tensor().numel() == 0
+    with pytest.raises(tn.ArgumentError):
+        tn.Tensor("a")
+
+
+def test_iterating_rows_compiles_a_few_times_only():
+    from tenfold.runtime.evaluate import counting_compiles
+
+    x = tn.arange(40.0).reshape(20, 2).eval()
+    with counting_compiles() as compiles:
+        assert [row.sum().item() for row in x] == [4.0 * i + 1 for i in range(20)]
+    assert compiles <= 4

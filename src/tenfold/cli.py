@@ -114,11 +114,16 @@ def _show(parsed: argparse.Namespace) -> int:
 
 def _execute(path: str) -> tuple[int, dict[str, Any]]:
     """Run a file as a program. An error of ours is printed with the user's frames alone."""
+    if os.path.isdir(path):
+        raise ArgumentError(f"{path} is a folder", help="give the path of a Python file")
     if not os.path.isfile(path):
         raise ArgumentError(f"there is no file {path}", help="give the path of a Python file")
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         return 0, runpy.run_path(path, run_name="__main__")
+    except SyntaxError as error:
+        print("".join(traceback.format_exception_only(error)), end="", file=sys.stderr)
+        return 1, {}
     except TenfoldError as error:
         package = os.path.dirname(os.path.abspath(__file__))
         frames = [

@@ -114,7 +114,7 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """The help for an unknown name: "did you mean tanh?", or None when nothing is near it."""
     import difflib  # Costs more than this whole module, and is needed only after a mistake.
 
-    nearest = difflib.get_close_matches(name, candidates, n=1)
+    nearest = difflib.get_close_matches(name, candidates, n=1, cutoff=0.66)
     return f"did you mean {nearest[0]}?" if nearest else None
 
 

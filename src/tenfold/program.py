@@ -23,7 +23,9 @@ def compile(function: Callable[P, R]) -> Callable[P, R]:
 
     Tensors in nested lists, tuples and dicts are its inputs and results; other arguments are static,
     compiled anew for each value. Tensors that it reads from outside are read at every call, and those
-    it writes are updated.
+    it writes are updated. Which tensors and Python values it refers to is decided when it is recorded: a
+    name that is bound to another object later is not looked up again. Its results are new tensors, no views
+    of its arguments.
 
         step = tenfold.compile(lambda x: (x @ x).tanh())
         step(tenfold.ones(3, 3))

@@ -73,7 +73,10 @@ class Tensor(Holder):
     _value: Value
     _alias: views.Alias | None
 
-    def __init__(self, value: Value, alias: views.Alias | None = None):
+    def __init__(self, value: Any = (), alias: Any = None, *sizes: int):
+        """From a value of the trace; or, as PyTorch's own constructor, from sizes or from data."""
+        if value.__class__ is not Value:
+            value, alias = _constructed(value, alias, sizes), None
         self._value = value
         self._alias = alias
 
@@ -297,7 +300,7 @@ class Tensor(Holder):
             raise ArgumentError("iteration over a 0-dimensional tensor", help="use .item()").located(
                 "iter", capture()
             )
-        return iter(self.unbind(0))
+        return iter([self[i] for i in range(len(self))])
 
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self.ndim else self
@@ -461,6 +464,21 @@ def leaf(array: np.ndarray, device: Device, dtype: DType | None = None) -> Tenso
     if device.type != "cpu":
         value.buffer = xla.put(array, device.resolved)
     return Tensor(value)
+
+
+def _constructed(first: Any, second: Any, sizes: tuple[int, ...]) -> Value:
+    """What `Tensor(2, 3)` and `Tensor([1, 2])` hold: zeros, or the data, in the default dtype."""
+    dtype = dtypes.get_default_dtype()
+    try:
+        if isinstance(first, int):
+            array = np.zeros((first,) if second is None else (first, second, *sizes), dtype.numpy)
+        else:
+            array = np.array(first, np.float64).astype(dtype.numpy)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"Tensor takes sizes or numbers: {error}", help="use tn.tensor(data)").located(
+            "Tensor", capture()
+        ) from None
+    return leaf(array, Device("cpu"), dtype)._value
 
 
 def _unpickle(

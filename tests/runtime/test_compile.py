@@ -333,3 +333,33 @@ def test_negative_zero_is_another_static_argument():
     f = tn.compile(lambda x, n: x * n)
     assert (1 / f(tn.ones(1), 0.0)).tolist() == [float("inf")]
     assert (1 / f(tn.ones(1), -0.0)).tolist() == [float("-inf")]
+
+
+def test_threads_lose_no_update_of_a_compiled_function():
+    count = tn.zeros(1)
+
+    @tn.compile
+    def step(x):
+        count.add_(1)
+        return x + count
+
+    step(tn.ones(1))
+    threads = [threading.Thread(target=lambda: [step(tn.ones(1)) for _ in range(25)]) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert count.item() == 101.0
+
+
+def test_a_tensor_that_leaks_out_of_the_recording_says_so():
+    leaked = []
+
+    @tn.compile
+    def f(x):
+        leaked.append(x * 2)
+        return x + 1
+
+    f(tn.ones(2))
+    with pytest.raises(TraceError, match="has no value outside of it"):
+        leaked[0].tolist()

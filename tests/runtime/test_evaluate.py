@@ -162,3 +162,40 @@ def test_observers_hear_of_new_programs_only():
         (x * 3.25 + 7).eval()
         (x * 3.25 + 7).eval()
     assert len(seen) == 1
+
+
+def test_threads_that_read_one_lazy_tensor_agree():
+    makers = [
+        (lambda: tn.ones(5) * 2, [2.0] * 5),
+        (lambda: tn.ones(3).sum(), 3.0),
+        (lambda: tn.arange(5, dtype=tn.int32) * 2, [0, 2, 4, 6, 8]),
+    ]
+    wrong = []
+    for make, expected in makers:
+        for _ in range(10):
+            lazy = make()
+
+            def read(lazy=lazy, expected=expected):
+                if (found := lazy.tolist()) != expected:
+                    wrong.append(found)
+
+            threads = [threading.Thread(target=read) for _ in range(6)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+    assert not wrong
+
+
+def test_leaves_of_other_types_are_other_programs():
+    for value in (tn.tensor([1.0, 2.0]), tn.tensor([3, 4, 5]), tn.tensor(True)):
+        program, _ = graph.collect([value.current()])
+        assert evaluate._execute(program, value.device)[0].shape == tuple(value.shape)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: tn.ones(2**62, 4), lambda: tn.ones(2).expand(2**62, 2), lambda: tn.arange(1e20)]
+)
+def test_a_shape_that_no_memory_holds_is_refused(make):
+    with pytest.raises(tn.ShapeError, match="more elements than can be addressed"):
+        make().sum().item()

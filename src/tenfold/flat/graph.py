@@ -31,6 +31,8 @@ class TensorType:
                 raise ShapeError(f"a shape has no negative extents: {list(shape)}")
             found = object.__new__(cls)
             found.dtype, found.shape, found.rank = dtype, shape, len(shape)
+            if found.numel * dtype.itemsize >= 1 << 62:
+                raise ShapeError(f"a tensor of shape {list(shape)} has more elements than can be addressed")
             found = cls._interned.setdefault((dtype, shape), found)
         return found
 

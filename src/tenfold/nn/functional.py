@@ -8,9 +8,10 @@ orders of arguments, and compositions of several ops.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.errors import ArgumentError, ShapeError, unknown_name
 from tenfold.functional import aten
 from tenfold.indexing import one_hot as one_hot
 from tenfold.interchange import located
@@ -22,6 +23,7 @@ cosine_similarity = aten("cosine_similarity")
 hardshrink = aten("hardshrink")
 native_channel_shuffle = aten("native_channel_shuffle")
 pairwise_distance = aten("pairwise_distance")
+pdist = aten("pdist")
 pixel_shuffle = aten("pixel_shuffle")
 pixel_unshuffle = aten("pixel_unshuffle")
 prelu = aten("prelu")
@@ -319,3 +321,7 @@ def normalize(
     """input / max(‖input‖, eps), by the p-norm along a dimension"""
     length = input.norm(p, dim, keepdim=True).clamp_min(eps)
     return aten("div")(input, length, out=out)
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.nn.functional", name, globals())

@@ -47,6 +47,11 @@ def _misfit(value: flat.Number, dtype: DType) -> DTypeError:
     return DTypeError(f"the number {value} does not fit {dtype.name}", help="choose a wider dtype")
 
 
+def floating_or_int(dtype: DType) -> DType:
+    """The dtype that a late number of this one stands for as a Python number."""
+    return dtypes.get_default_dtype() if dtype.is_floating_point else dtypes.int64
+
+
 def _filled(size: tuple[int, ...], value: flat.Number, dtype: DType) -> flat.Value:
     if any(extent < 0 for extent in size):
         raise ShapeError(f"a tensor cannot have the shape {list(size)}: {min(size)} is negative")
@@ -61,7 +66,10 @@ _SIZES = lambda: [S((2, 3)), S(()), S((0, 3))]
     samples=lambda: [S((2, 3), 1.5), S((), 2), S((0, 3), True), S((2,), 3, dtype=dtypes.int8)],
 )
 def full(size, fill_value, dtype):
-    return _filled(size, fill_value, dtype or dtypes.of_python(fill_value))
+    if dtype is None:
+        late = isinstance(fill_value, flat.LateNumber)
+        dtype = floating_or_int(fill_value.dtype) if late else dtypes.of_python(fill_value)
+    return _filled(size, fill_value, dtype)
 
 
 @op(f"zeros(SymInt[] size, {MADE}) -> Tensor", samples=_SIZES)

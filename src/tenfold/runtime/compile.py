@@ -117,6 +117,12 @@ class Recorded:
         ]
 
     def run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
+        if not self.writes and not self.argument_writes:
+            return self._run(arguments, wrap)
+        with evaluate.lock:  # between reading what it writes and writing it, no other thread may write
+            return self._run(arguments, wrap)
+
+    def _run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
         if self.loaded is None:
             self.loaded = evaluate.build(self.program, self.device)
         device = self.device

@@ -19,7 +19,7 @@ import numpy as np
 
 from tenfold.devices import Device
 from tenfold.engines import xla
-from tenfold.errors import EngineError, OutOfMemory, TenfoldError
+from tenfold.errors import EngineError, OutOfMemory, TenfoldError, TraceError
 from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
@@ -28,7 +28,7 @@ from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Program, Value, collect
 from tenfold.trace.lower import lower
 
-_lock = threading.RLock()
+lock = threading.RLock()  # of all that is computed: one evaluation at a time
 _executables: dict[tuple[Any, ...], Loaded] = {}
 _opened: dict[tuple[Any, ...], tuple[Loaded, tuple[int, ...]]] = {}
 _variants: dict[tuple[Any, ...], int] = {}
@@ -64,7 +64,7 @@ class Pending:
         self.buffers: list[Any] = []
 
     def take(self, index: int) -> Any:
-        with _lock:
+        with lock:
             if self.results is not None:
                 self.buffers, self.results = xla.take_apart(self.results), None
             return self.buffers[index]
@@ -72,10 +72,12 @@ class Pending:
 
 def evaluate(values: Sequence[Value]) -> None:
     """Give every one of these values its data, and with them the tensors that were written in place."""
-    wanted = [each for each in values if each.buffer is None]
-    if not wanted:
+    if all(each.buffer is not None for each in values):
         return
-    with _lock:
+    with lock:
+        wanted = [each for each in values if each.buffer is None]  # another thread may have been here first
+        if not wanted:
+            return
         pending = _take_written()
         try:
             _run_by_device(wanted + pending)
@@ -151,6 +153,11 @@ def host_array(value: Value) -> np.ndarray:
 def buffer_of(leaf: Value, device: Device) -> Any:
     """A leaf's data on the device; host arrays and tensors of other devices are copied there."""
     buffer = leaf.buffer
+    if buffer is None:
+        raise TraceError(
+            "a tensor from inside a compiled function has no value outside of it",
+            help="return it from the function",
+        )
     if type(buffer) is Pending:
         buffer = leaf.buffer = buffer.take(leaf.index)
     if type(buffer) is np.ndarray:

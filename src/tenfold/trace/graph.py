@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tenfold.devices import Device
-from tenfold.errors import DeviceError, Operand, TenfoldError
+from tenfold.errors import ArgumentError, DeviceError, Operand, TenfoldError
 from tenfold.flat.graph import TensorType
 from tenfold.ops.table import SLOT, Row, Signature
 
@@ -130,7 +130,8 @@ def _common_device(inputs: Sequence[Value]) -> Device:
             raise DeviceError(
                 f"operands are on {place} and {each.device}", help=f"move one with .to('{place}')"
             )
-    assert place is not None
+    if place is None:
+        raise ArgumentError("at least one tensor is needed", help="make numbers tensors with tn.tensor")
     return place
 
 
@@ -188,8 +189,9 @@ def collect(
         else:
             outputs.append((-1 - leaves.setdefault(each, len(leaves)), 0))
     key.append(-1 << 40)
-    for place, index in outputs:
-        key.append(place << 20 | index if place >= 0 else place)
+    for each, (place, index) in zip(given, outputs, strict=True):
+        # A leaf that is given back as it is has no signature to tell its type, which is interned.
+        key += (place << 20 | index,) if place >= 0 else (place, id(each.type))
     return Program(list(places), list(leaves), outputs, tuple(key), given[0].device), given
 
 

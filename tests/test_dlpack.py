@@ -98,7 +98,7 @@ def test_writing_to_the_tensor_leaves_the_array_alone():
 
 
 def test_a_copy_on_request():
-    array = np.zeros(1000)
+    array = aligned(1000)
     assert tn.from_dlpack(array, copy=True).eval().data_ptr() != array.ctypes.data
     assert tn.tensor(array).data_ptr() != array.ctypes.data
     lent = tn.from_numpy(array)

@@ -88,8 +88,9 @@ class Tensor(Holder):
         if alias is not None and alias.version != alias.storage.version:
             if recorder is not None:
                 recorder.read(alias.storage, alias.storage.value)
+            version = alias.storage.version  # before reading: another thread may write meanwhile
             self._value = views.read(alias, alias.storage.value.made_at)
-            alias.version = alias.storage.version
+            alias.version = version
         if recorder is not None:
             return recorder.read(self, self._value)
         return self._value

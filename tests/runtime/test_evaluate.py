@@ -199,3 +199,17 @@ def test_leaves_of_other_types_are_other_programs():
 def test_a_shape_that_no_memory_holds_is_refused(make):
     with pytest.raises(tn.ShapeError, match="more elements than can be addressed"):
         make().sum().item()
+
+
+def test_the_least_recently_used_executables_go(monkeypatch):
+    monkeypatch.setattr(evaluate, "MAX_EXECUTABLES", 3)
+    x = tn.ones(3).eval()
+    often = lambda: (x * 5 - 1).exp().tolist()
+    often()
+    for i in range(4):
+        (tn.ones(i + 2).eval() * x.sum()).eval()
+        often()
+    assert len(evaluate._executables) <= 3
+    with counting_compiles() as compiles:
+        often()
+    assert compiles == 0

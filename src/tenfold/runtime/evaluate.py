@@ -33,6 +33,7 @@ _executables: dict[tuple[Any, ...], Loaded] = {}
 _opened: dict[tuple[Any, ...], tuple[Loaded, tuple[int, ...]]] = {}
 _variants: dict[tuple[Any, ...], int] = {}
 MAX_VARIANTS = 2
+MAX_EXECUTABLES = 1000
 _written: dict[int, weakref.ref[Holder]] = {}
 _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
@@ -110,21 +111,39 @@ def _run(targets: list[Value], device: Device) -> None:
 def _execute(program: Program, device: Device) -> list[Any]:
     """Run a program. The third that differs from others in its numbers alone is compiled for all numbers."""
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
-    loaded = _executables.get((device, program.key))
+    loaded = _recent(_executables, (device, program.key))
     if loaded is None:
         key, numbers = late.loose_key(program)
-        opened = _opened.get((device, key))
+        opened = _recent(_opened, (device, key))
         if opened is None and numbers:
             seen = _variants[device, key] = _variants.get((device, key), 0) + 1
             if seen > MAX_VARIANTS:
                 found = late.open_numbers(program, device)
-                opened = _opened[device, key] = (build(found.program, device), found.order)
+                opened = (build(found.program, device), found.order)
+                _remember(_opened, (device, key), opened)
         if opened is not None:
             loaded, order = opened
             given = buffers + [xla.put(np.asarray(each), device) for each in numbers]
             return loaded([given[place] for place in order])
-        loaded = _executables[device, program.key] = build(program, device)
+        loaded = build(program, device)
+        _remember(_executables, (device, program.key), loaded)
     return loaded(buffers)
+
+
+def _recent(programs: dict[Any, Any], key: Any) -> Any:
+    """What is remembered under a key, which thereby becomes the most recently used."""
+    found = programs.pop(key, None)
+    if found is not None:
+        programs[key] = found
+    return found
+
+
+def _remember(programs: dict[Any, Any], key: Any, found: Any) -> None:
+    """Keep an executable, and let the least recently used go: each holds several mappings of memory, of which
+    a process may have 65,530."""
+    programs[key] = found
+    while len(programs) > MAX_EXECUTABLES:
+        del programs[next(iter(programs))]
 
 
 def held(uses: dict[Value, int]) -> list[Value]:

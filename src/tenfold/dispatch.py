@@ -220,11 +220,13 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
     def call(*args: Any, **kwargs: Any) -> Any:
         key: tuple[Any, ...] | None = None
         inputs: tuple[Value, ...] = ()
-        if not kwargs and graph.recorder is None:
+        if not kwargs:
             key, inputs = _quick_key(args)
             signature = quick.get(key) if key is not None else None
             if signature is not None and (len(inputs) == 1 or inputs[0].device is inputs[-1].device):
                 node = Node(signature, inputs, capture())
+                if graph.recorder is not None:
+                    graph.follow(node)
                 return Tensor(Value(signature.result_types[0], inputs[0].device, node))
         nonlocal resolver
         if resolver is None:
@@ -262,7 +264,7 @@ def _quick_key(args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Val
     for each in args:
         kind = each.__class__
         if kind is Tensor:
-            value = each._value if each._alias is None else each.current()
+            value = each._value if each._alias is None and graph.recorder is None else each.current()
             inputs.append(value)
             key.append(value.type)
         elif kind is int or kind is bool or (kind is float and each and each == each):

@@ -210,8 +210,7 @@ class Function:
         values = dict(zip(self.params, arguments, strict=True))
         for op in self.ops:
             copy = op.replace(values, source)
-            for old, new in zip(op.results, copy.results, strict=True):
-                values[old] = new
+            values.update(zip(op.__dict__["results"], copy.__dict__["results"], strict=True))
         return [values.get(each, each) for each in self.results]
 
 

@@ -172,8 +172,7 @@ class _Emitter:
                 results = special(self, op)
             else:
                 results = self.create(op.name, op, op.operands, self.attributes(op))
-            for value, result in zip(op.results, results, strict=True):
-                values[value] = result
+            values.update(zip(op.__dict__["results"], results, strict=True))
 
     def create(
         self, name: str, op: Op, operands: Sequence[Value], attributes: dict[str, Any], regions: int = 0
@@ -181,7 +180,7 @@ class _Emitter:
         values, types = self.values, self.b.types
         return self.b.ir.Operation.create(
             name,
-            results=[types.get(each.type) or self.type(each.type) for each in op.results],
+            results=[types.get(each.type) or self.type(each.type) for each in op.__dict__["results"]],
             operands=[values[each] for each in operands],
             attributes=attributes,
             regions=regions,
@@ -234,12 +233,14 @@ class _Emitter:
     def location(self, source: Any) -> Any:
         if source is None:
             return self.b.unknown
-        found = self.b.files.get(source)
+        code, instruction = source
+        found = self.b.files.get((id(code), instruction))
         if found is None:
             columns = source.columns
-            found = self.b.ir.Location.file(source.filename, source.line, columns[0] + 1 if columns else 0)
-            self.b.files[source] = found
-        return found
+            location = self.b.ir.Location.file(source.filename, source.line, columns[0] + 1 if columns else 0)
+            # With the source, so that its code object stays, and with it the meaning of its id.
+            found = self.b.files[id(code), instruction] = (location, source)
+        return found[0]
 
     def attributes(self, op: Op) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -336,7 +337,13 @@ def _literal(emitter: _Emitter, array: np.ndarray, dtype: DType) -> Any:
 
 
 def _constant(emitter: _Emitter, op: movement.Constant) -> Any:
-    return emitter.create(op.name, op, (), {"value": _literal(emitter, op.value, op.dtype)})
+    if op.value.ndim:
+        return emitter.create(op.name, op, (), {"value": _literal(emitter, op.value, op.dtype)})
+    key = (op.dtype, op.value.tobytes())
+    found = emitter.b.attributes.get(key)
+    if found is None:
+        found = emitter.b.attributes[key] = _literal(emitter, op.value, op.dtype)
+    return emitter.create(op.name, op, (), {"value": found})
 
 
 def _compare(emitter: _Emitter, op: elementwise.Compare) -> Any:

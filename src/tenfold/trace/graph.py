@@ -84,6 +84,13 @@ def active() -> Recorder | None:
     return recorder if recorder is None or recorder.thread == threading.get_ident() else None
 
 
+def follow(node: Node) -> None:
+    """Tell the recorder, if there is one, of a node that was made."""
+    following = active()
+    if following is not None:
+        following.nodes.add(node)
+
+
 class Holder:
     """What holds a value that in-place ops may replace: the base of Tensor."""
 
@@ -106,9 +113,7 @@ def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None
     except TenfoldError as error:
         raise located(error, row, where, arguments) from None
     node = Node(signature, tuple(inputs), where)
-    following = active()
-    if following is not None:
-        following.nodes.add(node)
+    follow(node)
     return tuple([Value(each, place, node, i) for i, each in enumerate(signature.result_types)])
 
 

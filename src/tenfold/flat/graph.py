@@ -165,18 +165,23 @@ class Op:
 
     def replace(self, values: dict[Value, Value], source: Any = None) -> Op:
         """The same op on other operands of the same types; `values` says which (values not in it stay)."""
-        copy = object.__new__(type(self))
-        state = copy.__dict__
-        state.update(self.__dict__)
+        state = self.__dict__.copy()
+        other = values.get
         for field, many in self.operand_fields:
             operand = state[field]
             if many:
-                state[field] = tuple([values.get(each, each) for each in operand])
+                state[field] = tuple([other(each, each) for each in operand])
             else:
-                state[field] = values.get(operand, operand)
+                state[field] = other(operand, operand)
         if source is not None:
             state["source"] = source
-        state["results"] = tuple([Value(each.type, copy, each.index) for each in state["results"]])
+        copy = object.__new__(self.__class__)
+        copy.__dict__ = state
+        results = state["results"]
+        if len(results) == 1:
+            state["results"] = (Value(results[0].type, copy),)
+        else:
+            state["results"] = tuple([Value(each.type, copy, each.index) for each in results])
         return copy
 
 

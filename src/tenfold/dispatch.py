@@ -321,6 +321,8 @@ def inplace_method(name: str, rows: Sequence[Row]) -> Callable[..., Tensor]:
     keeps_dtype = any(row.keeps_dtype for row in rows)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if name == "copy" and args and args[0] is self:
+            return self  # nothing to do, also where PyTorch would refuse to write
         result = call(self, *args, **kwargs)
         if (keeps_dtype or kwargs.get("dtype") is not None) and result.dtype is not self.dtype:
             problem = DTypeError(

@@ -207,10 +207,11 @@ def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Load
             cache.discard(name, f"XLA cannot load it ({error})")
     executable = xla.compile(module, device)
     _compiles += 1
-    try:
-        cache.store(name, xla.serialize(executable))
-    except EngineError as error:
-        cache.warn(f"a program cannot be stored: {error.message}")
+    if cache.folder() is not None:
+        try:
+            cache.store(name, xla.serialize(executable))
+        except EngineError as error:
+            cache.warn(f"a program cannot be stored: {error.message}")
     return Loaded(executable, module.checks)
 
 

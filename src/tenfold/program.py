@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from tenfold.errors import ArgumentError, located
 from tenfold.mlir import stablehlo
 from tenfold.runtime.compile import Compiled, trace
+from tenfold.runtime.evaluate import uncollected
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import collect
@@ -59,7 +60,8 @@ def _require_callable(function: object) -> None:
 
 def stablehlo_module(function: Callable[..., Any], *args: Any, **kwargs: Any) -> stablehlo.Module:
     """The StableHLO module of a function on these arguments."""
-    return stablehlo.emit(lower(trace(function, args, kwargs, Tensor).program))
+    with uncollected():
+        return stablehlo.emit(lower(trace(function, args, kwargs, Tensor).program))
 
 
 @located

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import sys
 import threading
 import weakref
@@ -197,7 +198,8 @@ def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Load
             observe(program, device)
         finally:
             _observers.append(observe)
-    module = stablehlo.emit(lower(program), donated)
+    with uncollected():
+        module = stablehlo.emit(lower(program), donated)
     name = cache.key(module.text(whole=True), xla.fingerprint(device))
     stored = cache.load(name)
     if stored is not None:
@@ -213,6 +215,18 @@ def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Load
         except EngineError as error:
             cache.warn(f"a program cannot be stored: {error.message}")
     return Loaded(executable, module.checks)
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector: a program being built is thousands of objects, all of them in use."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _raise_failed(verdict: int, checks: Sequence[Check]) -> None:

@@ -11,10 +11,9 @@ import warnings
 from typing import Any
 
 from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, ShapeError, unknown_name
+from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.functional import aten
 from tenfold.indexing import one_hot as one_hot
-from tenfold.interchange import located
 from tenfold.tensor import Tensor
 
 bilinear = aten("bilinear")

@@ -241,7 +241,8 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     """Declare rows: one for each schema, all lowered by the decorated function.
 
     Facts, all optional: `promote`, the type promotion; `method`, `function`, whether PyTorch has it as a
-    Tensor method and as a function; `inplace`, whether `name_` exists; `uniform`, whether all elements of a
+    Tensor method and as a function; `inplace`, whether `name_` exists; `keeps_dtype`,
+    whether that refuses a result of another dtype; `uniform`, whether all elements of a
     result are equal, so that it may be written into an expanded tensor; `module`, the submodule whose
     function it is ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state
     first and returns the next after its results; `host`, for a NumPy function whose result's shape depends on

@@ -2,6 +2,7 @@
 
 from tenfold.flat import operators as _operators  # noqa: F401
 from tenfold.flat.build import *  # noqa: F403
+from tenfold.flat.composite import Composite, differentiated
 from tenfold.flat.contracting import *  # noqa: F403
 from tenfold.flat.folding import *  # noqa: F403
 from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
@@ -11,6 +12,7 @@ from tenfold.flat.structured import DotDimensions
 from tenfold.flat.windows import ConvDimensions, Convolution, SelectAndScatter
 
 __all__ = [
+    "Composite",
     "ConvDimensions",
     "Convolution",
     "DotDimensions",
@@ -22,4 +24,5 @@ __all__ = [
     "SelectAndScatter",
     "TensorType",
     "Value",
+    "differentiated",
 ]

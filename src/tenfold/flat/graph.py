@@ -210,13 +210,36 @@ class Function:
                 f"{what} must turn {list(params)} into {list(results)}, not {takes} into {gives}"
             )
 
-    def inline(self, arguments: Sequence[Value], source: Any = None) -> list[Value]:
-        """This function's results on other arguments: its ops, made anew, with `source` as their place."""
+    def inline(
+        self,
+        arguments: Sequence[Value],
+        source: Any = None,
+        *,
+        made: list[Op] | None = None,
+        whole: bool = False,
+    ) -> list[Value]:
+        """This function's results on other arguments: its ops, made anew, with `source` as their place.
+
+        Composites dissolve into their bodies, unless they are to stay `whole`. `made` collects the new ops in
+        order; there a composite stands as one, with its body's results as its own.
+        """
         values = dict(zip(self.params, arguments, strict=True))
         for op in self.ops:
             copy = op.replace(values, source)
+            body = copy.__dict__.get("body") if op.name == "tenfold.composite" and not whole else None
+            if body is not None:
+                copy.__dict__["results"] = tuple(body.inline(copy.operands, source or op.source))
             values.update(zip(op.__dict__["results"], copy.__dict__["results"], strict=True))
+            if made is not None:
+                made.append(copy)
         return [values.get(each, each) for each in self.results]
+
+    def expanded(self) -> Function:
+        """This function without composites."""
+        if not any(op.name == "tenfold.composite" for op in self.ops):
+            return self
+        params = [Value(each.type) for each in self.params]
+        return Function(params, self.inline(params), self.name)
 
 
 def in_order(results: Iterable[Value]) -> list[Op]:

@@ -207,6 +207,7 @@ class _Emitter:
         """Fill a region; its parameters are its block's, or stand for `captured` values of the outer."""
         ir = self.b.ir
         inner = _Emitter(self.b)
+        function = function.expanded()
         if captured:
             block = region.blocks.append()
             inner.values.update(

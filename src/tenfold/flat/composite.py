@@ -1,0 +1,72 @@
+"""Several ops that differentiate as one: how a lowering overrides its gradient.
+
+    @differentiated(lambda ct, result, x: (flat.select(result > 0, ct, 0),))
+    def relu(x):
+        return flat.maximum(x, 0)
+
+Called on FlatIR values, such a lowering gives a `Composite`, whose body is what it computes and whose rule is
+what it differentiates by. It has no counterpart in StableHLO: inlining a function leaves the body's ops alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from tenfold.flat.graph import Function, Op, TensorType, Value
+
+Rule = Callable[[Sequence[Value | None], Sequence[Value], Sequence[Value]], Sequence[Value | None]]
+
+
+class Composite(Op):
+    """`body` on `inputs`. `rule` turns the results' cotangents (None for what has none), the results and the
+    inputs into the inputs' cotangents (None for no gradient)."""
+
+    name: ClassVar[str] = "tenfold.composite"
+    inputs: tuple[Value, ...]
+    body: Function
+    rule: Rule
+
+    def infer(self) -> tuple[TensorType, ...]:
+        types = tuple([each.type for each in self.body.results])
+        self.body.expect("composite: its body", [each.type for each in self.inputs], types)
+        return types
+
+
+def differentiated(rule: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a lowering differentiate by `rule(cotangent, result, *arguments)`: the arguments are the lowering's
+    own; it returns a cotangent, or None, for each FlatIR value among them, in order. A lowering of several
+    results gets tuples of cotangents and results; a result without a cotangent, such as one of integers, has
+    None there."""
+
+    def decorate(lowering: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(lowering)
+        def call(*arguments: Any) -> Any:
+            places = [i for i, each in enumerate(arguments) if isinstance(each, Value)]
+
+            def given(values: Sequence[Value]) -> list[Any]:
+                filled = list(arguments)
+                for place, value in zip(places, values, strict=True):
+                    filled[place] = value
+                return filled
+
+            inputs = [arguments[i] for i in places]
+            params = [type(each)(each.type) for each in inputs]
+            found = lowering(*given(params))
+            several = isinstance(found, (tuple, list))
+
+            def on_values(
+                cotangents: Sequence[Value | None], results: Sequence[Value], values: Sequence[Value]
+            ) -> Sequence[Value | None]:
+                if several:
+                    return rule(tuple(cotangents), tuple(results), *given(values))
+                return rule(cotangents[0], results[0], *given(values))
+
+            body = Function(params, found if several else (found,), lowering.__name__)
+            results = Composite(tuple(inputs), body, on_values).results
+            return type(found)(results) if several else results[0]
+
+        return call
+
+    return decorate

@@ -15,7 +15,7 @@ from pathlib import Path
 LAYERS = (
     ("cli", "demo", "doctor", "__main__", "explain", "purple"),
     ("tenfold",),
-    ("nn", "optim", "data", "func"),
+    ("nn", "optim", "data", "utils", "func"),
     (
         "dispatch",
         "functional",
@@ -30,7 +30,7 @@ LAYERS = (
         "special",
     ),
     ("tensor",),
-    ("views",),
+    ("views", "grad_mode"),
     ("runtime",),
     ("engines",),
     ("mlir", "capi"),

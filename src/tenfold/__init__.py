@@ -4,7 +4,21 @@ Most functions come from the op table, by `dispatch.install`; those whose Python
 schema's are imported here by name.
 """
 
-from tenfold import dispatch, dtypes, errors, fft, functional, indexing, linalg, nn, ops, random, special
+from tenfold import (
+    autograd,
+    dispatch,
+    dtypes,
+    errors,
+    fft,
+    functional,
+    indexing,
+    linalg,
+    nn,
+    ops,
+    random,
+    special,
+)
+from tenfold.autograd import is_grad_enabled
 from tenfold.devices import Device as device
 from tenfold.devices import get_default_device, set_default_device
 from tenfold.dtypes import DType as dtype
@@ -16,6 +30,7 @@ from tenfold.errors import (
     DTypeError,
     EngineError,
     FormatError,
+    GradientError,
     IndexOutOfRange,
     MissingEngine,
     OutOfMemory,
@@ -25,6 +40,7 @@ from tenfold.errors import (
     UnknownName,
     UnsupportedError,
 )
+from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from tenfold.formatting import get_printoptions, set_printoptions
 from tenfold.program import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state

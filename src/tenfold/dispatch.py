@@ -19,7 +19,7 @@ from tenfold.errors import ArgumentError, DeviceError, DTypeError, TenfoldError,
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import MEMORY, TABLE, Row, Signature, exact
 from tenfold.source import capture
-from tenfold.tensor import Tensor, leaf
+from tenfold.tensor import Parameter, Tensor, leaf
 from tenfold.trace import graph
 from tenfold.trace.graph import Node, Value, located, record
 
@@ -227,18 +227,22 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
                 node = Node(signature, inputs, capture())
                 if graph.recorder is not None:
                     graph.follow(node)
-                return Tensor(Value(signature.result_types[0], inputs[0].device, node))
+                value = Value(signature.result_types[0], inputs[0].device, node)
+                if inputs[0].origin is not None or inputs[-1].origin is not None:
+                    graph.track(node, (value,))
+                return Tensor(value)
         nonlocal resolver
         if resolver is None:
             resolver = _resolver(name, rows, method)
         out = kwargs.pop("out", None) if kwargs else None
         try:
-            if creates and kwargs and kwargs.pop("requires_grad", False):
-                raise UnsupportedError("requires_grad=True: gradients are not there yet")
+            requires_grad = creates and kwargs and kwargs.pop("requires_grad", False)
             index, arguments = resolver.bind(args, kwargs)
         except TenfoldError as error:
             raise error.located(name, capture()) from None
         result = invoke(rows[index], arguments, capture())
+        if requires_grad:
+            result.requires_grad_()
         if key is not None and _plans[rows[index]].quick:
             node = result._value.node
             if node is not None and node.inputs == inputs and len(inputs) < 3:
@@ -263,7 +267,7 @@ def _quick_key(args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Val
     inputs: list[Value] = []
     for each in args:
         kind = each.__class__
-        if kind is Tensor:
+        if kind is Tensor or kind is Parameter:
             value = each._value if each._alias is None and graph.recorder is None else each.current()
             inputs.append(value)
             key.append(value.type)

@@ -98,6 +98,10 @@ class OutOfMemory(TenfoldError, MemoryError):
     """A device that has no room for the result."""
 
 
+class GradientError(TenfoldError):
+    """A gradient that cannot be taken: no graph, a graph already used, a value written in place since."""
+
+
 class EngineError(TenfoldError):
     """A failure inside an engine."""
 

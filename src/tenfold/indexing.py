@@ -198,7 +198,10 @@ def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor
         value = x.current()
         signature = _seen.get((row, value.type, arguments))
         if signature is not None:
-            result = Value(signature.result_types[0], value.device, Node(signature, (value,), where))
+            node = Node(signature, (value,), where)
+            result = Value(signature.result_types[0], value.device, node)
+            if value.origin is not None:
+                graph.track(node, (result,))
             return Tensor(result, views.extend(x.share(), row, value, arguments, result))
     view = invoke(row, (x, *arguments), where)
     node = view._value.node

@@ -31,14 +31,16 @@ def tensor(
     requires_grad: bool = False,
 ) -> Tensor:
     """A tensor with a copy of the data: a number, nested sequences of numbers, a NumPy array, a tensor."""
-    if requires_grad:
-        raise UnsupportedError("requires_grad=True: gradients are not there yet")
     if isinstance(data, Tensor):
-        return data.to(dtype=dtype, device=device, copy=True)
+        return data.detach().to(dtype=dtype, device=device, copy=True).requires_grad_(requires_grad)
     array = as_array(data, as_dtype(dtype) if dtype is not None else None)
     if isinstance(data, np.ndarray) and np.may_share_memory(array, data):
         array = array.copy()
-    return leaf(array, _place(device))
+    return _asking(leaf(array, _place(device)), requires_grad)
+
+
+def _asking(made: Tensor, requires_grad: bool) -> Tensor:
+    return made.requires_grad_() if requires_grad else made
 
 
 @located
@@ -98,8 +100,6 @@ def frombuffer(
     buffer: Any, *, dtype: DType | type, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """A one-dimensional tensor that reads the memory of a bytes-like object."""
-    if requires_grad:
-        raise UnsupportedError("requires_grad=True: gradients are not there yet")
     try:
         view = memoryview(buffer).cast("B")
     except TypeError:
@@ -121,7 +121,7 @@ def frombuffer(
         raise ArgumentError(
             f"{count} elements of {wanted.name} need more than the {left} bytes that are there"
         )
-    return leaf(np.frombuffer(buffer, wanted.numpy, count, offset), Device("cpu"))
+    return _asking(leaf(np.frombuffer(buffer, wanted.numpy, count, offset), Device("cpu")), requires_grad)
 
 
 @located

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,6 +22,7 @@ from tenfold.errors import (
     ArgumentError,
     DeviceError,
     DTypeError,
+    GradientError,
     IndexOutOfRange,
     ShapeError,
     TraceError,
@@ -33,9 +35,9 @@ from tenfold.ops.table import find
 from tenfold.runtime import evaluate
 from tenfold.source import capture
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Value
+from tenfold.trace.graph import Holder, Origin, Value
 
-__all__ = ["Size", "Tensor"]
+__all__ = ["Parameter", "Size", "Tensor"]
 
 
 class Size(tuple[int, ...]):
@@ -68,10 +70,11 @@ class Size(tuple[int, ...]):
 class Tensor(Holder):
     """An n-dimensional array that is computed when its value is first needed."""
 
-    __slots__ = ("__dict__", "__weakref__", "_alias", "_value")
+    __slots__ = ("__dict__", "__weakref__", "_alias", "_leaf", "_value")
     __array_priority__ = 1000
     _value: Value
     _alias: views.Alias | None
+    _leaf: Origin | None  # of a tensor that requires gradients and was not computed: where they collect
 
     def __init__(self, value: Any = (), alias: Any = None, *sizes: int):
         """From a value of the trace; or, as PyTorch's own constructor, from sizes or from data."""
@@ -79,6 +82,7 @@ class Tensor(Holder):
             value, alias = _constructed(value, alias, sizes), None
         self._value = value
         self._alias = alias
+        self._leaf = None
 
     # Reading and writing the value
 
@@ -89,7 +93,7 @@ class Tensor(Holder):
             if recorder is not None:
                 recorder.read(alias.storage, alias.storage.value)
             version = alias.storage.version  # before reading: another thread may write meanwhile
-            self._value = views.read(alias, alias.storage.value.made_at)
+            self._value = self._marked(views.read(alias, alias.storage.value.made_at))
             alias.version = version
         if recorder is not None:
             return recorder.read(self, self._value)
@@ -100,6 +104,12 @@ class Tensor(Holder):
         where = capture()
         if value.type is not self._value.type:
             value = _fitted(value, self._value.type, where)
+        before = self._value
+        if before.origin is not None:
+            self._check_write(where)
+            before.origin.overwrite(before)
+            if value.origin is None and not graph.mode.enabled:  # gradients pass by what is done without them
+                value.origin = self._leaf or Origin(before.origin.node, before.origin.index)
         recorder = graph.active()
         # While a function is recorded, every tensor that is written has a storage: one place to put back as
         # it was.
@@ -122,11 +132,13 @@ class Tensor(Holder):
                 "a compiled function cannot give another shape or memory to a tensor from outside",
                 help="return the new tensor instead",
             ).located("compile", capture())
-        self._value, self._alias = value, alias
+        self._value, self._alias = self._marked(value), alias
 
     def replace(self, value: Value) -> None:
         """Become another value without regard to views: for state that a compiled function updates."""
         if self._alias is None:
+            if self._leaf is not None:
+                value.origin = self._leaf
             self._value = value
         else:
             self._alias.storage.replace(value)
@@ -134,7 +146,7 @@ class Tensor(Holder):
     def share(self) -> views.Alias:
         """This tensor's place in a storage, made when first asked for."""
         if self._alias is None:
-            self._alias = views.whole(self._value)
+            self._alias = views.whole(self._value, self._leaf)
         else:
             self.current()
         return self._alias
@@ -205,23 +217,90 @@ class Tensor(Holder):
     @property
     def data(self) -> Tensor:
         """The same memory without history; assigning to it makes this tensor look at another's."""
+        if self.requires_grad:
+            return self.detach()
         return Tensor(self.current(), self.share().copy())
 
     @data.setter
     def data(self, other: Tensor) -> None:
         self.become(other.current(), other.share().copy())
 
-    @property
-    def requires_grad(self) -> bool:
-        return False
+    # Gradients: what `autograd.py` computes is kept here
 
     @property
-    def grad(self) -> None:
-        return None
+    def requires_grad(self) -> bool:
+        return self._leaf is not None or self.current().origin is not None
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Collect gradients in this tensor from now on, or no longer."""
+        if requires_grad == self.requires_grad:
+            return self
+        if not requires_grad and self._leaf is None:
+            raise GradientError(
+                "gradients flow through this tensor because it was computed from others that require them",
+                help="use .detach() for a tensor without history",
+            ).located("requires_grad_", capture())
+        if self.dtype.kind not in ("float", "complex"):
+            raise DTypeError(
+                f"only tensors of float and complex dtypes have gradients, not {self.dtype.name}",
+                help="convert with .float() first",
+            ).located("requires_grad_", capture())
+        before, self._leaf = self._leaf, Origin() if requires_grad else None
+        if self._leaf is not None:
+            self._leaf.grad = vars(self).pop("_grad", None)
+        elif before is not None and before.grad is not None:
+            vars(self)["_grad"] = before.grad
+        value = self._marked(graph.fresh(self._value, capture()))
+        self._value = value
+        if self._alias is not None and not self._alias.steps:
+            self._alias.storage.leaf = self._leaf
+            self._alias.storage.value = value
+        return self
+
+    def _marked(self, value: Value) -> Value:
+        """The value as one that gradients of this tensor flow to, if it is a leaf that collects them."""
+        if self._leaf is not None and value.origin is not self._leaf:
+            value = graph.fresh(value, capture())
+            value.origin = self._leaf
+        return value
+
+    def _check_write(self, where: Any) -> None:
+        view_of_leaf = self._alias is not None and self._alias.storage.leaf is not None
+        if graph.mode.enabled and (self._leaf is not None or view_of_leaf):
+            raise GradientError(
+                "a leaf that requires gradients, or a view of one, is written in place",
+                help="write inside `with tenfold.no_grad():`, or to a copy",
+            ).located("in-place", where)
+
+    @property
+    def grad(self) -> Tensor | None:
+        origin = self._leaf or self._value.origin
+        return vars(self).get("_grad") if origin is None else origin.grad
+
+    @grad.setter
+    def grad(self, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            if not isinstance(gradient, Tensor):
+                raise ArgumentError(f"a gradient is a Tensor or None, not {type(gradient).__name__}").located(
+                    "grad", capture()
+                )
+            if gradient._value.type is not self._value.type or gradient.device is not self.device:
+                raise ShapeError(
+                    f"the gradient of {self._value.type} on {self.device} cannot be "
+                    f"{gradient._value.type} on {gradient.device}"
+                ).located("grad", capture())
+        if self._leaf is not None:
+            self._leaf.grad = gradient
+        else:
+            vars(self)["_grad"] = gradient
 
     @property
     def is_leaf(self) -> bool:
-        return True
+        return self._leaf is not None or self.current().origin is None
 
     def dim(self) -> int:
         return self._value.type.rank
@@ -283,6 +362,10 @@ class Tensor(Holder):
         if graph.active() is not None:
             return f"Tensor({self._value.type}, recorded)"
         suffixes = [] if self.device.type == "cpu" else [f"device='{self.device.resolved}'"]
+        if self._leaf is not None:
+            suffixes.append("requires_grad=True")
+        elif self.requires_grad:
+            suffixes.append(f"grad_fn={self.grad_fn}")
         return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
@@ -372,6 +455,11 @@ class Tensor(Holder):
                 f"a tensor on {self.device} has no NumPy array",
                 help="use .cpu().numpy() or .numpy(force=True)",
             ).located("numpy", capture())
+        if not force and self.requires_grad:
+            raise GradientError(
+                "a tensor that requires gradients has no NumPy array, which could not pass them on",
+                help="use .detach().numpy() or .numpy(force=True)",
+            ).located("numpy", capture())
         return self._host()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -400,7 +488,7 @@ class Tensor(Holder):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # Sharing of memory between tensors does not travel: each is pickled as it looks.
         host = self._host()
-        state = (type(self), host.tobytes(), self.dtype, tuple(self.shape), self.device)
+        state = (type(self), host.tobytes(), self.dtype, tuple(self.shape), self.device, self.requires_grad)
         return _unpickle, state, vars(self) or None
 
     def __copy__(self) -> Tensor:
@@ -409,12 +497,21 @@ class Tensor(Holder):
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        made = type(self)(self.current())
+        if self._leaf is None and self.requires_grad:
+            raise GradientError(
+                "a tensor that was computed from others that require gradients cannot be copied with its history",
+                help="use .detach() or .clone()",
+            ).located("deepcopy", capture())
+        made = type(self)(graph.fresh(self.current(), capture()))
         if self._alias is not None and graph.recorder is None:
             old = self._alias.storage  # views copied together share their memory again
-            storage = memo.setdefault(id(old), views.Storage(old.value))
+            storage = memo.setdefault(id(old), views.Storage(graph.fresh(old.value, capture())))
             made._alias = views.Alias(storage, self._alias.steps, self._alias.strides, self._alias.offset)
+        if made.requires_grad != self.requires_grad:
+            made.requires_grad_(self.requires_grad)
         memo[id(self)] = made
+        if self._leaf is not None and made._leaf is not None:
+            made._leaf.grad = copy.deepcopy(self._leaf.grad, memo)
         vars(made).update(copy.deepcopy(vars(self), memo))
         return made
 
@@ -483,11 +580,37 @@ def _constructed(first: Any, second: Any, sizes: tuple[int, ...]) -> Value:
 
 
 def _unpickle(
-    kind: type[Tensor], data: bytes, dtype: DType, shape: tuple[int, ...], device: Device
+    kind: type[Tensor], data: bytes, dtype: DType, shape: tuple[int, ...], device: Device, requires_grad: bool
 ) -> Tensor:
     array = np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
-    made = leaf(array, device, dtype)
-    return kind(made._value)
+    made = kind(leaf(array, device, dtype)._value)
+    return made if made.requires_grad == requires_grad else made.requires_grad_(requires_grad)
+
+
+class Parameter(Tensor):
+    """A tensor that a module registers as its own when it is assigned to an attribute, to be trained."""
+
+    __slots__ = ()
+
+    def __init__(self, data: Any = None, requires_grad: bool = True):
+        if data.__class__ is Value:
+            super().__init__(data)
+        elif data is None:
+            super().__init__(())
+        elif isinstance(data, Tensor):
+            # Shares the memory of a tensor that others see; from one made for the purpose, takes it over.
+            held = data._alias is not None or sys.getrefcount(data) > 3
+            shared = data.detach() if held else data
+            super().__init__(graph.fresh(shared.current(), capture()), shared._alias)
+        else:
+            raise ArgumentError(f"a Parameter is made of a Tensor, not of a {type(data).__name__}").located(
+                "Parameter", capture()
+            )
+        if requires_grad:
+            self.requires_grad_()
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"
 
 
 def _axis(tensor: Tensor, dim: int, asked: str) -> int:

@@ -25,24 +25,28 @@ from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.flat.graph import TensorType
 from tenfold.flat.strides import Layout, contiguous
 from tenfold.ops.table import Row, find
-from tenfold.trace.graph import Holder, Value, record
+from tenfold.trace.graph import Holder, Origin, Value, record
 
 Call = Callable[..., Value]
 
 
 class Storage(Holder):
-    """The memory behind tensors that alias: its present value, and how often it was written."""
+    """The memory behind tensors that alias: its present value, and how often it was written; `leaf` if all of
+    it is one tensor that collects gradients."""
 
-    __slots__ = ("__weakref__", "value", "version")
+    __slots__ = ("__weakref__", "leaf", "value", "version")
 
-    def __init__(self, value: Value):
+    def __init__(self, value: Value, leaf: Origin | None = None):
         self.value = value
+        self.leaf = leaf
         self.version = 0
 
     def current(self) -> Value:
         return self.value
 
     def replace(self, value: Value) -> None:
+        if self.leaf is not None:
+            value.origin = self.leaf
         self.value = value
         self.version += 1
 
@@ -91,9 +95,9 @@ class Alias:
         return Alias(self.storage, self.steps, self.strides, self.offset)
 
 
-def whole(value: Value) -> Alias:
+def whole(value: Value, leaf: Origin | None = None) -> Alias:
     """A storage of its own for a value, and the alias that is all of it."""
-    return Alias(Storage(value), (), contiguous(value.type.shape), 0)
+    return Alias(Storage(value, leaf), (), contiguous(value.type.shape), 0)
 
 
 def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result: Value) -> Alias | None:

@@ -90,6 +90,21 @@ def test_a_function_is_inlined_with_new_ops_at_a_new_place():
         function.expect("it", [TensorType(F32, ())], [])
 
 
+def test_an_inlined_function_keeps_what_it_reads_from_outside():
+    x, y, other = params((F32, (2,)), (F32, (2,)), (F32, (2,)))
+    joined, smallest = flat.concatenate([x, other], 0), flat.sort([x, other], 0, lambda a, b, *_: a < b)[0]
+    function = Function([x], [joined, smallest, other])
+    for _ in range(2):
+        again, least, outside = function.inline([y])
+        assert again.op.operands == (y, other) and outside is other and least.op.operands == (y, other)
+        assert [each.index for each in least.op.results] == [0, 1] and least is least.op.results[0]
+        assert again.op.pattern is joined.op and joined.op.pattern is joined.op
+    (copy, *_) = Function([y], [again]).inline([x])
+    assert copy.op.operands == (x, other) and copy.op.pattern is joined.op
+    with pytest.raises(ArgumentError, match="a function of 1 parameters is given 2 values"):
+        function.inline([x, y])
+
+
 @pytest.mark.parametrize(
     ("shapes", "expected"),
     [

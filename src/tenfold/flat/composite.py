@@ -5,7 +5,7 @@
         return flat.maximum(x, 0)
 
 Called on FlatIR values, such a lowering gives a `Composite`, whose body is what it computes and whose rule is
-what it differentiates by. It has no counterpart in StableHLO: inlining a function leaves the body's ops alone.
+what it differentiates by. It has no counterpart in StableHLO: where a function is inlined, its body remains.
 """
 
 from __future__ import annotations

@@ -151,6 +151,11 @@ class Op:
         return self.__dict__["results"][0]
 
     @property
+    def pattern(self) -> Op:
+        """The op that this is a copy of, or itself: its copies differ in their operands and places alone."""
+        return self.__dict__.get("pattern", self)
+
+    @property
     def operands(self) -> tuple[Value, ...]:
         found: tuple[Value, ...] = ()
         for field, many in self.operand_fields:
@@ -175,6 +180,7 @@ class Op:
                 state[field] = other(operand, operand)
         if source is not None:
             state["source"] = source
+        state.setdefault("pattern", self)
         copy = object.__new__(self.__class__)
         copy.__dict__ = state
         results = state["results"]
@@ -188,13 +194,14 @@ class Op:
 class Function:
     """Parameters, results, and the ops between them in an order that respects their operands."""
 
-    __slots__ = ("_ops", "name", "params", "results")
+    __slots__ = ("_ops", "_recipes", "name", "params", "results")
 
     def __init__(self, params: Sequence[Value], results: Sequence[Value], name: str = ""):
         self.params = tuple(params)
         self.results = tuple(results)
         self.name = name
         self._ops: tuple[Op, ...] | None = None
+        self._recipes: dict[bool, Recipe] = {}
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -210,54 +217,112 @@ class Function:
                 f"{what} must turn {list(params)} into {list(results)}, not {takes} into {gives}"
             )
 
-    def inline(
-        self,
-        arguments: Sequence[Value],
-        source: Any = None,
-        *,
-        made: list[Op] | None = None,
-        whole: bool = False,
-    ) -> list[Value]:
+    def inline(self, arguments: Sequence[Value], source: Any = None, *, whole: bool = False) -> list[Value]:
         """This function's results on other arguments: its ops, made anew, with `source` as their place.
 
-        Composites dissolve into their bodies, unless they are to stay `whole`. `made` collects the new ops in
-        order; there a composite stands as one, with its body's results as its own.
+        Composites dissolve into their bodies, unless they are to stay `whole`.
         """
-        values = dict(zip(self.params, arguments, strict=True))
-        for op in self.ops:
-            copy = op.replace(values, source)
-            body = copy.__dict__.get("body") if op.name == "tenfold.composite" and not whole else None
-            if body is not None:
-                copy.__dict__["results"] = tuple(body.inline(copy.operands, source or op.source))
-            values.update(zip(op.__dict__["results"], copy.__dict__["results"], strict=True))
-            if made is not None:
-                made.append(copy)
-        return [values.get(each, each) for each in self.results]
+        recipe = self._recipes.get(whole)
+        if recipe is None:
+            recipe = self._recipes[whole] = Recipe(self if whole else self.expanded())
+        return recipe.follow(arguments, source)
 
     def expanded(self) -> Function:
         """This function without composites."""
         if not any(op.name == "tenfold.composite" for op in self.ops):
             return self
         params = [Value(each.type) for each in self.params]
-        return Function(params, self.inline(params), self.name)
+        values = dict(zip(self.params, params, strict=True))
+        replay(self.ops, values)
+        return Function(params, [values.get(each, each) for each in self.results], self.name)
+
+
+class Recipe:
+    """A function's ops, ready to be made anew: of each its fields, and the places of its operands.
+
+    A program is mostly the same few fragments again and again, so this is what building it costs. Values have
+    places in the order in which they come: the arguments, values from outside, the results of each op.
+    """
+
+    __slots__ = ("arity", "outside", "results", "steps")
+
+    def __init__(self, function: Function):
+        read = [*function.results, *[operand for op in function.ops for operand in op.operands]]
+        places = {param: i for i, param in enumerate(function.params)}
+        self.arity = len(places)
+        self.outside = [each for each in dict.fromkeys(read) if each.op is None and each not in places]
+        for value in self.outside:
+            places[value] = len(places)
+        self.steps = []
+        for op in function.ops:
+            single = [(field, places[op.__dict__[field]]) for field, many in op.operand_fields if not many]
+            several = [
+                (field, [places[each] for each in op.__dict__[field]])
+                for field, many in op.operand_fields
+                if many
+            ]
+            template = {**op.__dict__, "pattern": op.pattern}
+            self.steps.append((type(op), template, single, several, [each.type for each in op.results]))
+            for value in op.results:
+                places[value] = len(places)
+        self.results = [places[each] for each in function.results]
+
+    def follow(self, arguments: Sequence[Value], source: Any) -> list[Value]:
+        """The results on these arguments; `source` is the new ops' place, None where they keep their own."""
+        if len(arguments) != self.arity:
+            raise ArgumentError(f"a function of {self.arity} parameters is given {len(arguments)} values")
+        new = object.__new__
+        values = [*arguments, *self.outside]
+        for kind, template, single, several, types in self.steps:
+            state = template.copy()
+            for field, place in single:
+                state[field] = values[place]
+            for field, places in several:
+                state[field] = tuple([values[place] for place in places])
+            if source is not None:
+                state["source"] = source
+            copy = new(kind)
+            copy.__dict__ = state
+            if len(types) == 1:
+                value = Value(types[0], copy)
+                state["results"] = (value,)
+                values.append(value)
+            else:
+                state["results"] = tuple([Value(each, copy, i) for i, each in enumerate(types)])
+                values += state["results"]
+        return [values[place] for place in self.results]
+
+
+def replay(ops: Iterable[Op], values: dict[Value, Value], source: Any = None, whole: bool = False) -> None:
+    """Make the ops anew on other operands; `values` says which, and learns what becomes of each result."""
+    for op in ops:
+        copy = op.replace(values, source)
+        results = copy.__dict__["results"]
+        if op.name == "tenfold.composite" and not whole:
+            results = copy.__dict__["body"].inline(copy.operands, source or op.source)
+        values.update(zip(op.__dict__["results"], results, strict=True))
 
 
 def in_order(results: Iterable[Value]) -> list[Op]:
     """Every op that the results need, operands before users; iterative, so depth has no limit."""
     order: list[Op] = []
     seen: set[Op] = set()
-    stack: list[tuple[Op, bool]] = [(value.op, False) for value in results if value.op is not None]
+    entered: list[Op] = []
+    stack: list[Op | None] = [value.op for value in results if value.op is not None]
     stack.reverse()
     while stack:
-        op, ready = stack.pop()
-        if ready:
-            order.append(op)
+        op = stack.pop()
+        if op is None:  # the operands of the op entered last are all in order
+            order.append(entered.pop())
             continue
         if op in seen:
             continue
         seen.add(op)
-        stack.append((op, True))
-        for operand in reversed(op.operands):
-            if operand.op is not None and operand.op not in seen:
-                stack.append((operand.op, False))
+        entered.append(op)
+        stack.append(None)
+        for field, many in reversed(op.operand_fields):
+            operand = op.__dict__[field]
+            for each in reversed(operand) if many else (operand,):
+                if each.op is not None and each.op not in seen:
+                    stack.append(each.op)
     return order

@@ -1,7 +1,8 @@
 """FlatIR to a StableHLO module, op by op, through jaxlib's MLIR bindings (loaded on first use).
 
 An op becomes the StableHLO op of its name; its attributes are its fields, by the specification's names. The
-few whose attributes need more than their Python type tells are in `SPECIAL`.
+few whose attributes need more than their Python type tells are in `ATTRIBUTES`; those with regions, in
+`SPECIAL`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tenfold.dtypes import DType, from_numpy
 from tenfold.errors import EngineError, MissingEngine, UnsupportedError
 from tenfold.flat import elementwise, indexed, movement, structured, windows
 from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.mlir.attributes import attribute_text
 
 TITLE = "==== StableHLO IR ===="
 SUPPORTED = ((0, 10), (0, 12))
@@ -30,6 +32,8 @@ IMPLIED = {"shape", "dtype", "result_types", "branches"}
 WITHOUT_CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
 # Element types that MLIR's Python bindings cannot read.
 NOT_HANDED_OVER = ("complex", "bf16", "f8E4M3FN", "f8E5M2")
+# What copies of an op share: name, result types, attributes, and operand fields (None if one holds several).
+Form = tuple[str, list[Any], dict[str, Any], list[str] | None]
 _lock = threading.RLock()
 
 
@@ -134,6 +138,7 @@ class _Emitter:
         self.b = b
         self.values: dict[Value, Any] = {}
         self.checks: list[structured.Check] = []
+        self.forms: dict[Op, Form] = {}
 
     def module(self, function: Function, donated: frozenset[int]) -> Module:
         ir = self.b.ir
@@ -165,27 +170,38 @@ class _Emitter:
         return Module(module, self.checks)
 
     def ops(self, function: Function) -> None:
-        values = self.values
+        values, forms, create = self.values, self.forms, self.b.ir.Operation.create
+        source, location = None, self.b.unknown
         for op in function.ops:
+            state = op.__dict__
+            results = state["results"]
             special = SPECIAL.get(type(op))
             if special is not None:
-                results = special(self, op)
+                values.update(zip(results, special(self, op), strict=True))
+                continue
+            pattern = state.get("pattern", op)
+            form = forms.get(pattern)
+            if form is None:
+                form = forms[pattern] = self.form(op)
+            name, types, attributes, fields = form
+            if fields is None:
+                operands = [values[each] for each in op.operands]
             else:
-                results = self.create(op.name, op, op.operands, self.attributes(op))
-            values.update(zip(op.__dict__["results"], results, strict=True))
+                operands = [values[state[field]] for field in fields]
+            if state["source"] is not source:
+                source = state["source"]
+                location = self.location(source)
+            created = create(name, types, operands, attributes, None, 0, location)
+            if len(results) == 1:
+                values[results[0]] = created.result
+            else:
+                values.update(zip(results, created.results, strict=True))
 
-    def create(
-        self, name: str, op: Op, operands: Sequence[Value], attributes: dict[str, Any], regions: int = 0
-    ) -> Any:
-        values, types = self.values, self.b.types
-        return self.b.ir.Operation.create(
-            name,
-            results=[types.get(each.type) or self.type(each.type) for each in op.__dict__["results"]],
-            operands=[values[each] for each in operands],
-            attributes=attributes,
-            regions=regions,
-            loc=self.location(op.source),
-        ).results
+    def form(self, op: Op) -> Form:
+        types = [self.type(each.type) for each in op.results]
+        attributes = ATTRIBUTES.get(type(op), _Emitter.attributes)(self, op)
+        several = any(many for _, many in op.operand_fields)
+        return op.name, types, attributes, None if several else [field for field, _ in op.operand_fields]
 
     def with_regions(
         self, op: Op, operands: Sequence[Value], functions: Sequence[Function], captured: Sequence[Value] = ()
@@ -244,14 +260,11 @@ class _Emitter:
         return found[0]
 
     def attributes(self, op: Op) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if len(op.operand_fields) == len(op.fields):
-            return found
-        for field, value in op.attributes.items():
-            if field in IMPLIED or isinstance(value, Function):
-                continue
-            found[field] = self.attribute(value)
-        return found
+        return {
+            field: self.attribute(value)
+            for field, value in op.attributes.items()
+            if field not in IMPLIED and not isinstance(value, Function)
+        }
 
     def attribute(self, value: Any) -> Any:
         """A Python value as an attribute, by its type; enumerations and dimension numbers come from text."""
@@ -281,50 +294,6 @@ class _Emitter:
         return code
 
 
-def attribute_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return f"{value} : i64"
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, windows.ConvDimensions):
-        return _convolution_text(value)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        kind = {"DotDimensions": "dot", "GatherDimensions": "gather", "ScatterDimensions": "scatter"}[
-            type(value).__name__
-        ]
-        parts = []
-        for field, part in zip(value._fields, value, strict=True):
-            if part != () or kind == "dot":
-                parts.append(f"{field} = {list(part) if isinstance(part, tuple) else part}")
-        return f"#stablehlo.{kind}<{', '.join(parts)}>"
-    if isinstance(value, tuple) and value and isinstance(value[0], bool):
-        return f"array<i1: {', '.join('true' if each else 'false' for each in value)}>"
-    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
-        return f"dense<{[list(each) for each in value]}> : tensor<{len(value)}x2xi64>"
-    if isinstance(value, tuple):
-        return f"array<i64: {', '.join(map(str, value))}>" if value else "array<i64>"
-    raise EngineError(f"no StableHLO attribute for {value!r}")
-
-
-def _convolution_text(n: windows.ConvDimensions) -> str:
-    def layout(first: tuple[int, str], second: tuple[int, str], spatial: Sequence[int]) -> str:
-        marks = dict([first, second, *((place, str(i)) for i, place in enumerate(spatial))])
-        return "[" + ", ".join(marks[i] for i in range(len(marks))) + "]"
-
-    x = layout((n.input_batch_dimension, "b"), (n.input_feature_dimension, "f"), n.input_spatial_dimensions)
-    kernel = layout(
-        (n.kernel_output_feature_dimension, "o"),
-        (n.kernel_input_feature_dimension, "i"),
-        n.kernel_spatial_dimensions,
-    )
-    out = layout(
-        (n.output_batch_dimension, "b"), (n.output_feature_dimension, "f"), n.output_spatial_dimensions
-    )
-    return f"#stablehlo.conv<{x}x{kernel}->{out}>"
-
-
 def _literal(emitter: _Emitter, array: np.ndarray, dtype: DType) -> Any:
     ir = emitter.b.ir
     tensor = emitter.type(TensorType(dtype, array.shape))
@@ -337,23 +306,23 @@ def _literal(emitter: _Emitter, array: np.ndarray, dtype: DType) -> Any:
     return ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=array.shape)
 
 
-def _constant(emitter: _Emitter, op: movement.Constant) -> Any:
+def _constant(emitter: _Emitter, op: movement.Constant) -> dict[str, Any]:
     if op.value.ndim:
-        return emitter.create(op.name, op, (), {"value": _literal(emitter, op.value, op.dtype)})
+        return {"value": _literal(emitter, op.value, op.dtype)}
     key = (op.dtype, op.value.tobytes())
     found = emitter.b.attributes.get(key)
     if found is None:
         found = emitter.b.attributes[key] = _literal(emitter, op.value, op.dtype)
-    return emitter.create(op.name, op, (), {"value": found})
+    return {"value": found}
 
 
-def _compare(emitter: _Emitter, op: elementwise.Compare) -> Any:
+def _compare(emitter: _Emitter, op: elementwise.Compare) -> dict[str, Any]:
     attributes = {
         "comparison_direction": _parsed(emitter, f"#stablehlo<comparison_direction {op.direction}>"),
     }
     if op.total_order:
         attributes["compare_type"] = _parsed(emitter, "#stablehlo<comparison_type TOTALORDER>")
-    return emitter.create(op.name, op, op.operands, attributes)
+    return attributes
 
 
 def _parsed(emitter: _Emitter, text: str) -> Any:
@@ -363,30 +332,28 @@ def _parsed(emitter: _Emitter, text: str) -> Any:
     return found
 
 
-def _enumerated(field: str, kind: str) -> Callable[[_Emitter, Op], Any]:
+def _enumerated(field: str, kind: str) -> Callable[[_Emitter, Op], dict[str, Any]]:
     """An op one of whose attributes is an enumeration of StableHLO's."""
 
-    def special(emitter: _Emitter, op: Op) -> Any:
+    def special(emitter: _Emitter, op: Op) -> dict[str, Any]:
         attributes = {
             name: emitter.attribute(value) for name, value in op.attributes.items() if name != field
         }
         attributes[field] = _parsed(emitter, f"#stablehlo<{kind} {op.__dict__[field]}>")
-        return emitter.create(op.name, op, op.operands, attributes)
+        return attributes
 
     return special
 
 
-def _reduce_precision(emitter: _Emitter, op: elementwise.ReducePrecision) -> Any:
-    bits = {name: _parsed(emitter, f"{value} : i32") for name, value in op.attributes.items()}
-    return emitter.create(op.name, op, op.operands, bits)
+def _reduce_precision(emitter: _Emitter, op: elementwise.ReducePrecision) -> dict[str, Any]:
+    return {name: _parsed(emitter, f"{value} : i32") for name, value in op.attributes.items()}
 
 
-def _random(emitter: _Emitter, op: structured.RngBitGenerator) -> Any:
-    algorithm = _parsed(emitter, "#stablehlo<rng_algorithm PHILOX>")
-    return emitter.create(op.name, op, op.operands, {"rng_algorithm": algorithm})
+def _random(emitter: _Emitter, op: structured.RngBitGenerator) -> dict[str, Any]:
+    return {"rng_algorithm": _parsed(emitter, "#stablehlo<rng_algorithm PHILOX>")}
 
 
-def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> Any:
+def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]:
     ir = emitter.b.ir
     config = ", ".join(f"{name} = {value}" for name, value in op.backend_config)
     attributes = {
@@ -402,7 +369,7 @@ def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> Any:
             for out, operand in op.aliases
         ]
         attributes["output_operand_aliases"] = ir.Attribute.parse(f"[{', '.join(texts)}]")
-    return emitter.create(op.name, op, op.operands, attributes)
+    return attributes
 
 
 def _check(emitter: _Emitter, op: structured.Check) -> Any:
@@ -421,7 +388,7 @@ def _case(emitter: _Emitter, op: structured.Case) -> Any:
     return emitter.with_regions(op, (op.index,), op.branches, captured=op.arguments)
 
 
-SPECIAL: dict[type[Op], Callable[[_Emitter, Any], Any]] = {
+ATTRIBUTES: dict[type[Op], Callable[[_Emitter, Any], dict[str, Any]]] = {
     movement.Constant: _constant,
     elementwise.Compare: _compare,
     elementwise.ReducePrecision: _reduce_precision,
@@ -429,6 +396,9 @@ SPECIAL: dict[type[Op], Callable[[_Emitter, Any], Any]] = {
     structured.TriangularSolve: _enumerated("transpose_a", "transpose"),
     structured.RngBitGenerator: _random,
     structured.CustomCall: _custom_call,
+}
+
+SPECIAL: dict[type[Op], Callable[[_Emitter, Any], Any]] = {
     structured.Check: _check,
     structured.Case: _case,
     structured.While: _regions("condition", "body"),

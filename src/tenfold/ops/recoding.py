@@ -25,7 +25,7 @@ def as_it_is(place, *arguments):
 
 
 @op("alias(Tensor(a) self) -> Tensor(a)", function=False, method=False, strides=unchanged, write=written_back)
-@op("detach(Tensor(a) self) -> Tensor(a)", inplace=True, steps=lambda place: (("alias",),))
+@op("detach(Tensor(a) self) -> Tensor(a)", differentiable=False, strides=unchanged, write=written_back)
 @op("lift_fresh(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
 @op("resolve_conj(Tensor(a) self) -> Tensor(a)", "resolve_neg(Tensor(a) self) -> Tensor(a)", steps=as_it_is)
 @op("lift(Tensor self) -> Tensor", "lift_fresh_copy(Tensor self) -> Tensor", function=False, method=False)

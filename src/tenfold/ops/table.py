@@ -61,7 +61,7 @@ class Signature:
     Signatures are interned, so `id` stands for all of this when a program is hashed.
     """
 
-    __slots__ = ("_loose", "arguments", "fragment", "id", "result_types", "row", "types")
+    __slots__ = ("_loose", "_reached", "arguments", "backward", "fragment", "id", "result_types", "row", "types")
     _count = 0
 
     def __init__(
@@ -75,6 +75,16 @@ class Signature:
         Signature._count += 1
         self.id = Signature._count
         self._loose: tuple[Signature, tuple[int | float, ...]] | None = None
+        self._reached: tuple[int, ...] | None = None
+        self.backward: dict[Any, Any] = {}  # what trace/gradient.py remembers of this signature
+
+    @property
+    def reached(self) -> tuple[int, ...]:
+        """For each result the inputs, as bits of a number, that gradients of it may flow to."""
+        if self._reached is None:
+            reached = reach(self.fragment)
+            self._reached = reached if self.row.differentiable else (0,) * len(reached)
+        return self._reached
 
     @property
     def loose(self) -> tuple[Signature, tuple[int | float, ...]]:
@@ -85,6 +95,22 @@ class Signature:
         if self._loose is None:
             self._loose = self.row.loosen(self)
         return self._loose
+
+
+def reach(function: flat.Function) -> tuple[int, ...]:
+    """For each result the parameters, as bits of a number, that it depends on through floats alone."""
+    bits: dict[flat.Value, int] = {
+        param: 1 << i for i, param in enumerate(function.params) if param.dtype.kind in ("float", "complex")
+    }
+    for op in function.ops:
+        found = 0
+        for operand in op.operands:
+            found |= bits.get(operand, 0)
+        if found:
+            for result in op.results:
+                if result.dtype.kind in ("float", "complex"):
+                    bits[result] = found
+    return tuple([bits.get(each, 0) for each in function.results])
 
 
 class Row:
@@ -113,6 +139,7 @@ class Row:
         self.recodes: bool = facts.pop("recodes", False)
         self.storage: bool = facts.pop("storage", False)
         self.late: Callable | None = facts.pop("late", None)
+        self.differentiable: bool = facts.pop("differentiable", True)
         self.samples: Callable | None = facts.pop("samples", None)
         self.differs: str | None = facts.pop("differs", None)
         if facts:
@@ -249,7 +276,7 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     data; `prepare`, for a function that completes the arguments of a call by numbers that its tensors hold;
     `late`, for a function from a signature's types and arguments to the arguments with numbers that may stay
     open until a program runs replaced by their types, and those numbers (else Scalars, and an `index`);
-    `strides`, `write`, `steps`, `recodes` and `storage`, for views (see `views.py`); `samples`, for tests
+    `differentiable=False`, where gradients stop; `strides`, `write`, `steps`, `recodes` and `storage`, for views (see `views.py`); `samples`, for tests
     whose arguments must be special; `differs`, why values differ from PyTorch's.
     """
 

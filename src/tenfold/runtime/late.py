@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenfold.devices import Device
+from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node, Program, Value, collect
 
 
@@ -31,7 +32,7 @@ def loose_key(program: Program) -> tuple[tuple[int, ...], list[int | float]]:
         signature, own = node.signature.loose
         key[place] = signature.id
         numbers += own
-        place += 1 + len(node.inputs)
+        place += 1 + len(node.inputs) + len(node.path)
     return tuple(key), numbers
 
 
@@ -52,6 +53,10 @@ def open_numbers(program: Program, device: Device) -> Opened:
 
     for node in program.nodes:
         signature, numbers = node.signature.loose
+        if isinstance(node, GradientNode):
+            path = tuple([made[each] for each in node.path])
+            made[node] = GradientNode(signature, tuple(map(opened, node.inputs)), node.source, path)
+            continue
         late = [
             Value(each.type, device, buffer=np.asarray(0))
             for each in signature.fragment.params[len(node.inputs) :]

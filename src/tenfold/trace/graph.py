@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from tenfold.devices import Device
 from tenfold.errors import ArgumentError, DeviceError, Operand, TenfoldError
 from tenfold.flat.graph import TensorType
-from tenfold.ops.table import SLOT, Row, Signature
+from tenfold.ops.table import SLOT, Row, Signature, find
 
 # A loop that never asks for a value would record without end: past this depth its values are computed on the
 # way. The pieces of such a loop are the same program, so it is compiled once.
@@ -18,15 +18,21 @@ settle: Callable[[Sequence[Value]], None] | None = None  # set by the runtime, w
 
 
 class Node:
-    """A call of an op: which (`signature`), on what (`inputs`), where in the user's program (`source`)."""
+    """A call of an op: which (`signature`), on what (`inputs`), where in the user's program (`source`).
 
-    __slots__ = ("depth", "inputs", "signature", "source")
+    A gradient node also has a `path`: the nodes that it differentiates. `spent` are those whose gradient was
+    taken and may not be taken again.
+    """
+
+    __slots__ = ("depth", "inputs", "signature", "source", "spent")
     depth: int
+    path: tuple[Node, ...] = ()
 
     def __init__(self, signature: Signature, inputs: tuple[Value, ...], source: Any):
         self.signature = signature
         self.inputs = inputs
         self.source = source
+        self.spent = False
         depth: int = 0
         for each in inputs:
             if each.node is not None and each.node.depth > depth:
@@ -37,10 +43,41 @@ class Node:
         self.depth = depth + 1
 
 
-class Value:
-    """A tensor of the trace: result `index` of a node yet to run, or a leaf that has its data (`buffer`)."""
+class Origin:
+    """Where gradients of a value flow: result `index` of a node, or (without a node) a leaf that collects them.
 
-    __slots__ = ("buffer", "device", "index", "node", "source", "type")
+    It outlives the computation: a value that has its data lets go of its node, but not of its origin. A leaf
+    that was written in place since has a new value; the old one's origin is another, `of` the leaf's own.
+    """
+
+    __slots__ = ("grad", "hooks", "index", "node", "of", "overwritten", "retains")
+
+    def __init__(self, node: Any = None, index: int = 0):
+        self.node = node
+        self.index = index
+        self.grad: Any = None
+        self.hooks: dict[int, Callable[[Any], Any]] | None = None
+        self.retains = False
+        self.overwritten = False
+        self.of: Origin = self
+
+    def overwrite(self, value: Value) -> None:
+        """Note that the tensor which held `value` was written in place."""
+        if self.node is None:
+            value.origin = Origin()
+            value.origin.of = self.of
+            value.origin.overwritten = True
+        else:
+            self.overwritten = True
+
+
+class Value:
+    """A tensor of the trace: result `index` of a node yet to run, or a leaf that has its data (`buffer`).
+
+    What gradients flow to has an `origin`.
+    """
+
+    __slots__ = ("buffer", "device", "index", "node", "origin", "source", "type")
 
     def __init__(
         self, type: TensorType, device: Device, node: Node | None = None, index: int = 0, buffer: Any = None
@@ -50,6 +87,7 @@ class Value:
         self.node = node
         self.index = index
         self.buffer = buffer
+        self.origin: Origin | None = None
         self.source: Any = None
 
     @property
@@ -61,6 +99,34 @@ class Value:
         if self.node is not None:
             self.source = self.node.source
         self.node, self.index, self.buffer = None, 0, buffer
+
+
+class GradMode(threading.local):
+    """Whether ops on tensors that require gradients are followed, in this thread."""
+
+    enabled = True
+    inference = False
+
+
+mode = GradMode()
+
+
+def track(node: Node, results: Sequence[Value]) -> None:
+    """Give the results of an op the origins by which gradients flow to its inputs."""
+    if mode.enabled:
+        tracked = sum([1 << i for i, each in enumerate(node.inputs) if each.origin is not None])
+        for each, reached in zip(results, node.signature.reached, strict=True):
+            if reached & tracked:
+                each.origin = Origin(node, each.index)
+
+
+def fresh(value: Value, where: Any) -> Value:
+    """The same data as a value of its own, to which no gradient flows."""
+    if value.buffer is None:
+        return record(find("detach"), (value,), where)[0]
+    copy = Value(value.type, value.device, None, value.index, value.buffer)
+    copy.source = value.source
+    return copy
 
 
 class Recorder(Protocol):
@@ -114,7 +180,12 @@ def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None
         raise located(error, row, where, arguments) from None
     node = Node(signature, tuple(inputs), where)
     follow(node)
-    return tuple([Value(each, place, node, i) for i, each in enumerate(signature.result_types)])
+    results = tuple([Value(each, place, node, i) for i, each in enumerate(signature.result_types)])
+    for each in inputs:
+        if each.origin is not None:
+            track(node, results)
+            break
+    return results
 
 
 def _take(argument: Any, inputs: list[Value]) -> Any:
@@ -220,6 +291,8 @@ def _walk(
             for each in node.inputs
             if each.buffer is None and each.node is not None and each.node not in places
         ]
+        if node.path:
+            waiting += [each for each in node.path if each not in places]
         if waiting:
             waiting.reverse()
             stack += waiting
@@ -233,4 +306,6 @@ def _walk(
                 key.append(places[each.node] << 20 | each.index)
             else:
                 key.append(-1 - leaves.setdefault(each, len(leaves)))
+        for on_path in node.path:
+            key.append(places[on_path])
     return places, leaves, uses, key

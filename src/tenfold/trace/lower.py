@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tenfold import flat
-from tenfold.trace.graph import Program
+from tenfold.flat.graph import replay
+from tenfold.trace.graph import Node, Program
+
+Frame = dict[flat.Value, flat.Value]
 
 
-def lower(program: Program) -> flat.Function:
-    """The program as one FlatIR function: its leaves are the parameters, its outputs the results."""
+def lower(program: Program, whole: bool = False) -> flat.Function:
+    """The program as one FlatIR function: its leaves are the parameters, its outputs the results.
+
+    Composites stay `whole` where the function is to be transformed further.
+    """
     params = [flat.Value(each.type) for each in program.leaves]
     for i, param in enumerate(params):
         param.name = f"p{i}"
     leaves = dict(zip(program.leaves, params, strict=True))
     places = {node: i for i, node in enumerate(program.nodes)}
+    differentiated = {each for node in program.nodes for each in node.path}
+    frames: dict[Node, Frame] = {}  # for each of those, what became of its fragment's values
     computed: list[list[flat.Value]] = []
     for i, node in enumerate(program.nodes):
         arguments = [
             leaves[each] if each in leaves else computed[places[each.node]][each.index]  # type: ignore[index]
             for each in node.inputs
         ]
-        results = node.signature.fragment.inline(arguments, node.source)
+        if node.path:
+            results = _gradient(node, [frames[each] for each in node.path], arguments, whole)
+        elif node in differentiated:
+            fragment = node.signature.fragment
+            frame = frames[node] = dict(zip(fragment.params, arguments, strict=True))
+            replay(fragment.ops, frame, node.source, whole)
+            results = [frame.get(each, each) for each in fragment.results]
+        else:
+            results = node.signature.fragment.inline(arguments, node.source, whole=whole)
         for index, result in enumerate(results):
             if result.name is None:
                 result.name = f"t{i}" if len(results) == 1 else f"t{i}_{index}"
@@ -28,3 +46,10 @@ def lower(program: Program) -> flat.Function:
         computed[place][index] if place >= 0 else params[-1 - place] for place, index in program.outputs
     ]
     return flat.Function(params, outputs, "main")
+
+
+def _gradient(node: Any, frames: list[Frame], cotangents: list[flat.Value], whole: bool) -> list[flat.Value]:
+    signatures = [each.signature for each in node.path]
+    sources = [each.source for each in node.path]
+    signature = node.signature
+    return signature.wiring.lower(signatures, frames, cotangents, signature.result_types, sources, whole)

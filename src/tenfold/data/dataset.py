@@ -1,0 +1,220 @@
+"""Datasets: samples by index (`Dataset`) or as they come (`IterableDataset`), and their combinations."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from tenfold.data import draws
+from tenfold.data.construct import constructor
+from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError, located
+from tenfold.random import Generator
+from tenfold.tensor import Tensor, leaf
+
+Sample = TypeVar("Sample", covariant=True)
+
+
+class Dataset(Generic[Sample]):
+    """Samples by index. A subclass has `__getitem__`, and `__len__` for all samplers that ask for it.
+
+    A subclass that can fetch many samples at once may have `__getitems__`, which takes a list of indices and
+    gives a list of samples.
+    """
+
+    def __getitem__(self, index: Any) -> Sample:
+        raise NotImplementedError(f"{type(self).__name__} has no __getitem__")
+
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[Sample]):
+    """Samples in the order in which they come. A subclass has `__iter__`.
+
+    Every worker of a loader iterates the data set by itself: `get_worker_info()` says which share it has.
+    """
+
+    def __iter__(self) -> Iterator[Sample]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__")
+
+    def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """The rows of tensors of the same length: sample i is (x[i], y[i], ...)."""
+
+    tensors: tuple[Tensor, ...]
+
+    @constructor
+    def __init__(self, *tensors: Tensor):
+        if not tensors or not all(isinstance(each, Tensor) and each.ndim for each in tensors):
+            raise ArgumentError("TensorDataset takes one or more tensors that have rows")
+        lengths = [len(each) for each in tensors]
+        if len(set(lengths)) > 1:
+            raise ShapeError(f"the tensors must be equally long; they have {lengths} rows")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(each[index] for each in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+
+class StackDataset(Dataset[Any]):
+    """Datasets side by side: sample i is the tuple (or, of named ones, the dict) of their samples i."""
+
+    datasets: tuple[Any, ...] | dict[str, Any]
+
+    @constructor
+    def __init__(self, *args: Any, **kwargs: Any):
+        if bool(args) == bool(kwargs):
+            raise ArgumentError("StackDataset takes data sets, either all by position or all by name")
+        self.datasets = args or kwargs
+        lengths = [len(each) for each in self._members()]
+        if len(set(lengths)) > 1:
+            raise ShapeError(f"the data sets must be equally long; they have {lengths} samples")
+
+    def _members(self) -> Iterable[Any]:
+        return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: each[index] for name, each in self.datasets.items()}
+        return tuple(each[index] for each in self.datasets)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._members())))
+
+
+class ConcatDataset(Dataset[Any]):
+    """Datasets one after the other, under one range of indices."""
+
+    @constructor
+    def __init__(self, datasets: Iterable[Dataset[Any]]):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ArgumentError("ConcatDataset takes at least one data set")
+        if any(isinstance(each, IterableDataset) for each in self.datasets):
+            raise ArgumentError("an IterableDataset has no indices to put together", help="use ChainDataset")
+        self.cumulative_sizes = list(itertools.accumulate(len(each) for each in self.datasets))  # type: ignore
+
+    def __getitem__(self, index: int) -> Any:
+        size = len(self)
+        if not -size <= index < size:
+            raise IndexOutOfRange(f"index {index} is out of range for {size} samples")
+        place = index % size
+        which = bisect.bisect_right(self.cumulative_sizes, place)
+        return self.datasets[which][place - (self.cumulative_sizes[which - 1] if which else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+class ChainDataset(IterableDataset[Any]):
+    """Iterable data sets one after the other."""
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]):
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in self.datasets:
+            if not isinstance(each, IterableDataset):
+                raise ArgumentError(f"ChainDataset takes IterableDatasets, not {type(each).__name__}")
+            yield from each
+
+    def __len__(self) -> int:
+        return sum(len(each) for each in self.datasets)  # type: ignore
+
+
+class Subset(Dataset[Any]):
+    """Some samples of a data set, by their indices."""
+
+    def __init__(self, dataset: Dataset[Any], indices: Sequence[int]):
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[each] for each in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        chosen = [self.indices[each] for each in indices]
+        if callable(getattr(self.dataset, "__getitems__", None)):
+            return self.dataset.__getitems__(chosen)  # type: ignore[attr-defined]
+        return [self.dataset[each] for each in chosen]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+@located
+def random_split(
+    dataset: Dataset[Any], lengths: Sequence[int | float], generator: Generator | None = None
+) -> list[Subset]:
+    """Subsets of these lengths, or of these fractions of the whole, without a common sample."""
+    size = len(dataset)  # type: ignore[arg-type]
+    if any(each < 0 for each in lengths):
+        raise ArgumentError(f"the lengths {list(lengths)} of a split cannot be negative")
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        lengths = _shares(size, lengths)
+    if sum(lengths) != size:
+        raise ArgumentError(f"the lengths {list(lengths)} do not add up to the {size} samples there are")
+    order = draws.permutation(size, draws.key(generator)).tolist()
+    ends = list(itertools.accumulate(lengths))
+    return [Subset(dataset, order[end - length : end]) for length, end in zip(lengths, ends)]
+
+
+def _shares(size: int, fractions: Sequence[float]) -> list[int]:
+    """What fractions of a whole come to; what rounding down leaves over is dealt out one by one."""
+    lengths = [math.floor(size * each) for each in fractions]
+    for i in range(size - sum(lengths)):
+        lengths[i % len(lengths)] += 1
+    return lengths
+
+
+Gather = Callable[[Sequence[int]], Any]
+
+
+def gatherer(dataset: Any) -> Gather | None:
+    """How to fetch a whole collated batch at once, for data sets that are rows of tensors; None for others.
+
+    Only for the classes themselves: a subclass may have a `__getitem__` of its own.
+    """
+    if type(dataset) is TensorDataset:
+        if any(each.requires_grad for each in dataset.tensors):
+            return None  # a batch of copied rows would have no history
+        return lambda indices: [_rows(each, indices) for each in dataset.tensors]
+    if type(dataset) is Subset:
+        inner = gatherer(dataset.dataset)
+        if inner is None:
+            return None
+        return lambda indices: inner([dataset.indices[each] for each in indices])
+    if type(dataset) is StackDataset:
+        names = list(dataset.datasets) if isinstance(dataset.datasets, dict) else None
+        members = [gatherer(each) for each in dataset._members()]
+        if not all(members):
+            return None
+        if names is None:
+            return lambda indices: [each(indices) for each in members if each]
+        return lambda indices: {name: each(indices) for name, each in zip(names, members) if each}
+    return None
+
+
+def _rows(tensor: Tensor, indices: Sequence[int]) -> Tensor:
+    """A new tensor of these rows: copied by the host, or by one op where the data lives on another device."""
+    chosen = np.array(indices, np.int64)
+    length = len(tensor)
+    if len(chosen) and not (-length <= chosen.min() and chosen.max() < length):
+        wrong = next(each for each in indices if not -length <= each < length)
+        raise IndexOutOfRange(f"index {wrong} is out of range for {length} samples")
+    if tensor.is_cpu:
+        return leaf(tensor._host()[chosen], tensor.device, tensor.dtype)
+    return tensor.index_select(0, leaf(chosen % length, tensor.device))

@@ -1,0 +1,108 @@
+"""Batching of what has functions inside: loops, branches, and composites with their rules for gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold import dtypes
+from tenfold.flat import elementwise as e
+from tenfold.flat import movement as m
+from tenfold.flat import structured as s
+from tenfold.flat.build import convert, eq
+from tenfold.flat.composite import Composite
+from tenfold.flat.folding import reduce, sum, while_loop
+from tenfold.flat.graph import Function, Op, Value
+from tenfold.flat.vmap_rules import Batch
+
+
+def while_rule(op: s.While, b: Batch) -> Op | Sequence[Value]:
+    """Until all are done; what is done stays as it is. A loop that is equally long for all remains one."""
+    same = [new is old for new, old in zip(op.body.results, op.body.params, strict=True)]
+    having = [b.has(each) for each in op.carry]
+    while True:
+        condition, (differ,) = b.function(op.condition, having)
+        body, after = b.function(op.body, having, having)
+        # Elements that stop at different times end with different values of all that changes.
+        wider = [h or a or (differ and not s) for h, a, s in zip(having, after, same, strict=True)]
+        if wider == having:
+            break
+        having = wider
+    carry = [b(each) if has else b.at(each) for each, has in zip(op.carry, having, strict=True)]
+    if not differ:
+        return s.While(tuple(carry), condition, body)
+
+    def step(going: Value, *carry: Value) -> list[Value]:
+        after = [
+            _chosen(going, new, old) if has else old
+            for new, old, has in zip(body.inline(carry, whole=True), carry, having, strict=True)
+        ]
+        return [*condition.inline(after, whole=True), *after]
+
+    going = condition.inline(carry, whole=True)
+    return while_loop(lambda going, *_: reduce(going, "or"), step, [*going, *carry])[1:]
+
+
+def case_rule(op: s.Case, b: Batch) -> Op | Sequence[Value]:
+    """One branch where all take the same; else all branches, and a choice between their results."""
+    having, arguments = [b.has(each) for each in op.arguments], b.all_at(op.arguments)
+    if not b.has(op.index):
+        found = [b.function(each, having)[1] for each in op.branches]
+        stacked = [any(each) for each in zip(*found, strict=True)]
+        branches = tuple([b.function(each, having, stacked)[0] for each in op.branches])
+        return s.Case(b.at(op.index), arguments, branches)
+    every = [True] * len(op.results)
+    results = [b.function(each, having, every)[0].inline(arguments, whole=True) for each in op.branches]
+    chosen = results[-1]
+    for place in reversed(range(len(results) - 1)):
+        here = eq(b(op.index), place)
+        chosen = [_chosen(here, new, old) for new, old in zip(results[place], chosen, strict=True)]
+    return chosen
+
+
+def _chosen(which: Value, on_true: Value, on_false: Value) -> Value:
+    """For each element of the batch the one or the other."""
+    return e.Select(m.BroadcastInDim(which, on_true.shape, (0,)).result, on_true, on_false).result
+
+
+def composite_rule(op: Composite, b: Batch) -> Op:
+    """A composite still: of the batched body, and with a rule that is the batched rule.
+
+    All its results have the batch, or else the cotangent of one that has not would count for each element.
+    """
+    having = [b.has(each) for each in op.inputs]
+    body, _ = b.function(op.body, having, [True] * len(op.results))
+    pullbacks: dict[tuple[bool, ...], tuple[Function, list[bool]]] = {}
+
+    def pullback(given: tuple[bool, ...]) -> tuple[Function, list[bool]]:
+        """The rule as a function of those cotangents that are given, and which of its results there are."""
+        cotangents = [Value(each.type) if has else None for each, has in zip(op.results, given, strict=True)]
+        results = [Value(each.type) for each in op.results]
+        inputs = [type(each)(each.type) for each in op.body.params]
+        found = op.rule(cotangents, results, inputs)
+        outer = [*[each for each in cotangents if each is not None], *results]
+        rule = Function([*outer, *inputs], [each for each in found if each is not None])
+        batched, _ = b.function(rule, [True] * len(outer) + having, [True] * len(rule.results))
+        return batched, [each is not None for each in found]
+
+    def batched_rule(
+        cotangents: Sequence[Value | None], results: Sequence[Value], inputs: Sequence[Value]
+    ) -> list[Value | None]:
+        given = tuple([each is not None for each in cotangents])
+        if given not in pullbacks:
+            pullbacks[given] = pullback(given)
+        function, there = pullbacks[given]
+        arguments = [*[each for each in cotangents if each is not None], *results, *inputs]
+        found = iter(function.inline(arguments, whole=True))
+        return [
+            None if not is_there else next(found) if has else _summed(next(found))
+            for is_there, has in zip(there, having, strict=True)
+        ]
+
+    return Composite(b.all_at(op.inputs), body, batched_rule)
+
+
+def _summed(cotangent: Value) -> Value:
+    """What all elements of the batch give to something they share; narrow floats are rounded once."""
+    narrow = cotangent.dtype.is_floating_point and cotangent.dtype.itemsize < 4
+    wide = convert(cotangent, dtypes.float32) if narrow else cotangent
+    return convert(sum(wide, 0), cotangent.dtype)

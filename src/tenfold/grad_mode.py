@@ -1,0 +1,104 @@
+"""Whether gradients are followed: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`; each is a
+context and a decorator, and holds for its own thread."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.trace import graph
+
+
+class _Mode:
+    """A setting for the time of a `with` block, or of the function that it decorates."""
+
+    enabled: bool = True
+    inference: bool | None = None
+
+    def __enter__(self) -> None:
+        mode = graph.mode
+        stack = self.__dict__.setdefault("_before", [])  # one object may be entered again inside itself
+        stack.append((mode.enabled, mode.inference))
+        mode.enabled = self.enabled
+        if self.inference is not None:
+            mode.inference = self.inference
+
+    def __exit__(self, *error: Any) -> None:
+        graph.mode.enabled, graph.mode.inference = self.__dict__["_before"].pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.copy():
+                return function(*args, **kwargs)
+
+        return call
+
+    def copy(self) -> _Mode:
+        return type(self)()
+
+
+class _Decorating(_Mode):
+    """A mode whose class itself may decorate: `@no_grad` as well as `@no_grad()`."""
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        return made if function is None else made(function)
+
+
+class no_grad(_Decorating):
+    """Do not follow gradients: results require none."""
+
+    enabled = False
+
+
+class enable_grad(_Decorating):
+    """Follow gradients, also inside `no_grad`."""
+
+    enabled = True
+
+
+class set_grad_mode(_Mode):
+    """Follow gradients or not, inside a `with` block only."""
+
+    def __init__(self, enabled: bool):
+        self.enabled = bool(enabled)
+
+    def copy(self) -> _Mode:
+        return type(self)(self.enabled)
+
+
+class set_grad_enabled(set_grad_mode):
+    """Follow gradients or not, from now on; as a `with` block, until its end."""
+
+    def __init__(self, mode: bool):
+        super().__init__(mode)
+        self._before = [(graph.mode.enabled, graph.mode.inference)]
+        graph.mode.enabled = self.enabled
+
+    def __enter__(self) -> None:
+        pass  # it holds since it was made
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        self.__exit__()
+        return set_grad_mode(self.enabled)(function)
+
+
+class inference_mode(_Mode):
+    """Do not follow gradients, as `no_grad`."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        made = super().__new__(cls)
+        if callable(mode):
+            made.__init__(True)  # type: ignore[misc]
+            return made(mode)
+        return made
+
+    def __init__(self, mode: bool = True):
+        if not callable(mode):
+            self.inference = bool(mode)
+            self.enabled = graph.mode.enabled if not mode else False
+
+    def copy(self) -> _Mode:
+        return type(self)(bool(self.inference))

@@ -1,0 +1,456 @@
+"""Losses that compare an input with a target element by element, or vector by vector, and their reductions.
+
+`classification_losses.py` has those whose targets are classes, `ctc.py` the one over alignments.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tenfold import dtypes, flat
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.flat import Value
+from tenfold.ops.distance import pairwise_distance
+from tenfold.ops.extremes import clamp
+from tenfold.ops.pointwise import subtraction
+from tenfold.ops.precision import widened
+from tenfold.ops.promote import common, floating
+from tenfold.ops.samples import S, T
+from tenfold.ops.special import xlogy
+from tenfold.ops.table import op
+
+# ATen's numbers for reductions; of others most losses take any for NONE, as PyTorch does.
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def reduced(loss: Value, reduction: int) -> Value:
+    """The losses, their mean, or their sum."""
+    if reduction == SUM:
+        return flat.sum(flat.convert(loss, dtypes.int64) if loss.dtype.kind in ("bool", "int") else loss)
+    if reduction != MEAN:
+        return loss
+    if loss.dtype.kind not in ("float", "complex"):
+        raise DTypeError(f"the mean of {loss.dtype.name} losses is not defined", help="convert to float first")
+    return flat.sum(loss) / flat.constant(loss.numel, loss.dtype)
+
+
+def share(gradient: Value, loss: Value, reduction: int) -> Value:
+    """The cotangent of each loss, given that of what `reduced` made of them."""
+    return gradient / flat.full_like(gradient, loss.numel) if reduction == MEAN else gradient
+
+
+def floats(name: str, *operands: Value | None) -> None:
+    for x in operands:
+        if x is not None and not x.dtype.is_floating_point:
+            raise DTypeError(f"{name} is not defined for {x.dtype.name}", help="convert to a float dtype first")
+
+
+def same_shape_after(name: str, x: Value, *others: Value) -> None:
+    """Check that others do not stretch x."""
+    for other in others:
+        if flat.broadcast_shapes(x.shape, other.shape) != x.shape:
+            raise ShapeError(f"{name}: {other.type} does not fit {x.type}")
+
+
+def _known(name: str, reduction: int) -> None:
+    if reduction not in (NONE, MEAN, SUM):
+        raise ArgumentError(f"{name}: the reduction is 0 (none), 1 (mean) or 2 (sum), not {reduction}")
+
+
+def _pairs(*more, **numbers):
+    """Samples: each reduction on a matrix; other shapes and dtypes."""
+    return lambda: [
+        *[S(T(3, 4), T(3, 4), *more, reduction=each, **numbers) for each in (NONE, MEAN, SUM)],
+        S(T(3, 4), T(4), *more, reduction=NONE, **numbers), S(T(), T(), *more, **numbers),
+        S(T(0, 3), T(0, 3), *more, **numbers), S(T(3, 4), T(3, 4, dtype="float64"), *more, **numbers),
+        S(T(3, 4), T(3, 4, dtype="int64"), *more, **numbers),
+        S(T(3, 4, dtype="float32"), T(3, 4, dtype="float32"), *more, **numbers),
+    ]  # fmt: skip
+
+
+def _gradients(*more):
+    """Samples for backward rows: a cotangent for each reduction. Integers make PyTorch divide by zero."""
+    return lambda: [
+        S(T(*([3, 4] if each == NONE else []), dtype=dtype), *[T(3, 4, dtype=dtype)] * 2, each, *more)
+        for each in (NONE, MEAN, SUM)
+        for dtype in ("float32", "float64")
+    ]
+
+
+# Distances of elements
+
+
+@op(
+    "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+    module="nn", method=False, promote=common, samples=_pairs(),
+)  # fmt: skip
+@widened
+def mse_loss(x, target, reduction):
+    """(self - target)²"""
+    floats("mse_loss", x)
+    _known("mse_loss", reduction)
+    difference = flat.sub(x, target)
+    return reduced(difference * difference, reduction)
+
+
+@op(
+    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    function=False, method=False, promote=common, samples=_gradients(),
+)  # fmt: skip
+@widened
+def mse_loss_backward(gradient, x, target, reduction):
+    difference = flat.sub(x, target)
+    return difference * 2 * share(gradient, difference, reduction)
+
+
+@op(
+    "l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+    module="nn", method=False, promote=subtraction, samples=_pairs(),
+)  # fmt: skip
+@widened
+def l1_loss(x, target, reduction):
+    """|self - target|"""
+    difference = flat.sub(x, target)
+    unsigned = x.dtype.kind == "int" and not x.dtype.is_signed
+    return reduced(difference if unsigned else flat.abs(difference), reduction)
+
+
+@op(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor",
+    module="nn", method=False, promote=common,
+    samples=lambda: [*_pairs()(), *_pairs(beta=0.5)(), S(T(3, 4), T(3, 4), 1, 0.0), S(T(3), T(3), 1, -1.0)],
+)  # fmt: skip
+@widened
+def smooth_l1_loss(x, target, reduction, beta):
+    """d² / (2 beta) where d = |self - target| is below beta, else d - beta / 2."""
+    floats("smooth_l1_loss", x)
+    _known("smooth_l1_loss", reduction)
+    if beta < 0:
+        raise ArgumentError(f"smooth_l1_loss: beta is not negative, but {beta} is")
+    if beta == 0:
+        return l1_loss(x, target, reduction)
+    distance = flat.abs(flat.sub(x, target))
+    loss = flat.where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta)
+    return reduced(loss, reduction)
+
+
+@op(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> "
+    "Tensor",
+    function=False, method=False, promote=common, samples=_gradients(0.5),
+)  # fmt: skip
+@widened
+def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
+    difference = flat.sub(x, target)
+    inside = flat.abs(difference) < beta
+    slope = flat.where(inside, difference / beta if beta else difference, flat.sign(difference))
+    return slope * share(gradient, difference, reduction)
+
+
+@op(
+    "huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor",
+    module="nn", method=False,
+    samples=lambda: [*_pairs()(), *_pairs(delta=0.5)(), S(T(3), T(3), 1, 0.0)],
+)  # fmt: skip
+def huber_loss(x, target, reduction, delta):
+    """d² / 2 where d = |self - target| is below delta, else delta · (d - delta / 2)."""
+    if delta <= 0:
+        raise ArgumentError(f"huber_loss: delta is positive, but {delta} is not")
+    floats("huber_loss", x)
+    return flat.convert(_huber(*common(("self", "target"), [x, target]), reduction, delta), x.dtype)
+
+
+@widened
+def _huber(x, target, reduction, delta):
+    distance = flat.abs(flat.sub(x, target))
+    loss = flat.where(distance <= delta, distance * distance * 0.5, (distance - 0.5 * delta) * delta)
+    return reduced(loss, reduction)
+
+
+@op(
+    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> "
+    "Tensor",
+    function=False, method=False, promote=common, samples=_gradients(0.5),
+)  # fmt: skip
+@widened
+def huber_loss_backward(gradient, x, target, reduction, delta):
+    difference = flat.sub(x, target)
+    return clamp(difference, -delta, delta) * share(gradient, difference, reduction)
+
+
+# Likelihoods
+
+
+def _bce_rule(cotangent, result, x, target):
+    chance = flat.maximum((1 - x) * x, 1e-12)
+    return cotangent * (x - target) / chance, cotangent * (_log(1 - x) - _log(x))
+
+
+def _log(x: Value) -> Value:
+    return flat.maximum(flat.log(x), -100.0)
+
+
+@flat.differentiated(_bce_rule)
+def _bce(x, target):
+    log_other = flat.maximum(flat.log1p(-x), -100.0)
+    return (target - 1) * log_other - target * _log(x)
+
+
+def _probabilities(*more):
+    def pair(*shape):
+        return T(*shape, low=0.05, high=0.95), T(*shape, low=0, high=1)
+
+    weight = lambda: T(3, 4, low=0.5, high=2)
+    return [
+        *[S(*more, *pair(3, 4), weight() if each else None, each) for each in (NONE, MEAN, SUM)],
+        S(*more, *pair(3, 4), None, NONE), S(*more, *pair(2, 3, 4)), S(*more, *pair(3, 4), T(4, low=0.5), NONE),
+        S(*more, T(3, 4, low=0.1, high=0.9), T(3, 4, dtype="float64", low=0.1, high=0.9)),
+    ]  # fmt: skip
+
+
+@op(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
+    module="nn", method=False,
+    samples=lambda: [*_probabilities(), S(T(0, 3), T(0, 3)), S(T(low=0.1, high=0.9), T(low=0.1, high=0.9))],
+)  # fmt: skip
+@widened
+def binary_cross_entropy(x, target, weight, reduction):
+    """-target · log(self) - (1 - target) · log(1 - self), logarithms no lower than -100."""
+    floats("binary_cross_entropy", x)
+    _same_dtype("binary_cross_entropy", x, target)
+    for which, each in (("input", x), ("target", target)):
+        inside = (each >= 0) & (each <= 1)
+        message = f"binary_cross_entropy: an element of {which} is not between 0 and 1"
+        x = flat.check(x, inside, ArgumentError, message)
+    loss = _bce(*flat.broadcast(x, target))
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _same_dtype(name: str, x: Value, *others: Value | None) -> None:
+    for other in others:
+        if other is not None and other.dtype is not x.dtype:
+            raise DTypeError(
+                f"{name}: {other.type} beside {x.type}: their dtypes differ", help="convert one with .to(dtype)"
+            )
+
+
+@op(
+    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
+    "int reduction=Mean) -> Tensor",
+    function=False,
+    method=False,
+    samples=lambda: [*_probabilities(T())[1:3], *[S(T(3, 4), *s.args) for s in _probabilities()[:1]]],
+)
+@widened
+def binary_cross_entropy_backward(gradient, x, target, weight, reduction):
+    _same_dtype("binary_cross_entropy_backward", x, target)
+    slope = (x - target) / flat.maximum((1 - x) * x, 1e-12)
+    slope = slope if weight is None else slope * weight
+    return slope * share(gradient, slope, reduction)
+
+
+@flat.differentiated(lambda cotangent, result, x: (-cotangent * flat.logistic(-x),))
+def _negative_log_sigmoid(x):
+    return flat.maximum(-x, 0) + flat.log1p(flat.exp(-flat.abs(x)))
+
+
+@op(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
+    "Tensor? pos_weight=None, int reduction=Mean) -> Tensor",
+    method=False, promote=common,
+    samples=lambda: [
+        *[S(T(3, 4), T(3, 4, low=0, high=1), reduction=each) for each in (NONE, MEAN, SUM)],
+        S(T(3, 4), T(3, 4, low=0, high=1), T(3, 4, low=0.5), T(4, low=0.5)),
+        S(*[T(3, 4, dtype="float64", low=0, high=1)] * 2, None, T(4, dtype="float64", low=0.5), NONE),
+        S(T(3, 4, low=-200, high=200), T(3, 4, low=0, high=1), reduction=NONE),
+        S(T(3, 4), T(4)), S(T(0, 3), T(0, 3)), S(T(), T(low=0, high=1)),
+    ],
+)  # fmt: skip
+@widened
+def binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction):
+    """The binary cross entropy of sigmoid(self), which does not overflow."""
+    floats("binary_cross_entropy_with_logits", x)
+    same_shape_after("binary_cross_entropy_with_logits", target, x)
+    losses = _negative_log_sigmoid(x)
+    if pos_weight is not None:
+        losses = losses * ((pos_weight - 1) * target + 1)
+    loss = (1 - target) * x + losses
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+@op(
+    "kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor",
+    method=False, promote=common,
+    samples=lambda: [
+        *[S(T(3, 4, high=-1), T(3, 4, low=1), each) for each in (NONE, MEAN, SUM)],
+        *[S(T(3, 4), T(3, 4), each, log_target=True) for each in (NONE, MEAN)],
+        S(T(3, 4), T(3, 4, low=0, high=0), NONE), S(T(3, 4), T(4, low=0.1)), S(T(0, 3), T(0, 3)),
+    ],
+)  # fmt: skip
+@widened
+def kl_div(x, target, reduction, log_target):
+    """target · (log(target) - self), which is 0 where target is 0; or exp(target) · (target - self)."""
+    floats("kl_div", x)
+    if log_target:
+        return reduced(flat.exp(target) * (target - x), reduction)
+    return reduced(xlogy(target, target) - target * x, reduction)
+
+
+@op(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> "
+    "Tensor",
+    samples=lambda: [
+        S(T(3, 4, high=0), T(3, 4, low=0), True, False, 1e-8, NONE),
+        S(T(3, 4, high=0), T(3, 4, low=0), True, True, 1e-8, NONE),
+        *[S(T(3, 4, low=0.5), T(3, 4, low=0), False, True, 1e-8, each) for each in (MEAN, SUM)],
+        S(T(3, 4), T(3, 4, dtype="int64", low=0), True, True, 1e-8, MEAN),
+    ],
+)
+def poisson_nll_loss(x, target, log_input, full, eps, reduction):
+    """exp(input) - target · input, or input - target · log(input + eps); full: with Stirling's formula."""
+    common(("self", "target"), [x, target])  # refuses dtypes that do not go together
+    if x.dtype is dtypes.bool_ and (target.dtype is dtypes.bool_ or not log_input):
+        raise DTypeError("poisson_nll_loss is not defined for bool", help="convert to a float dtype first")
+    x = flat.convert(x, floating(x.dtype))
+    return _poisson(*common(("self", "target"), [x, target]), log_input, full, eps, reduction)
+
+
+@widened
+def _poisson(x, target, log_input, full, eps, reduction):
+    loss = flat.exp(x) - target * x if log_input else x - target * flat.log(x + eps)
+    if full:
+        large = target > 1
+        safe = flat.where(large, target, 2)
+        stirling = safe * flat.log(safe) - safe + flat.log(safe * math.tau) * 0.5
+        loss = loss + flat.where(large, stirling, 0)
+    return reduced(loss, reduction)
+
+
+# Margins: targets are 1 or -1
+
+_SIGNS = lambda *shape: T(*shape, dtype="int64", low=-1, high=2)
+
+
+@op(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor",
+    method=False,
+    samples=lambda: [
+        *[S(T(3, 4), _SIGNS(3, 4), 2.0, each) for each in (NONE, MEAN, SUM)],
+        S(T(3, 4), _SIGNS(4)), S(T(0, 3), _SIGNS(0, 3)),
+    ],
+)  # fmt: skip
+def hinge_embedding_loss(x, target, margin, reduction):
+    """self where target is 1, max(0, margin - self) where it is -1."""
+    if x.dtype.kind in ("bool", "complex"):
+        raise DTypeError(f"hinge_embedding_loss is not defined for {x.dtype.name}")
+    margin = int(margin) if x.dtype.kind == "int" else margin
+    apart = flat.where(flat.ne(target, 1), clamp(margin - x, 0, None), 0)
+    return _reduced_wide(apart + flat.where(flat.ne(target, -1), x, 0), reduction)
+
+
+@widened
+def _reduced_wide(loss, reduction):
+    return reduced(loss, reduction)
+
+
+@op(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, "
+    "int reduction=Mean) -> Tensor",
+    samples=lambda: [
+        *[S(T(3, 4), T(3, 4), _SIGNS(3, 4), 0.5, each) for each in (NONE, MEAN, SUM)],
+        S(T(3, 4), T(4), _SIGNS(3, 4)), S(T(0, 3), T(0, 3), _SIGNS(0, 3)),
+    ],
+)  # fmt: skip
+@widened
+def margin_ranking_loss(x, y, target, margin, reduction):
+    """max(0, -target · (input1 - input2) + margin)"""
+    # Integers are subtracted as such, and wrap as such, before they meet the target.
+    x, y = subtraction(("self", "other"), [x, y])
+    difference, target = common(("self", "target"), [x - y, target])
+    x = flat.mul(-target, difference)
+    if x.dtype.is_complex:
+        raise DTypeError(f"margin_ranking_loss is not defined for {x.dtype.name}")
+    return reduced(clamp(flat.convert(x, floating(x.dtype)) + margin, 0, None), reduction)
+
+
+@op(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, "
+    "int reduction=Mean) -> Tensor",
+    samples=lambda: [
+        *[S(T(3, 4), T(3, 4), _SIGNS(3), 0.25, each) for each in (NONE, MEAN, SUM)],
+        S(T(4), T(4), _SIGNS(), 0.0, NONE), S(T(3, 4), T(3, 4), _SIGNS()), S(T(4), T(4), _SIGNS(4)),
+    ],
+)  # fmt: skip
+@widened
+def cosine_embedding_loss(x, y, target, margin, reduction):
+    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1."""
+    if target.rank > 1 or x.rank != target.rank + 1 or y.rank != target.rank + 1:
+        raise ShapeError(
+            f"cosine_embedding_loss takes two matrices and a target for each row, or two vectors and one "
+            f"target, not {x.type}, {y.type} and {target.type}"
+        )
+    x, y = common(("self", "other"), [x, y])
+    if x.dtype.is_complex:
+        raise DTypeError(f"cosine_embedding_loss is not defined for {x.dtype.name}")
+
+    def along(a, b):
+        # Integers are multiplied as such, and wrap as such, before they are summed.
+        product = a * b if a.dtype is not dtypes.bool_ else a & b
+        exact = flat.convert(product, dtypes.int64) if a.dtype.kind in ("bool", "int") else product
+        return flat.convert(flat.sum(exact, (-1,)), floating(a.dtype))
+
+    cosine = along(x, y) / flat.sqrt((along(x, x) + 1e-12) * (along(y, y) + 1e-12))
+    near = flat.where(flat.eq(target, 1), 1 - cosine, 0)
+    return reduced(near + flat.where(flat.eq(target, -1), clamp(cosine - margin, 0, None), 0), reduction)
+
+
+@op(
+    "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+    module="nn", method=False,
+    samples=lambda: [
+        *[S(T(3, 4), _SIGNS(3, 4), each) for each in (NONE, MEAN, SUM)], S(T(3, 4), T(4)),
+        S(T(0, 3, dtype="float32"), T(0, 3, dtype="float32")),
+    ],
+)  # fmt: skip
+def soft_margin_loss(x, target, reduction):
+    """log(1 + exp(-target · self))"""
+    if x.dtype.kind not in ("float", "complex"):
+        raise DTypeError(f"soft_margin_loss is not defined for {x.dtype.name}")
+    wide = dtypes.float32 if x.dtype in (dtypes.float16, dtypes.bfloat16) else x.dtype
+    exponent = -flat.convert(target, wide) * flat.convert(x, wide)
+    loss = reduced(flat.log1p(flat.exp(exponent)), NONE if reduction == NONE else MEAN + (reduction == SUM))
+    return flat.convert(loss, x.dtype)
+
+
+@op(
+    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    function=False, method=False, samples=_gradients(),
+)  # fmt: skip
+@widened
+def soft_margin_loss_backward(gradient, x, target, reduction):
+    power = flat.exp(-target * x)
+    return -target * power / (power + 1) * share(gradient, power, reduction)
+
+
+@op(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, "
+    "float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",
+    promote=subtraction,
+    samples=lambda: [
+        *[S(T(3, 4), T(3, 4), T(3, 4), 20.0, reduction=each) for each in (NONE, MEAN, SUM)],
+        S(T(3, 4), T(3, 4), T(3, 4), 1.0, 1.0, 1e-6, True), S(T(4), T(4), T(4)), S(T(3, 4), T(4), T(4)),
+    ],
+)  # fmt: skip
+@widened
+def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
+    """max(0, margin + ‖anchor - positive‖ - ‖anchor - negative‖)"""
+    if not anchor.rank == positive.rank == negative.rank:
+        raise ShapeError(
+            f"triplet_margin_loss: anchor, positive and negative have {anchor.rank}, {positive.rank} and "
+            f"{negative.rank} dimensions: they must be as many"
+        )
+    apart = lambda a, b: pairwise_distance(a, b, p, eps, False)
+    near, far = apart(anchor, positive), apart(anchor, negative)
+    if swap:
+        far = flat.minimum(far, apart(positive, negative))
+    return reduced(clamp(margin + near - far, 0, None), reduction)

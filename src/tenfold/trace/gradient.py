@@ -1,0 +1,327 @@
+"""Gradients in the Trace: one node for the gradient of a piece of it, whichever ops lie on the way.
+
+A gradient node names the nodes that it differentiates, its `path`, and takes the cotangents of where it
+starts. Its lowering replays, for each node of the path from the last to the first, the gradient of that
+node's FlatIR on the values which the forward pass computed. For derivatives of derivatives there is a closed
+form: an ordinary node, whose FlatIR computes the same from what the nodes of the path took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold import flat
+from tenfold.errors import GradientError
+from tenfold.flat.grad import gradients
+from tenfold.flat.graph import in_order, replay
+from tenfold.ops.table import Row, Signature
+from tenfold.trace.graph import Node, Origin, Value, follow, track
+
+NOTHING = -1
+
+
+class Backward:
+    """The gradient of a fragment, as ops on the fragment's own values: from the cotangents of some of its
+    results to those of some of its parameters."""
+
+    __slots__ = ("cotangents", "ops", "results", "saves")
+
+    def __init__(self, fragment: flat.Function, given: Sequence[bool], wanted: Sequence[bool]):
+        self.cotangents = [
+            flat.Value(each.type) if has else None for each, has in zip(fragment.results, given, strict=True)
+        ]
+        wrt = [each for each, is_wanted in zip(fragment.params, wanted, strict=False) if is_wanted]
+        found = iter(gradients(fragment.ops, fragment.results, self.cotangents, wrt))
+        self.results = [next(found) if is_wanted else None for is_wanted in wanted]
+        own = set(fragment.ops)
+        self.ops = [op for op in in_order([each for each in self.results if each is not None]) if op not in own]
+        data = {each for each in fragment.params}
+        data.update(result for op in fragment.ops if op.operands for result in op.results)
+        used = {operand for op in self.ops for operand in op.operands}
+        self.saves = data & used  # of the forward pass
+
+
+def backward_of(signature: Signature, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Backward:
+    found = signature.backward.get((given, wanted))
+    if found is None:
+        found = signature.backward[given, wanted] = Backward(signature.fragment, given, wanted)
+    return found
+
+
+class Wiring:
+    """How cotangents flow through a path: each is kept in a numbered slot. For each node the slots of its
+    results and those that its inputs add to (or NOTHING); where it starts, and what is wanted."""
+
+    __slots__ = ("inputs", "results", "starts", "wants")
+
+    def __init__(
+        self,
+        results: tuple[tuple[int, ...], ...],
+        inputs: tuple[tuple[int, ...], ...],
+        starts: tuple[int, ...],
+        wants: tuple[int, ...],
+    ):
+        self.results = results
+        self.inputs = inputs
+        self.starts = starts
+        self.wants = wants
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.results, self.inputs, self.starts, self.wants
+
+    def lower(
+        self,
+        signatures: Sequence[Signature],
+        frames: Sequence[dict[flat.Value, flat.Value]],
+        cotangents: Sequence[flat.Value],
+        types: Sequence[flat.TensorType],
+        sources: Sequence[Any],
+        whole: bool,
+    ) -> list[flat.Value]:
+        """The wanted cotangents; `frames` says, for each node, what became of its fragment's values."""
+        slots: dict[int, flat.Value] = {}
+
+        def add(slot: int, cotangent: flat.Value) -> None:
+            slots[slot] = slots[slot] + cotangent if slot in slots else cotangent
+
+        for slot, cotangent in zip(self.starts, cotangents, strict=True):
+            add(slot, cotangent)
+        for k in range(len(signatures) - 1, -1, -1):
+            given = tuple([slot in slots for slot in self.results[k]])
+            if not any(given):
+                continue
+            wanted = tuple([slot != NOTHING for slot in self.inputs[k]])
+            backward = backward_of(signatures[k], given, wanted)
+            values = frames[k]
+            for param, slot in zip(backward.cotangents, self.results[k], strict=True):
+                if param is not None:
+                    values[param] = slots[slot]
+            replay(backward.ops, values, sources[k], whole)
+            for slot, result in zip(self.inputs[k], backward.results, strict=True):
+                if result is not None:
+                    add(slot, values.get(result, result))
+        return [
+            slots[slot] if slot in slots else flat.full(0, type.dtype, type.shape)
+            for slot, type in zip(self.wants, types, strict=True)
+        ]
+
+
+class GradientSignature:
+    """What a gradient node computes, interned as signatures are."""
+
+    __slots__ = ("arguments", "id", "result_types", "row", "types", "wiring")
+    _interned: dict[Any, GradientSignature] = {}
+
+    def __init__(self, wiring: Wiring, result_types: tuple[flat.TensorType, ...]):
+        self.wiring = wiring
+        self.row = GRADIENT
+        self.types: tuple[flat.TensorType, ...] = ()
+        self.arguments: tuple[Any, ...] = ()
+        self.result_types = result_types
+        Signature._count += 1
+        self.id = Signature._count
+
+    @property
+    def loose(self) -> tuple[GradientSignature, tuple[()]]:
+        return self, ()
+
+
+class GradientNode(Node):
+    """The one node that is not an op of ATen's: it reads the FlatIR of the nodes on its path."""
+
+    __slots__ = ("path",)
+    path: tuple[Node, ...]
+
+    def __init__(self, signature: Any, inputs: tuple[Value, ...], source: Any, path: tuple[Node, ...]):
+        super().__init__(signature, inputs, source)
+        self.path = path
+
+
+GRADIENT = Row("gradient(Tensor[] cotangents) -> Tensor[]", lambda *cotangents: cotangents, {})
+_closed: dict[Any, Signature] = {}
+
+
+def gradient(
+    starts: Sequence[Value],
+    cotangents: Sequence[Value],
+    wants: Sequence[Value],
+    where: Any,
+    *,
+    stops: Sequence[Value] = (),
+    closed: bool = False,
+) -> list[Value | None]:
+    """The cotangents of `wants`, given those of `starts`; None for what the starts do not depend on. Gradients
+    do not flow beyond `stops`. `closed` results can be differentiated again."""
+    path = find_path(starts, wants, stops)
+    wiring, reached = _wire(path, starts, wants)
+    if not reached:
+        return [None] * len(wants)
+    for node in path:
+        if node.spent:
+            raise_spent(node)
+    _check_saved(path, wiring)
+    types = tuple([each.type for each in reached])
+    device = reached[0].device
+    if closed:
+        node = _closed_node(path, wiring, cotangents, types, where)
+    else:
+        key = (*wiring.key, types)
+        signature = GradientSignature._interned.get(key)
+        if signature is None:
+            signature = GradientSignature._interned[key] = GradientSignature(wiring, types)
+        node = GradientNode(signature, tuple(cotangents), where, tuple(path))
+    follow(node)
+    made = [Value(type, device, node, i) for i, type in enumerate(types)]
+    if closed:
+        track(node, made)
+    found = dict(zip(reached, made, strict=True))
+    return [found.get(each) for each in wants]
+
+
+def find_path(starts: Sequence[Value], wants: Sequence[Value], stops: Sequence[Value]) -> list[Node]:
+    """The nodes by which the starts depend on what is wanted, each after those that it depends on."""
+    goals = {id(each.origin.of) for each in wants if each.origin is not None}
+    halted = {id(each.origin) for each in stops}
+    order: list[Node] = []
+    leads: dict[Node, bool] = {}
+    stack = [each.origin.node for each in starts if each.origin is not None and each.origin.node is not None]
+    stack.reverse()
+    while stack:
+        node = stack[-1]
+        if node in leads:
+            stack.pop()
+            continue
+        waiting = []
+        reaches = False
+        for each in node.inputs:
+            origin = each.origin
+            if origin is None:
+                continue
+            if id(origin.of) in goals:
+                reaches = True
+            if origin.node is not None and id(origin) not in halted:
+                if origin.node not in leads:
+                    waiting.append(origin.node)
+                elif leads[origin.node]:
+                    reaches = True
+        if waiting:
+            waiting.reverse()
+            stack += waiting
+            continue
+        stack.pop()
+        leads[node] = reaches
+        if reaches:
+            order.append(node)
+    return order
+
+
+def _wire(
+    path: Sequence[Node], starts: Sequence[Value], wants: Sequence[Value]
+) -> tuple[Wiring, list[Value]]:
+    """The flow through a path, and those of the wanted values that it reaches."""
+    slots: dict[Any, int] = {}
+
+    def slot(origin: Origin) -> int:
+        key: Any = (origin.node, origin.index) if origin.node is not None else origin.of
+        return slots.setdefault(key, len(slots))
+
+    on_path = set(path)
+    goals = {id(each.origin.of) for each in wants if each.origin is not None}
+    touched: set[int] = set()
+
+    def target(origin: Origin | None) -> int:
+        if origin is None or not (origin.node in on_path or id(origin.of) in goals):
+            return NOTHING
+        touched.add(id(origin.of))
+        return slot(origin)
+
+    first = tuple([NOTHING if each.origin is None else slot(each.origin) for each in starts])
+    touched.update(id(each.origin.of) for each in starts if each.origin is not None)
+    inputs = tuple([tuple([target(each.origin) for each in node.inputs]) for node in path])
+    results = tuple(
+        [
+            tuple([slots.setdefault((node, i), len(slots)) for i in range(len(node.signature.result_types))])
+            for node in path
+        ]
+    )
+    reached = list(
+        dict.fromkeys(each for each in wants if each.origin is not None and id(each.origin.of) in touched)
+    )
+    wanted = tuple([slot(each.origin) for each in reached if each.origin is not None])
+    return Wiring(results, inputs, first, wanted), reached
+
+
+def _closed_node(
+    path: Sequence[Node],
+    wiring: Wiring,
+    cotangents: Sequence[Value],
+    types: tuple[flat.TensorType, ...],
+    where: Any,
+) -> Node:
+    """The gradient as an ordinary node on all that the nodes of the path took, and the cotangents."""
+    taken: dict[Value, int] = {}
+    places = tuple(
+        [tuple([taken.setdefault(each, len(taken)) for each in node.inputs]) for node in path]
+    )
+    inputs = (*taken, *cotangents)
+    signatures = [node.signature for node in path]
+    key = (wiring.key, places, tuple([each.id for each in signatures]), tuple([each.type for each in cotangents]))
+    signature = _closed.get(key)
+    if signature is None:
+        params = [flat.Value(each.type) for each in inputs]
+        frames = []
+        for each, given in zip(signatures, places, strict=True):
+            values = dict(zip(each.fragment.params, [params[i] for i in given], strict=True))
+            replay(each.fragment.ops, values, None, True)
+            frames.append(values)
+        found = wiring.lower(signatures, frames, params[len(taken) :], types, [None] * len(path), True)
+        fragment = flat.Function(params, found, "gradient")
+        signature = _closed[key] = Signature(GRADIENT, tuple([each.type for each in inputs]), (), fragment)
+    return Node(signature, inputs, where)
+
+
+def spend(path: Sequence[Node]) -> None:
+    for node in path:
+        node.spent = True
+
+
+def raise_spent(node: Node) -> None:
+    """Refuse a second gradient, unless the first needed nothing of the forward pass."""
+    for backward in node.signature.backward.values():
+        if backward.saves:
+            break
+    else:
+        given = (True,) * len(node.signature.result_types)
+        wanted = tuple([each.origin is not None for each in node.inputs])
+        if not backward_of(node.signature, given, wanted).saves:
+            return
+    raise GradientError(
+        "the gradient is taken a second time through values that the first let go",
+        help="call backward(retain_graph=True) the first time, or compute the result again",
+    ).located(node.signature.row.python_name, node.source)
+
+
+def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
+    """Refuse, as PyTorch does, where a value that the gradient needs has been written in place since."""
+    for node, results, inputs in zip(path, wiring.results, wiring.inputs, strict=True):
+        for i, each in enumerate(node.inputs):
+            if each.origin is None or not each.origin.overwritten:
+                continue
+            fragment = node.signature.fragment
+            wanted = tuple([slot != NOTHING for slot in inputs])
+            saves = backward_of(node.signature, (True,) * len(results), wanted).saves
+            maker = each.origin.node
+            made = maker is not None and maker in path and _saves_result(maker, each.origin.index)
+            if fragment.params[i] in saves or made:
+                raise GradientError(
+                    f"a value that the gradient needs, {each.type}, was written in place after it was used",
+                    help="use the op that returns a new tensor, or clone() before the write",
+                ).located(node.signature.row.python_name, node.source)
+
+
+def _saves_result(node: Node, index: int) -> bool:
+    wanted = tuple([each.origin is not None for each in node.inputs])
+    given = (True,) * len(node.signature.result_types)
+    return node.signature.fragment.results[index] in backward_of(node.signature, given, wanted).saves

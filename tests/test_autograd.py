@@ -1,0 +1,413 @@
+"""Gradients with PyTorch's rules: each case runs in both and must agree, errors included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+
+DATA = [[0.5, -1.25, 2.0], [1.5, 0.75, -0.5]]
+
+
+def both(case):
+    """What a case gives with Tenfold and with PyTorch: lists of arrays."""
+    results = []
+    for module in (tn, torch):
+        found = case(module)
+        results.append([None if each is None else np.asarray(each.detach().numpy()) for each in found])
+    return results
+
+
+def agree(case):
+    ours, theirs = both(case)
+    assert len(ours) == len(theirs)
+    for mine, golden in zip(ours, theirs, strict=True):
+        if golden is None:
+            assert mine is None
+        else:
+            np.testing.assert_allclose(mine, golden, rtol=1e-5, atol=1e-6)
+
+
+def leaf(m, data=DATA):
+    return m.tensor(data, requires_grad=True)
+
+
+def accumulating(m):
+    x = leaf(m)
+    (x * x).sum().backward()
+    (x * 3).sum().backward()
+    return [x.grad]
+
+
+def grad_of_several(m):
+    x, w = leaf(m), leaf(m, [[1.0], [2.0], [3.0]])
+    y = (x @ w).tanh()
+    return m.autograd.grad([y.sum(), (x * x).mean()], [x, w])
+
+
+def given_gradient(m):
+    x = leaf(m)
+    y = x.exp()
+    y.backward(m.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 0.5]]))
+    return [x.grad]
+
+
+def unused_input(m):
+    x, w = leaf(m), leaf(m)
+    return m.autograd.grad((x * 2).sum(), [x, w], allow_unused=True)
+
+
+def second_order(m):
+    x = leaf(m)
+    (first,) = m.autograd.grad((x**3).sum(), x, create_graph=True)
+    (second,) = m.autograd.grad((first * first).sum(), x, create_graph=True)
+    (third,) = m.autograd.grad(second.sum(), x)
+    return [first, second, third]
+
+
+def second_order_of_an_inner_value(m):
+    x = leaf(m)
+    h = x.sin()
+    (first,) = m.autograd.grad((h**3).sum(), h, create_graph=True)
+    return m.autograd.grad(first.sum(), [h, x])
+
+
+def through_backward_with_graph(m):
+    x = leaf(m)
+    (x**3).sum().backward(create_graph=True)
+    penalty = (x.grad**2).sum()
+    x.grad = None
+    penalty.backward()
+    return [x.grad]
+
+
+def views_and_writes(m):
+    x = leaf(m)
+    y = x * 1.0
+    y[0].mul_(3)
+    y[:, 1] = x[:, 0] * 2
+    (y * y).sum().backward()
+    return [x.grad]
+
+
+def written_without_gradients(m):
+    x = leaf(m)
+    with m.no_grad():
+        x.mul_(2)
+    (x * x).sum().backward()
+    return [x.grad, x]
+
+
+def hooks(m):
+    x = leaf(m)
+    h = x * 2
+    seen = []
+    h.register_hook(lambda g: seen.append(g) or g * 10)
+    x.register_hook(lambda g: g + 1)
+    h.retain_grad()
+    (h * h).sum().backward()
+    return [x.grad, h.grad, *seen]
+
+
+def hooks_on_a_diamond(m):
+    x = leaf(m)
+    a = x * 2
+    b = a.sin()
+    a.register_hook(lambda g: g * 3)
+    b.register_hook(lambda g: g.clamp(min=0))
+    ((a * b).sum() + b.sum()).backward()
+    return [x.grad]
+
+
+def removed_hook(m):
+    x = leaf(m)
+    handle = x.register_hook(lambda g: g * 100)
+    handle.remove()
+    (x * 2).sum().backward()
+    return [x.grad]
+
+
+def detached(m):
+    x = leaf(m)
+    (x * x.detach()).sum().backward()
+    return [x.grad]
+
+
+def without_gradients(m):
+    x = leaf(m)
+    with m.no_grad():
+        y = x * 2
+    assert not y.requires_grad
+    with m.no_grad(), m.enable_grad():
+        z = x * y
+    z.sum().backward()
+    return [x.grad]
+
+
+def integers_on_the_way(m):
+    x = leaf(m)
+    values, places = x.max(dim=1)
+    (values.sum() + x.gather(1, places[:, None]).sum()).backward()
+    return [x.grad]
+
+
+def twice_the_same(m):
+    x = leaf(m)
+    (x * x * x).sum().backward()
+    return [x.grad]
+
+
+def evaluated_on_the_way(m):
+    x = leaf(m)
+    h = (x * 2).tanh()
+    h.sum().item()
+    loss = (h * h).sum()
+    loss.item()
+    loss.backward()
+    return [x.grad]
+
+
+def retained_graph(m):
+    x = leaf(m)
+    loss = x.exp().sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    return [x.grad]
+
+
+def linear_graph_twice(m):
+    x = leaf(m)
+    h = x * 2
+    (h + 1).sum().backward()
+    (h.view(6) * 3).sum().backward()
+    return [x.grad]
+
+
+def chosen_inputs(m):
+    x, w = leaf(m), leaf(m)
+    (x * w).sum().backward(inputs=[w])
+    return [x.grad, w.grad]
+
+
+def complex_numbers(m):
+    z = m.tensor([1 + 2j, -0.5 + 0.25j], requires_grad=True)
+    ((z * z.conj()).real.sum() + (z**2).imag.sum()).backward()
+    return [m.view_as_real(z.grad)]
+
+
+def random_dropout(m):
+    x = m.ones(1000, requires_grad=True)
+    y = m.nn.functional.dropout(x, 0.5)
+    y.sum().backward()
+    assert bool(((x.grad == 2) == (y.detach() > 0)).all())
+    return []
+
+
+def indexed_writes(m):
+    x = leaf(m)
+    y = m.zeros(4, 3)
+    y[1:3] = x * 2
+    y[0, 0] = x[0, 0] ** 2
+    (y * y).sum().backward()
+    return [x.grad]
+
+
+def custom_function(m):
+    class Cube(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.save_for_backward(x)
+            ctx.scale = scale
+            return x**3 * scale
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (x,) = ctx.saved_tensors
+            return gradient * 3 * x**2 * ctx.scale * 10, None
+
+    x = leaf(m)
+    h = x * 2
+    y = Cube.apply(h, 0.5) + h
+    (y * y).sum().backward()
+    return [x.grad]
+
+
+def custom_function_of_two(m):
+    class Swap(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return y * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return second * 3, first * 2
+
+    x, w = leaf(m), leaf(m)
+    a, b = Swap.apply(x, w)
+    (a * b).sum().backward()
+    return [x.grad, w.grad]
+
+
+CASES = [value for name, value in list(globals().items()) if callable(value) and name not in
+         ("both", "agree", "leaf") and getattr(value, "__module__", "") == __name__]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_it_agrees_with_pytorch(case):
+    agree(case)
+
+
+def no_graph(m):
+    m.ones(2).sum().backward()
+
+
+def not_a_number(m):
+    leaf(m).exp().backward()
+
+
+def second_backward(m):
+    y = leaf(m).exp().sum()
+    y.backward()
+    y.backward()
+
+
+def write_to_a_leaf(m):
+    leaf(m).add_(1)
+
+
+def write_to_a_view_of_a_leaf(m):
+    leaf(m)[0] = 1.0
+
+
+def write_to_a_saved_result(m):
+    x = leaf(m)
+    y = x.exp()
+    y.add_(1)
+    y.sum().backward()
+
+
+def write_to_a_saved_input(m):
+    x = leaf(m)
+    h = x * 2
+    y = h * h
+    h.add_(1)
+    y.sum().backward()
+
+
+def write_to_a_saved_leaf(m):
+    x = leaf(m)
+    y = x * x
+    with m.no_grad():
+        x.add_(1)
+    y.sum().backward()
+
+
+def integers(m):
+    m.ones(2, dtype=m.int64).requires_grad_()
+
+
+def unused(m):
+    x, w = leaf(m), leaf(m)
+    m.autograd.grad(x.sum(), w)
+
+
+def numpy_of_what_requires_grad(m):
+    leaf(m).numpy()
+
+
+def wrong_gradient_shape(m):
+    leaf(m).exp().backward(m.ones(3))
+
+
+def turned_off_inside(m):
+    (leaf(m) * 2).requires_grad_(False)
+
+
+def hook_without_gradient(m):
+    m.ones(2).register_hook(print)
+
+
+def deepcopy_of_a_result(m):
+    import copy
+
+    copy.deepcopy(leaf(m) * 2)
+
+
+REFUSED = [no_graph, not_a_number, second_backward, write_to_a_leaf, write_to_a_view_of_a_leaf,
+           write_to_a_saved_result, write_to_a_saved_input, write_to_a_saved_leaf, integers, unused,
+           numpy_of_what_requires_grad, wrong_gradient_shape, turned_off_inside, hook_without_gradient,
+           deepcopy_of_a_result]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.__name__)
+def test_it_is_refused_as_pytorch_refuses_it(case):
+    with pytest.raises(RuntimeError):
+        case(torch)
+    with pytest.raises(tn.TenfoldError):
+        case(tn)
+
+
+def test_a_write_that_no_gradient_needs_is_allowed():
+    for m in (tn, torch):
+        x = leaf(m)
+        y = x + 1
+        y.mul_(2)
+        y.sum().backward()
+        assert float(x.grad.sum()) == 12
+
+
+def test_forward_and_backward_are_one_program():
+    from tenfold.runtime import evaluate
+
+    def step(scale):
+        x = tn.tensor(DATA, requires_grad=True)
+        loss = (x * scale).tanh().sum()
+        loss.backward()
+        tn.eval(loss, x.grad)
+        return x.grad
+
+    step(tn.ones(2, 3))
+    with evaluate.counting_compiles() as compiles:
+        step(tn.ones(2, 3) * 2)
+    assert compiles == 0
+
+
+def test_the_graph_is_let_go_after_backward():
+    import gc
+    import weakref
+
+    x = tn.tensor(DATA, requires_grad=True)
+    h = x.exp()
+    reference = weakref.ref(h)
+    loss = (h * h).sum()
+    loss.backward()
+    loss.item()
+    del h
+    gc.collect()
+    assert reference() is None
+
+
+@pytest.mark.parametrize("make", ["no_grad", "enable_grad", "inference_mode"])
+def test_modes_decorate_functions(make):
+    decorated = getattr(tn, make)()(lambda x: x * 2)
+    expected = getattr(torch, make)()(lambda x: x * 2)
+    assert decorated(leaf(tn)).requires_grad == expected(leaf(torch)).requires_grad
+    assert tn.is_grad_enabled()
+
+
+def test_set_grad_enabled_holds_until_its_end():
+    with tn.set_grad_enabled(False):
+        assert not tn.is_grad_enabled()
+    assert tn.is_grad_enabled()
+    tn.set_grad_enabled(False)
+    assert not tn.is_grad_enabled()
+    tn.set_grad_enabled(True)
+    assert tn.is_grad_enabled()
+
+
+def test_the_printed_tensor_says_where_it_comes_from():
+    x = tn.tensor([1.0], requires_grad=True)
+    assert repr(x) == "tensor([1.], requires_grad=True)"
+    assert repr(x * 2) == "tensor([2.], grad_fn=<MulBackward0>)"

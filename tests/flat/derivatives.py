@@ -24,7 +24,7 @@ def evaluate(params: Sequence[Value], values: Sequence[Value], arrays: Sequence[
     """The values, computed by XLA."""
     cpu = Device("cpu")
     program = xla.compile(stablehlo.emit(Function(params, values)), cpu)
-    return [np.asarray(xla.fetch(each)) for each in program([xla.put(each, cpu) for each in arrays])]
+    return [np.asarray(xla.fetch(each)) for each in program([xla.put(np.asarray(each), cpu) for each in arrays])]
 
 
 def inputs(arrays: Sequence[np.ndarray]) -> list[Value]:

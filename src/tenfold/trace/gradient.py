@@ -36,8 +36,10 @@ class Backward:
         self.results = [next(found) if is_wanted else None for is_wanted in wanted]
         own = set(fragment.ops)
         self.ops = [op for op in in_order([each for each in self.results if each is not None]) if op not in own]
-        data = {each for each in fragment.params}
-        data.update(result for op in fragment.ops if op.operands for result in op.results)
+        data = set(fragment.params)
+        for op in fragment.ops:
+            if any(operand in data for operand in op.operands):
+                data.update(op.results)
         used = {operand for op in self.ops for operand in op.operands}
         self.saves = data & used  # of the forward pass
 

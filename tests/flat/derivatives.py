@@ -13,6 +13,7 @@ from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.flat.grad import gradients
 from tenfold.flat.graph import Function, TensorType, Value, in_order
+from tenfold.flat.jvp import tangents
 from tenfold.flat.partials import carries
 from tenfold.mlir import stablehlo
 
@@ -20,11 +21,15 @@ Build = Callable[..., Any]
 STEP = 1e-6
 
 
-def evaluate(params: Sequence[Value], values: Sequence[Value], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def evaluate(
+    params: Sequence[Value], values: Sequence[Value], arrays: Sequence[np.ndarray]
+) -> list[np.ndarray]:
     """The values, computed by XLA."""
     cpu = Device("cpu")
-    program = xla.compile(stablehlo.emit(Function(params, values)), cpu)
-    return [np.asarray(xla.fetch(each)) for each in program([xla.put(np.asarray(each), cpu) for each in arrays])]
+    program = xla.compile(stablehlo.emit(Function(params, values).expanded()), cpu)
+    return [
+        np.asarray(xla.fetch(each)) for each in program([xla.put(np.asarray(each), cpu) for each in arrays])
+    ]
 
 
 def inputs(arrays: Sequence[np.ndarray]) -> list[Value]:
@@ -95,16 +100,25 @@ class Case:
         assert not missing, f"{self.name}: no gradient by arguments {missing}"
         sides = [[each for each in listed(self.build(*side)) if carries(each)] for side in (ahead, back)]
         arrays = [*self.arrays, *self.cotangents, *self.moved(self.step), *self.moved(-self.step)]
-        return [*self.params, *cts, *ahead, *back], arrays, [*found, *sides[0], *sides[1]]  # type: ignore[list-item]
+        arrays += self.directions
+        moved = inputs(self.directions)
+        pushed = tangents(in_order(self.results), wrt, moved, self.results)
+        still = [i for i, each in enumerate(pushed) if each is None]
+        assert not still, f"{self.name}: no tangent of results {still}"
+        return [*self.params, *cts, *ahead, *back, *moved], arrays, [*found, *pushed, *sides[0], *sides[1]]
 
     def wrong(self, found: Sequence[np.ndarray], tolerance: float = 2e-6) -> str | None:
         wrt, count = len(self.smooth), len(self.results)
-        pulled, ahead, back = found[:wrt], found[wrt : wrt + count], found[wrt + count :]
+        pulled, pushed = found[:wrt], found[wrt : wrt + count]
+        ahead, back = found[wrt + count : wrt + 2 * count], found[wrt + 2 * count :]
         by_gradient = inner(pulled, self.directions)
         by_differences = inner(
             self.cotangents, [(x - y) / (2 * self.step) for x, y in zip(ahead, back, strict=True)]
         )
         scale = max(1.0, abs(by_differences), *[float(np.abs(each).max(initial=0)) for each in pulled])
+        by_tangent = inner(self.cotangents, pushed)
+        if not abs(by_gradient - by_tangent) <= 1e-11 * scale:
+            return f"{self.name}: the gradient says {by_gradient}, the tangent {by_tangent}"
         if abs(by_gradient - by_differences) <= tolerance * scale:
             return None
         return f"{self.name}: the gradient says {by_gradient}, differences {by_differences}"

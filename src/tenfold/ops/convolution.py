@@ -130,9 +130,9 @@ def _padding_samples(dims):
     image, kernel = SHAPES[:dims], KERNEL[:dims]
     return [
         S(T(2, 4, *image), T(4, 4, *kernel), T(4), padding="same"),
-        S(T(4, *image), T(4, 2, *kernel), None, 1, "same", 2, 2),
-        S(T(2, 4, *image), T(4, 4, *kernel), T(4), 2, "valid"),
-        S(T(2, 4, *image), T(4, 4, *kernel), T(4), 2, "same"),
+        S(T(4, *image), T(4, 2, *kernel), None, (1,) * dims, "same", (2,) * dims, 2),
+        S(T(2, 4, *image), T(4, 4, *kernel), T(4), (2,) * dims, "valid"),
+        S(T(2, 4, *image), T(4, 4, *kernel), T(4), (2,) * dims, "same"),
     ]
 
 
@@ -312,7 +312,7 @@ def _of_bias(cotangent):
 @op(
     "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
     method=False,
-    samples=lambda: [S(T(5, 2, 3), T(2, 3, 4), T(4), 1), S(T(5, 2, 3), T(3, 3, 4), T(4))],
+    samples=lambda: [S(T(5, 1, 3), T(2, 3, 4), T(4), 1), S(T(5, 1, 3), T(3, 3, 4), T(4))],
 )
 def conv_tbc(x, weight, bias, pad):
     """A convolution along the first of (time, batch, channels) by a kernel of (time, inputs, outputs)."""
@@ -330,7 +330,7 @@ def conv_tbc(x, weight, bias, pad):
     " -> (Tensor, Tensor, Tensor)",
     method=False,
     function=False,
-    samples=lambda: [S(T(6, 2, 4), T(5, 2, 3), T(2, 3, 4), T(4), 1)],
+    samples=lambda: [S(T(6, 1, 4), T(5, 1, 3), T(2, 3, 4), T(4), 1)],
 )
 def conv_tbc_backward(cotangent, x, weight, bias, pad):
     """The gradients of `conv_tbc` in its input, weight and bias."""

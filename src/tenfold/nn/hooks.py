@@ -1,0 +1,200 @@
+"""Hooks of modules: handles that remove them, those that are called for every module, and the passage of
+gradients through a module, where its backward hooks have their say."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold import autograd
+from tenfold.errors import ArgumentError
+from tenfold.tensor import Tensor
+from tenfold.trace import graph
+
+_ids = itertools.count()
+
+
+class RemovableHandle:
+    """Removes a hook: by `remove()`, or at the end of a `with` block."""
+
+    def __init__(self, hooks: Hooks):
+        self.id = next(_ids)
+        self._hooks = weakref.ref(hooks)
+
+    def remove(self) -> None:
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.remove()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"id": self.id, "_hooks": self._hooks()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        hooks = state["_hooks"]
+        self.id = state["id"]
+        self._hooks = weakref.ref(Hooks() if hooks is None else hooks)
+
+
+class Hook:
+    """A function to call, and how: given the keyword arguments too; or also when the module raised."""
+
+    __slots__ = ("always", "call", "with_kwargs")
+
+    def __init__(self, call: Callable[..., Any], with_kwargs: bool = False, always: bool = False):
+        self.call = call
+        self.with_kwargs = with_kwargs
+        self.always = always
+
+
+class Hooks(dict[int, Hook]):
+    """Hooks in the order of their calls."""
+
+    def add(
+        self, call: Callable[..., Any], with_kwargs: bool = False, prepend: bool = False, always: bool = False
+    ) -> RemovableHandle:
+        if not callable(call):
+            raise ArgumentError(f"a hook is a function, not a {type(call).__name__}")
+        handle = RemovableHandle(self)
+        later = dict(self) if prepend else {}
+        if prepend:
+            self.clear()
+        self[handle.id] = Hook(call, with_kwargs, always)
+        self.update(later)
+        return handle
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Hooks, (dict(self),)
+
+
+# For every module
+
+forward_pre = Hooks()
+forward = Hooks()
+backward_pre = Hooks()
+backward = Hooks()
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, args)` before every module's forward; what it returns replaces the arguments."""
+    return forward_pre.add(hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call `hook(module, args, output)` after every module's forward; what it returns replaces the output."""
+    return forward.add(hook, with_kwargs, always=always_call)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_output)` when the gradients of any module's outputs are known."""
+    return backward_pre.add(hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are known."""
+    return backward.add(hook)
+
+
+# Gradients on their way through a module
+
+
+class Passage:
+    """One call of a module, whose tensors gradients pass on their way back: first its outputs, then its inputs."""
+
+    def __init__(self, module: Any, pre: Sequence[Hook], post: Sequence[Hook]):
+        self.module = module
+        self.pre = pre
+        self.post = post
+        self.outward: tuple[Any, ...] = ()  # the gradients of the outputs
+        self.enters = False  # whether gradients come to the inputs
+        self.inputs = 0
+
+    def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, marked where their gradients are to be seen."""
+        tensors = [each for each in args if isinstance(each, Tensor)]
+        self.inputs = len(args)
+        self.enters = graph.mode.enabled and any(each.requires_grad for each in tensors)
+        if not self.enters or not self.post:
+            return args
+        places = [i for i, each in enumerate(args) if isinstance(each, Tensor)]
+
+        def seen(gradients: Sequence[Any]) -> Sequence[Any]:
+            given: list[Any] = [None] * len(args)
+            for place, each in zip(places, gradients, strict=True):
+                given[place] = each
+            returned = self.call_post(tuple(given))
+            return [returned[place] for place in places]
+
+        marked = iter(_marked(seen, tensors))
+        return tuple([next(marked) if isinstance(each, Tensor) else each for each in args])
+
+    def leave(self, output: Any) -> Any:
+        """The output, marked where its gradients are to be seen: a tensor, or a tuple of them and others."""
+        several = isinstance(output, tuple)
+        parts = output if several else (output,)
+        tensors = [each for each in parts if isinstance(each, Tensor)]
+        if not graph.mode.enabled or not any(each.requires_grad for each in tensors):
+            return output
+        places = [i for i, each in enumerate(parts) if isinstance(each, Tensor)]
+
+        def seen(gradients: Sequence[Any]) -> Sequence[Any]:
+            given: list[Any] = [None] * len(parts)
+            for place, each in zip(places, gradients, strict=True):
+                given[place] = each
+            self.outward = self.call_pre(tuple(given))
+            if not self.enters and self.post:
+                self.call_post((None,) * self.inputs)
+            return [self.outward[place] for place in places]
+
+        marked = iter(_marked(seen, tensors))
+        replaced = [next(marked) if isinstance(each, Tensor) else each for each in parts]
+        if not several:
+            return replaced[0]
+        return type(output)(*replaced) if hasattr(output, "_fields") else tuple(replaced)
+
+    def call_pre(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in self.pre:
+            gradients = _replaced(hook.call(self.module, gradients), gradients, "grad_output")
+        return gradients
+
+    def call_post(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in self.post:
+            returned = hook.call(self.module, gradients, self.outward)
+            gradients = _replaced(returned, gradients, "grad_input")
+        return gradients
+
+
+def _replaced(returned: Any, before: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+    if returned is None:
+        return before
+    given = returned if isinstance(returned, tuple) else (returned,)
+    if len(given) != len(before):
+        raise ArgumentError(f"a backward hook returned {len(given)} gradients for a {what} of {len(before)}")
+    return given
+
+
+class _Mark(autograd.Function):
+    """Tensors as they are, whose gradients are shown to a function that may replace them."""
+
+    @staticmethod
+    def forward(ctx: Any, seen: Any, *tensors: Tensor) -> Any:
+        ctx.seen = seen
+        ctx.set_materialize_grads(False)
+        return tensors
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return (None, *ctx.seen(gradients))
+
+
+def _marked(seen: Callable[..., Any], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    return _Mark.apply(seen, *tensors)

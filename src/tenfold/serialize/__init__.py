@@ -1,0 +1,89 @@
+"""`tenfold.save` and `tenfold.load`: tensors and plain Python data in files that PyTorch reads and writes.
+
+A path that ends in ".safetensors" means that format; all others are PyTorch's zip archive. Nothing that a
+file says is ever run: it is read by an interpreter that knows data, tensors and nothing else.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import IO, Any
+
+from tenfold.errors import ArgumentError, FormatError, UnsupportedError, located
+from tenfold.serialize import archive, legacy, safe
+from tenfold.serialize.atomic import replacing
+from tenfold.serialize.storages import Places
+
+__all__ = ["load", "save"]
+
+Path = str | os.PathLike[str]
+
+
+@located
+def save(obj: Any, f: Path | IO[bytes]) -> None:
+    """Write tensors, and dicts, lists and tuples of them, to a file; `torch.load` reads it.
+
+    Tensors that share memory share it again when they are loaded. A file given by its path is written whole
+    or not at all: until the last byte is safe, the old one stays.
+    """
+    if hasattr(f, "write"):
+        archive.write(obj, f)
+        return
+    path = _path(f)
+    contents = safe.Contents(obj) if safe.is_path(path) else archive.Contents(obj)
+    with replacing(path) as file:
+        contents.write(file)
+
+
+@located
+def load(f: Path | IO[bytes], map_location: Any = None, weights_only: bool = True) -> Any:
+    """Read what `save`, `torch.save` or safetensors wrote.
+
+    `map_location` says where tensors are to be: a device, or a dict from saved devices to others. Without it
+    they go where they were. Code in the file is not run, so classes other than tensors and plain data are an
+    error that names them.
+    """
+    if not weights_only:
+        raise UnsupportedError(
+            "weights_only=False would let the file run code, and Tenfold reads data alone",
+            help="save a state_dict, and load it without weights_only=False",
+        )
+    places = Places(map_location)
+    if hasattr(f, "read"):
+        file = f if hasattr(f, "seek") and f.seekable() else io.BytesIO(f.read())
+        return _read(file, places, "")
+    path = _path(f)
+    with open(path, "rb") as file:
+        return _read(file, places, path)
+
+
+def _read(file: IO[bytes], places: Places, path: str) -> Any:
+    """By what stands at the beginning: a zip archive, safetensors' header, or a bare pickle."""
+    start = file.tell()
+    head = file.read(9)
+    file.seek(start)
+    if safe.is_path(path) or head[8:] == b"{":
+        return safe.read(file, places)
+    if head[:2] == b"PK":
+        return archive.read(file, places)
+    if head[:1] == b"\x80":
+        return legacy.read(file, places)
+    raise FormatError(
+        f"this is no saved file: it begins with {head[:4]!r}" if head else "the file is empty",
+        help="Tenfold reads what tenfold.save, torch.save and safetensors write",
+    )
+
+
+def _path(f: Any) -> str:
+    try:
+        path = os.fspath(f)
+    except TypeError:
+        raise ArgumentError(f"takes a path or a binary file, not {type(f).__name__}") from None
+    if isinstance(path, bytes):
+        path = os.fsdecode(path)
+    if not path or "\0" in path:
+        raise ArgumentError(f"{path!r} is no path")
+    return path
+
+

@@ -1,0 +1,243 @@
+"""Memory in files: how tensors lie in storages, on their way out and on their way back in.
+
+A storage is a run of bytes; a tensor in a file is a place in one: an offset, sizes and strides. Everything
+that a file says of these is checked against the bytes that it really has before a tensor is made of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import dtypes
+from tenfold.devices import Device
+from tenfold.dtypes import DType
+from tenfold.errors import ArgumentError, DeviceError, FormatError
+from tenfold.flat.strides import contiguous, is_contiguous
+from tenfold.runtime import evaluate
+from tenfold.tensor import Tensor, leaf
+from tenfold.trace import graph
+
+MAX_RANK = 64
+_MOST_BYTES = (1 << 63) - 1
+
+# PyTorch's name of a typed storage; the dtypes that came later have none, and lie in untyped storages.
+STORAGES = {
+    "BoolStorage": dtypes.bool_,
+    "ByteStorage": dtypes.uint8,
+    "CharStorage": dtypes.int8,
+    "ShortStorage": dtypes.int16,
+    "IntStorage": dtypes.int32,
+    "LongStorage": dtypes.int64,
+    "HalfStorage": dtypes.float16,
+    "BFloat16Storage": dtypes.bfloat16,
+    "FloatStorage": dtypes.float32,
+    "DoubleStorage": dtypes.float64,
+    "ComplexFloatStorage": dtypes.complex64,
+    "ComplexDoubleStorage": dtypes.complex128,
+}
+
+
+class Places:
+    """Where loaded tensors go: `map_location`, applied to the device that each was saved from."""
+
+    def __init__(self, map_location: Any):
+        if callable(map_location):
+            raise ArgumentError(
+                "map_location is a device or a dict of devices, not a function", help='use map_location="cpu"'
+            )
+        self.by_location: dict[str, Device] = {}
+        self.everywhere: Device | None = None
+        if isinstance(map_location, dict):
+            self.by_location = {str(old): Device(new) for old, new in map_location.items()}
+        elif map_location is not None:
+            self.everywhere = Device(map_location)
+
+    def of(self, location: str) -> Device:
+        if self.everywhere is not None:
+            return self.everywhere
+        if location in self.by_location:
+            return self.by_location[location]
+        try:
+            return Device(location)
+        except DeviceError:
+            raise DeviceError(
+                f"a tensor was saved from the device {location[:40]!r}, which Tenfold does not know",
+                help='say where it is to go: map_location="cpu"',
+            ) from None
+
+
+class Storage:
+    """A storage as a file names it. Without a dtype its size is in bytes."""
+
+    __slots__ = ("dtype", "key", "location", "size")
+
+    def __init__(self, dtype: DType | None, key: str, location: str, size: int):
+        self.dtype = dtype
+        self.key = key
+        self.location = location
+        self.size = size
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * (self.dtype.itemsize if self.dtype else 1)
+
+    def same(self, other: Storage) -> bool:
+        return (self.dtype, self.location, self.size) == (other.dtype, other.location, other.size)
+
+
+class Placed:
+    """A tensor as a file describes it: a place in a storage."""
+
+    __slots__ = ("dtype", "metadata", "offset", "requires_grad", "shape", "storage", "strides")
+
+    def __init__(
+        self,
+        storage: Any,
+        offset: Any,
+        shape: Any,
+        strides: Any,
+        requires_grad: Any = False,
+        dtype: Any = None,
+        metadata: Any = None,
+    ):
+        if not isinstance(storage, Storage):
+            raise FormatError("a tensor of the file has no storage")
+        dtype = storage.dtype or dtype
+        if not isinstance(dtype, DType) or (storage.dtype is not None and dtype is not storage.dtype):
+            raise FormatError("a tensor of the file has no dtype, or another than its storage")
+        for numbers in (shape, strides):
+            if not isinstance(numbers, tuple) or not all(type(each) is int and each >= 0 for each in numbers):
+                raise FormatError("a tensor of the file has sizes or strides that are not numbers from 0 up")
+        if type(offset) is not int or offset < 0 or len(shape) != len(strides) or len(shape) > MAX_RANK:
+            raise FormatError("a tensor of the file lies nowhere: its offset, sizes and strides do not fit")
+        count = math.prod(shape)
+        last = offset + sum((extent - 1) * stride for extent, stride in zip(shape, strides))
+        held = storage.nbytes // dtype.itemsize
+        if max(count, *shape, 1) * dtype.itemsize > _MOST_BYTES or (count and last >= held):
+            raise FormatError(
+                f"a tensor of the file reaches element {last} of a storage of {held}: the file is damaged"
+            )
+        if not isinstance(metadata, dict) or not metadata.keys() <= {"conj", "neg"}:
+            if metadata is not None:
+                raise FormatError("a tensor of the file carries metadata that Tenfold does not know")
+            metadata = {}
+        self.storage = storage
+        self.offset = offset
+        self.shape = shape
+        self.strides = strides
+        self.dtype = dtype
+        self.requires_grad = bool(requires_grad)
+        self.metadata = metadata
+
+    @property
+    def dense(self) -> bool:
+        return is_contiguous(self.shape, self.strides)
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is all of its storage, in order."""
+        return self.dense and math.prod(self.shape) * self.dtype.itemsize == self.storage.nbytes
+
+
+def tensors_of(
+    placed: Iterable[Placed], read: Callable[[Storage], np.ndarray], places: Places
+) -> dict[Placed, Tensor]:
+    """The tensors of a file. `read` gives a storage's bytes; tensors of one storage share its memory."""
+    by_storage: dict[Storage, list[Placed]] = {}
+    for each in placed:
+        by_storage.setdefault(each.storage, []).append(each)
+    made: dict[Placed, Tensor] = {}
+    for storage, residents in by_storage.items():
+        dtype = residents[0].dtype
+        if any(each.dtype is not dtype for each in residents):
+            raise FormatError(f"storage {storage.key[:40]!r} is of several dtypes at once")
+        raw = read(storage)
+        if raw.nbytes < storage.nbytes:
+            raise FormatError(
+                f"storage {storage.key[:40]!r} has {raw.nbytes} bytes where {storage.nbytes} are announced: "
+                "the file is cut short or damaged"
+            )
+        count = storage.nbytes // dtype.itemsize
+        raw = raw[: count * dtype.itemsize]
+        # A bool of a damaged file may be any byte.
+        flat = (raw != 0) if dtype is dtypes.bool_ else raw.view(dtype.numpy)
+        for each, tensor in _residents(flat, residents, places.of(storage.location)):
+            made[each] = _finished(tensor, each)
+    return made
+
+
+def _residents(
+    flat: np.ndarray, residents: Sequence[Placed], device: Device
+) -> Iterable[tuple[Placed, Tensor]]:
+    """Each tensor of one storage. The first that is all of it stands for the storage; the rest are views."""
+    if len(residents) == 1 and residents[0].dense:
+        only = residents[0]
+        held = flat[only.offset : only.offset + math.prod(only.shape)]
+        return [(only, leaf(held.reshape(only.shape), device, only.dtype))]
+    dtype = residents[0].dtype
+    shape = next((each.shape for each in residents if each.whole), flat.shape)
+    base = leaf(flat.reshape(shape), device, dtype)
+    return [
+        (each, base.data if each.whole and each.shape == shape else _view(base, each)) for each in residents
+    ]
+
+
+def _view(base: Tensor, placed: Placed) -> Tensor:
+    if not math.prod(placed.shape):
+        return leaf(np.empty(placed.shape, placed.dtype.numpy), base.device, placed.dtype)
+    return base.as_strided(placed.shape, placed.strides, placed.offset)
+
+
+def _finished(tensor: Tensor, placed: Placed) -> Tensor:
+    if placed.metadata.get("conj"):
+        tensor = tensor.conj()
+    if placed.metadata.get("neg"):
+        tensor = -tensor
+    return tensor.requires_grad_() if placed.requires_grad else tensor
+
+
+class Saved:
+    """A tensor on its way out: which storage it is in, and where."""
+
+    __slots__ = ("key", "offset", "strides")
+
+    def __init__(self, key: int, offset: int, strides: tuple[int, ...]):
+        self.key = key
+        self.offset = offset
+        self.strides = strides
+
+
+def stored(tensors: Sequence[Tensor]) -> tuple[list[np.ndarray], list[Saved]]:
+    """The storages that tensors need in a file, and where in these each is.
+
+    Tensors that share memory share a storage; a view whose siblings are not saved brings only what it shows.
+    """
+    shared: dict[int, list[int]] = {}
+    for i, each in enumerate(tensors):
+        alias = each._alias
+        if alias is not None and not any(step.row.recodes for step in alias.steps):
+            shared.setdefault(id(alias.storage), []).append(i)
+    storages: list[Tensor] = []
+    saved: dict[int, Saved] = {}
+    for members in shared.values():
+        if len(members) > 1:
+            for i in members:
+                alias = tensors[i].share()
+                saved[i] = Saved(len(storages), alias.offset, tuple(alias.strides))
+            storages.append(Tensor(alias.storage.current()))
+    for i, each in enumerate(tensors):
+        if i not in saved:
+            saved[i] = Saved(len(storages), 0, contiguous(each.shape))
+            storages.append(each)
+    return hosts(storages), [saved[i] for i in range(len(tensors))]
+
+
+def hosts(tensors: Sequence[Tensor]) -> list[np.ndarray]:
+    """The data of tensors, computed as one program."""
+    if graph.active() is None:  # else the first to be asked for its data says that there is none
+        evaluate.evaluate([each.current() for each in tensors])
+    return [each._host() for each in tensors]

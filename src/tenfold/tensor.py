@@ -119,7 +119,7 @@ class Tensor(Holder):
             recorder.write(self, root)
             recorder.read(root, alias.storage.value)
         else:
-            evaluate.written(root)
+            evaluate.written(root, before if alias is None else alias.storage.value)
         if alias is not None:
             views.write(alias, value, where, uniform)
         self._value = value

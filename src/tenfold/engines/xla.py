@@ -124,6 +124,11 @@ def put(array: np.ndarray, device: Device) -> Any:
     return buffer
 
 
+def copy(buffer: Any, device: Device) -> Any:
+    """The same data in memory of its own."""
+    return put(np.array(fetch(buffer)), device)
+
+
 # DLPack's codes for the dtypes that NumPy's own `__dlpack__` does not know.
 _DLPACK_CODES = {"bool": 6, "bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12}
 

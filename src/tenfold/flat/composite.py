@@ -1,6 +1,6 @@
 """Several ops that differentiate as one: how a lowering overrides its gradient.
 
-    @differentiated(lambda ct, result, x: (flat.select(result > 0, ct, 0),))
+    @differentiated(lambda ct, result, x: (flat.where(result > 0, ct, 0),))
     def relu(x):
         return flat.maximum(x, 0)
 

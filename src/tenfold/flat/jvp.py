@@ -42,7 +42,7 @@ def tangents(
             if t.type is not param.type:
                 raise ShapeError(f"the tangent of {param.type} is of its type, not {t.type}")
             found[param] = t
-    for op in reached(ops, found)[0]:
+    for op in _leading(reached(ops, found)[0], results):
         ts = [found.get(each) for each in op.operands]
         if all(each is None for each in ts):
             continue
@@ -53,6 +53,17 @@ def tangents(
             if t is not None and carries(result):
                 found[result] = t
     return [found.get(each) for each in results]
+
+
+def _leading(ops: Sequence[Op], results: Sequence[Value]) -> list[Op]:
+    """Those of the ops that lead to the results by values that have tangents."""
+    needed = {each for each in results if carries(each)}
+    found = []
+    for op in reversed(ops):
+        if any(each in needed for each in op.results):
+            needed.update(each for each in op.operands if carries(each))
+            found.append(op)
+    return found[::-1]
 
 
 # Rules
@@ -166,7 +177,7 @@ def _select_and_scatter(ts: Tangents, op: SelectAndScatter) -> list[Value | None
 def _inside(
     function: Function, values: Sequence[Value], moved: dict[int, Value]
 ) -> tuple[list[Value], Tangents]:
-    """A function's results on these values, and their tangents, given those of some of the values by place."""
+    """A function's results on these values, and their tangents, given those of the values by place."""
     results = function.inline(values, whole=True)
     ts = [moved.get(i) for i in range(len(values))]
     return results, tangents(in_order(results), values, ts, results)

@@ -1,5 +1,5 @@
-"""`tenfold.nn`: neural networks. For now its functions, in `tenfold.nn.functional`."""
+"""`tenfold.nn`: neural networks, by the names of `torch.nn`."""
 
 from tenfold.nn import functional
-
-__all__ = ["functional"]
+from tenfold.nn.module import Module
+from tenfold.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter

@@ -1,46 +1,15 @@
-"""Hooks of modules: handles that remove them, those that are called for every module, and the passage of
+"""Hooks of modules: in which order they are called, those that are called for every module, and the passage of
 gradients through a module, where its backward hooks have their say."""
 
 from __future__ import annotations
 
-import itertools
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import autograd
+from tenfold.autograd import Function, RemovableHandle
 from tenfold.errors import ArgumentError
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
-
-_ids = itertools.count()
-
-
-class RemovableHandle:
-    """Removes a hook: by `remove()`, or at the end of a `with` block."""
-
-    def __init__(self, hooks: Hooks):
-        self.id = next(_ids)
-        self._hooks = weakref.ref(hooks)
-
-    def remove(self) -> None:
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.remove()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"id": self.id, "_hooks": self._hooks()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        hooks = state["_hooks"]
-        self.id = state["id"]
-        self._hooks = weakref.ref(Hooks() if hooks is None else hooks)
 
 
 class Hook:
@@ -62,11 +31,10 @@ class Hooks(dict[int, Hook]):
     ) -> RemovableHandle:
         if not callable(call):
             raise ArgumentError(f"a hook is a function, not a {type(call).__name__}")
-        handle = RemovableHandle(self)
         later = dict(self) if prepend else {}
         if prepend:
             self.clear()
-        self[handle.id] = Hook(call, with_kwargs, always)
+        handle = RemovableHandle(self, Hook(call, with_kwargs, always))
         self.update(later)
         return handle
 
@@ -182,7 +150,7 @@ def _replaced(returned: Any, before: tuple[Any, ...], what: str) -> tuple[Any, .
     return given
 
 
-class _Mark(autograd.Function):
+class _Mark(Function):
     """Tensors as they are, whose gradients are shown to a function that may replace them."""
 
     @staticmethod

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from tenfold import views
 from tenfold.errors import ArgumentError, TenfoldError
 from tenfold.grad_mode import no_grad
-from tenfold.nn.hooks import Hooks, RemovableHandle
+from tenfold.autograd import RemovableHandle
+from tenfold.nn.hooks import Hooks
 from tenfold.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from tenfold.nn.registry import Registry
 from tenfold.ops.table import find
@@ -33,9 +34,7 @@ class IncompatibleKeys(NamedTuple):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return tuple.__repr__(self).replace("(", "_IncompatibleKeys(", 1) if False else (
-            f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
-        )
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
     __str__ = __repr__
 

@@ -7,17 +7,8 @@ from tenfold import flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from tenfold.ops.samples import S, T
 from tenfold.ops.sliding import Window, correlate, extents, fitted, spread, weigh
+from tenfold.ops.spatial import each
 from tenfold.ops.table import op
-
-
-def each(numbers, count, what, least):
-    """One number for each spatial dimension, where a single one stands for all."""
-    numbers = tuple(numbers) * (count if len(numbers) == 1 else 1)
-    if len(numbers) != count:
-        raise ArgumentError(f"{what} has {len(numbers)} numbers for {count} spatial dimensions")
-    if min(numbers) < least:
-        raise ArgumentError(f"{what} {list(numbers)} must be at least {least}")
-    return numbers
 
 
 def slides(x, weight, stride, padding, dilation, groups):

@@ -1,6 +1,7 @@
 """Losses that compare an input with a target element by element, or vector by vector, and their reductions.
 
-`classification_losses.py` has those whose targets are classes, `ctc.py` the one over alignments.
+`classification_losses.py` has those whose targets are classes, `margin_losses.py` those that ask for a
+margin, `ctc.py` the one over alignments.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import math
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
-from tenfold.ops.distance import pairwise_distance
 from tenfold.ops.extremes import clamp
 from tenfold.ops.pointwise import subtraction
 from tenfold.ops.precision import widened
@@ -30,7 +30,9 @@ def reduced(loss: Value, reduction: int) -> Value:
     if reduction != MEAN:
         return loss
     if loss.dtype.kind not in ("float", "complex"):
-        raise DTypeError(f"the mean of {loss.dtype.name} losses is not defined", help="convert to float first")
+        raise DTypeError(
+            f"the mean of {loss.dtype.name} losses is not defined", help="convert to float first"
+        )
     return flat.sum(loss) / flat.constant(loss.numel, loss.dtype)
 
 
@@ -42,7 +44,9 @@ def share(gradient: Value, loss: Value, reduction: int) -> Value:
 def floats(name: str, *operands: Value | None) -> None:
     for x in operands:
         if x is not None and not x.dtype.is_floating_point:
-            raise DTypeError(f"{name} is not defined for {x.dtype.name}", help="convert to a float dtype first")
+            raise DTypeError(
+                f"{name} is not defined for {x.dtype.name}", help="convert to a float dtype first"
+            )
 
 
 def same_shape_after(name: str, x: Value, *others: Value) -> None:
@@ -68,7 +72,7 @@ def _pairs(*more, **numbers):
     ]  # fmt: skip
 
 
-def _gradients(*more):
+def gradients_of(*more):
     """Samples for backward rows: a cotangent for each reduction. Integers make PyTorch divide by zero."""
     return lambda: [
         S(T(*([3, 4] if each == NONE else []), dtype=dtype), *[T(3, 4, dtype=dtype)] * 2, each, *more)
@@ -95,7 +99,7 @@ def mse_loss(x, target, reduction):
 
 @op(
     "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-    function=False, method=False, promote=common, samples=_gradients(),
+    function=False, method=False, promote=common, samples=gradients_of(),
 )  # fmt: skip
 @widened
 def mse_loss_backward(gradient, x, target, reduction):
@@ -137,7 +141,7 @@ def smooth_l1_loss(x, target, reduction, beta):
 @op(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> "
     "Tensor",
-    function=False, method=False, promote=common, samples=_gradients(0.5),
+    function=False, method=False, promote=common, samples=gradients_of(0.5),
 )  # fmt: skip
 @widened
 def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
@@ -170,7 +174,7 @@ def _huber(x, target, reduction, delta):
 @op(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> "
     "Tensor",
-    function=False, method=False, promote=common, samples=_gradients(0.5),
+    function=False, method=False, promote=common, samples=gradients_of(0.5),
 )  # fmt: skip
 @widened
 def huber_loss_backward(gradient, x, target, reduction, delta):
@@ -203,7 +207,8 @@ def _probabilities(*more):
     weight = lambda: T(3, 4, low=0.5, high=2)
     return [
         *[S(*more, *pair(3, 4), weight() if each else None, each) for each in (NONE, MEAN, SUM)],
-        S(*more, *pair(3, 4), None, NONE), S(*more, *pair(2, 3, 4)), S(*more, *pair(3, 4), T(4, low=0.5), NONE),
+        S(*more, *pair(3, 4), None, NONE), S(*more, *pair(2, 3, 4)),
+        S(*more, *pair(3, 4), T(4, low=0.5), NONE),
         S(*more, T(3, 4, low=0.1, high=0.9), T(3, 4, dtype="float64", low=0.1, high=0.9)),
     ]  # fmt: skip
 
@@ -230,7 +235,8 @@ def _same_dtype(name: str, x: Value, *others: Value | None) -> None:
     for other in others:
         if other is not None and other.dtype is not x.dtype:
             raise DTypeError(
-                f"{name}: {other.type} beside {x.type}: their dtypes differ", help="convert one with .to(dtype)"
+                f"{name}: {other.type} beside {x.type}: their dtypes differ",
+                help="convert one with .to(dtype)",
             )
 
 
@@ -324,133 +330,3 @@ def _poisson(x, target, log_input, full, eps, reduction):
         stirling = safe * flat.log(safe) - safe + flat.log(safe * math.tau) * 0.5
         loss = loss + flat.where(large, stirling, 0)
     return reduced(loss, reduction)
-
-
-# Margins: targets are 1 or -1
-
-_SIGNS = lambda *shape: T(*shape, dtype="int64", low=-1, high=2)
-
-
-@op(
-    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor",
-    method=False,
-    samples=lambda: [
-        *[S(T(3, 4), _SIGNS(3, 4), 2.0, each) for each in (NONE, MEAN, SUM)],
-        S(T(3, 4), _SIGNS(4)), S(T(0, 3), _SIGNS(0, 3)),
-    ],
-)  # fmt: skip
-def hinge_embedding_loss(x, target, margin, reduction):
-    """self where target is 1, max(0, margin - self) where it is -1."""
-    if x.dtype.kind in ("bool", "complex"):
-        raise DTypeError(f"hinge_embedding_loss is not defined for {x.dtype.name}")
-    margin = int(margin) if x.dtype.kind == "int" else margin
-    apart = flat.where(flat.ne(target, 1), clamp(margin - x, 0, None), 0)
-    return _reduced_wide(apart + flat.where(flat.ne(target, -1), x, 0), reduction)
-
-
-@widened
-def _reduced_wide(loss, reduction):
-    return reduced(loss, reduction)
-
-
-@op(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, "
-    "int reduction=Mean) -> Tensor",
-    samples=lambda: [
-        *[S(T(3, 4), T(3, 4), _SIGNS(3, 4), 0.5, each) for each in (NONE, MEAN, SUM)],
-        S(T(3, 4), T(4), _SIGNS(3, 4)), S(T(0, 3), T(0, 3), _SIGNS(0, 3)),
-    ],
-)  # fmt: skip
-@widened
-def margin_ranking_loss(x, y, target, margin, reduction):
-    """max(0, -target · (input1 - input2) + margin)"""
-    # Integers are subtracted as such, and wrap as such, before they meet the target.
-    x, y = subtraction(("self", "other"), [x, y])
-    difference, target = common(("self", "target"), [x - y, target])
-    x = flat.mul(-target, difference)
-    if x.dtype.is_complex:
-        raise DTypeError(f"margin_ranking_loss is not defined for {x.dtype.name}")
-    return reduced(clamp(flat.convert(x, floating(x.dtype)) + margin, 0, None), reduction)
-
-
-@op(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, "
-    "int reduction=Mean) -> Tensor",
-    samples=lambda: [
-        *[S(T(3, 4), T(3, 4), _SIGNS(3), 0.25, each) for each in (NONE, MEAN, SUM)],
-        S(T(4), T(4), _SIGNS(), 0.0, NONE), S(T(3, 4), T(3, 4), _SIGNS()), S(T(4), T(4), _SIGNS(4)),
-    ],
-)  # fmt: skip
-@widened
-def cosine_embedding_loss(x, y, target, margin, reduction):
-    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1."""
-    if target.rank > 1 or x.rank != target.rank + 1 or y.rank != target.rank + 1:
-        raise ShapeError(
-            f"cosine_embedding_loss takes two matrices and a target for each row, or two vectors and one "
-            f"target, not {x.type}, {y.type} and {target.type}"
-        )
-    x, y = common(("self", "other"), [x, y])
-    if x.dtype.is_complex:
-        raise DTypeError(f"cosine_embedding_loss is not defined for {x.dtype.name}")
-
-    def along(a, b):
-        # Integers are multiplied as such, and wrap as such, before they are summed.
-        product = a * b if a.dtype is not dtypes.bool_ else a & b
-        exact = flat.convert(product, dtypes.int64) if a.dtype.kind in ("bool", "int") else product
-        return flat.convert(flat.sum(exact, (-1,)), floating(a.dtype))
-
-    cosine = along(x, y) / flat.sqrt((along(x, x) + 1e-12) * (along(y, y) + 1e-12))
-    near = flat.where(flat.eq(target, 1), 1 - cosine, 0)
-    return reduced(near + flat.where(flat.eq(target, -1), clamp(cosine - margin, 0, None), 0), reduction)
-
-
-@op(
-    "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
-    module="nn", method=False,
-    samples=lambda: [
-        *[S(T(3, 4), _SIGNS(3, 4), each) for each in (NONE, MEAN, SUM)], S(T(3, 4), T(4)),
-        S(T(0, 3, dtype="float32"), T(0, 3, dtype="float32")),
-    ],
-)  # fmt: skip
-def soft_margin_loss(x, target, reduction):
-    """log(1 + exp(-target · self))"""
-    if x.dtype.kind not in ("float", "complex"):
-        raise DTypeError(f"soft_margin_loss is not defined for {x.dtype.name}")
-    wide = dtypes.float32 if x.dtype in (dtypes.float16, dtypes.bfloat16) else x.dtype
-    exponent = -flat.convert(target, wide) * flat.convert(x, wide)
-    loss = reduced(flat.log1p(flat.exp(exponent)), NONE if reduction == NONE else MEAN + (reduction == SUM))
-    return flat.convert(loss, x.dtype)
-
-
-@op(
-    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-    function=False, method=False, samples=_gradients(),
-)  # fmt: skip
-@widened
-def soft_margin_loss_backward(gradient, x, target, reduction):
-    power = flat.exp(-target * x)
-    return -target * power / (power + 1) * share(gradient, power, reduction)
-
-
-@op(
-    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, "
-    "float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",
-    promote=subtraction,
-    samples=lambda: [
-        *[S(T(3, 4), T(3, 4), T(3, 4), 20.0, reduction=each) for each in (NONE, MEAN, SUM)],
-        S(T(3, 4), T(3, 4), T(3, 4), 1.0, 1.0, 1e-6, True), S(T(4), T(4), T(4)), S(T(3, 4), T(4), T(4)),
-    ],
-)  # fmt: skip
-@widened
-def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
-    """max(0, margin + ‖anchor - positive‖ - ‖anchor - negative‖)"""
-    if not anchor.rank == positive.rank == negative.rank:
-        raise ShapeError(
-            f"triplet_margin_loss: anchor, positive and negative have {anchor.rank}, {positive.rank} and "
-            f"{negative.rank} dimensions: they must be as many"
-        )
-    apart = lambda a, b: pairwise_distance(a, b, p, eps, False)
-    near, far = apart(anchor, positive), apart(anchor, negative)
-    if swap:
-        far = flat.minimum(far, apart(positive, negative))
-    return reduced(clamp(margin + near - far, 0, None), reduction)

@@ -143,9 +143,8 @@ def native_layer_norm(x, normalized_shape, weight, bias, eps):
 
 def _sums(gradient: Value, standard: Value, dims: Sequence[int], dtype: DType) -> tuple[Value, Value]:
     """The cotangents of weight and bias."""
-    return tuple([
-        flat.convert(flat.sum(each, dims) if dims else each, dtype) for each in (gradient * standard, gradient)
-    ])  # fmt: skip
+    of = lambda x: flat.convert(flat.sum(x, dims) if dims else x, dtype)
+    return of(gradient * standard), of(gradient)
 
 
 @op(
@@ -264,9 +263,7 @@ def _check_groups(channels: int, groups: int) -> None:
         S(T(8, 4), T(8, 4), T(2, 1), T(2, 1, low=0.5, high=2), T(4), 2, 4, 4, 1, (True, True, True)),
     ],
 )
-def native_group_norm_backward(
-    gradient, x, mean, rstd, weight, batch, channels, places, groups, output_mask
-):
+def native_group_norm_backward(gradient, x, mean, rstd, weight, batch, channels, places, groups, output_mask):
     """The cotangents of input, weight and bias: all three, whichever output_mask asks for."""
     _check_groups(channels, groups)
     dtype = parameter_dtype("group_norm", x, weight)

@@ -12,11 +12,12 @@ from typing import Any
 
 from tenfold import dtypes
 from tenfold.autograd import RemovableHandle
+from tenfold.devices import Device
 from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError, located
 from tenfold.grad_mode import no_grad
 from tenfold.interchange import as_tensor, from_dlpack
 from tenfold.source import capture
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
 
 Hooks = dict[int, Callable[..., Any]]
@@ -287,7 +288,7 @@ def _stored(kept: Any) -> Any:
 def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
     """State for a parameter: on its device, of its dtype where it is not a counter."""
     if hasattr(kept, "__dlpack__"):
-        tensor = kept if isinstance(kept, Tensor) else from_dlpack(kept)
+        tensor = kept if isinstance(kept, Tensor) else _copied(from_dlpack(kept))
         follows = name not in COUNTERS and param.dtype.is_floating_point
         value = tensor.to(device=param.device, dtype=param.dtype if follows else tensor.dtype).current()  # type: ignore[attr-defined]
         if isinstance(present, Tensor) and present.current().type is value.type:
@@ -302,6 +303,11 @@ def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
     if isinstance(kept, Iterable) and not isinstance(kept, str):
         return type(kept)(_loaded(param, each, None, None) for each in kept)  # type: ignore[call-arg]
     return kept
+
+
+def _copied(lent: Tensor) -> Tensor:
+    """Another library's tensor in memory of our own: its owner may write to it."""
+    return leaf(lent._host().copy(), Device("cpu"), lent.dtype)
 
 
 def scalar_dtype() -> dtypes.DType:

@@ -18,11 +18,13 @@ from tenfold import dtypes
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import ArgumentError, TenfoldError, TraceError
+from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.evaluate import Pending
 from tenfold.source import capture
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Node, Program, Value, collect
+from tenfold.trace.graph import Holder, Node, Origin, Program, Value, collect
+from tenfold.trace.lower import lower
 
 _recording = threading.RLock()
 
@@ -37,12 +39,14 @@ class Recording:
         self.holders: dict[Value, Holder] = {}
         self.before: dict[Holder, Value] = {}
         self.written: list[Holder] = []
+        self.grads: dict[Origin, Any] = {}
+        self.guards: dict[tuple[int, str], Guard] = {}
 
     def read(self, holder: Holder, value: Value) -> Value:
         """A tensor's value is used: one from outside is computed now, and remembered as an input."""
         if not self.traced(value):
             if value.buffer is None:
-                with self.paused():
+                with graph.outside():
                     evaluate.evaluate([value])
             self.holders.setdefault(value, holder)
         return value
@@ -50,7 +54,7 @@ class Recording:
     def write(self, holder: Holder, root: Holder) -> None:
         """A tensor is about to be written; `root` is the memory behind it."""
         if root not in self.before:
-            with self.paused():
+            with graph.outside():
                 self.before[root] = root.current()
         if not self.traced(self.before[root]):
             self.written.append(holder)
@@ -69,17 +73,19 @@ class Recording:
     def restore(self) -> None:
         for root, value in self.before.items():
             root.replace(value)
+        for origin, gradient in self.grads.items():
+            origin.collected = gradient
 
-    def paused(self) -> _Paused:
-        return _Paused()
+    def touch_grad(self, origin: Origin) -> None:
+        """A leaf's gradient is about to be read or replaced."""
+        self.grads.setdefault(origin, origin.collected)
+
+    def guard(self, holder: Any, attribute: str) -> None:
+        """What is recorded depends on a Python attribute: another value of it needs another program."""
+        self.guards.setdefault((id(holder), attribute), (holder, attribute, getattr(holder, attribute)))
 
 
-class _Paused:
-    def __enter__(self) -> None:
-        self.recorder, graph.recorder = graph.recorder, None
-
-    def __exit__(self, *error: Any) -> None:
-        graph.recorder = self.recorder
+Guard = tuple[Any, str, Any]
 
 
 class Recorded:
@@ -94,6 +100,10 @@ class Recorded:
         writes: list[Holder],
         argument_writes: list[int],
         device: Device,
+        gradients: Gradients,
+        guards: list[Guard],
+        donated: evaluate.Donations,
+        differentiable: bool,
     ):
         self.program = program
         self.inputs = inputs
@@ -103,12 +113,18 @@ class Recorded:
         self.writes = writes
         self.argument_writes = argument_writes
         self.device = device
+        self.gradients = gradients
+        self.guards = guards
+        self.donated = donated
+        self.differentiable = differentiable
+        self.signature: Signature | None = None
         self.types = [leaf.type for leaf in program.leaves]
         self.loaded: evaluate.Loaded | None = None
         # Whether a call is no more than its arguments in, one tensor out.
         in_order = all(type(each) is int and each == i for i, each in enumerate(inputs))
         new = structure is tree.LEAF and returned == [None]
-        self.plain = in_order and new and not writes and not argument_writes
+        self.stateless = not (writes or argument_writes or gradients.made or gradients.cleared)
+        self.plain = in_order and new and self.stateless and not guards and not gradients.expected
         self.result_types = [
             program.nodes[place].signature.result_types[index]
             if place >= 0
@@ -117,23 +133,32 @@ class Recorded:
         ]
 
     def run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
-        if not self.writes and not self.argument_writes:
-            return self._run(arguments, wrap)
+        if self.differentiable and graph.mode.enabled:
+            return self._finish(arguments, self._call_node(arguments), wrap)
+        if self.stateless:
+            return self._finish(arguments, self._execute(arguments), wrap)
         with evaluate.lock:  # between reading what it writes and writing it, no other thread may write
-            return self._run(arguments, wrap)
+            return self._finish(arguments, self._execute(arguments), wrap)
 
-    def _run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
-        if self.loaded is None:
-            self.loaded = evaluate.build(self.program, self.device)
-        device = self.device
-        buffers = []
+    def _inputs(self, arguments: Sequence[Any]) -> list[Value]:
+        values = []
         for each in self.inputs:
             if type(each) is int:
-                value = arguments[each].current()
+                values.append(arguments[each].current())
             elif type(each) is Value:
-                value = each
+                values.append(each)
             else:
-                value = each.current()  # type: ignore[union-attr]
+                values.append(each.current())  # type: ignore[union-attr]
+        return values
+
+    def _execute(self, arguments: Sequence[Any]) -> list[Value]:
+        """The results, computed now; the memory of what is written goes to what replaces it."""
+        if self.loaded is None:
+            self.loaded = evaluate.build(self.program, self.device, self.donated)
+        device = self.device
+        values = self._inputs(arguments)
+        buffers = []
+        for value in values:
             buffer = value.buffer
             if buffer is None:
                 evaluate.evaluate([value])
@@ -141,30 +166,96 @@ class Recorded:
             if type(buffer) in (np.ndarray, Pending) or value.device is not device:
                 buffer = evaluate.buffer_of(value, device)
             buffers.append(buffer)
+        value = buffer = None
+        for place, _ in self.donated:
+            buffers[place] = evaluate.lent(values[place], buffers[place], self._known(place, values) + 1)
         try:
-            computed = self.loaded(buffers)
+            computed, failure = self.loaded(buffers)
         except TenfoldError as error:
             raise evaluate.placed(error, self.program) from None
-        results = [
+        if failure is not None:
+            for place, result in self.donated:
+                values[place].buffer = computed[result]
+            raise failure
+        return [
             Value(type, device, None, 0, buffer)
             for type, buffer in zip(self.result_types, computed, strict=True)
         ]
-        for root, value in zip(self.writes, results[self.count :], strict=False):
-            root.replace(value)
-        for index, value in zip(self.argument_writes, results[self.count + len(self.writes) :], strict=True):
-            arguments[index].assign(value)
+
+    def _known(self, place: int, values: list[Value]) -> int:
+        """How many references to an input's value its own tensor has."""
+        holder: Any = self.inputs[place]
+        value = getattr(holder, "_value", None)
+        alias = getattr(holder, "_alias", None)
+        root = holder if alias is None else alias.storage
+        own = getattr(root, "value", None)
+        return (value is values[place]) + (own is values[place]) + 2  # of which two are the names here
+
+    def _call_node(self, arguments: Sequence[Any]) -> list[Value]:
+        """The results as those of one node, so that gradients flow through it."""
+        values = self._inputs(arguments)
+        if self.signature is None:
+            fragment = lower(self.program, whole=True)
+            self.signature = Signature(CALL, tuple(self.types), (), fragment)
+        node = Node(self.signature, tuple(values), capture())
+        graph.follow(node)
+        results = [Value(type, self.device, node, i) for i, type in enumerate(self.result_types)]
+        graph.track(node, results)
+        for root in self.writes:
+            evaluate.written(root, root.current())
+        return results
+
+    def _finish(self, arguments: Sequence[Any], results: list[Value], wrap: Callable[[Value], Any]) -> Any:
+        """Put results where they belong: into tensors that the function writes, gradients, what it returns."""
+        rest = iter(results)
+        returned = [next(rest) for _ in range(self.count)]
+        for root in self.writes:
+            root.replace(next(rest))
+        for index in self.argument_writes:
+            arguments[index].assign(next(rest))
+        for owner in self.gradients.made:
+            _origin(owner, arguments).collected = wrap(next(rest))
+        for owner in self.gradients.cleared:
+            _origin(owner, arguments).collected = None
         tensors = [
             wrap(value) if each is None else arguments[each] if type(each) is int else each
-            for each, value in zip(self.returned, results, strict=False)
+            for each, value in zip(self.returned, returned, strict=True)
         ]
         return tree.unflatten(self.structure, iter(tensors))
 
-    def fits(self) -> bool:
-        """Whether the tensors it reads from outside still have the types they had."""
-        return all(
-            type(each) is int or type(each) is Value or each.current().type is expected  # type: ignore[union-attr]
-            for each, expected in zip(self.inputs, self.types, strict=True)
-        )
+    def fits(self, arguments: Sequence[Any]) -> bool:
+        """Whether what it depends on from outside is as it was: types of tensors, Python attributes, whether
+        there are gradients, and which, where they are read."""
+        for each, expected in zip(self.inputs, self.types, strict=True):
+            if type(each) is not int and type(each) is not Value and each.current().type is not expected:  # type: ignore[union-attr]
+                return False
+        for holder, attribute, value in self.guards:
+            if getattr(holder, attribute) != value:
+                return False
+        for owner, gradient in self.gradients.expected:
+            found = _origin(owner, arguments).collected
+            if (found is None) != (gradient is None) or (gradient is not ANY and found is not gradient):
+                return False
+        return True
+
+
+ANY = object()
+
+
+class Gradients:
+    """What a recorded function does to the `grad` of leaves, each an Origin or the place of an argument."""
+
+    def __init__(self) -> None:
+        self.expected: list[tuple[Any, Any]] = []  # a Tensor, None, or ANY tensor
+        self.made: list[Any] = []
+        self.cleared: list[Any] = []
+
+
+def _origin(owner: Any, arguments: Sequence[Any]) -> Origin:
+    return arguments[owner]._leaf if type(owner) is int else owner
+
+
+CALL = Row("compiled(Tensor[] arguments) -> Tensor[]", lambda *arguments: arguments, {})
 
 
 def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type) -> Recorded:
@@ -177,7 +268,7 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
         for each in given:
             value = Value(each.current().type, each.current().device)
             value.source = each.current().made_at
-            by_tensor.setdefault(id(each), tensor(value))
+            by_tensor.setdefault(id(each), _stand_in(tensor(value), each))
         stand_ins = [by_tensor[id(each)] for each in given]
         values = [each.current() for each in stand_ins]
         recording.arguments.update(values)
@@ -192,6 +283,7 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
             graph.recorder = outer
             written = recording.results()
             finals = [each.current() for each in stand_ins]
+            after = {origin: origin.collected for origin in recording.grads}
             recording.restore()
     first = {id(each): i for i, each in reversed(list(enumerate(stand_ins)))}
     changed = [i for i in first.values() if finals[i] is not values[i]]
@@ -199,7 +291,9 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
         raise TraceError(
             "the function writes to an argument that shares memory with another", help="clone() one of them"
         ).located("compile", capture())
-    wanted = targets + list(written.values()) + [finals[i] for i in changed]
+    leaves = {each._leaf: i for i, each in enumerate(stand_ins) if each._leaf is not None}
+    gradients, collected = _gradients(recording, after, leaves)
+    wanted = targets + list(written.values()) + [finals[i] for i in changed] + collected
     if not wanted:
         raise TraceError(
             "the compiled function neither returns nor changes a tensor", help="return what it computes"
@@ -211,7 +305,57 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
     ]
     outside = {id(each): each for each in (*recording.holders.values(), *recording.written)}
     returned = [first.get(id(each), outside.get(id(each))) for each in outputs]
-    return Recorded(program, inputs, result_structure, returned, list(written), changed, wanted[0].device)
+    places_of = {leaf: i for i, leaf in enumerate(program.leaves)}
+    donated = tuple(
+        [
+            (places_of[recording.before[root]], len(targets) + i)
+            for i, root in enumerate(written)
+            if recording.before[root] in places_of and recording.before[root].type is written[root].type
+        ]
+    )
+    return Recorded(
+        program,
+        inputs,
+        result_structure,
+        returned,
+        list(written),
+        changed,
+        wanted[0].device,
+        gradients,
+        list(recording.guards.values()),
+        donated,
+        any(each.origin is not None and not _spent(each.origin) for each in targets),
+    )
+
+
+def _stand_in(made: Any, given: Any) -> Any:
+    """A tensor without data in the place of an argument; gradients collect in it if they would there."""
+    if given.requires_grad:
+        made._leaf = made._value.origin = Origin()
+        made._leaf.collected = given.grad
+    return made
+
+
+def _spent(origin: Origin) -> bool:
+    return origin.node is not None and origin.node.spent
+
+
+def _gradients(
+    recording: Recording, after: dict[Origin, Any], leaves: dict[Any, int]
+) -> tuple[Gradients, list[Value]]:
+    """What became of the gradients that a function touched, and the values it made for them."""
+    gradients, values = Gradients(), []
+    used = {id(each) for each in (*recording.holders.values(), *recording.written)}
+    for origin, final in after.items():
+        owner = leaves.get(origin, origin)
+        before = recording.grads[origin]
+        gradients.expected.append((owner, before if before is None or id(before) in used else ANY))
+        if final is None and before is not None:
+            gradients.cleared.append(owner)
+        elif final is not None and final is not before:
+            gradients.made.append(owner)
+            values.append(final.current())
+    return gradients, values
 
 
 def shares_memory(tensors: Sequence[Any]) -> bool:
@@ -254,7 +398,8 @@ class Compiled:
         types = tuple([(each.current().type, each.current().device) for each in given])
         # What is the same tensor, and what shares memory, decides what a write is seen by.
         same = tuple([[id(other) for other in given].index(id(each)) for each in given])
-        key = (structure, types, same, shares_memory(given), dtypes.get_default_dtype())
+        asks = tuple([each.requires_grad for each in given]) if graph.mode.enabled else None
+        key = (structure, types, same, shares_memory(given), dtypes.get_default_dtype(), asks)
         try:
             recorded = self._recorded.get(key)
         except TypeError:
@@ -262,7 +407,7 @@ class Compiled:
                 "arguments other than tensors must be hashable, since each value is compiled apart",
                 help="pass tensors for data, and numbers, strings or tuples for options",
             ).located("compile", capture()) from None
-        if recorded is None or not recorded.fits():
+        if recorded is None or not recorded.fits(given):
             recorded = self._recorded[key] = trace(self.function, args, kwargs, tensor)
         result = recorded.run(given, tensor)
         self._shorten(recorded, args, kwargs)

@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from tenfold import flat
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import EngineError, OutOfMemory, TenfoldError, TraceError
+from tenfold.flat.graph import Function
 from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
@@ -29,13 +31,15 @@ from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Program, Value, collect
 from tenfold.trace.lower import lower
 
+Donations = tuple[tuple[int, int], ...]  # which leaf gives its memory to which result
+
 lock = threading.RLock()  # of all that is computed: one evaluation at a time
 _executables: dict[tuple[Any, ...], Loaded] = {}
 _opened: dict[tuple[Any, ...], tuple[Loaded, tuple[int, ...]]] = {}
 _variants: dict[tuple[Any, ...], int] = {}
 MAX_VARIANTS = 2
 MAX_EXECUTABLES = 1000
-_written: dict[int, weakref.ref[Holder]] = {}
+_written: dict[int, tuple[weakref.ref[Holder], Value]] = {}
 _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
 
@@ -49,11 +53,12 @@ class Loaded:
         self.executable = executable
         self.checks = tuple(checks)
 
-    def __call__(self, buffers: Sequence[Any]) -> list[Any]:
+    def __call__(self, buffers: Sequence[Any]) -> tuple[list[Any], TenfoldError | None]:
+        """The results, and the error of a check that failed. Then the results must be kept nevertheless where
+        they replace what was donated: the program made them equal to it."""
         results = self.executable(buffers)
-        if self.checks:
-            _raise_failed(int(xla.fetch(results.pop())), self.checks)
-        return results
+        failure = _failure(int(xla.fetch(results.pop())), self.checks) if self.checks else None
+        return results, failure
 
 
 class Pending:
@@ -80,9 +85,9 @@ def evaluate(values: Sequence[Value]) -> None:
         wanted = [each for each in values if each.buffer is None]  # another thread may have been here first
         if not wanted:
             return
-        pending = _take_written()
+        pending, replaced = _take_written()
         try:
-            _run_by_device(wanted + pending)
+            _run_by_device(wanted + pending, replaced)
         except TenfoldError:
             # If a write is at fault, it is for those to hear who read what was written.
             remaining = [each for each in wanted if each.buffer is None]
@@ -91,28 +96,70 @@ def evaluate(values: Sequence[Value]) -> None:
             _run_by_device(remaining)
 
 
-def _run_by_device(values: Sequence[Value]) -> None:
+def _run_by_device(values: Sequence[Value], replaced: dict[Value, Value] | None = None) -> None:
     by_device: dict[Device, list[Value]] = {}
     for each in values:
         by_device.setdefault(each.device, []).append(each)
     for device, targets in by_device.items():
-        _run(list(dict.fromkeys(targets)), device)
+        _run(list(dict.fromkeys(targets)), device, replaced or {})
 
 
-def _run(targets: list[Value], device: Device) -> None:
+def _run(targets: list[Value], device: Device, replaced: dict[Value, Value]) -> None:
     program, given = collect(targets, held)
+    donated = _donations(program, given, replaced)
     try:
-        results = _execute(program, device)
+        results, failure = _execute(program, device, donated)
     except TenfoldError as error:
         raise placed(error, program) from None
+    if failure is not None:
+        for place, result in donated:
+            program.leaves[place].buffer = results[result]
+        raise failure
     for value, buffer in zip(given, results, strict=True):
         value.settle(buffer)
 
 
-def _execute(program: Program, device: Device) -> list[Any]:
+def _donations(program: Program, given: list[Value], replaced: dict[Value, Value]) -> Donations:
+    """The leaves whose memory goes to a result: the old values of tensors that were written in place."""
+    if not replaced:
+        return ()
+    results = {each: i for i, each in enumerate(given)}
+    return tuple(
+        [
+            (place, results[replaced[leaf]])
+            for place, leaf in enumerate(program.leaves)
+            if leaf in replaced and replaced[leaf] in results and leaf.type is replaced[leaf].type
+        ]
+    )
+
+
+def lent(value: Value, buffer: Any, known: int) -> Any:
+    """A buffer to donate: the value's own, if nobody but the `known` references can ask for it again; else a
+    copy. Two more of the value are this function's argument and getrefcount's; of the buffer, the value's own,
+    the list that it came from, and these two."""
+    if sys.getrefcount(value) > known + 2 or sys.getrefcount(buffer) > 4:
+        return xla.copy(buffer, value.device)
+    return buffer
+
+
+def _lend(program: Program, donated: Donations, buffers: list[Any]) -> None:
+    """Put buffers that may be given away in the places of donated leaves."""
+    uses: dict[Value, int] = {}
+    for node in program.nodes:
+        for each in node.inputs:
+            uses[each] = uses.get(each, 0) + 1
+    del each
+    for place, _ in donated:
+        # Known are: `uses` itself, program.leaves, and the table of what was replaced.
+        buffers[place] = lent(program.leaves[place], buffers[place], uses[program.leaves[place]] + 3)
+
+
+def _execute(
+    program: Program, device: Device, donated: Donations = ()
+) -> tuple[list[Any], TenfoldError | None]:
     """Run a program. The third that differs from others in its numbers alone is compiled for all numbers."""
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
-    loaded = _recent(_executables, (device, program.key))
+    loaded = _recent(_executables, (device, program.key, donated))
     if loaded is None:
         key, numbers = late.loose_key(program)
         opened = _recent(_opened, (device, key))
@@ -126,8 +173,9 @@ def _execute(program: Program, device: Device) -> list[Any]:
             loaded, order = opened
             given = buffers + [xla.put(np.asarray(each), device) for each in numbers]
             return loaded([given[place] for place in order])
-        loaded = build(program, device)
-        _remember(_executables, (device, program.key), loaded)
+        loaded = build(program, device, donated)
+    if donated:
+        _lend(program, donated, buffers)
     return loaded(buffers)
 
 
@@ -153,16 +201,27 @@ def held(uses: dict[Value, int]) -> list[Value]:
     return [value for value, count in list(uses.items()) if sys.getrefcount(value) > count + own]
 
 
-def written(holder: Holder) -> None:
+def written(holder: Holder, before: Value) -> None:
     """Note an in-place write: its value is computed with the next evaluation, as program order implies."""
-    _written[id(holder)] = weakref.ref(holder)
+    known = _written.get(id(holder))
+    if known is None or known[0]() is not holder:
+        _written[id(holder)] = (weakref.ref(holder), before)
 
 
-def _take_written() -> list[Value]:
-    holders = [reference() for reference in _written.values()]
+def _take_written() -> tuple[list[Value], dict[Value, Value]]:
+    """What tensors that were written in place now hold, to be computed; and for those that had data before,
+    by which value it is replaced."""
+    pending: list[Value] = []
+    replaced: dict[Value, Value] = {}
+    for reference, before in _written.values():
+        holder = reference()
+        value = holder.current() if holder is not None else None
+        if value is not None and value.buffer is None and value.node is not None:
+            pending.append(value)
+            if before.buffer is not None:
+                replaced[before] = value
     _written.clear()
-    values = [holder.current() for holder in holders if holder is not None]
-    return [each for each in values if each.buffer is None and each.node is not None]
+    return pending, replaced
 
 
 def host_array(value: Value) -> np.ndarray:
@@ -189,8 +248,17 @@ def buffer_of(leaf: Value, device: Device) -> Any:
     return buffer
 
 
-def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Loaded:
-    """Compile a program, or find it on disk."""
+def build(program: Program, device: Device, donated: Donations = ()) -> Loaded:
+    """The executable of a program: one in memory, or on disk, or compiled now."""
+    key = (device, program.key, donated)
+    loaded = _recent(_executables, key)
+    if loaded is None:
+        loaded = _built(program, device, donated)
+        _remember(_executables, key, loaded)
+    return loaded
+
+
+def _built(program: Program, device: Device, donated: Donations) -> Loaded:
     global _compiles
     for observe in list(_observers):
         _observers.remove(observe)  # what it does to look at the program is not news
@@ -199,7 +267,10 @@ def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Load
         finally:
             _observers.append(observe)
     with uncollected():
-        module = stablehlo.emit(lower(program), donated)
+        function = lower(program)
+        if donated:
+            function = _safely_donated(function, donated)
+        module = stablehlo.emit(function, [place for place, _ in donated])
     name = cache.key(module.text(whole=True), xla.fingerprint(device))
     stored = cache.load(name)
     if stored is not None:
@@ -217,6 +288,18 @@ def build(program: Program, device: Device, donated: Sequence[int] = ()) -> Load
     return Loaded(executable, module.checks)
 
 
+def _safely_donated(function: Function, donated: Donations) -> Function:
+    """A program whose donated parameters come back unchanged where a run-time check fails: nothing is lost."""
+    checks = [op.holds for op in function.ops if isinstance(op, Check)]
+    if not checks:
+        return function
+    holds = functools.reduce(lambda x, y: x & y, checks)
+    results = list(function.results)
+    for place, result in donated:
+        results[result] = flat.where(holds, results[result], function.params[place])
+    return Function(function.params, results, function.name)
+
+
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
     """Without the garbage collector: a program being built is thousands of objects, all of them in use."""
@@ -229,13 +312,12 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _raise_failed(verdict: int, checks: Sequence[Check]) -> None:
-    if verdict:
-        failed = checks[verdict - 1]
-        error = failed.error(failed.message)
-        if isinstance(error, TenfoldError):
-            error = error.located("", failed.source, [])
-        raise error
+def _failure(verdict: int, checks: Sequence[Check]) -> Any:
+    if not verdict:
+        return None
+    failed = checks[verdict - 1]
+    error = failed.error(failed.message)
+    return error.located("", failed.source, []) if isinstance(error, TenfoldError) else error
 
 
 def placed(error: TenfoldError, program: Program) -> TenfoldError:

@@ -85,5 +85,3 @@ def _path(f: Any) -> str:
     if not path or "\0" in path:
         raise ArgumentError(f"{path!r} is no path")
     return path
-
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import IO, Any
 
@@ -54,7 +53,9 @@ class Contents:
     def __init__(self, obj: Any):
         self.package = _package()
         if not isinstance(obj, dict):
-            raise ArgumentError(f"safetensors holds a dict of tensors, not a {type(obj).__name__}", help=_HELP)
+            raise ArgumentError(
+                f"safetensors holds a dict of tensors, not a {type(obj).__name__}", help=_HELP
+            )
         for name, each in obj.items():
             if not isinstance(name, str):
                 raise ArgumentError(f"in safetensors the names are strings, and {name!r} is not", help=_HELP)
@@ -85,6 +86,8 @@ class Contents:
 
 
 def read(file: IO[bytes], places: Places) -> Tensors:
+    import json  # takes a while to load, and is needed for this format alone
+
     package = _package()
     contents = file.read()
     try:
@@ -106,7 +109,9 @@ def _tensor(name: str, each: dict[str, Any]) -> tuple[np.ndarray, DType]:
         raise FormatError(f"tensor {name!r} is of a dtype that Tenfold does not have: {each['dtype']}")
     flat = np.frombuffer(each["data"], np.uint8)
     if flat.nbytes != math.prod(shape) * dtype.itemsize:
-        raise FormatError(f"tensor {name!r} has {flat.nbytes} bytes, which are not {dtype.short}{list(shape)}")
+        raise FormatError(
+            f"tensor {name!r} has {flat.nbytes} bytes, which are not {dtype.short}{list(shape)}"
+        )
     try:
         host = (flat != 0) if dtype is dtypes.bool_ else flat.view(dtype.numpy)
         return host.reshape(shape), dtype

@@ -50,16 +50,29 @@ class Origin:
     that was written in place since has a new value; the old one's origin is another, `of` the leaf's own.
     """
 
-    __slots__ = ("grad", "hooks", "index", "node", "of", "overwritten", "retains")
+    __slots__ = ("collected", "hooks", "index", "node", "of", "overwritten", "retains")
 
     def __init__(self, node: Any = None, index: int = 0):
         self.node = node
         self.index = index
-        self.grad: Any = None
+        self.collected: Any = None
         self.hooks: dict[int, Callable[[Any], Any]] | None = None
         self.retains = False
         self.overwritten = False
         self.of: Origin = self
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that was collected, a Tensor or None."""
+        if recorder is not None:
+            _touch_grad(self)
+        return self.collected
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        if recorder is not None:
+            _touch_grad(self)
+        self.collected = gradient
 
     def overwrite(self, value: Value) -> None:
         """Note that the tensor which held `value` was written in place."""
@@ -141,6 +154,10 @@ class Recorder(Protocol):
 
     def made(self, value: Value) -> bool: ...
 
+    def touch_grad(self, origin: Origin) -> None: ...
+
+    def guard(self, holder: Any, attribute: str) -> None: ...
+
 
 recorder: Recorder | None = None
 
@@ -148,6 +165,24 @@ recorder: Recorder | None = None
 def active() -> Recorder | None:
     """The recorder, if it is this thread that it follows."""
     return recorder if recorder is None or recorder.thread == threading.get_ident() else None
+
+
+def _touch_grad(origin: Origin) -> None:
+    following = active()
+    if following is not None:
+        following.touch_grad(origin)
+
+
+class outside:
+    """While a function is recorded, a `with` block that is not part of it: for state made on the way."""
+
+    def __enter__(self) -> None:
+        global recorder
+        self.recorder, recorder = recorder, None
+
+    def __exit__(self, *error: Any) -> None:
+        global recorder
+        recorder = self.recorder
 
 
 def follow(node: Node) -> None:

@@ -1,0 +1,365 @@
+"""Module: what all layers and models are, with PyTorch's rules for calling, converting and printing it.
+
+What a module is made of is in `registry.py`, how it is saved in `state.py`, its hooks in `hooks.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tenfold import program
+from tenfold.autograd import RemovableHandle
+from tenfold.devices import Device
+from tenfold.dtypes import DType, as_dtype
+from tenfold.errors import ArgumentError, DTypeError, UnsupportedError, located
+from tenfold.functional import eval_
+from tenfold.grad_mode import no_grad
+from tenfold.nn import hooks
+from tenfold.nn.hooks import Hook, Hooks, Passage
+from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
+from tenfold.nn.state import Stateful
+from tenfold.source import capture
+from tenfold.tensor import Tensor
+from tenfold.trace import graph
+
+Self = TypeVar("Self", bound="Module")
+
+
+class Module(Stateful):
+    """The base of all layers and models: it holds parameters, buffers and other modules, and computes.
+
+    A subclass sets them as attributes in `__init__` and computes in `forward`:
+
+        class Residual(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.linear = nn.Linear(width, width)
+
+            def forward(self, x):
+                return x + self.linear(x).relu()
+
+        y = Residual(8)(tn.ones(2, 8))
+    """
+
+    training: bool
+    _compiled_call: Callable[..., Any] | None = None  # what compile() made
+
+    def __init__(self) -> None:
+        self.__dict__.update(
+            training=True,
+            _parameters={},
+            _buffers={},
+            _non_persistent_buffers_set=set(),
+            _modules={},
+            _forward_pre_hooks=Hooks(),
+            _forward_hooks=Hooks(),
+            _backward_pre_hooks=Hooks(),
+            _backward_hooks=Hooks(),
+            _state_dict_hooks=Hooks(),
+            _state_dict_pre_hooks=Hooks(),
+            _load_state_dict_pre_hooks=Hooks(),
+            _load_state_dict_post_hooks=Hooks(),
+        )
+
+    # Calling
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes: every subclass has its own."""
+        raise UnsupportedError(
+            f"{type(self).__name__} has no forward", help="define forward(self, ...) in the class"
+        ).located(type(self).__name__, capture())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._compiled_call is not None:
+            return self._compiled_call(*args, **kwargs)
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if graph.recorder is not None:
+            self._guard()
+        own = self.__dict__
+        hooked = (
+            own["_forward_hooks"] or own["_forward_pre_hooks"]
+            or own["_backward_hooks"] or own["_backward_pre_hooks"]
+            or hooks.forward or hooks.forward_pre or hooks.backward or hooks.backward_pre
+        )  # fmt: skip
+        return self._call_hooked(args, kwargs) if hooked else self.forward(*args, **kwargs)
+
+    def _guard(self) -> None:
+        """Tell a function that is recorded that it depends on whether this module is in training."""
+        guard = getattr(graph.active(), "guard", None)
+        if guard is not None:
+            guard(self, "training")
+
+    def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        after = {**hooks.forward, **self._forward_hooks}
+        called: set[int] = set()
+        try:
+            for hook in [*hooks.forward_pre.values(), *self._forward_pre_hooks.values()]:
+                args, kwargs = self._before(hook, args, kwargs)
+            passage = self._passage()
+            if passage is not None:
+                args = passage.enter(args)
+            output = self.forward(*args, **kwargs)
+            for key, hook in after.items():
+                called.add(key)
+                output = self._after(hook, args, kwargs, output)
+            return output if passage is None else passage.leave(output)
+        except Exception:
+            for key, hook in after.items():
+                if hook.always and key not in called:
+                    called.add(key)
+                    self._after(hook, args, kwargs, None)
+            raise
+
+    def _passage(self) -> Passage | None:
+        before = [*hooks.backward_pre.values(), *self._backward_pre_hooks.values()]
+        after = [*hooks.backward.values(), *self._backward_hooks.values()]
+        return Passage(self, before, after) if before or after else None
+
+    def _before(
+        self, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if not hook.with_kwargs:
+            changed = hook.call(self, args)
+            if changed is None:
+                return args, kwargs
+            return (changed if isinstance(changed, tuple) else (changed,)), kwargs
+        changed = hook.call(self, args, kwargs)
+        if changed is None:
+            return args, kwargs
+        if not isinstance(changed, tuple) or len(changed) != 2:
+            raise ArgumentError(
+                f"a forward pre-hook with kwargs returns None or (args, kwargs), not {type(changed).__name__}"
+            ).located(type(self).__name__, capture())
+        return changed
+
+    def _after(self, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+        given = (self, args, kwargs, output) if hook.with_kwargs else (self, args, output)
+        changed = hook.call(*given)
+        return output if changed is None else changed
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """From now on run calls of this module as compiled programs, one for each signature of its inputs."""
+        self._compiled_call = program.compile(self._call, *args, **kwargs)
+
+    # Hooks
+
+    @located
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, args)` before forward; what it returns replaces the arguments."""
+        return self._forward_pre_hooks.add(hook, with_kwargs, prepend)
+
+    @located
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call `hook(module, args, output)` after forward; what it returns replaces the output.
+
+        With always_call also when forward raised.
+        """
+        return self._forward_hooks.add(hook, with_kwargs, prepend, always_call)
+
+    @located
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_output)` when the gradients of the outputs are known; what it returns
+        replaces them."""
+        return self._backward_pre_hooks.add(hook, prepend=prepend)
+
+    @located
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are known; what it
+        returns replaces them."""
+        return self._backward_hooks.add(hook, prepend=prepend)
+
+    # Changing all of it
+
+    def apply(self: Self, fn: Callable[[Module], Any]) -> Self:
+        """Call a function on every module below this one, and then on this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self: Self, mode: bool = True) -> Self:
+        """Set this module and all below it to training, or with False to evaluation."""
+        if not isinstance(mode, bool):
+            raise ArgumentError(f"the mode is True or False, not {mode!r}").located("train", capture())
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self: Self) -> Self:
+        """Set this module and all below it to evaluation."""
+        return self.train(False)
+
+    def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
+        """Let all parameters collect gradients, or none."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
+        for parameter in self.parameters():
+            gradient = parameter.grad
+            if gradient is not None and not set_to_none:
+                gradient = gradient.detach() if gradient.requires_grad else gradient
+                gradient.zero_()
+            parameter.grad = None if set_to_none else gradient
+
+    # Converting all of it
+
+    @located
+    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
+        """Convert all parameters and buffers, in place: to(dtype), to(device), to(device, dtype), to(tensor).
+
+        A dtype is for those of float and complex dtypes only.
+        """
+        device, dtype = _destination(args, kwargs)
+        if dtype is not None and dtype.kind not in ("float", "complex"):
+            raise DTypeError(
+                f"a module is converted to float and complex dtypes only, not {dtype.name}",
+                help="convert the tensors that are to be integers one by one",
+            )
+
+        def moved(tensor: Tensor) -> Tensor:
+            wanted = dtype if tensor.dtype.kind in ("float", "complex") else None
+            return tensor.to(device=device, dtype=wanted)
+
+        return self._apply(moved)
+
+    def float(self: Self) -> Self:
+        """Convert all floating-point tensors to float32."""
+        return self._apply(lambda tensor: tensor.float() if tensor.is_floating_point() else tensor)
+
+    def double(self: Self) -> Self:
+        """Convert all floating-point tensors to float64."""
+        return self._apply(lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
+
+    def half(self: Self) -> Self:
+        """Convert all floating-point tensors to float16."""
+        return self._apply(lambda tensor: tensor.half() if tensor.is_floating_point() else tensor)
+
+    def bfloat16(self: Self) -> Self:
+        """Convert all floating-point tensors to bfloat16."""
+        return self._apply(lambda tensor: tensor.bfloat16() if tensor.is_floating_point() else tensor)
+
+    def type(self: Self, dst_type: Any) -> Self:
+        """Convert all tensors to a dtype."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def cuda(self: Self, device: Any = None) -> Self:
+        """Move all tensors to a CUDA device."""
+        return self._apply(lambda tensor: tensor.cuda(device))
+
+    def cpu(self: Self) -> Self:
+        """Move all tensors to the CPU."""
+        return self._apply(lambda tensor: tensor.cpu())
+
+    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
+        """Move all tensors to a device without their values."""
+        return self._apply(lambda tensor: filled(tensor.shape, 0, tensor.dtype, device), recurse)
+
+    def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace the value of every parameter, gradient and buffer, each of which stays the same object."""
+        changed: list[Tensor] = []
+        converted: dict[int, Tensor] = {}
+        for module in self.modules() if recurse else [self]:
+            for parameter in module._parameters.values():
+                if parameter is not None and id(parameter) not in converted:
+                    converted[id(parameter)] = parameter
+                    _convert(parameter, fn, changed)
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    if id(buffer) not in converted:
+                        with no_grad():
+                            converted[id(buffer)] = fn(buffer)
+                        changed.append(converted[id(buffer)])
+                    module._buffers[name] = converted[id(buffer)]
+        if graph.active() is None:
+            eval_(changed)  # all at once, and not again in every program that reads them
+        return self
+
+    # Printing and pickling
+
+    def extra_repr(self) -> str:
+        """What stands between the brackets of a module's text, before its children."""
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        lines += [f"({name}): {_indented(repr(each))}" for name, each in self._modules.items()]
+        return _bracketed(self._get_name(), lines, single=not self._modules)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: each for name, each in self.__dict__.items() if name != "_compiled_call"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def _destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None, DType | None]:
+    """The device and the dtype that the arguments of `to` ask for."""
+    given = dict(kwargs)
+    for each in args:
+        if isinstance(each, Tensor):
+            given |= {"device": each.device, "dtype": each.dtype}
+        elif isinstance(each, bool) or each is None:
+            continue  # non_blocking: copies are finished when they return
+        else:
+            given["dtype" if isinstance(each, (DType, type)) else "device"] = each
+    unknown = given.keys() - {"device", "dtype", "non_blocking", "memory_format"}
+    if unknown or len(args) > 3:
+        raise ArgumentError("takes (dtype), (device), (device, dtype) or (tensor), then non_blocking")
+    if given.get("memory_format") is not None:
+        raise UnsupportedError("tensors have one memory format", help="leave memory_format out")
+    device, dtype = given.get("device"), given.get("dtype")
+    return (
+        None if device is None else Device(device).resolved,
+        None if dtype is None else as_dtype(dtype),
+    )
+
+
+def _convert(parameter: Any, fn: Callable[[Tensor], Tensor], changed: list[Tensor]) -> None:
+    if isinstance(parameter, (UninitializedParameter, UninitializedBuffer)):
+        with no_grad():
+            parameter.become(fn(parameter).current(), None)
+        return
+    gradient = parameter.grad
+    with no_grad():
+        replaced = fn(parameter)
+        if replaced is not parameter:
+            parameter.become(graph.fresh(replaced.current(), capture()), None)
+            changed.append(parameter)
+        if gradient is not None:
+            moved = fn(gradient)
+            if moved is not gradient:
+                gradient.become(moved.current(), None)
+                changed.append(gradient)
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")
+
+
+def _bracketed(name: str, lines: list[str], single: bool) -> str:
+    """A name and what belongs to it in brackets: on one line where that is all there is."""
+    if single and len(lines) == 1:
+        return f"{name}({lines[0]})"
+    return f"{name}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{name}()"

@@ -1,0 +1,30 @@
+"""`tenfold.optim`: PyTorch's optimizers and schedules of the learning rate."""
+
+from tenfold.errors import unknown_name
+from tenfold.optim import lr_scheduler
+from tenfold.optim.adafactor import Adafactor
+from tenfold.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from tenfold.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
+from tenfold.optim.optimizer import Optimizer
+from tenfold.optim.sgd import ASGD, SGD
+
+__all__ = [
+    "ASGD",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "lr_scheduler",
+]
+
+
+def __getattr__(name: str):
+    raise unknown_name("tenfold.optim", name, globals())

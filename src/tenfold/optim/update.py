@@ -1,0 +1,336 @@
+"""How an optimizer's step becomes one node of the Trace: all parameters of a group are updated at once.
+
+An optimizer says what becomes of one parameter, as a pure function of FlatIR values; here that function is
+applied to all of them. The options of a group are not constants of the program but one of its inputs, read
+anew at every run: a schedule that changes them compiles nothing, and a compiled step follows it.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tenfold import dtypes, flat
+from tenfold.devices import Device
+from tenfold.errors import ArgumentError, DTypeError, UnsupportedError
+from tenfold.grad_mode import enable_grad, no_grad
+from tenfold.optim.optimizer import Optimizer, OptionError, scalar_dtype
+from tenfold.ops.table import SLOT, Row, Signature
+from tenfold.source import capture
+from tenfold.tensor import Tensor, leaf
+from tenfold.trace import graph
+from tenfold.trace.graph import Holder, Node, Value
+
+State = dict[str, flat.Value]
+
+
+class Numbers(Holder):
+    """The options of a group that are numbers, as one value that is always up to date."""
+
+    __slots__ = ("_device", "_group", "_known", "_names", "_optimizer", "_value")
+
+    def __init__(self, optimizer: Optimizer, group: int, names: Sequence[str], device: Device):
+        self._optimizer = optimizer
+        self._group = group
+        self._names = names
+        self._device = device
+        self._known: list[Any] | None = None
+        self._value: Value | None = None
+
+    def current(self) -> Value:
+        known = numbers_of(self._optimizer.param_groups[self._group], self._names)
+        if self._value is None or known != self._known:
+            array = np.array(known, np.float64)
+            type = flat.TensorType(dtypes.float64, array.shape)
+            self._known, self._value = known, Value(type, self._device, buffer=array)
+        recorder = graph.active()
+        return self._value if recorder is None else recorder.read(self, self._value)
+
+
+def numbers_of(group: dict[str, Any], names: Sequence[str]) -> list[float]:
+    """The group's numbers in order; what a tensor gives instead, or nothing does, counts as 0."""
+    found = []
+    for name in names:
+        option = group[name]
+        for each in option if isinstance(option, (tuple, list)) else (option,):
+            found.append(0.0 if each is None or isinstance(each, Tensor) else float(each))
+    return found
+
+
+class Updating(Optimizer):
+    """An optimizer whose step is one node for each group.
+
+    `numbers` are the options that the update computes with, `flags` those that decide what it does.
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ()
+    flags: ClassVar[tuple[str, ...]] = ()
+    # Gradients that were scaled are unscaled, and those that overflowed ignored, in the step itself.
+    _step_supports_amp_scaling = True
+    grad_scale: Tensor | None = None
+    found_inf: Tensor | None = None
+
+    def __init__(self, params: Any, defaults: dict[str, Any]):
+        if defaults.get("differentiable"):
+            raise UnsupportedError(
+                "differentiable=True is not supported: a step writes to its parameters",
+                help="write the step with ordinary tensor operations, or use tenfold.func.grad",
+            ).located(type(self).__name__, capture())
+        if defaults.get("fused") and defaults.get("foreach"):
+            raise OptionError("fused and foreach cannot both be True").located(type(self).__name__, capture())
+        super().__init__(params, defaults)
+
+    @staticmethod
+    def update(param: flat.Value, grad: flat.Value, state: State, options: Any) -> tuple[flat.Value, State]:
+        """What becomes of a parameter, given its gradient; and of its state."""
+        raise NotImplementedError
+
+    def initial(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """The state that a parameter needs, and how it starts: with a number; with a tensor of its dtype and
+        shape, all elements equal to the one in a tuple; or of another shape, the second in the tuple."""
+        raise NotImplementedError
+
+    def decided(self, group: dict[str, Any]) -> tuple[Any, ...]:
+        """The values of `flags`, by which programs differ."""
+        return tuple([group[name] for name in self.flags])
+
+    def begin(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        """The state that a parameter needs, with what is missing of it begun."""
+        wanted = self.initial(param, group)
+        if wanted:
+            state = self.state[param]
+            for name, start in wanted.items():
+                if state.get(name) is None:
+                    state[name] = _begun(param, start)
+                wanted[name] = state[name]
+        return wanted
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have gradients; `closure` computes the loss and the gradients first."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for i, group in enumerate(self.param_groups):
+                by_device: dict[Device, list[tuple[Tensor, Tensor]]] = {}
+                for param in group["params"]:
+                    gradient = param.grad
+                    if gradient is not None:
+                        by_device.setdefault(param._value.device, []).append((param, gradient))
+                for device, pairs in by_device.items():
+                    self._update(i, group, device, pairs)
+        return loss
+
+    def _update(
+        self, index: int, group: dict[str, Any], device: Device, pairs: list[tuple[Tensor, Tensor]]
+    ) -> None:
+        names: list[tuple[str, ...]] = []
+        states: list[Tensor] = []
+        for param, _ in pairs:
+            kept = self.begin(param, group)
+            names.append(tuple(kept))
+            states += kept.values()
+        targets = [*[param for param, _ in pairs], *states]
+        params = [param.current() for param, _ in pairs]
+        grads = [gradient.current() for _, gradient in pairs]
+        before = [each.current() for each in states]
+        tensors, given = self._given(index, group, device)
+        inputs = (*params, *grads, *before, *given)
+        input_types = tuple([each.type for each in inputs])
+        scaled = (self.grad_scale is not None, self.found_inf is not None)
+        key = (type(self).update, self.decided(group), tuple(names), tensors, scaled, input_types)
+        signature = _signatures.get(key)
+        if signature is None:
+            counts = (len(params), len(grads), len(before), len(given))
+            signature = _signatures[key] = self._signature(group, input_types, counts, names, tensors, scaled)
+        node = Node(signature, inputs, capture())
+        graph.follow(node)
+        for i, (target, result) in enumerate(zip(targets, signature.result_types, strict=True)):
+            target.assign(Value(result, device, node, i))
+
+    def _given(self, index: int, group: dict[str, Any], device: Device) -> tuple[tuple[str, ...], list[Value]]:
+        """The inputs of a step beside tensors: the group's numbers, those that are tensors, and how gradients
+        were scaled."""
+        holders = self.__dict__.setdefault("_numbers", {})
+        holder = holders.get((index, device))
+        if holder is None:
+            holder = holders[index, device] = Numbers(self, index, self.numbers, device)
+        tensors = tuple([name for name in self.numbers if isinstance(group[name], Tensor)])
+        given = [holder.current(), *[group[name].current() for name in tensors]]
+        given += [each.current() for each in (self.grad_scale, self.found_inf) if each is not None]
+        return tensors, given
+
+    def _signature(
+        self,
+        group: dict[str, Any],
+        input_types: tuple[flat.TensorType, ...],
+        counts: tuple[int, ...],
+        names: Sequence[tuple[str, ...]],
+        tensors: Sequence[str],
+        scaled: tuple[bool, bool],
+    ) -> Signature:
+        inputs = [flat.Value(each) for each in input_types]
+        remaining = iter(inputs)
+        params, grads, kept, given = ([next(remaining) for _ in range(count)] for count in counts)
+        options = _options(group, self.numbers, tensors, given)
+        for name, flag in zip(self.flags, self.decided(group), strict=True):
+            setattr(options, name, flag)
+        amp = given[1 + len(tensors) :]
+        scale = amp.pop(0) if scaled[0] else None
+        overflow = flat.ne(flat.reshape(amp.pop(0), ()), 0) if scaled[1] else None
+        new_params: list[flat.Value] = []
+        new_kept: list[flat.Value] = []
+        states = iter(kept)
+        for param, grad, wanted in zip(params, grads, names, strict=True):
+            state = {name: next(states) for name in wanted}
+            if scale is not None:
+                grad = grad * flat.convert(1 / flat.convert(flat.reshape(scale, ()), dtypes.float64), grad.dtype)
+            new_param, new_state = _apply(type(self).update, param, grad, state, options)
+            new_params.append(_unless(overflow, param, new_param))
+            new_kept += [_unless(overflow, state[name], new_state[name]) for name in wanted]
+        name = type(self).__name__.lower()
+        row = _rows.setdefault(name, Row(_SCHEMA.format(name), lambda *values: values, {"differentiable": False}))
+        slots = tuple([(SLOT,) * count for count in counts])
+        return Signature(row, input_types, slots, flat.Function(inputs, [*new_params, *new_kept], name))
+
+
+# A step in the Trace; like a gradient it is no op of ATen's.
+_SCHEMA = "{}(Tensor[] params, Tensor[] grads, Tensor[] state, Tensor[] numbers) -> Tensor[]"
+_rows: dict[str, Row] = {}
+_signatures: dict[Any, Signature] = {}
+
+
+def _options(group: dict[str, Any], names: Sequence[str], tensors: Sequence[str], given: list[flat.Value]) -> Any:
+    """The group's numbers as float64 values, under their names; tuples of numbers as tuples."""
+    found = types.SimpleNamespace()
+    place = 0
+    for name in names:
+        option = group[name]
+        several = isinstance(option, (tuple, list))
+        count = len(option) if several else 1
+        parts = [
+            flat.reshape(flat.slice(given[0], (i,), (i + 1,)), ()) for i in range(place, place + count)
+        ]
+        place += count
+        if name in tensors:
+            source = given[1 + list(tensors).index(name)]
+            if source.numel != 1:
+                raise ArgumentError(f"{name} is one number, not a tensor of shape {list(source.shape)}")
+            parts = [flat.convert(flat.reshape(source, ()), dtypes.float64)]
+        setattr(found, name, tuple(parts) if several else parts[0])
+    return found
+
+
+def _begun(param: Tensor, start: Any) -> Tensor:
+    """State before the first step: data at once, not a value to compute. So the first step is the same program
+    as the others, and may be the one that `compile` records."""
+    if not isinstance(start, tuple):
+        dtype = scalar_dtype()
+        return leaf(np.full((), start, dtype.numpy), param.device, dtype)
+    number, shape = start if len(start) == 2 else (*start, param.shape)
+    if param.dtype.is_complex:  # two numbers, each with its own state
+        number = complex(number, number)
+    return leaf(np.full(shape, number, param.dtype.numpy), param.device, param.dtype)
+
+
+def _unless(overflow: flat.Value | None, before: flat.Value, after: flat.Value) -> flat.Value:
+    return after if overflow is None else flat.where(overflow, before, after)
+
+
+def _apply(
+    update: Callable[..., tuple[flat.Value, State]],
+    param: flat.Value,
+    grad: flat.Value,
+    state: State,
+    options: Any,
+) -> tuple[flat.Value, State]:
+    """The update in the precision it needs: of narrow floats in float32, of complex numbers as of two real."""
+    if param.dtype.is_complex:
+        parts = [
+            update(part(param), part(grad), {k: part(v) if v.dtype.is_complex else v for k, v in state.items()}, options)
+            for part in (flat.real, flat.imag)
+        ]
+        (real, real_state), (imag, imag_state) = parts
+        joined = {
+            name: flat.complex(real_state[name], imag_state[name]) if each.dtype.is_complex else real_state[name]
+            for name, each in state.items()
+        }
+        return flat.complex(real, imag), joined
+    if not param.dtype.is_floating_point:
+        raise DTypeError(f"only float and complex parameters are optimized, not {param.dtype.name}")
+    wide = {name: widened(each) for name, each in state.items()}
+    new, new_state = update(widened(param), widened(grad), wide, options)
+    return flat.convert(new, param.dtype), {k: flat.convert(new_state[k], v.dtype) for k, v in state.items()}
+
+
+# What updates are written with: elements in the parameter's precision, numbers in float64
+
+
+def widened(x: flat.Value) -> flat.Value:
+    return flat.convert(x, dtypes.float32) if x.dtype.itemsize < 4 and x.dtype.is_floating_point else x
+
+
+def times(x: flat.Value, number: flat.Value) -> flat.Value:
+    """x times a float64 number, in x's own dtype."""
+    return x * flat.convert(number, x.dtype)
+
+
+def plus(x: flat.Value, number: flat.Value) -> flat.Value:
+    return x + flat.convert(number, x.dtype)
+
+
+def over(x: flat.Value, number: flat.Value) -> flat.Value:
+    return x / flat.convert(number, x.dtype)
+
+
+def toward(start: flat.Value, end: flat.Value, weight: flat.Value) -> flat.Value:
+    """The point between two, `weight` of the way."""
+    return start + times(end - start, weight)
+
+
+def counted(state: State) -> tuple[flat.Value, flat.Value]:
+    """The next step's number, and the same in float64."""
+    step = state["step"] + 1
+    return step, flat.convert(step, dtypes.float64)
+
+
+def with_decay(grad: flat.Value, param: flat.Value, options: Any) -> flat.Value:
+    """The gradient of a loss with weight decay as a penalty; untouched where there is none."""
+    decay = options.weight_decay
+    return flat.where(flat.ne(decay, 0), grad + times(param, decay), grad)
+
+
+def shrunk(param: flat.Value, options: Any) -> flat.Value:
+    """The parameter after weight decay that is no part of the gradient."""
+    return times(param, 1 - options.lr * options.weight_decay)
+
+
+def directed(grad: flat.Value, options: Any) -> flat.Value:
+    return -grad if options.maximize else grad
+
+
+# What constructors check
+
+
+def require(holds: bool, message: str) -> None:
+    if not holds:
+        raise OptionError(message)
+
+
+def require_options(lr: Any, **numbers: Any) -> None:
+    """An lr that is one number, not negative; and other numbers that are not negative."""
+    if isinstance(lr, Tensor):
+        require(lr.numel() == 1, f"lr is one number, not a tensor of {lr.numel()}")
+    else:
+        require(lr >= 0, f"lr must not be negative: {lr}")
+    for name, number in numbers.items():
+        require(isinstance(number, Tensor) or number >= 0, f"{name} must not be negative: {number}")
+
+
+def require_betas(betas: Sequence[Any]) -> None:
+    for i, beta in enumerate(betas):
+        require(isinstance(beta, Tensor) or 0 <= beta < 1, f"betas[{i}] must lie in [0, 1): {beta}")

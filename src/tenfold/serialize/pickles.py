@@ -1,0 +1,188 @@
+"""Writes plain data and tensors as a pickle of PyTorch's dialect, of instructions that it reads safely."""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.devices import Device
+from tenfold.dtypes import DType
+from tenfold.errors import ArgumentError
+from tenfold.serialize.safe import Tensors
+from tenfold.serialize.storages import STORAGES, Saved
+from tenfold.serialize.unpickle import MAX_DEPTH
+from tenfold.tensor import Size, Tensor
+
+_NUMBERS = (bool, int, float, complex)
+_STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}
+_KINDS = "tensors, numbers, strings, bytes, None, dtypes, devices, Sizes, and dicts, lists and tuples of them"
+
+
+def survey(obj: Any) -> list[Tensor]:
+    """The tensors in the data, each once. What cannot be saved is refused here, before anything is written."""
+    found: dict[int, Tensor] = {}
+    done: set[int] = set()
+    open_: set[int] = set()
+
+    def visit(item: Any, where: str, depth: int) -> None:
+        if isinstance(item, Tensor):
+            found[id(item)] = item
+        elif _is_leaf(item) or id(item) in done:
+            return
+        elif id(item) in open_ or depth > MAX_DEPTH:
+            raise ArgumentError(
+                f"{where or 'the data'} holds itself, or is nested more than {MAX_DEPTH} deep: it cannot be saved"
+            )
+        elif type(item) in (list, tuple, dict, OrderedDict, Tensors):
+            open_.add(id(item))
+            if isinstance(item, dict):
+                for key, each in item.items():
+                    _check_key(key, where)
+                    visit(each, f"{where}[{key!r}]", depth + 1)
+            else:
+                for i, each in enumerate(item):
+                    visit(each, f"{where}[{i}]", depth + 1)
+            open_.remove(id(item))
+            done.add(id(item))
+        else:
+            place = f" at {where}" if where else ""
+            raise ArgumentError(
+                f"a {type(item).__module__}.{type(item).__qualname__}{place} cannot be saved",
+                help=f"what can be saved is {_KINDS}",
+            )
+
+    visit(obj, "", 0)
+    return list(found.values())
+
+
+def _is_leaf(item: Any) -> bool:
+    if isinstance(item, int) and not isinstance(item, bool) and item.bit_length() > 8 * 254:
+        raise ArgumentError("an int of more than 254 bytes cannot be saved")
+    return item is None or isinstance(item, (*_NUMBERS, str, bytes, DType, Device, Size))
+
+
+def _check_key(key: Any, where: str) -> None:
+    members = key if type(key) is tuple else (key,)
+    if not all(_is_leaf(each) and not isinstance(each, Size) for each in members):
+        raise ArgumentError(
+            f"the key {key!r} of {where or 'the dict'} cannot be saved",
+            help="keys are strings, numbers and tuples of these",
+        )
+
+
+class Pickler:
+    """One pickle. `places` says where each tensor, by its identity, lies in the file's storages."""
+
+    def __init__(self, places: dict[int, Saved], sizes: list[int]):
+        self.places = places
+        self.sizes = sizes
+        self.out = bytearray(b"\x80\x02")
+        self.memo: dict[Any, int] = {}
+
+    def dump(self, obj: Any) -> bytes:
+        self.write(obj)
+        return bytes(self.out + b".")
+
+    def write(self, obj: Any) -> None:
+        if obj is None:
+            self.out += b"N"
+        elif isinstance(obj, bool):
+            self.out += b"\x88" if obj else b"\x89"
+        elif isinstance(obj, int):
+            self.integer(int(obj))
+        elif isinstance(obj, float):
+            self.out += b"G" + struct.pack(">d", obj)
+        elif isinstance(obj, complex):
+            self.reduce("__builtin__ complex", obj.real, obj.imag)
+        elif isinstance(obj, str):
+            self.once(("text", str(obj)), lambda: self.text(obj))
+        elif isinstance(obj, bytes):
+            self.reduce("_codecs encode", obj.decode("latin-1"), "latin1")
+        elif isinstance(obj, DType):
+            self.name(f"torch {obj.name}")
+        elif isinstance(obj, Device):
+            self.reduce("torch device", obj.type, *(() if obj.index is None else (obj.index,)))
+        elif isinstance(obj, Size):
+            self.reduce("torch Size", tuple(obj))
+        elif isinstance(obj, Tensor):
+            self.once(id(obj), lambda: self.tensor(obj))
+        elif isinstance(obj, tuple):
+            self.once(id(obj), lambda: self.tuple(obj))
+        elif isinstance(obj, list):
+            self.once(id(obj), lambda: self.list(obj))
+        else:
+            self.once(id(obj), lambda: self.dict(obj))
+
+    def once(self, identity: Any, write: Callable[[], Any]) -> None:
+        """Write an object, or refer to it if it was written before."""
+        known = self.memo.get(identity)
+        if known is None:
+            write()
+            number = self.memo[identity] = len(self.memo)
+            self.out += b"q" + bytes([number]) if number < 256 else b"r" + struct.pack("<I", number)
+        else:
+            self.out += b"h" + bytes([known]) if known < 256 else b"j" + struct.pack("<I", known)
+
+    def name(self, name: str) -> None:
+        self.once(("name", name), lambda: self.out.extend(b"c%s\n" % name.replace(" ", "\n").encode()))
+
+    def reduce(self, name: str, *arguments: Any) -> None:
+        self.name(name)
+        self.tuple(arguments)
+        self.out += b"R"
+
+    def integer(self, number: int) -> None:
+        if 0 <= number < 256:
+            self.out += b"K" + bytes([number])
+        elif -(1 << 31) <= number < 1 << 31:
+            self.out += b"J" + struct.pack("<i", number)
+        else:
+            encoded = number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)
+            self.out += b"\x8a" + bytes([len(encoded)]) + encoded
+
+    def text(self, text: str) -> None:
+        encoded = text.encode("utf-8", "surrogatepass")
+        self.out += b"X" + struct.pack("<I", len(encoded)) + encoded
+
+    def tuple(self, items: tuple[Any, ...]) -> None:
+        self.out += b"("
+        for each in items:
+            self.write(each)
+        self.out += b"t"
+
+    def list(self, items: list[Any]) -> None:
+        self.out += b"]("
+        for each in items:
+            self.write(each)
+        self.out += b"e"
+
+    def dict(self, items: dict[Any, Any]) -> None:
+        if isinstance(items, OrderedDict):
+            self.reduce("collections OrderedDict")
+        else:
+            self.out += b"}"
+        self.out += b"("
+        for key, each in items.items():
+            self.write(key)
+            self.write(each)
+        self.out += b"u"
+
+    def tensor(self, tensor: Tensor) -> None:
+        saved, dtype = self.places[id(tensor)], tensor.dtype
+        typed = _STORAGE_OF.get(dtype)
+        self.name(f"torch._utils _rebuild_tensor_v{2 if typed else 3}")
+        self.out += b"(("
+        self.write("storage")
+        self.name(f"torch {typed}" if typed else "torch.storage UntypedStorage")
+        size = self.sizes[saved.key]
+        for each in (str(saved.key), str(tensor.device.resolved), size // (dtype.itemsize if typed else 1)):
+            self.write(each)
+        self.out += b"tQ"
+        for numbers in (saved.offset, tuple(tensor.shape), saved.strides, tensor.requires_grad):
+            self.write(numbers)
+        self.reduce("collections OrderedDict")  # of hooks: none
+        if not typed:
+            self.write(dtype)
+        self.out += b"tR"

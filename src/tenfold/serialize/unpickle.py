@@ -1,0 +1,378 @@
+"""An interpreter of pickles that knows data, tensors and nothing else.
+
+Python's own would import what a file names and call it. This one has a list of names; each stands for a
+function of ours that builds plain data, and only these can be called. What a file can make it do and hold is
+bounded by the file's length.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from tenfold import dtypes
+from tenfold.devices import Device
+from tenfold.dtypes import DType
+from tenfold.errors import FormatError, TenfoldError
+from tenfold.serialize.storages import STORAGES, Placed, Storage
+from tenfold.tensor import Size
+
+MAX_DEPTH = 100
+_MAX_INT_BYTES = 1024
+_HASHABLE = (str, bytes, bool, int, float, complex, type(None), DType, Device)
+
+
+class Builder:
+    """A name of the list: the function that stands for it, and whether it copies its arguments."""
+
+    __slots__ = ("build", "name")
+
+    def __init__(self, name: str, build: Callable[..., Any]):
+        self.name = name
+        self.build = build
+
+
+class StorageKind:
+    """The class of a storage: its dtype, or None of an untyped one."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: DType | None):
+        self.dtype = dtype
+
+
+def _ordered(pairs: Any = ()) -> OrderedDict[Any, Any]:
+    made: OrderedDict[Any, Any] = OrderedDict()
+    for pair in pairs:
+        key, value = pair
+        made[_key(key)] = value
+    return made
+
+
+def _encoded(text: Any, encoding: Any) -> bytes:
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+        raise FormatError("bytes of the file are in an encoding other than latin1")
+    return text.encode("latin-1")
+
+
+def _size(numbers: Any) -> Size:
+    if not isinstance(numbers, tuple) or not all(type(each) is int for each in numbers):
+        raise FormatError("a Size of the file is not made of numbers")
+    return Size(numbers)
+
+
+def _complex(real: Any, imaginary: Any) -> complex:
+    if type(real) is not float or type(imaginary) is not float:
+        raise FormatError("a complex number of the file is not made of two floats")
+    return complex(real, imaginary)
+
+
+def _tensor(
+    storage: Any,
+    offset: Any,
+    shape: Any,
+    strides: Any,
+    requires_grad: Any = False,
+    hooks: Any = None,
+    metadata: Any = None,
+) -> Placed:
+    return Placed(storage, offset, shape, strides, requires_grad, None, metadata)
+
+
+def _tensor_of_dtype(
+    storage: Any,
+    offset: Any,
+    shape: Any,
+    strides: Any,
+    requires_grad: Any,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Placed:
+    return Placed(storage, offset, shape, strides, requires_grad, dtype, metadata)
+
+
+def _parameter(placed: Any, requires_grad: Any, hooks: Any) -> Placed:
+    if not isinstance(placed, Placed):
+        raise FormatError("a parameter of the file is no tensor")
+    return Placed(
+        placed.storage,
+        placed.offset,
+        placed.shape,
+        placed.strides,
+        requires_grad,
+        placed.dtype,
+        placed.metadata,
+    )
+
+
+_BUILDERS: dict[str, Callable[..., Any]] = {
+    "collections.OrderedDict": _ordered,
+    "_codecs.encode": _encoded,
+    "__builtin__.complex": _complex,
+    "builtins.complex": _complex,
+    "torch.Size": _size,
+    "torch.device": Device,
+    "torch._utils._rebuild_tensor": _tensor,
+    "torch._utils._rebuild_tensor_v2": _tensor,
+    "torch._utils._rebuild_tensor_v3": _tensor_of_dtype,
+    "torch._utils._rebuild_parameter": _parameter,
+}
+_NAMES: dict[str, Any] = {name: Builder(name, build) for name, build in _BUILDERS.items()}
+_NAMES |= {f"torch.{name}": dtype for name, dtype in dtypes.BY_NAME.items()}
+_NAMES |= {f"torch.{name}": StorageKind(dtype) for name, dtype in STORAGES.items()}
+_NAMES |= {f"torch.{where}UntypedStorage": StorageKind(None) for where in ("", "storage.")}
+
+
+class Unpickler:
+    """Reads pickles that follow each other in `contents`: each `load` gives the next one's object.
+
+    Tensors in it are still `Placed`: `finished` puts real ones in their place.
+    """
+
+    def __init__(self, contents: bytes):
+        self.contents = contents
+        self.position = 0
+        self.storages: dict[str, Storage] = {}
+        self.placed: list[Placed] = []
+        # How much may be copied: a pickle that copies one long string many times would outgrow its file.
+        self.allowance = len(contents)
+
+    def load(self) -> Any:
+        self.stack: list[Any] = []
+        self.marked: list[list[Any]] = []
+        self.memo: dict[int, Any] = {}
+        try:
+            while (code := self.take(1)[0]) != _STOP:
+                step = _STEPS.get(code)
+                if step is None:
+                    raise FormatError(
+                        f"the file has the pickle instruction {bytes([code])!r}, which is no data"
+                    )
+                step(self)
+            return self.stack.pop()
+        except TenfoldError:
+            raise
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error) as error:
+            raise FormatError(f"the file is damaged: its pickle makes no sense ({error})") from None
+
+    def take(self, count: int) -> bytes:
+        taken = self.contents[self.position : self.position + count]
+        if len(taken) != count:
+            raise FormatError("the file is cut short: its pickle ends too early")
+        self.position += count
+        return taken
+
+    def number(self, count: int) -> int:
+        return int.from_bytes(self.take(count), "little")
+
+    def line(self) -> str:
+        end = self.contents.find(b"\n", self.position, self.position + 1000)
+        if end < 0:
+            raise FormatError("the file is damaged: a name in its pickle has no end")
+        return self.take(end + 1 - self.position)[:-1].decode()
+
+    def spend(self, amount: int) -> None:
+        self.allowance -= amount
+        if self.allowance < 0:
+            raise FormatError("the file would unfold to much more than its own length")
+
+    def pop_marked(self) -> list[Any]:
+        items, self.stack = self.stack, self.marked.pop()
+        return items
+
+    def push_name(self, module: str, name: str) -> None:
+        full = f"{module}.{name}"
+        found = _NAMES.get(full)
+        if found is None:
+            raise FormatError(
+                f"the file holds a {full}, which is neither a tensor nor plain data; Tenfold runs no code of files",
+                help="save the state_dict, or plain data, instead of the object",
+            )
+        self.stack.append(found)
+
+    def call(self) -> None:
+        """REDUCE and NEWOBJ: build what a name of the list stands for."""
+        arguments, function = self.stack.pop(), self.stack.pop()
+        if not isinstance(function, Builder) or type(arguments) is not tuple:
+            raise FormatError("the file is damaged: its pickle calls what cannot be called")
+        for each in arguments:
+            if isinstance(each, (str, tuple, list)):
+                self.spend(len(each))
+        made = function.build(*arguments)
+        if isinstance(made, Placed):
+            self.placed.append(made)
+        self.stack.append(made)
+
+    def build(self) -> None:
+        """BUILD: attributes of an OrderedDict, which a state_dict has and nobody needs."""
+        self.stack.pop()
+        if type(self.stack[-1]) is not OrderedDict:
+            raise FormatError("the file is damaged, or hostile: it sets attributes of what has none")
+
+    def storage(self) -> None:
+        """BINPERSID: a storage, by its class, key, device and size."""
+        identity = self.stack.pop()
+        if type(identity) is not tuple or len(identity) not in (5, 6) or identity[0] != "storage":
+            raise FormatError("the file is damaged: it refers to something other than a storage")
+        _, kind, key, location, size = identity[:5]
+        if identity[5:] not in ((), (None,)):
+            raise FormatError("the file has views of storages, as only very old ones have")
+        if not isinstance(kind, StorageKind) or type(size) is not int or not 0 <= size < 1 << 60:
+            raise FormatError("the file is damaged: a storage has no dtype or no size")
+        if type(key) is not str or type(location) is not str:
+            raise FormatError("the file is damaged: a storage has no key or no device")
+        made = Storage(kind.dtype, key, location, size)
+        known = self.storages.setdefault(key, made)
+        if not known.same(made):
+            raise FormatError(f"the file is damaged: storage {key[:40]!r} is described in two ways")
+        self.stack.append(known)
+
+    def append(self, items: list[Any]) -> None:
+        if type(self.stack[-1]) is not list:
+            raise FormatError("the file is damaged: its pickle appends to what is no list")
+        self.stack[-1].extend(items)
+
+    def set_items(self, items: list[Any]) -> None:
+        target = self.stack[-1]
+        if type(target) not in (dict, OrderedDict) or len(items) % 2:
+            raise FormatError("the file is damaged: its pickle fills what is no dict")
+        for key, value in zip(items[::2], items[1::2]):
+            if type(key) is tuple:
+                self.spend(len(key))
+            target[_key(key)] = value
+
+
+def _key(key: Any) -> Any:
+    """A dict's key: something whose hash takes no longer to compute than the file is long."""
+    if type(key) is tuple and all(type(each) in _HASHABLE for each in key):
+        return key
+    if type(key) not in _HASHABLE:
+        raise FormatError(f"a dict of the file has a {type(key).__name__} as a key")
+    return key
+
+
+def finished(item: Any, tensors: dict[Placed, Any]) -> Any:
+    """What was read, with its tensors; objects that were shared in it stay shared."""
+    return _Finish(tensors).finish(item, 0)
+
+
+class _Finish:
+    def __init__(self, tensors: dict[Placed, Any]):
+        self.tensors = tensors
+        self.made: dict[int, Any] = {}
+        self.open: set[int] = set()
+
+    def finish(self, item: Any, depth: int) -> Any:
+        kind = type(item)
+        if kind in _HASHABLE or kind is Size:
+            return item
+        if kind is Placed:
+            return self.tensors[item]
+        if kind not in (list, tuple, dict, OrderedDict):
+            raise FormatError(f"the file has a {_named(item)} in the place of data")
+        if id(item) in self.made:
+            return self.made[id(item)]
+        if id(item) in self.open or depth > MAX_DEPTH:
+            raise FormatError(
+                f"containers of the file hold themselves, or are nested {MAX_DEPTH} deep and more"
+            )
+        self.open.add(id(item))
+        made: Any
+        if kind is list or kind is tuple:
+            made = []
+            for each in item:
+                made.append(self.finish(each, depth + 1))
+            made = made if kind is list else tuple(made)
+        else:
+            made = kind()
+            for key, each in item.items():
+                made[key] = self.finish(each, depth + 1)
+        self.open.remove(id(item))
+        self.made[id(item)] = made
+        return made
+
+
+def _named(item: Any) -> str:
+    if isinstance(item, Builder):
+        return item.name
+    return "bare storage" if isinstance(item, (Storage, StorageKind)) else type(item).__name__
+
+
+_STOP = ord(".")
+_STEPS: dict[int, Callable[[Unpickler], Any]] = {}
+
+
+def _steps() -> None:
+    """One line for each instruction: what it does to the stack."""
+
+    def on(code: bytes, step: Callable[[Unpickler], Any]) -> None:
+        _STEPS[code[0]] = step
+
+    def constant(code: bytes, make: Callable[[Unpickler], Any]) -> None:
+        on(code, lambda u: u.stack.append(make(u)))
+
+    constant(b"N", lambda u: None)
+    constant(b"\x88", lambda u: True)
+    constant(b"\x89", lambda u: False)
+    constant(b"K", lambda u: u.number(1))
+    constant(b"M", lambda u: u.number(2))
+    constant(b"J", lambda u: struct.unpack("<i", u.take(4))[0])
+    constant(b"\x8a", lambda u: int.from_bytes(u.take(u.number(1)), "little", signed=True))
+    constant(b"\x8b", lambda u: int.from_bytes(u.take(_short(u.number(4))), "little", signed=True))
+    constant(b"G", lambda u: struct.unpack(">d", u.take(8))[0])
+    constant(b"X", lambda u: _text(u.take(u.number(4))))
+    constant(b"\x8c", lambda u: _text(u.take(u.number(1))))
+    constant(b"\x8d", lambda u: _text(u.take(u.number(8))))
+    constant(b"C", lambda u: u.take(u.number(1)))
+    constant(b"B", lambda u: u.take(u.number(4)))
+    constant(b"\x8e", lambda u: u.take(u.number(8)))
+    constant(b"U", lambda u: u.take(u.number(1)).decode("latin-1"))
+    constant(b"T", lambda u: u.take(u.number(4)).decode("latin-1"))
+    constant(b"]", lambda u: [])
+    constant(b"}", lambda u: {})
+    constant(b")", lambda u: ())
+    constant(b"h", lambda u: u.memo[u.number(1)])
+    constant(b"j", lambda u: u.memo[u.number(4)])
+    constant(b"\x85", lambda u: (u.stack.pop(),))
+    constant(b"\x86", lambda u: (u.stack.pop(), u.stack.pop())[::-1])
+    constant(b"\x87", lambda u: (u.stack.pop(), u.stack.pop(), u.stack.pop())[::-1])
+    constant(b"t", lambda u: tuple(u.pop_marked()))
+    on(b"(", lambda u: (u.marked.append(u.stack), setattr(u, "stack", [])))
+    on(b"0", lambda u: u.stack.pop())
+    on(b"1", lambda u: u.pop_marked())
+    on(b"q", lambda u: u.memo.__setitem__(u.number(1), u.stack[-1]))
+    on(b"r", lambda u: u.memo.__setitem__(u.number(4), u.stack[-1]))
+    on(b"\x94", lambda u: u.memo.__setitem__(len(u.memo), u.stack[-1]))
+    on(b"a", lambda u: u.append([u.stack.pop()]))
+    on(b"e", lambda u: u.append(u.pop_marked()))
+    on(b"s", lambda u: u.set_items([u.stack.pop(), u.stack.pop()][::-1]))
+    on(b"u", lambda u: u.set_items(u.pop_marked()))
+    on(b"c", lambda u: u.push_name(u.line(), u.line()))
+    on(b"\x93", lambda u: u.push_name(*[str(each) for each in (u.stack.pop(), u.stack.pop())][::-1]))
+    on(b"R", Unpickler.call)
+    on(b"\x81", Unpickler.call)
+    on(b"b", Unpickler.build)
+    on(b"Q", Unpickler.storage)
+    on(b"\x80", lambda u: _known_protocol(u.number(1)))
+    on(b"\x95", lambda u: u.take(8))  # a frame's length: the frame itself follows
+
+
+def _text(encoded: bytes) -> str:
+    return encoded.decode("utf-8", "surrogatepass")
+
+
+def _short(count: int) -> int:
+    if count > _MAX_INT_BYTES:
+        raise FormatError(f"the file has an integer of {count} bytes")
+    return count
+
+
+def _known_protocol(number: int) -> None:
+    if number > 5:
+        raise FormatError(f"the file is a pickle of protocol {number}, and 5 is the newest known")
+
+
+_steps()

@@ -9,7 +9,7 @@ from tenfold import dtypes, flat
 from tenfold.errors import IndexOutOfRange, UnsupportedError
 from tenfold.flat import structured
 from tenfold.flat.composite import Composite, differentiated
-from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
 from tenfold.flat.vmap import CUSTOM_BATCHING, batched
 from tests.flat.machine import Machine
 from tests.flat.test_vmap_rules import collatz, powers, scaled
@@ -35,6 +35,23 @@ def test_what_does_not_depend_on_the_batch_stays_as_it_was():
     assert stacked == [False, True, False, True]
     assert made.results[0].type is plain.results[0].type and kinds(made)[0] == "Tanh"
     assert batched(plain, 5, [None, None])[1] == [False] * 4
+
+
+def test_a_number_that_comes_late_may_be_batched_or_not():
+    number = LateNumber(TensorType(dtypes.float64, ()))
+    x = Value(TensorType(F32, (2,)))
+    plain = Function([x, number], [flat.mul(x, number), scaled(x, number, x)])
+    shared, _ = batched(plain, 3, [0, None])
+    assert type(shared.params[1]) is LateNumber
+    own, _ = batched(plain, 3, [None, 0])
+    machine = Machine()
+    array, numbers = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([1.5, -2, 0])
+    inputs = [machine.input(each) for each in (array, array[1], numbers, numbers[0])]
+    for i, result in enumerate(shared.inline([inputs[0], inputs[3]])):
+        machine.expect("shared", result, array * (1.5 + i))
+    for i, result in enumerate(own.inline([inputs[1], inputs[2]])):
+        machine.expect("its own", result, array[1] * (numbers[:, None] + i))
+    machine.run()
 
 
 def test_new_ops_keep_the_place_of_the_old():

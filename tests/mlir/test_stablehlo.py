@@ -175,14 +175,14 @@ def test_flags_and_numbers_that_are_equal_are_different_attributes():
 def test_donated_arguments_are_marked_and_lend_their_memory():
     x, y = Value(TensorType(F32, (256,))), Value(TensorType(F32, (256,)))
     function = Function([x, y], [flat.add(x, y)])
-    text = stablehlo.emit(function, donated=[1]).text()
-    assert "%arg0: tensor<256xf32>, %arg1: tensor<256xf32> {jax.buffer_donor = true}" in text
-    assert "buffer_donor" not in stablehlo.emit(function).text()
+    text = stablehlo.emit(function, donated=[(1, 0)]).text()
+    assert "%arg0: tensor<256xf32>, %arg1: tensor<256xf32> {tf.aliasing_output = 0 : i32}" in text
+    assert "aliasing_output" not in stablehlo.emit(function).text()
     kept = xla.put(np.ones(256, np.float32), CPU)
     # A result is in XLA's own memory, which can be given away.
     (given,) = xla.compile(stablehlo.emit(Function([x], [flat.add(x, x)])), CPU)([kept])
     place = xla.pointer(given)
-    (result,) = xla.compile(stablehlo.emit(function, donated=[1]), CPU)([kept, given])
+    (result,) = xla.compile(stablehlo.emit(function, donated=[(1, 0)]), CPU)([kept, given])
     assert xla.fetch(result).tolist() == [3.0] * 256
     assert xla.pointer(result) == place
     assert given.is_deleted() and not kept.is_deleted()

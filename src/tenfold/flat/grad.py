@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import ShapeError, UnsupportedError
+from tenfold.errors import ArgumentError, ShapeError, UnsupportedError
 from tenfold.flat import build as b
 from tenfold.flat import elementwise as e
 from tenfold.flat import grad_control, grad_folds, grad_products, grad_windows
@@ -44,9 +44,10 @@ def gradients(
     for value, ct in zip(results, cotangents, strict=True):
         if ct is not None and carries(value):
             found[value] = found[value] + ct if value in found else ct
-    known = {each.op for op in live for each in (*op.operands, *op.results)}
-    known.update(live)
-    known.update(ct.op for ct in found.values())
+    known: set[Op | None] = set()
+    if any(op.source is not None for op in live):
+        known.update(each.op for op in live for each in (*op.operands, *op.results))
+        known.update(live, [ct.op for ct in found.values()])
     for op in reversed(live):
         cts = tuple([found.get(each) for each in op.results])
         if all(each is None for each in cts):
@@ -57,7 +58,8 @@ def gradients(
             found[operand] = ct if before is None else before + ct
         if op.source is not None:
             _place([found[operand] for operand, _ in made], op.source, known)
-        known.update(found[operand].op for operand, _ in made)
+        if known:
+            known.update(found[operand].op for operand, _ in made)
     return [found.get(each) for each in wrt]
 
 
@@ -186,6 +188,16 @@ def _custom_call(cts: tuple[Value | None, ...], op: s.CustomCall) -> Sequence[An
     return rule(cts, op)
 
 
+def _composite(cts: tuple[Value | None, ...], op: Composite) -> Sequence[Value | None]:
+    found = op.rule(cts, op.results, op.inputs)
+    if len(found) != len(op.inputs):
+        raise ArgumentError(
+            f"the gradient rule of {op.body.name or 'a composite'} gives {len(found)} cotangents "
+            f"for {len(op.inputs)} arguments"
+        )
+    return found
+
+
 # How calls of engines' functions differentiate, by the function's name: rules for several results.
 CUSTOM_GRADIENTS: dict[str, Rule] = {}
 
@@ -231,7 +243,7 @@ GRADIENTS: dict[type[Op], Rule] = {
     s.TriangularSolve: grad_products.triangular_solve,
     s.CustomCall: _custom_call,
     s.Check: lambda ct, op: (ct, None),
-    Composite: lambda cts, op: op.rule(cts, op.results, op.inputs),
+    Composite: _composite,
 }
 
 # Ops of several results, whose rules take a tuple of cotangents.

@@ -68,13 +68,13 @@ def _start(ct: Value, op: ReduceWindow) -> Value:
 
 def _extremes(ct: Value, op: ReduceWindow) -> Value:
     """To the first extreme element of each window, as PyTorch's pools do."""
-    (x,), compare = op.inputs, b.ge if op.body.name == "max" else b.le
+    (x,), further = op.inputs, b.ge if op.body.name == "max" else b.le
     if not x.numel or not ct.numel:
         return full_like(x, 0)
     plain = all(each == 1 for each in (*op.base_dilations, *op.window_dilations))
     if plain and all(w <= s for w, s in zip(op.window_dimensions, op.window_strides)):
         return _apart(ct, op)
-    select = f.function(compare, [TensorType(x.dtype, ())] * 2)
+    select = f.function(lambda kept, new: further(kept, new) | b.isnan(kept), [TensorType(x.dtype, ())] * 2)
     if plain:
         scatter = f.monoid("add", x.dtype)
         sizes, zero = (op.window_dimensions, op.window_strides, op.padding), constant(0, x.dtype)

@@ -99,12 +99,13 @@ def bindings() -> SimpleNamespace:
     return SimpleNamespace(ir=ir, context=context, unknown=unknown, types={}, attributes={}, files={})
 
 
-def emit(function: Function, donated: Sequence[int] = ()) -> Module:
-    """A module whose `main` is the function; parameters in `donated` lend their memory to results."""
+def emit(function: Function, donated: Sequence[tuple[int, int]] = ()) -> Module:
+    """A module whose `main` is the function; `donated` says which parameters lend their memory to which
+    results."""
     with _lock:
         b = bindings()
         with b.context, b.unknown:
-            return _Emitter(b).module(function, frozenset(donated))
+            return _Emitter(b).module(function, dict(donated))
 
 
 def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -140,7 +141,7 @@ class _Emitter:
         self.checks: list[structured.Check] = []
         self.forms: dict[Op, Form] = {}
 
-    def module(self, function: Function, donated: frozenset[int]) -> Module:
+    def module(self, function: Function, donated: dict[int, int]) -> Module:
         ir = self.b.ir
         module = ir.Module.create()
         inputs = [self.type(each.type) for each in function.params]
@@ -152,10 +153,14 @@ class _Emitter:
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs)),
         }
         if donated:
-            donor = ir.DictAttr.get({"jax.buffer_donor": ir.BoolAttr.get(True)})
-            none = ir.DictAttr.get({})
+            whole = ir.IntegerType.get_signless(32)
             attributes["arg_attrs"] = ir.ArrayAttr.get(
-                [donor if i in donated else none for i in range(len(inputs))]
+                [
+                    ir.DictAttr.get(
+                        {"tf.aliasing_output": ir.IntegerAttr.get(whole, donated[i])} if i in donated else {}
+                    )
+                    for i in range(len(inputs))
+                ]
             )
         with ir.InsertionPoint(module.body):
             main = ir.Operation.create("func.func", attributes=attributes, regions=1)

@@ -5,14 +5,15 @@ What a module is made of is in `registry.py`, how it is saved in `state.py`, its
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tenfold import program
 from tenfold.autograd import RemovableHandle
 from tenfold.devices import Device
 from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, DTypeError, UnsupportedError, located
+from tenfold.errors import ArgumentError, DTypeError, TenfoldError, UnsupportedError, located
 from tenfold.functional import eval_
 from tenfold.grad_mode import no_grad
 from tenfold.nn import hooks
@@ -312,6 +313,22 @@ class Module(Stateful):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+Declared = TypeVar("Declared", bound=Callable[..., Any])
+
+
+def in_layer(method: Declared) -> Declared:
+    """A method of a layer whose errors name the layer, and where the user called it."""
+
+    @functools.wraps(method)
+    def call(self: Module, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except TenfoldError as error:
+            raise error.located(type(self).__name__, capture()) from None
+
+    return cast("Declared", call)
 
 
 def _destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None, DType | None]:

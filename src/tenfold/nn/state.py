@@ -133,10 +133,10 @@ class Stateful(Registry):
         _load(self, state, "", metadata, strict, assign, missing, unexpected, errors)
         if strict:
             listed = lambda names: ", ".join(f'"{name}"' for name in names)
-            if missing:
-                errors.insert(0, f"Missing key(s) in state_dict: {listed(missing)}. ")
             if unexpected:
                 errors.insert(0, f"Unexpected key(s) in state_dict: {listed(unexpected)}. ")
+            if missing:
+                errors.insert(0, f"Missing key(s) in state_dict: {listed(missing)}. ")
         if errors:
             report = "\n\t".join(errors)
             raise StateDictError(

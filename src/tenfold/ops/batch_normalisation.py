@@ -67,7 +67,7 @@ _TRAINED_OR_NOT = lambda *more: (
 @op(
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-    function=False,
+    module="nn",
     samples=_TRAINED_OR_NOT(False),
 )
 def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
@@ -95,6 +95,7 @@ def _normalised(x, weight, bias, running_mean, running_var, training, eps):
 @op(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
     "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    module="nn",
     function=False,
     samples=_TRAINED_OR_NOT(),
 )
@@ -188,8 +189,8 @@ def native_batch_norm_backward(
 @op(
     "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-    function=False,
-    samples=_TRAINED_OR_NOT(False),
+    module="nn",
+    samples=lambda: [each for each in _TRAINED_OR_NOT(False)() if len(each.args[0].shape) != 2],
 )
 def instance_norm(x, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     """(input - mean) / √(variance + eps) · weight + bias, for each channel of each instance."""

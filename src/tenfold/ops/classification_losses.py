@@ -152,7 +152,7 @@ def nll_loss2d_forward(x, target, weight, reduction, ignore_index):
 
 @op(
     f"nll_loss_nd({_SCHEMA}) -> Tensor", function=False, method=False,
-    samples=_picks(shapes=(*_FLAT, ((2, 4, 3), (2, 3)), ((2, 4, 3, 2), (2, 3, 2)), ((2, 4, 1, 3), (2, 1, 3)))),
+    samples=_picks(shapes=(*_FLAT, ((2, 4, 3), (2, 3)), ((2, 4, 3, 2, 1), (2, 3, 2, 1)))),
 )  # fmt: skip
 @widened
 def nll_loss_nd(x, target, weight, reduction, ignore_index):

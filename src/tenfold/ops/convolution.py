@@ -3,7 +3,7 @@
 They check what PyTorch checks; the sums of products are in `sliding.py`.
 """
 
-from tenfold import flat
+from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from tenfold.ops.samples import S, T
 from tenfold.ops.sliding import Window, correlate, extents, fitted, spread, weigh
@@ -312,8 +312,20 @@ def conv_tbc(x, weight, bias, pad):
             f"takes three dimensions of input and weight and one of bias, not {x.type}, "
             f"{weight.type} and {bias.type}"
         )
-    x, weight = _time_last(x), flat.transpose(weight, (2, 1, 0))
-    return _time_first(forward(x, weight, bias, _along_time(pad)))
+    if not x.dtype is weight.dtype is bias.dtype:
+        raise DTypeError(f"the dtypes of {x.type}, {weight.type} and {bias.type} differ")
+    taps, times = weight.shape[0], x.shape[0] + 2 * pad - weight.shape[0] + 1
+    if times < 0 or x.shape[2] != weight.shape[1]:
+        raise ShapeError(f"the kernel {weight.type} does not fit {x.type} padded by {pad}")
+    wide = dtypes.float32 if x.dtype.is_floating_point and x.dtype.itemsize < 4 else x.dtype
+    padded = flat.pad(flat.convert(x, wide), (pad, 0, 0), (pad, 0, 0))
+    total = flat.broadcast_to(bias, (times, x.shape[1], weight.shape[2]))
+    for tap in range(taps):
+        kernel = flat.squeeze(flat.slice_dim(flat.convert(weight, wide), 0, tap, tap + 1), 0)
+        product = flat.dot_general(flat.slice_dim(padded, 0, tap, tap + times), kernel, ((2,), (0,)))
+        # PyTorch rounds after each tap.
+        total = flat.convert(flat.convert(total, wide) + product, x.dtype)
+    return total
 
 
 @op(
@@ -325,18 +337,12 @@ def conv_tbc(x, weight, bias, pad):
 )
 def conv_tbc_backward(cotangent, x, weight, bias, pad):
     """The gradients of `conv_tbc` in its input, weight and bias."""
-    kernel = flat.transpose(weight, (2, 1, 0))
-    of_x, of_kernel = backward(_time_last(cotangent), _time_last(x), kernel, _along_time(pad), False)
-    return _time_first(of_x), flat.transpose(of_kernel, (2, 1, 0)), flat.sum(cotangent, (0, 1))
+    kernel, window = flat.transpose(weight, (2, 1, 0)), Window((1,), ((pad, pad),), (1,), 1, (1,))
+    last, back = _time_last(x), _time_last(cotangent)
+    of_x = flat.transpose(spread(back, kernel, window, last.shape[2:]), (2, 0, 1))
+    of_weight = flat.transpose(weigh(last, back, window, kernel.shape[2:]), (2, 1, 0))
+    return of_x, of_weight, flat.sum(cotangent, (0, 1))
 
 
 def _time_last(x):
     return flat.transpose(x, (1, 2, 0))
-
-
-def _time_first(x):
-    return flat.transpose(x, (2, 0, 1))
-
-
-def _along_time(pad):
-    return Window((1,), ((pad, pad),), (1,), 1, (1,))

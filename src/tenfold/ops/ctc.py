@@ -224,7 +224,8 @@ _FULL = lambda: [
 def _wholes():
     found = [S(*s.args[:4], 0, each) for s in _FULL() for each in (NONE, MEAN, SUM)]
     uneven = [
-        S(_LOGS(6, 2, 5), _LABELS(2, 3), (5, 3), (3, 1), 0, NONE), S(_LOGS(6, 5), _LABELS(3), (6,), (3,), 0, 0),
+        S(_LOGS(6, 2, 5), _LABELS(2, 3), (5, 3), (3, 1), 0, NONE),
+        S(_LOGS(6, 5), _LABELS(3), (6,), (3,), 0, NONE),
         S(_LOGS(6, 2, 5), _LABELS(4), (6, 4), (3, 1), 0, MEAN),
         S(_LOGS(6, 2, 5), _LABELS(2, 3), (6, 4), (2, 0)),
         S(_LOGS(3, 2, 5), _LABELS(2, 4), (3, 3), (4, 2), 0, NONE, True),

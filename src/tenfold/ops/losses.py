@@ -330,3 +330,18 @@ def _poisson(x, target, log_input, full, eps, reduction):
         stirling = safe * flat.log(safe) - safe + flat.log(safe * math.tau) * 0.5
         loss = loss + flat.where(large, stirling, 0)
     return reduced(loss, reduction)
+
+
+# What a loss takes for granted
+
+
+@op(
+    "_functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor",
+    method=False,
+    samples=lambda: [S(T(low=1), "fails", T(3, 4)), S(T(1, low=1), "fails", T())],
+)
+def _functional_assert_async(holds, message, x):
+    """dep_token; but reading it raises if self is zero."""
+    if holds.numel != 1:
+        raise ShapeError(f"the condition must be one value, not {holds.type}")
+    return flat.check(x, flat.reshape(flat.ne(holds, 0), ()), ArgumentError, message)

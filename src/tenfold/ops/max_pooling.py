@@ -269,11 +269,12 @@ def _declare_adaptive(dims):
             method=False,
             function=False,
             module="nn",
+            # PyTorch reads indices in the order of memory: these have but one.
             samples=lambda: [
                 S(
-                    T(2, 3, *(2,) * dims),
-                    T(2, 3, *(5,) * dims),
-                    T(2, 3, *(2,) * dims, dtype="int64", low=0, high=5**dims),
+                    T(*(1,) * (dims + 1), 4),
+                    T(*(1,) * dims, 5, 5),
+                    T(*(1,) * (dims + 1), 4, dtype="int64", low=0, high=25),
                 )
             ],
         )

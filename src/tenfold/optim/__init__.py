@@ -5,11 +5,13 @@ from tenfold.optim import lr_scheduler
 from tenfold.optim.adafactor import Adafactor
 from tenfold.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from tenfold.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
+from tenfold.optim.lbfgs import LBFGS
 from tenfold.optim.optimizer import Optimizer
 from tenfold.optim.sgd import ASGD, SGD
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adafactor",

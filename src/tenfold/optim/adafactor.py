@@ -1,11 +1,11 @@
-"""Adafactor: an optimizer that keeps, of a matrix of squared gradients, its rows' and columns' averages alone."""
+"""Adafactor: of a matrix of squared gradients it keeps the averages of rows and columns alone."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, located
+from tenfold.errors import DTypeError
 from tenfold.flat import Value
 from tenfold.optim.update import (
     State,
@@ -28,7 +28,6 @@ class Adafactor(Updating):
     numbers = ("lr", "beta2_decay", "eps", "d", "weight_decay")
     flags = ("maximize", "default_eps")
 
-    @located
     def __init__(
         self,
         params: Any,

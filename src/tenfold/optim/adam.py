@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold import flat
-from tenfold.errors import located
 from tenfold.flat import Value
 from tenfold.optim.update import (
     State,
@@ -49,7 +48,6 @@ class Adam(Updating):
     numbers = ("lr", "betas", "eps", "weight_decay")
     flags = ("amsgrad", "maximize", "decoupled_weight_decay")
 
-    @located
     def __init__(
         self,
         params: Any,
@@ -106,7 +104,6 @@ class Adam(Updating):
 class AdamW(Adam):
     """Adam with weight decay that is no part of the gradient: parameters shrink by `lr · weight_decay`."""
 
-    @located
     def __init__(
         self,
         params: Any,
@@ -149,7 +146,6 @@ class Adamax(Updating):
     numbers = ("lr", "betas", "eps", "weight_decay")
     flags = ("maximize",)
 
-    @located
     def __init__(
         self,
         params: Any,
@@ -198,7 +194,6 @@ class NAdam(Updating):
     numbers = ("lr", "betas", "eps", "weight_decay", "momentum_decay")
     flags = ("maximize", "decoupled_weight_decay")
 
-    @located
     def __init__(
         self,
         params: Any,
@@ -256,7 +251,6 @@ class RAdam(Updating):
     numbers = ("lr", "betas", "eps", "weight_decay")
     flags = ("maximize", "decoupled_weight_decay")
 
-    @located
     def __init__(
         self,
         params: Any,

@@ -1,12 +1,10 @@
-"""Optimizers whose steps follow the sizes and signs of past gradients, without Adam's average of them: Adagrad,
-Adadelta, RMSprop, Rprop."""
+"""Optimizers whose steps follow the sizes and signs of past gradients: Adagrad, Adadelta, RMSprop, Rprop."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tenfold import flat
-from tenfold.errors import located
 from tenfold.flat import Value
 from tenfold.optim.update import (
     State,
@@ -29,7 +27,6 @@ class Adagrad(Updating):
     numbers = ("lr", "lr_decay", "eps", "weight_decay")
     flags = ("maximize",)
 
-    @located
     def __init__(
         self,
         params: Any,
@@ -85,7 +82,6 @@ class Adadelta(Updating):
     numbers = ("lr", "rho", "eps", "weight_decay")
     flags = ("maximize",)
 
-    @located
     def __init__(
         self,
         params: Any,
@@ -134,7 +130,6 @@ class RMSprop(Updating):
     numbers = ("lr", "momentum", "alpha", "eps", "weight_decay")
     flags = ("centered", "maximize")
 
-    @located
     def __init__(
         self,
         params: Any,
@@ -195,7 +190,6 @@ class Rprop(Updating):
     numbers = ("lr", "etas", "step_sizes")
     flags = ("maximize",)
 
-    @located
     def __init__(
         self,
         params: Any,

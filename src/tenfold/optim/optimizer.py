@@ -29,6 +29,22 @@ class OptionError(ArgumentError, ValueError):
     """An option of an optimizer or a schedule that is out of its range."""
 
 
+def construct(cls: type) -> None:
+    """Let a class say, in errors of its constructor, its name and where it was called."""
+    init = cls.__dict__.get("__init__")
+    if init is None:
+        return
+
+    @functools.wraps(init)
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            init(self, *args, **kwargs)
+        except TenfoldError as error:
+            raise error.located(type(self).__name__, capture()) from None
+
+    cls.__init__ = call  # type: ignore[misc]
+
+
 class _Required:
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -86,6 +102,7 @@ class Optimizer:
     _opt_called = False
 
     def __init_subclass__(cls) -> None:
+        construct(cls)
         if "step" in cls.__dict__:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
@@ -98,10 +115,10 @@ class Optimizer:
             raise ArgumentError(
                 "an optimizer takes an iterable of parameters or of groups, not one Tensor",
                 help="put it in a list",
-            ).located(type(self).__name__, capture())
+            )
         groups = list(params)
         if not groups:
-            raise OptionError("the list of parameters is empty").located(type(self).__name__, capture())
+            raise OptionError("the list of parameters is empty")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
@@ -117,19 +134,23 @@ class Optimizer:
         group = param_group
         given = group["params"]
         if isinstance(given, set):
-            raise ArgumentError("the order of a set changes between runs", help="give the parameters as a list")
+            raise ArgumentError(
+                "the order of a set changes between runs", help="give the parameters as a list"
+            )
         entries = [given] if isinstance(given, Tensor) else list(given)
         names = [each[0] for each in entries if isinstance(each, tuple)]
         params = [each[1] if isinstance(each, tuple) else each for each in entries]
         group["params"] = params
         if names and len(names) != len(params):
-            raise OptionError("some parameters have names and some have none", help="name all of them or none")
+            raise OptionError(
+                "some parameters have names and some have none", help="name all of them or none"
+            )
         if names:
             group["param_names"] = names
         for each in params:
             if not isinstance(each, Tensor):
                 raise ArgumentError(f"an optimizer updates Tensors, not a {type(each).__name__}")
-            if not (each.is_leaf or each.retains_grad):  # type: ignore[attr-defined]
+            if not (each.is_leaf or each.retains_grad):
                 raise OptionError(
                     "a tensor that is computed from others cannot be optimized",
                     help="optimize the tensors it is computed from, or detach() it",
@@ -259,11 +280,15 @@ class Optimizer:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return self._register("step_post", hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer)` before the state is collected."""
         return self._register("state_pre", hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` on what was collected; it may return another."""
         return self._register("state_post", hook, prepend)
 
@@ -290,7 +315,7 @@ def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
     if hasattr(kept, "__dlpack__"):
         tensor = kept if isinstance(kept, Tensor) else _copied(from_dlpack(kept))
         follows = name not in COUNTERS and param.dtype.is_floating_point
-        value = tensor.to(device=param.device, dtype=param.dtype if follows else tensor.dtype).current()  # type: ignore[attr-defined]
+        value = tensor.to(device=param.device, dtype=param.dtype if follows else tensor.dtype).current()
         if isinstance(present, Tensor) and present.current().type is value.type:
             present.replace(value)
             return present

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold import dtypes, flat
-from tenfold.errors import located
 from tenfold.flat import Value
 from tenfold.optim.update import (
     State,
@@ -21,7 +20,8 @@ from tenfold.tensor import Tensor
 
 
 class SGD(Updating):
-    """Steps of `lr` times the gradient, or with momentum times `momentum · buffer + (1 - dampening) · gradient`.
+    """Steps of `lr` times the gradient; with momentum, times
+    `momentum · buffer + (1 - dampening) · gradient`.
 
     Whether there is momentum at all is decided when a step is recorded; how much, whenever it runs.
     """
@@ -29,7 +29,6 @@ class SGD(Updating):
     numbers = ("lr", "momentum", "dampening", "weight_decay")
     flags = ("nesterov", "maximize")
 
-    @located
     def __init__(
         self,
         params: Any,
@@ -88,12 +87,11 @@ class SGD(Updating):
 
 
 class ASGD(Updating):
-    """Gradient descent with steps that shrink, and the average of the parameters over time in `state["ax"]`."""
+    """Gradient descent with steps that shrink; `state["ax"]` is the average of the parameters over time."""
 
     numbers = ("lr", "lambd", "alpha", "t0", "weight_decay")
     flags = ("maximize",)
 
-    @located
     def __init__(
         self,
         params: Any,
@@ -139,4 +137,8 @@ class ASGD(Updating):
             "mu": 1 / flat.maximum(t - options.t0, 1),
             "ax": flat.where(flat.eq(mu, 1), param, average),
         }
-        return param, {**new, "eta": flat.convert(new["eta"], step.dtype), "mu": flat.convert(new["mu"], step.dtype)}
+        return param, {
+            **new,
+            "eta": flat.convert(new["eta"], step.dtype),
+            "mu": flat.convert(new["mu"], step.dtype),
+        }

@@ -17,8 +17,8 @@ from tenfold import dtypes, flat
 from tenfold.devices import Device
 from tenfold.errors import ArgumentError, DTypeError, UnsupportedError
 from tenfold.grad_mode import enable_grad, no_grad
-from tenfold.optim.optimizer import Optimizer, OptionError, scalar_dtype
 from tenfold.ops.table import SLOT, Row, Signature
+from tenfold.optim.optimizer import Optimizer, OptionError, scalar_dtype
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
@@ -78,9 +78,9 @@ class Updating(Optimizer):
             raise UnsupportedError(
                 "differentiable=True is not supported: a step writes to its parameters",
                 help="write the step with ordinary tensor operations, or use tenfold.func.grad",
-            ).located(type(self).__name__, capture())
+            )
         if defaults.get("fused") and defaults.get("foreach"):
-            raise OptionError("fused and foreach cannot both be True").located(type(self).__name__, capture())
+            raise OptionError("fused and foreach cannot both be True")
         super().__init__(params, defaults)
 
     @staticmethod
@@ -152,7 +152,9 @@ class Updating(Optimizer):
         for i, (target, result) in enumerate(zip(targets, signature.result_types, strict=True)):
             target.assign(Value(result, device, node, i))
 
-    def _given(self, index: int, group: dict[str, Any], device: Device) -> tuple[tuple[str, ...], list[Value]]:
+    def _given(
+        self, index: int, group: dict[str, Any], device: Device
+    ) -> tuple[tuple[str, ...], list[Value]]:
         """The inputs of a step beside tensors: the group's numbers, those that are tensors, and how gradients
         were scaled."""
         holders = self.__dict__.setdefault("_numbers", {})
@@ -188,12 +190,16 @@ class Updating(Optimizer):
         for param, grad, wanted in zip(params, grads, names, strict=True):
             state = {name: next(states) for name in wanted}
             if scale is not None:
-                grad = grad * flat.convert(1 / flat.convert(flat.reshape(scale, ()), dtypes.float64), grad.dtype)
+                grad = grad * flat.convert(
+                    1 / flat.convert(flat.reshape(scale, ()), dtypes.float64), grad.dtype
+                )
             new_param, new_state = _apply(type(self).update, param, grad, state, options)
             new_params.append(_unless(overflow, param, new_param))
             new_kept += [_unless(overflow, state[name], new_state[name]) for name in wanted]
         name = type(self).__name__.lower()
-        row = _rows.setdefault(name, Row(_SCHEMA.format(name), lambda *values: values, {"differentiable": False}))
+        row = _rows.setdefault(
+            name, Row(_SCHEMA.format(name), lambda *values: values, {"differentiable": False})
+        )
         slots = tuple([(SLOT,) * count for count in counts])
         return Signature(row, input_types, slots, flat.Function(inputs, [*new_params, *new_kept], name))
 
@@ -204,7 +210,9 @@ _rows: dict[str, Row] = {}
 _signatures: dict[Any, Signature] = {}
 
 
-def _options(group: dict[str, Any], names: Sequence[str], tensors: Sequence[str], given: list[flat.Value]) -> Any:
+def _options(
+    group: dict[str, Any], names: Sequence[str], tensors: Sequence[str], given: list[flat.Value]
+) -> Any:
     """The group's numbers as float64 values, under their names; tuples of numbers as tuples."""
     found = types.SimpleNamespace()
     place = 0
@@ -212,9 +220,7 @@ def _options(group: dict[str, Any], names: Sequence[str], tensors: Sequence[str]
         option = group[name]
         several = isinstance(option, (tuple, list))
         count = len(option) if several else 1
-        parts = [
-            flat.reshape(flat.slice(given[0], (i,), (i + 1,)), ()) for i in range(place, place + count)
-        ]
+        parts = [flat.reshape(flat.slice(given[0], (i,), (i + 1,)), ()) for i in range(place, place + count)]
         place += count
         if name in tensors:
             source = given[1 + list(tensors).index(name)]
@@ -226,8 +232,8 @@ def _options(group: dict[str, Any], names: Sequence[str], tensors: Sequence[str]
 
 
 def _begun(param: Tensor, start: Any) -> Tensor:
-    """State before the first step: data at once, not a value to compute. So the first step is the same program
-    as the others, and may be the one that `compile` records."""
+    """State before the first step: data at once, not a value to compute. So the first step is the same
+    program as the others, and may be the one that `compile` records."""
     if not isinstance(start, tuple):
         dtype = scalar_dtype()
         return leaf(np.full((), start, dtype.numpy), param.device, dtype)
@@ -248,15 +254,22 @@ def _apply(
     state: State,
     options: Any,
 ) -> tuple[flat.Value, State]:
-    """The update in the precision it needs: of narrow floats in float32, of complex numbers as of two real."""
+    """The update in the precision it needs: narrow floats in float32, complex numbers as two real ones."""
     if param.dtype.is_complex:
         parts = [
-            update(part(param), part(grad), {k: part(v) if v.dtype.is_complex else v for k, v in state.items()}, options)
+            update(
+                part(param),
+                part(grad),
+                {k: part(v) if v.dtype.is_complex else v for k, v in state.items()},
+                options,
+            )
             for part in (flat.real, flat.imag)
         ]
         (real, real_state), (imag, imag_state) = parts
         joined = {
-            name: flat.complex(real_state[name], imag_state[name]) if each.dtype.is_complex else real_state[name]
+            name: flat.complex(real_state[name], imag_state[name])
+            if each.dtype.is_complex
+            else real_state[name]
             for name, each in state.items()
         }
         return flat.complex(real, imag), joined

@@ -189,7 +189,7 @@ class Recorded:
         alias = getattr(holder, "_alias", None)
         root = holder if alias is None else alias.storage
         own = getattr(root, "value", None)
-        return (value is values[place]) + (own is values[place]) + 2  # of which two are the names here
+        return (value is values[place]) + (own is values[place])
 
     def _call_node(self, arguments: Sequence[Any]) -> list[Value]:
         """The results as those of one node, so that gradients flow through it."""

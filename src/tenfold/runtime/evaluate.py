@@ -270,7 +270,7 @@ def _built(program: Program, device: Device, donated: Donations) -> Loaded:
         function = lower(program)
         if donated:
             function = _safely_donated(function, donated)
-        module = stablehlo.emit(function, [place for place, _ in donated])
+        module = stablehlo.emit(function, donated)
     name = cache.key(module.text(whole=True), xla.fingerprint(device))
     stored = cache.load(name)
     if stored is not None:

@@ -27,8 +27,8 @@ def save(obj: Any, f: Path | IO[bytes]) -> None:
     Tensors that share memory share it again when they are loaded. A file given by its path is written whole
     or not at all: until the last byte is safe, the old one stays.
     """
-    if hasattr(f, "write"):
-        archive.write(obj, f)
+    if not isinstance(f, (str, os.PathLike)) and hasattr(f, "write"):
+        archive.Contents(obj).write(f)
         return
     path = _path(f)
     contents = safe.Contents(obj) if safe.is_path(path) else archive.Contents(obj)
@@ -50,9 +50,9 @@ def load(f: Path | IO[bytes], map_location: Any = None, weights_only: bool = Tru
             help="save a state_dict, and load it without weights_only=False",
         )
     places = Places(map_location)
-    if hasattr(f, "read"):
-        file = f if hasattr(f, "seek") and f.seekable() else io.BytesIO(f.read())
-        return _read(file, places, "")
+    if not isinstance(f, (str, os.PathLike)) and hasattr(f, "read"):
+        seekable = hasattr(f, "seekable") and f.seekable()
+        return _read(f if seekable else io.BytesIO(f.read()), places, "")
     path = _path(f)
     with open(path, "rb") as file:
         return _read(file, places, path)

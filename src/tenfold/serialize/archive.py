@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.errors import FormatError, TenfoldError, UnsupportedError
 from tenfold.serialize.pickles import Pickler, survey
 from tenfold.serialize.storages import Places, Storage, stored, tensors_of
-from tenfold.serialize.unpickle import Unpickler, finished
+from tenfold.serialize.unpickle import Unpickler, finished, tensors_in
 
 if TYPE_CHECKING:
     import zipfile
@@ -43,10 +43,6 @@ class Contents:
             _add(zipped, "version", b"3\n")
 
 
-def write(obj: Any, file: IO[bytes]) -> None:
-    Contents(obj).write(file)
-
-
 def _add(zipped: zipfile.ZipFile, name: str, record: bytes | memoryview) -> None:
     """A record whose bytes begin at a multiple of 64, so that they can be mapped into memory as they are."""
     from zipfile import ZIP64_LIMIT, ZipInfo
@@ -67,7 +63,7 @@ def read(file: IO[bytes], places: Places) -> Any:
     archive = Archive(file)
     unpickler = Unpickler(bytes(archive.record("data.pkl")))
     described = unpickler.load()
-    tensors = tensors_of(unpickler.placed, archive.storage, places)
+    tensors = tensors_of(tensors_in(described), archive.storage, places)
     return finished(described, tensors)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tenfold.errors import FormatError
 from tenfold.serialize.storages import Places, Storage, tensors_of
-from tenfold.serialize.unpickle import Unpickler, finished
+from tenfold.serialize.unpickle import Unpickler, finished, tensors_in
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
@@ -26,7 +26,7 @@ def read(file: IO[bytes], places: Places) -> Any:
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise FormatError("the file was written by a machine of the other byte order, or is damaged")
     described = unpickler.load()
-    placed = list(unpickler.placed)
+    placed = tensors_in(described)
     keys = unpickler.load()
     if not isinstance(keys, list) or not all(type(each) is str for each in keys):
         raise FormatError("the file is damaged: it has no list of its storages")

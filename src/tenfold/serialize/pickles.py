@@ -13,7 +13,7 @@ from tenfold.errors import ArgumentError
 from tenfold.serialize.safe import Tensors
 from tenfold.serialize.storages import STORAGES, Saved
 from tenfold.serialize.unpickle import MAX_DEPTH
-from tenfold.tensor import Size, Tensor
+from tenfold.tensor import Parameter, Size, Tensor
 
 _NUMBERS = (bool, int, float, complex)
 _STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}
@@ -21,7 +21,7 @@ _KINDS = "tensors, numbers, strings, bytes, None, dtypes, devices, Sizes, and di
 
 
 def survey(obj: Any) -> list[Tensor]:
-    """The tensors in the data, each once. What cannot be saved is refused here, before anything is written."""
+    """The tensors in the data, each once. What cannot be saved is refused before anything is written."""
     found: dict[int, Tensor] = {}
     done: set[int] = set()
     open_: set[int] = set()
@@ -33,7 +33,7 @@ def survey(obj: Any) -> list[Tensor]:
             return
         elif id(item) in open_ or depth > MAX_DEPTH:
             raise ArgumentError(
-                f"{where or 'the data'} holds itself, or is nested more than {MAX_DEPTH} deep: it cannot be saved"
+                f"{where or 'the data'} cannot be saved: it holds itself, or is nested over {MAX_DEPTH} deep"
             )
         elif type(item) in (list, tuple, dict, OrderedDict, Tensors):
             open_.add(id(item))
@@ -105,9 +105,14 @@ class Pickler:
         elif isinstance(obj, Device):
             self.reduce("torch device", obj.type, *(() if obj.index is None else (obj.index,)))
         elif isinstance(obj, Size):
-            self.reduce("torch Size", tuple(obj))
+            self.name("torch Size")
+            self.out += b"("
+            self.tuple(tuple(obj))
+            self.out += b"tR"
+        elif isinstance(obj, Parameter):
+            self.once(id(obj), lambda: self.parameter(obj))
         elif isinstance(obj, Tensor):
-            self.once(id(obj), lambda: self.tensor(obj))
+            self.once(id(obj), lambda: self.tensor(obj, obj.requires_grad))
         elif isinstance(obj, tuple):
             self.once(id(obj), lambda: self.tuple(obj))
         elif isinstance(obj, list):
@@ -169,7 +174,15 @@ class Pickler:
             self.write(each)
         self.out += b"u"
 
-    def tensor(self, tensor: Tensor) -> None:
+    def parameter(self, parameter: Parameter) -> None:
+        self.name("torch._utils _rebuild_parameter")
+        self.out += b"("
+        self.tensor(parameter, False)
+        self.write(parameter.requires_grad)
+        self.reduce("collections OrderedDict")  # of hooks: none
+        self.out += b"tR"
+
+    def tensor(self, tensor: Tensor, requires_grad: bool) -> None:
         saved, dtype = self.places[id(tensor)], tensor.dtype
         typed = _STORAGE_OF.get(dtype)
         self.name(f"torch._utils _rebuild_tensor_v{2 if typed else 3}")
@@ -180,8 +193,10 @@ class Pickler:
         for each in (str(saved.key), str(tensor.device.resolved), size // (dtype.itemsize if typed else 1)):
             self.write(each)
         self.out += b"tQ"
-        for numbers in (saved.offset, tuple(tensor.shape), saved.strides, tensor.requires_grad):
-            self.write(numbers)
+        self.integer(saved.offset)
+        self.tuple(tuple(tensor.shape))
+        self.tuple(saved.strides)
+        self.write(requires_grad)
         self.reduce("collections OrderedDict")  # of hooks: none
         if not typed:
             self.write(dtype)

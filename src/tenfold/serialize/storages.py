@@ -18,7 +18,7 @@ from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, DeviceError, FormatError
 from tenfold.flat.strides import contiguous, is_contiguous
 from tenfold.runtime import evaluate
-from tenfold.tensor import Tensor, leaf
+from tenfold.tensor import Parameter, Tensor, leaf
 from tenfold.trace import graph
 
 MAX_RANK = 64
@@ -92,7 +92,7 @@ class Storage:
 class Placed:
     """A tensor as a file describes it: a place in a storage."""
 
-    __slots__ = ("dtype", "metadata", "offset", "requires_grad", "shape", "storage", "strides")
+    __slots__ = ("dtype", "metadata", "offset", "parameter", "requires_grad", "shape", "storage", "strides")
 
     def __init__(
         self,
@@ -103,6 +103,7 @@ class Placed:
         requires_grad: Any = False,
         dtype: Any = None,
         metadata: Any = None,
+        parameter: bool = False,
     ):
         if not isinstance(storage, Storage):
             raise FormatError("a tensor of the file has no storage")
@@ -114,10 +115,10 @@ class Placed:
                 raise FormatError("a tensor of the file has sizes or strides that are not numbers from 0 up")
         if type(offset) is not int or offset < 0 or len(shape) != len(strides) or len(shape) > MAX_RANK:
             raise FormatError("a tensor of the file lies nowhere: its offset, sizes and strides do not fit")
-        count = math.prod(shape)
+        count, spread = math.prod(shape), math.prod(max(each, 1) for each in shape)
         last = offset + sum((extent - 1) * stride for extent, stride in zip(shape, strides))
         held = storage.nbytes // dtype.itemsize
-        if max(count, *shape, 1) * dtype.itemsize > _MOST_BYTES or (count and last >= held):
+        if max(spread * dtype.itemsize, offset, *strides) > _MOST_BYTES or (count and last >= held):
             raise FormatError(
                 f"a tensor of the file reaches element {last} of a storage of {held}: the file is damaged"
             )
@@ -132,6 +133,7 @@ class Placed:
         self.dtype = dtype
         self.requires_grad = bool(requires_grad)
         self.metadata = metadata
+        self.parameter = parameter
 
     @property
     def dense(self) -> bool:
@@ -166,7 +168,7 @@ def tensors_of(
         # A bool of a damaged file may be any byte.
         flat = (raw != 0) if dtype is dtypes.bool_ else raw.view(dtype.numpy)
         for each, tensor in _residents(flat, residents, places.of(storage.location)):
-            made[each] = _finished(tensor, each)
+            made[each] = _finished(tensor, each, len(residents) > 1)
     return made
 
 
@@ -192,12 +194,21 @@ def _view(base: Tensor, placed: Placed) -> Tensor:
     return base.as_strided(placed.shape, placed.strides, placed.offset)
 
 
-def _finished(tensor: Tensor, placed: Placed) -> Tensor:
+def _finished(tensor: Tensor, placed: Placed, shared: bool) -> Tensor:
     if placed.metadata.get("conj"):
         tensor = tensor.conj()
     if placed.metadata.get("neg"):
         tensor = -tensor
-    return tensor.requires_grad_() if placed.requires_grad else tensor
+    if placed.requires_grad and placed.dtype.kind not in ("float", "complex"):
+        raise FormatError(
+            f"a {placed.dtype.name} tensor of the file requires gradients, which it cannot have"
+        )
+    if placed.parameter:
+        # A tensor that nobody else has may be taken over; one of a shared storage stays beside the others.
+        return Parameter(tensor if shared else tensor.current(), placed.requires_grad)
+    if not placed.requires_grad:
+        return tensor
+    return (tensor.detach() if shared else tensor).requires_grad_()
 
 
 class Saved:
@@ -225,10 +236,10 @@ def stored(tensors: Sequence[Tensor]) -> tuple[list[np.ndarray], list[Saved]]:
     saved: dict[int, Saved] = {}
     for members in shared.values():
         if len(members) > 1:
-            for i in members:
-                alias = tensors[i].share()
-                saved[i] = Saved(len(storages), alias.offset, tuple(alias.strides))
-            storages.append(Tensor(alias.storage.current()))
+            places = [tensors[i].share() for i in members]
+            for i, place in zip(members, places):
+                saved[i] = Saved(len(storages), place.offset, tuple(place.strides))
+            storages.append(Tensor(places[0].storage.current()))
     for i, each in enumerate(tensors):
         if i not in saved:
             saved[i] = Saved(len(storages), 0, contiguous(each.shape))

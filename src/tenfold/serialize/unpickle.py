@@ -63,6 +63,12 @@ def _size(numbers: Any) -> Size:
     return Size(numbers)
 
 
+def _device(kind: Any, index: Any = None) -> Device:
+    if type(kind) is not str or len(kind) > 40 or not (index is None or type(index) is int):
+        raise FormatError("a device of the file is not made of a name and a number")
+    return Device(kind, index)
+
+
 def _complex(real: Any, imaginary: Any) -> complex:
     if type(real) is not float or type(imaginary) is not float:
         raise FormatError("a complex number of the file is not made of two floats")
@@ -105,16 +111,18 @@ def _parameter(placed: Any, requires_grad: Any, hooks: Any) -> Placed:
         requires_grad,
         placed.dtype,
         placed.metadata,
+        parameter=True,
     )
 
 
 _BUILDERS: dict[str, Callable[..., Any]] = {
     "collections.OrderedDict": _ordered,
     "_codecs.encode": _encoded,
+    "__builtin__.bytes": lambda: b"",  # how protocol 2 has bytes of no length
     "__builtin__.complex": _complex,
     "builtins.complex": _complex,
     "torch.Size": _size,
-    "torch.device": Device,
+    "torch.device": _device,
     "torch._utils._rebuild_tensor": _tensor,
     "torch._utils._rebuild_tensor_v2": _tensor,
     "torch._utils._rebuild_tensor_v3": _tensor_of_dtype,
@@ -129,16 +137,15 @@ _NAMES |= {f"torch.{where}UntypedStorage": StorageKind(None) for where in ("", "
 class Unpickler:
     """Reads pickles that follow each other in `contents`: each `load` gives the next one's object.
 
-    Tensors in it are still `Placed`: `finished` puts real ones in their place.
+    Tensors in it are still `Placed`: `tensors_in` lists them, `finished` puts real ones in their place.
     """
 
     def __init__(self, contents: bytes):
         self.contents = contents
         self.position = 0
         self.storages: dict[str, Storage] = {}
-        self.placed: list[Placed] = []
         # How much may be copied: a pickle that copies one long string many times would outgrow its file.
-        self.allowance = len(contents)
+        self.allowance = 2 * len(contents)
 
     def load(self) -> Any:
         self.stack: list[Any] = []
@@ -179,16 +186,22 @@ class Unpickler:
         if self.allowance < 0:
             raise FormatError("the file would unfold to much more than its own length")
 
+    def mark(self) -> None:
+        self.marked.append(self.stack)
+        self.stack = []
+
     def pop_marked(self) -> list[Any]:
         items, self.stack = self.stack, self.marked.pop()
         return items
 
-    def push_name(self, module: str, name: str) -> None:
+    def push_name(self, module: Any, name: Any) -> None:
+        if type(module) is not str or type(name) is not str:
+            raise FormatError("the file is damaged: a name in its pickle is no string")
         full = f"{module}.{name}"
         found = _NAMES.get(full)
         if found is None:
             raise FormatError(
-                f"the file holds a {full}, which is neither a tensor nor plain data; Tenfold runs no code of files",
+                f"the file holds a {full[:100]}, which is neither a tensor nor plain data; it was not run",
                 help="save the state_dict, or plain data, instead of the object",
             )
         self.stack.append(found)
@@ -201,10 +214,7 @@ class Unpickler:
         for each in arguments:
             if isinstance(each, (str, tuple, list)):
                 self.spend(len(each))
-        made = function.build(*arguments)
-        if isinstance(made, Placed):
-            self.placed.append(made)
-        self.stack.append(made)
+        self.stack.append(function.build(*arguments))
 
     def build(self) -> None:
         """BUILD: attributes of an OrderedDict, which a state_dict has and nobody needs."""
@@ -254,45 +264,51 @@ def _key(key: Any) -> Any:
     return key
 
 
+def tensors_in(item: Any) -> list[Placed]:
+    """The tensors of what was read, each once; what is no data, or has no end, is refused."""
+    found: dict[Placed, None] = {}
+    done: set[int] = set()
+    open_: set[int] = set()
+
+    def visit(item: Any, depth: int) -> None:
+        kind = type(item)
+        if kind is Placed:
+            found[item] = None
+        elif kind in _HASHABLE or kind is Size or id(item) in done:
+            return
+        elif kind not in (list, tuple, dict, OrderedDict):
+            raise FormatError(f"the file has a {_named(item)} in the place of data")
+        elif id(item) in open_ or depth > MAX_DEPTH:
+            raise FormatError(f"containers of the file hold themselves, or are nested over {MAX_DEPTH} deep")
+        else:
+            open_.add(id(item))
+            for each in item.values() if isinstance(item, dict) else item:
+                visit(each, depth + 1)
+            open_.remove(id(item))
+            done.add(id(item))
+
+    visit(item, 0)
+    return list(found)
+
+
 def finished(item: Any, tensors: dict[Placed, Any]) -> Any:
     """What was read, with its tensors; objects that were shared in it stay shared."""
-    return _Finish(tensors).finish(item, 0)
+    made: dict[int, Any] = {}
 
-
-class _Finish:
-    def __init__(self, tensors: dict[Placed, Any]):
-        self.tensors = tensors
-        self.made: dict[int, Any] = {}
-        self.open: set[int] = set()
-
-    def finish(self, item: Any, depth: int) -> Any:
+    def finish(item: Any) -> Any:
         kind = type(item)
-        if kind in _HASHABLE or kind is Size:
-            return item
         if kind is Placed:
-            return self.tensors[item]
+            return tensors[item]
         if kind not in (list, tuple, dict, OrderedDict):
-            raise FormatError(f"the file has a {_named(item)} in the place of data")
-        if id(item) in self.made:
-            return self.made[id(item)]
-        if id(item) in self.open or depth > MAX_DEPTH:
-            raise FormatError(
-                f"containers of the file hold themselves, or are nested {MAX_DEPTH} deep and more"
-            )
-        self.open.add(id(item))
-        made: Any
-        if kind is list or kind is tuple:
-            made = []
-            for each in item:
-                made.append(self.finish(each, depth + 1))
-            made = made if kind is list else tuple(made)
-        else:
-            made = kind()
-            for key, each in item.items():
-                made[key] = self.finish(each, depth + 1)
-        self.open.remove(id(item))
-        self.made[id(item)] = made
-        return made
+            return item
+        if id(item) not in made:
+            if issubclass(kind, dict):
+                made[id(item)] = kind(zip(item, map(finish, item.values())))
+            else:
+                made[id(item)] = kind(map(finish, item))
+        return made[id(item)]
+
+    return finish(item)
 
 
 def _named(item: Any) -> str:
@@ -312,7 +328,11 @@ def _steps() -> None:
         _STEPS[code[0]] = step
 
     def constant(code: bytes, make: Callable[[Unpickler], Any]) -> None:
-        on(code, lambda u: u.stack.append(make(u)))
+        def push(u: Unpickler) -> None:
+            item = make(u)  # first: this may change which list is the stack
+            u.stack.append(item)
+
+        on(code, push)
 
     constant(b"N", lambda u: None)
     constant(b"\x88", lambda u: True)
@@ -340,7 +360,7 @@ def _steps() -> None:
     constant(b"\x86", lambda u: (u.stack.pop(), u.stack.pop())[::-1])
     constant(b"\x87", lambda u: (u.stack.pop(), u.stack.pop(), u.stack.pop())[::-1])
     constant(b"t", lambda u: tuple(u.pop_marked()))
-    on(b"(", lambda u: (u.marked.append(u.stack), setattr(u, "stack", [])))
+    on(b"(", Unpickler.mark)
     on(b"0", lambda u: u.stack.pop())
     on(b"1", lambda u: u.pop_marked())
     on(b"q", lambda u: u.memo.__setitem__(u.number(1), u.stack[-1]))
@@ -351,7 +371,7 @@ def _steps() -> None:
     on(b"s", lambda u: u.set_items([u.stack.pop(), u.stack.pop()][::-1]))
     on(b"u", lambda u: u.set_items(u.pop_marked()))
     on(b"c", lambda u: u.push_name(u.line(), u.line()))
-    on(b"\x93", lambda u: u.push_name(*[str(each) for each in (u.stack.pop(), u.stack.pop())][::-1]))
+    on(b"\x93", lambda u: u.push_name(*(u.stack.pop(), u.stack.pop())[::-1]))
     on(b"R", Unpickler.call)
     on(b"\x81", Unpickler.call)
     on(b"b", Unpickler.build)

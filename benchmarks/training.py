@@ -1,0 +1,166 @@
+"""Training steps, timed: Tenfold compiled and recorded lazily, JAX, PyTorch eager and torch.compile, from the
+same weights on the same batch, each step's loss read. The first losses of all must agree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import OURS, ROOT, Benchmark, Sample
+from benchmarks.models import TASKS, Task, training_step
+
+Step = Callable[[], float]
+"""Takes one step and returns its loss."""
+
+
+def initial_weights(task: Task) -> dict[str, np.ndarray]:
+    import torch
+
+    torch.manual_seed(0)
+    return {key: each.numpy().copy() for key, each in task.build(torch).state_dict().items()}
+
+
+def pytorch(task: Task, weights: Mapping[str, np.ndarray], compiled: bool) -> Step:
+    import torch
+
+    model = task.build(torch)
+    model.load_state_dict({key: torch.tensor(each) for key, each in weights.items()})
+    x, y = (torch.tensor(each) for each in task.batch())
+    if compiled:
+        model = torch.compile(model)
+    step = training_step(torch, model, task.lr)
+    return lambda: step(x, y).item()
+
+
+def tenfold(task: Task, weights: Mapping[str, np.ndarray], compiled: bool) -> Step:
+    import tenfold as tn
+
+    model = task.build(tn)
+    model.load_state_dict({key: tn.tensor(each) for key, each in weights.items()})
+    x, y = (tn.tensor(each) for each in task.batch())
+    step = training_step(tn, model, task.lr)
+    if compiled:
+        step = tn.compile(step)
+    return lambda: step(x, y).item()
+
+
+def jax(task: Task, weights: Mapping[str, np.ndarray]) -> Step:
+    from benchmarks import jax_models
+
+    state = jax_models.initial_state(jax_models.taken_over(task.name, weights))
+    step = jax_models.training_step(task.name, task.lr)
+    x, y = task.batch()
+    x, y = jax_models.input_of(task.name, x), jax_models.jnp.array(y)
+
+    def run() -> float:
+        nonlocal state
+        state, loss = step(state, x, y)
+        return float(loss)
+
+    return run
+
+
+def contenders(task: Task) -> dict[str, Step]:
+    weights = initial_weights(task)
+    return {
+        OURS: tenfold(task, weights, compiled=True),
+        "lazy": tenfold(task, weights, compiled=False),
+        "JAX": jax(task, weights),
+        "PyTorch": pytorch(task, weights, compiled=False),
+        "torch.compile": pytorch(task, weights, compiled=True),
+    }
+
+
+def timed(step: Step) -> Sample:
+    """Seconds a step, over as many as fill a fifth of a second."""
+    start = time.perf_counter()
+    step()
+    count = max(1, int(0.2 / (time.perf_counter() - start)))
+
+    def sample() -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            step()
+        return (time.perf_counter() - start) / count
+
+    return sample
+
+
+def steps(task: Task, ours: str) -> Callable[[Path], Mapping[str, Sample]]:
+    """All contenders, with the one named `ours` as Tenfold's."""
+
+    def prepare(folder: Path) -> Mapping[str, Sample]:
+        found = contenders(task)
+        losses = {name: [step() for _ in range(3)] for name, step in found.items()}
+        for name, values in losses.items():
+            if not np.allclose(values, losses["PyTorch"], rtol=1e-3):
+                raise RuntimeError(f"{task.name}: the losses differ: {losses}")
+        mine = found.pop(ours)
+        found = {OURS: mine, **{name: step for name, step in found.items() if name not in (OURS, "lazy")}}
+        return {name: timed(step) for name, step in found.items()}
+
+    return prepare
+
+
+def first_step(task: Task) -> Callable[[Path], Mapping[str, Sample]]:
+    """From the start of a process, imports and all, to the first loss; nothing cached."""
+
+    def prepare(folder: Path) -> Mapping[str, Sample]:
+        weights = folder / "weights.npz"
+        np.savez(weights, **initial_weights(task))
+
+        def sample(name: str) -> Sample:
+            command = [sys.executable, "-m", "benchmarks.training", name, task.name, str(weights)]
+            settings = {**os.environ, "TENFOLD_CACHE_DIR": "", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+
+            def run() -> float:
+                start = time.perf_counter()
+                subprocess.run(command, cwd=ROOT, env=settings, check=True, stdout=subprocess.DEVNULL)
+                return time.perf_counter() - start
+
+            return run
+
+        return {OURS: sample("tenfold"), "JAX": sample("jax"), "PyTorch": sample("pytorch")}
+
+    return prepare
+
+
+def take_first_step(contender: str, task_name: str, file: str) -> None:
+    task = TASKS[task_name]
+    with np.load(file) as stored:
+        weights = dict(stored)
+    made: dict[str, Callable[[], Step]] = {
+        "tenfold": lambda: tenfold(task, weights, compiled=True),
+        "jax": lambda: jax(task, weights),
+        "pytorch": lambda: pytorch(task, weights, compiled=False),
+    }
+    print(made[contender]()(), flush=True)
+    os._exit(0)  # what a contender does to shut down is not part of its first step
+
+
+BENCHMARKS = (
+    *(
+        Benchmark(f"step-{task.name}", f"Compiled step, {task.title}", "JAX", 1.05, steps(task, OURS), 7)
+        for task in TASKS.values()
+    ),
+    *(
+        Benchmark(f"lazy-{task.name}", f"Lazy step, {task.title}", "JAX", 1.5, steps(task, "lazy"), 7)
+        for task in TASKS.values()
+        if task.name != "xor"
+    ),
+    *(
+        Benchmark(f"first-{task.name}", f"To the first step, {task.title}", "JAX", 0.7, first_step(task), 3)
+        for task in TASKS.values()
+    ),
+)
+
+
+if __name__ == "__main__":
+    take_first_step(*sys.argv[1:])

@@ -1,0 +1,72 @@
+"""Dropout: in training, elements or whole channels set to zero at random."""
+
+from __future__ import annotations
+
+from tenfold.errors import ArgumentError
+from tenfold.nn import functional as F
+from tenfold.nn.module import Module, in_layer
+from tenfold.tensor import Tensor
+
+
+class _Dropout(Module):
+    _function: str
+
+    @in_layer
+    def __init__(self, p: float = 0.5, inplace: bool = False):
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ArgumentError(f"{p} is not a probability", help="p lies between 0 and 1")
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
+    """In training, each element is zero with probability p and otherwise divided by 1 - p
+
+    layer = nn.Dropout(0.2)
+    layer.eval()(tn.ones(3))  # [1., 1., 1.]
+    """
+
+    _function = "dropout"
+
+
+class Dropout1d(_Dropout):
+    """In training, each channel of (N, C, L) or (C, L) is zero with probability p."""
+
+    _function = "dropout1d"
+
+
+class Dropout2d(_Dropout):
+    """In training, each channel of (N, C, H, W) is zero with probability p."""
+
+    _function = "dropout2d"
+
+
+class Dropout3d(_Dropout):
+    """In training, each channel of (N, C, D, H, W) or (C, D, H, W) is zero with probability p."""
+
+    _function = "dropout3d"
+
+
+class AlphaDropout(_Dropout):
+    """Dropout for SELU: to its negative saturation, keeping mean and variance."""
+
+    _function = "alpha_dropout"
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """AlphaDropout of whole channels."""
+
+    _function = "feature_alpha_dropout"
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training)

@@ -1,0 +1,238 @@
+"""`tenfold.nn.init`: how parameters start. Each function fills a tensor in place, without gradients, and returns it."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import ArgumentError, ShapeError, located
+from tenfold.nn import draws
+from tenfold.random import Generator
+from tenfold.tensor import Tensor
+
+_GAINS = {
+    "linear": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3,
+    "relu": math.sqrt(2.0),
+    "selu": 3.0 / 4,
+} | dict.fromkeys([f"conv{transpose}{n}d" for transpose in ("", "_transpose") for n in (1, 2, 3)], 1.0)
+
+
+@located
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """By how much weights are scaled up for a nonlinearity that follows; `param` is leaky_relu's slope."""
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+            raise ArgumentError(f"the negative slope is a number, not {slope!r}")
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity not in _GAINS:
+        raise ArgumentError(
+            f"no gain is known for {nonlinearity!r}", help=f"one of {', '.join(_GAINS)}, leaky_relu"
+        )
+    return _GAINS[nonlinearity]
+
+
+# Fillings
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Draws evenly spread over [a, b)."""
+    return draws.uniform_(tensor, a, b, generator)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Draws from a normal distribution."""
+    return draws.normal_(tensor, mean, std, generator)
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draws from the part of a normal distribution that lies within [a, b]."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "trunc_normal_: the mean is more than two deviations outside of [a, b]", stacklevel=2
+        )
+    low, high = (a - mean) / std, (b - mean) / std
+    mirrored = low + high > 0  # so that the longer tail, where erfc is exact, is the lower one
+    if mirrored:
+        low, high = -high, -low
+    # Beyond 38 deviations float64 sees no probability at all.
+    points = np.linspace(max(low, -38.0), min(max(high, -37.0), 38.0), 2**14 + 1)
+    below = np.array([math.erfc(-point / math.sqrt(2)) for point in points.tolist()])
+    places = draws.uniform(tensor, tensor.numel(), generator) * (below[-1] - below[0]) + below[0]
+    drawn = np.interp(places, below, points)
+    drawn = (-drawn if mirrored else drawn) * std + mean
+    return draws.write(tensor, np.clip(drawn, a, b))
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """All elements `val`."""
+    return draws.write(tensor, np.full(tuple(tensor.shape), val, tensor.dtype.numpy))
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """All elements 1."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """All elements 0."""
+    return constant_(tensor, 0.0)
+
+
+@located
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity matrix, as far as it fits."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"takes a matrix, not {tensor.ndim} dimensions")
+    return draws.write(tensor, np.eye(*tensor.shape))
+
+
+@located
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """The weights of a convolution that hands on its channels as they are, in each of the groups."""
+    if tensor.ndim not in (3, 4, 5):
+        raise ShapeError(f"takes 3, 4 or 5 dimensions, not {tensor.ndim}")
+    sizes = tuple(tensor.shape)
+    if sizes[0] % groups:
+        raise ShapeError(f"{sizes[0]} channels do not divide into {groups} groups")
+    per_group = sizes[0] // groups
+    channels = np.arange(min(per_group, sizes[1]))
+    centre = tuple([extent // 2 for extent in sizes[2:]])
+    weights = np.zeros(sizes)
+    for group in range(groups):
+        weights[(group * per_group + channels, channels, *centre)] = 1
+    return draws.write(tensor, weights)
+
+
+# By the number of inputs and outputs
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    """How many inputs go into each output, and how many outputs come from each input."""
+    if tensor.ndim < 2:
+        raise ShapeError(f"fan in and fan out need two dimensions or more, not {tensor.ndim}")
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+_calculate_fan_in_and_fan_out = _fans  # the name that others know it by
+
+
+@located
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Evenly spread over ±gain·sqrt(6 / (fan_in + fan_out)): Glorot and Bengio's."""
+    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
+    return draws.uniform_(tensor, -bound, bound, generator)
+
+
+@located
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Normal, of deviation gain·sqrt(2 / (fan_in + fan_out)): Glorot and Bengio's."""
+    return draws.normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+
+
+@located
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Evenly spread over ±gain·sqrt(3 / fan): He's. `a` is the slope of a leaky_relu that follows."""
+    if _nothing_to_fill(tensor):
+        return tensor
+    bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return draws.uniform_(tensor, -bound, bound, generator)
+
+
+@located
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Normal, of deviation gain / sqrt(fan): He's. `a` is the slope of a leaky_relu that follows."""
+    if _nothing_to_fill(tensor):
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return draws.normal_(tensor, 0.0, std, generator)
+
+
+def _nothing_to_fill(tensor: Tensor) -> bool:
+    if 0 not in tensor.shape:
+        return False
+    warnings.warn("initializing a tensor without elements does nothing", stacklevel=4)
+    return True
+
+
+def _fan(tensor: Tensor, mode: str) -> int:
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ArgumentError(f"no mode {mode!r}", help="fan_in or fan_out")
+    return _fans(tensor)[mode.lower() == "fan_out"]
+
+
+# By matrices
+
+
+@located
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
+    """Orthogonal rows or columns, whichever are fewer; dimensions after the first count as columns."""
+    if tensor.ndim < 2:
+        raise ShapeError(f"takes two dimensions or more, not {tensor.ndim}")
+    if not tensor.numel():
+        return tensor
+    rows = tensor.shape[0]
+    columns = tensor.numel() // rows
+    drawn = draws.normal(tensor, rows * columns, generator).reshape(rows, columns)
+    q, r = np.linalg.qr(drawn.T if rows < columns else drawn)
+    q = q * np.sign(np.diag(r))  # makes it even among all orthogonal matrices
+    return draws.write(tensor, gain * (q.T if rows < columns else q))
+
+
+@located
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+    """A matrix of normal draws, with this share of each column set to zero."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"takes a matrix, not {tensor.ndim} dimensions")
+    rows, columns = tensor.shape
+    drawn = draws.normal(tensor, rows * columns, generator).reshape(rows, columns) * std
+    order = draws.bits(tensor, rows * columns, generator).reshape(rows, columns).argsort(axis=0)
+    np.put_along_axis(drawn, order[: math.ceil(sparsity * rows)], 0, axis=0)
+    return draws.write(tensor, drawn)
+
+
+# The names that these had before they ended in an underscore
+
+
+def _old(function: Callable[..., Tensor]) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        name = function.__name__
+        warnings.warn(f"nn.init.{name[:-1]} is deprecated: use nn.init.{name}", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    call.__name__ = function.__name__[:-1]
+    return call
+
+
+uniform, normal, constant, eye, dirac = map(_old, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal = map(_old, (xavier_uniform_, xavier_normal_))
+kaiming_uniform, kaiming_normal = map(_old, (kaiming_uniform_, kaiming_normal_))
+orthogonal, sparse = map(_old, (orthogonal_, sparse_))

@@ -1,0 +1,197 @@
+"""Layers that move elements: between channels and space, into other shapes, into and out of patches, onto finer
+grids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.errors import ArgumentError
+from tenfold.nn import functional as F
+from tenfold.nn.module import Module, in_layer
+from tenfold.tensor import Tensor
+
+
+class PixelShuffle(Module):
+    """(*, C·r², H, W) to (*, C, H·r, W·r), r being upscale_factor
+
+    nn.PixelShuffle(3)(tn.ones(1, 9, 4, 4)).shape  # [1, 1, 12, 12]
+    """
+
+    def __init__(self, upscale_factor: int):
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """(*, C, H·r, W·r) to (*, C·r², H, W), r being downscale_factor: PixelShuffle undone"""
+
+    def __init__(self, downscale_factor: int):
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """Channels (dimension 1) in another order: the first of each group, then the second of each."""
+
+    def __init__(self, groups: int):
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
+
+
+class Flatten(Module):
+    """The dimensions from start_dim to end_dim made one
+
+    nn.Flatten()(tn.ones(32, 1, 5, 5)).shape  # [32, 25]
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1):
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """One dimension split into several, whose sizes multiply to its own; one of them may be -1
+
+    nn.Unflatten(1, (2, 5, 5))(tn.ones(32, 50)).shape  # [32, 2, 5, 5]
+    """
+
+    @in_layer
+    def __init__(self, dim: int, unflattened_size: Any):
+        super().__init__()
+        if not isinstance(dim, int):
+            raise ArgumentError(
+                f"dim is an int, not {type(dim).__name__}", help="dimensions have numbers here, no names"
+            )
+        sizes = tuple(unflattened_size) if isinstance(unflattened_size, (tuple, list)) else None
+        if sizes is None or not all(isinstance(each, int) for each in sizes):
+            raise ArgumentError(f"unflattened_size is a tuple of ints, not {unflattened_size!r}")
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class Fold(Module):
+    """Patches (N, C·∏kernel_size, L) added up in images (N, C, *output_size)."""
+
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ):
+        super().__init__()
+        self.output_size = output_size
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.fold(
+            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
+            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        )
+
+
+class Unfold(Module):
+    """The patches of images (N, C, *extents), as (N, C·∏kernel_size, L)."""
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )
+
+
+class Upsample(Module):
+    """(N, C, *extents) on a finer grid: of a size, or scaled by a factor
+
+    mode is nearest, linear (for one dimension), bilinear, bicubic (two) or trilinear (three).
+
+        nn.Upsample(scale_factor=2)(tn.ones(1, 1, 2, 2)).shape  # [1, 1, 4, 4]
+    """
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ):
+        super().__init__()
+        self.name = type(self).__name__
+        self.size = size
+        if isinstance(scale_factor, tuple):
+            self.scale_factor: Any = tuple([float(each) for each in scale_factor])
+        else:
+            self.scale_factor = float(scale_factor) if scale_factor else None
+        self.mode = mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.interpolate(
+            input, self.size, self.scale_factor, self.mode, self.align_corners,
+            recompute_scale_factor=self.recompute_scale_factor,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        target = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
+        return f"{target}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Upsample by the nearest pixel."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None):
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Upsample between the four nearest pixels, corners onto corners."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None):
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

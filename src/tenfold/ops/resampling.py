@@ -1,0 +1,192 @@
+"""Rows that resample images: upsample_nearest, linear, cubic and anti-aliased, and their gradients.
+
+Dimensions are resampled one after the other, by the taps that `interpolation.py` gives.
+"""
+
+from tenfold import flat
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.ops.interpolation import cubic, linear, nearest, real_of, resample, smooth
+from tenfold.ops.precision import widened
+from tenfold.ops.samples import S, T
+from tenfold.ops.table import op
+
+AXES = ("d", "h", "w")
+
+
+def resized(x, taps):
+    """x with its last dimensions resampled: `taps(i, extent)` for the i-th of them."""
+
+    @widened
+    def along(x):
+        for i, extent in enumerate(x.shape[2:]):
+            x = resample(x, i + 2, taps(i, extent))
+        return x
+
+    return along(x)
+
+
+def spread_back(cotangent, taps, shape):
+    """The gradient of `resized` in an input of this spatial shape."""
+
+    @widened
+    def along(x):
+        for i, extent in enumerate(shape):
+            x = resample(x, i + 2, taps(i, extent).turned(extent))
+        return x
+
+    return along(cotangent)
+
+
+def check_images(x, dims, size):
+    if x.rank != dims + 2 or 0 in x.shape[1:]:
+        raise ShapeError(f"takes {dims + 2} dimensions, of which only the batch may be empty, not {x.type}")
+    if len(size) != dims or min(size) < 1:
+        raise ArgumentError(f"output_size {list(size)} must be {dims} positive numbers")
+
+
+def _check_float(x, what):
+    if not x.dtype.is_floating_point:
+        raise DTypeError(f"{what} is not defined for {x.dtype.name}", help="convert to float first")
+
+
+def from_factors(x, dims, output_size, factors):
+    """The result's extents and the scales, of which exactly one is given."""
+    if (output_size is None) == (factors is None):
+        raise ArgumentError("give either output_size or scale_factors")
+    if factors is None:
+        return output_size, (None,) * dims
+    if len(factors) != dims or x.rank != dims + 2:
+        raise ArgumentError(f"{len(factors)} scale_factors do not fit {x.type}")
+    return tuple([int(n * factor) for n, factor in zip(x.shape[2:], factors, strict=True)]), factors
+
+
+def _float(*shape):
+    return T(*shape, dtype="float32")
+
+
+def _declare(name, dims, method, exact=False, corners=True):
+    """The rows of one way of resampling: `method(extent, count, align_corners, scale, real)` gives taps."""
+    size, image = (7, 6, 9)[:dims], (3, 4, 5)[-dims:]
+    aligned = "bool align_corners, " if corners else ""
+    names = [f"scales_{axis}" for axis in AXES[-dims:]] if dims > 1 else ["scales"]
+    scales = ", ".join(f"float? {each}=None" for each in names)
+
+    def taps(size, align, scales, real):
+        return lambda i, extent: method(extent, size[i], align, scales[i], real)
+
+    def split(arguments):
+        return arguments if corners else (False, *arguments)
+
+    def check(x):
+        if not exact:
+            _check_float(x, name)
+
+    def samples(sized, scaled=()):
+        """Calls, with the arguments after the tensor made of an extent, align_corners and the scales."""
+        modes = [(True,), (False,)] if corners else [()]
+        return [S(T(2, 3, *image), *sized(each), *mode) for mode in modes for each in (size, image, (2,) * dims)]
+
+    def plain():
+        drawn = T if exact else _float
+        calls = []
+        for mode in [(False,), (True,)] if corners else [()]:
+            for extents in (size, image, (2,) * dims, tuple([2 * n for n in image]), (1,) * dims):
+                calls.append(S(drawn(2, 3, *image), extents, *mode))
+            calls.append(S(T(1, 2, *image, dtype="float64"), size, *mode, *(1.6,) * dims))
+            calls.append(S(T(0, 2, *image, dtype="float32"), size, *mode))
+            if not exact:
+                calls.append(S(T(1, 2, *image, dtype="float16"), size, *mode))
+        return calls
+
+    def by_factor():
+        drawn = T if exact else _float
+        return [
+            S(drawn(2, 3, *image), *rest)
+            for mode in ([(False,), (True,)] if corners else [()])
+            for rest in (
+                (size, *mode, None),
+                (None, *mode, (1.7, 0.6, 2.0)[:dims]),
+                (None, *mode, (2.0,) * dims),
+            )
+        ]
+
+    def back():
+        return [
+            S(_float(2, 3, *extents), extents, (2, 3, *image), *mode)
+            for mode in ([(False,), (True,)] if corners else [()])
+            for extents in (size, (2,) * dims)
+        ]
+
+    @op(
+        f"{name}(Tensor self, SymInt[{dims}] output_size, {aligned}{scales}) -> Tensor",
+        method=False,
+        function=False,
+        module="nn",
+        samples=plain,
+    )
+    def upsample(x, size, *rest):
+        align, *scales = split(rest)
+        check(x)
+        check_images(x, dims, size)
+        return resized(x, taps(size, align, scales, real_of(x.dtype)))
+
+    @op(
+        f"{name}.vec(Tensor input, SymInt[]? output_size, {aligned}float[]? scale_factors) -> Tensor",
+        method=False,
+        function=False,
+        module="nn",
+        samples=by_factor,
+    )
+    def upsample_by_factor(x, size, *rest):
+        align, factors = split(rest)
+        size, scales = from_factors(x, dims, size, factors)
+        return upsample(x, size, *((align,) if corners else ()), *scales)
+
+    @op(
+        f"{name}_backward(Tensor grad_output, SymInt[{dims}] output_size, SymInt[{dims + 2}] input_size, "
+        f"{aligned}{scales}) -> Tensor",
+        method=False,
+        function=False,
+        module="nn",
+        samples=back,
+    )
+    def upsample_backward(cotangent, size, input_size, *rest):
+        align, *scales = split(rest)
+        check(cotangent)
+        check_images(cotangent, dims, size)
+        if len(input_size) != dims + 2 or cotangent.shape != (*input_size[:2], *size):
+            raise ShapeError(
+                f"{cotangent.type} is not {list(input_size)} resampled to {list(size)}",
+                help="input_size has the batch and channels of grad_output",
+            )
+        return spread_back(cotangent, taps(size, align, scales, real_of(cotangent.dtype)), input_size[2:])
+
+    kind = name.removeprefix("_").removeprefix("upsample_")
+    upsample.__doc__ = f"Images resampled to another size ({kind})."
+
+
+def _smooth(name):
+    return lambda *arguments: smooth(name, *arguments)
+
+
+for _dims in (1, 2, 3):
+    _declare(
+        f"upsample_nearest{_dims}d",
+        _dims,
+        lambda extent, count, align, scale, real: nearest(extent, count, scale, 0.0),
+        exact=True,
+        corners=False,
+    )
+    _declare(
+        f"_upsample_nearest_exact{_dims}d",
+        _dims,
+        lambda extent, count, align, scale, real: nearest(extent, count, scale, 0.5),
+        exact=True,
+        corners=False,
+    )
+_declare("upsample_linear1d", 1, linear)
+_declare("upsample_bilinear2d", 2, linear)
+_declare("upsample_trilinear3d", 3, linear)
+_declare("upsample_bicubic2d", 2, cubic)
+for _name in ("bilinear", "bicubic", "lanczos"):
+    _declare(f"_upsample_{_name}2d_aa", 2, _smooth(_name))

@@ -32,9 +32,7 @@ def xor_batch() -> tuple[np.ndarray, np.ndarray]:
 
 def mlp(module: Any) -> Any:
     nn = module.nn
-    return nn.Sequential(
-        nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
-    )
+    return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
 def mlp_batch() -> tuple[np.ndarray, np.ndarray]:

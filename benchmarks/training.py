@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -99,7 +98,7 @@ def steps(task: Task, ours: str) -> Callable[[Path], Mapping[str, Sample]]:
     def prepare(folder: Path) -> Mapping[str, Sample]:
         found = contenders(task)
         losses = {name: [step() for _ in range(3)] for name, step in found.items()}
-        for name, values in losses.items():
+        for values in losses.values():
             if not np.allclose(values, losses["PyTorch"], rtol=1e-3):
                 raise RuntimeError(f"{task.name}: the losses differ: {losses}")
         mine = found.pop(ours)

@@ -94,8 +94,8 @@ def test_a_name_of_the_front_door_lies_above_the_rest(problems):
 
 
 def test_a_module_without_a_layer_is_found(problems):
-    assert problems({"utils.py": ""}) == [
-        "utils.py:1: tenfold.utils is in no layer: give it one in tools/layers.py"
+    assert problems({"helpers.py": ""}) == [
+        "helpers.py:1: tenfold.helpers is in no layer: give it one in tools/layers.py"
     ]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 LAYERS = (
     ("cli", "demo", "doctor", "__main__", "explain", "purple"),
     ("tenfold",),
-    ("nn", "optim", "data", "utils", "func"),
+    ("nn", "optim", "amp", "data", "utils", "func"),
     (
         "dispatch",
         "functional",

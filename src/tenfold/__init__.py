@@ -5,7 +5,9 @@ schema's are imported here by name.
 """
 
 from tenfold import (
+    amp,
     autograd,
+    data,
     dispatch,
     dtypes,
     errors,
@@ -15,8 +17,20 @@ from tenfold import (
     linalg,
     nn,
     ops,
+    optim,
     random,
     special,
+    utils,
+)
+from tenfold.amp.autocast_mode import (
+    autocast,
+    clear_autocast_cache,
+    get_autocast_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
 )
 from tenfold.autograd import is_grad_enabled
 from tenfold.devices import Device as device
@@ -44,6 +58,7 @@ from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_ena
 from tenfold.formatting import get_printoptions, set_printoptions
 from tenfold.program import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from tenfold.serialize import load, save
 from tenfold.tensor import Size, Tensor
 
 __version__ = "0.1.0"
@@ -101,13 +116,14 @@ __all__ = [
     "IndexOutOfRange", "MissingEngine", "OutOfMemory", "ShapeError", "Size", "TenfoldError", "Tensor",
     "TraceError", "UnknownName", "UnsupportedError", "as_tensor", "asarray", "atleast_1d", "atleast_2d",
     "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "can_cast", "cartesian_prod",
-    "cdist", "chain_matmul", "compile", "device", "dtype", "dtypes", "einsum", "errors", "eval", "fft",
-    "finfo", "fork_rng", "from_dlpack", "from_numpy", "frombuffer", "functional", "get_default_device",
+    "cdist", "chain_matmul", "compile", "data", "device", "dtype", "dtypes", "einsum", "errors", "eval",
+    "fft", "finfo", "fork_rng", "from_dlpack", "from_numpy", "frombuffer", "functional", "get_default_device",
     "get_default_dtype", "get_printoptions", "get_rng_state", "iinfo", "indexing", "initial_seed",
-    "is_complex", "is_floating_point", "is_same_size", "is_signed", "is_tensor", "linalg", "manual_seed",
-    "meshgrid", "nn", "nonzero", "norm", "numel", "ops", "promote_types", "random", "result_type", "seed",
-    "set_default_device", "set_default_dtype", "set_printoptions", "set_rng_state", "show", "special",
-    "split", "tensor", "tensordot", "unique", "unique_consecutive", "unravel_index",
+    "is_complex", "is_floating_point", "is_same_size", "is_signed", "is_tensor", "linalg", "load",
+    "manual_seed", "meshgrid", "nn", "nonzero", "norm", "numel", "ops", "promote_types", "random",
+    "result_type", "save", "seed", "set_default_device", "set_default_dtype", "set_printoptions",
+    "set_rng_state", "show", "special", "split", "tensor", "tensordot", "unique", "unique_consecutive",
+    "unravel_index", "utils",
 ]  # fmt: skip
 __all__ += sorted({each for each in globals() if not each.startswith("_")}.difference(__all__))
 

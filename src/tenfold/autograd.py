@@ -8,7 +8,6 @@ piece, and Python's own code between them.
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,8 +17,8 @@ from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_ena
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
-from tenfold.trace.gradient import find_path, gradient, raise_spent, spend
-from tenfold.trace.graph import Node, Origin, Value
+from tenfold.trace.gradient import gradient, raise_spent, spend
+from tenfold.trace.graph import Origin, Value
 
 __all__ = [
     "Function",
@@ -268,8 +267,8 @@ class _Sweep:
             if source.origin is None or result is None:
                 continue
             if source.origin.node is None:
-                leaf = any(each.origin is not None and each.origin.of is source.origin.of for each in self.wanted)
-                if leaf:
+                of = source.origin.of
+                if any(each.origin is not None and each.origin.of is of for each in self.wanted):
                     self.add(self.found, source, result)
             else:
                 self.add(self.pending, source, result)
@@ -300,8 +299,8 @@ def _hooked(origin: Origin, gradient: Tensor) -> Tensor:
 
 
 def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]]:
-    """All nodes behind these values, each after those it depends on; the leaves; the values where Python has a
-    say: with hooks or a gradient to retain, made by a Function, or taken by one."""
+    """All nodes behind these values, each after those it depends on; the leaves; the values where Python has
+    a say: with hooks or a gradient to retain, made by a Function, or taken by one."""
     order: dict[Any, None] = {}
     leaves: dict[int, Value] = {}
     cuts: dict[int, Value] = {}
@@ -386,7 +385,7 @@ class CustomNode:
         with set_grad_mode(create_graph):
             results = self.function.backward(self.context, *gradients)
         results = results if isinstance(results, tuple) else (results,)
-        given = [each for each in results]
+        given = list(results)
         while len(given) > len(self.arguments) and given[-1] is None:
             given.pop()
         if len(given) != len(self.arguments):

@@ -76,12 +76,17 @@ def require_placement(name: str, given: Any) -> None:
 
 _plans: dict[Row, Plan] = {}
 
+# What casts the arguments of ops; set by `tenfold.amp` while autocast is on.
+autocast: Callable[[Row, Sequence[Any]], Sequence[Any]] | None = None
+
 
 def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
     """Call an op on tensors: `arguments` are one for each of the schema's."""
     plan = _plans.get(row)
     if plan is None:
         plan = _plans[row] = Plan(row)
+    if autocast is not None:
+        arguments = autocast(row, arguments)
     try:
         for position, name in plan.placement:
             if arguments[position] is not None:
@@ -220,7 +225,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
     def call(*args: Any, **kwargs: Any) -> Any:
         key: tuple[Any, ...] | None = None
         inputs: tuple[Value, ...] = ()
-        if not kwargs:
+        if not kwargs and autocast is None:
             key, inputs = _quick_key(args)
             signature = quick.get(key) if key is not None else None
             if signature is not None and (len(inputs) == 1 or inputs[0].device is inputs[-1].device):

@@ -499,7 +499,7 @@ class Tensor(Holder):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self._leaf is None and self.requires_grad:
             raise GradientError(
-                "a tensor that was computed from others that require gradients cannot be copied with its history",
+                "a tensor computed from others that require gradients cannot be copied with its history",
                 help="use .detach() or .clone()",
             ).located("deepcopy", capture())
         made = type(self)(graph.fresh(self.current(), capture()))

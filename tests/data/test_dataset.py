@@ -143,6 +143,16 @@ def test_rows_gathered_at_once_are_the_rows_one_by_one():
         assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(batch, slow))
 
 
+def test_rows_on_another_device_are_gathered_there(monkeypatch):
+    x = tn.arange(12).reshape(6, 2)
+    monkeypatch.setattr(tn.Tensor, "is_cpu", False)
+    monkeypatch.setattr(tn.Tensor, "_host", None)
+    rows = data.TensorDataset(x)
+    batches = [batch for (batch,) in data.DataLoader(rows, sampler=[5, -1, 0], batch_size=2)]
+    monkeypatch.undo()
+    assert [each.tolist() for each in batches] == [[[10, 11], [10, 11]], [[0, 1]]]
+
+
 def test_a_subclass_with_samples_of_its_own_is_asked_for_them():
     class Doubled(data.TensorDataset):
         def __getitem__(self, index):

@@ -92,6 +92,15 @@ def test_a_shuffled_epoch_has_every_sample_once(workers):
     assert [len(batch) for batch in first] == [8] * 6 + [2]
 
 
+def test_the_order_does_not_depend_on_the_number_of_workers():
+    def epochs(workers):
+        tn.manual_seed(4)
+        loader = data.DataLoader(Squares(20), 4, shuffle=True, num_workers=workers)
+        return [[index.tolist() for _, index in loader] for _ in range(2)], tn.rand(1).item()
+
+    assert epochs(0) == epochs(1) == epochs(3)
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 def test_without_batches_samples_come_one_by_one(workers):
     loader = data.DataLoader(Squares(4), batch_size=None, num_workers=workers)
@@ -160,6 +169,8 @@ def test_workers_know_who_they_are():
     ] * 2
     assert sorted(info.id for info in seen) == [0, 1]
     assert {info.num_workers for info in seen} == {2}
+    list(data.DataLoader(who, num_workers=2, worker_init_fn=init))
+    assert sorted(info.seed for info in seen[2:]) == sorted(info.seed for info in seen[:2])
     assert len({info.seed for info in seen}) == 2
     assert all(info.dataset is who for info in seen)
     assert data.get_worker_info() is None

@@ -1,4 +1,4 @@
-"""What is differentiated in the tests: every FlatIR op that has a derivative, by families that share a program."""
+"""What is differentiated in the tests: every FlatIR op that has a derivative. A family shares a program."""
 
 from __future__ import annotations
 
@@ -40,13 +40,18 @@ def twice(name: str, build: Build, *arrays: Any) -> list[Case]:
     return [Case(name, build, arrays), Case(f"{name}, twice", squared(build), arrays, order=2)]
 
 
-UNARY = ["acos", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cbrt", "cos", "cosh", "digamma", "erf", "erfc", "erfinv", "exp", "expm1", "lgamma", "log", "log1p", "logistic", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh"]
-HOLOMORPHIC = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh"]
+UNARY = """
+    acos asin asinh atan atanh bessel_i1e cbrt cos cosh digamma erf erfc erfinv exp expm1 lgamma log log1p
+    logistic rsqrt sin sinh sqrt tan tanh
+"""
+HOLOMORPHIC = """
+    acos acosh asin asinh atan atanh cos cosh exp expm1 log log1p logistic rsqrt sin sinh sqrt tan tanh
+"""
 
 
 def elementwise() -> Iterator[Case]:
     x, y = RANDOM.uniform(0.2, 0.8, 5), RANDOM.uniform(0.3, 0.9, 5)
-    for name in UNARY:
+    for name in UNARY.split():
         yield from twice(name, getattr(flat, name), x)
     yield from twice("acosh", flat.acosh, x + 1.5)
     yield from twice("abs", flat.abs, x - 0.5)
@@ -69,7 +74,7 @@ def elementwise() -> Iterator[Case]:
 
 def complex_numbers() -> Iterator[Case]:
     z, w = wavy(4), wavy(4)
-    for name in HOLOMORPHIC:
+    for name in HOLOMORPHIC.split():
         yield from twice(f"complex {name}", getattr(flat, name), z)
     for build in (flat.abs, flat.sign, flat.conj, flat.real, flat.imag, flat.neg):
         yield from twice(f"complex {build.__name__}", build, z)
@@ -90,7 +95,7 @@ def movement() -> Iterator[Case]:
     yield from twice("transpose", lambda x: flat.transpose(x, (2, 0, 1)), wavy(3, 4, 2))
     yield from twice("reverse", lambda x: flat.reverse(x, (0,)), real(4, 3))
     yield from twice("slice", lambda x: flat.slice(x, (1, 0), (6, 3), (2, 1)), real(7, 4))
-    yield from twice("slice of nothing", lambda x: flat.slice(x, (1, 0), (1, 3), (2, 1)), real(7, 4))
+    yield Case("slice of nothing", lambda x: flat.slice(x, (1, 0), (1, 3), (2, 1)), [real(7, 4)])
     yield from twice("dynamic slice", lambda x: flat.dynamic_slice(x, (5, 1), (3, 2)), real(7, 4))
     put = lambda x, update: flat.dynamic_update_slice(x, update, (5, 1))
     yield from twice("dynamic update", put, real(7, 4), real(3, 2))
@@ -107,7 +112,7 @@ def indexed() -> Iterator[Case]:
     rows = GatherDimensions((1,), (0,), (0, 1), 1)
     outside = np.array([[0, 3], [9, -1]], np.int8)
     yield from twice("gather outside", lambda x, i: flat.gather(x, i, rows, (1, 2)), real(300, 5), outside)
-    yield from twice("gather nothing", lambda x, i: flat.take(x, i, 0), real(4, 3), np.zeros(0, np.int64))
+    yield Case("gather nothing", lambda x, i: flat.take(x, i, 0), [real(4, 3), np.zeros(0, np.int64)])
     numbers = ScatterDimensions((1,), (0,), (0,), 1)
     once, again = np.array([[1], [3], [0], [7]]), np.array([[1], [3], [1], [-7]])
     yield from twice(

@@ -21,15 +21,20 @@ Build = Callable[..., Any]
 STEP = 1e-6
 
 
+def compiled(
+    params: Sequence[Value], values: Sequence[Value]
+) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """The values as XLA computes them from arrays for the parameters."""
+    cpu = Device("cpu")
+    program = xla.compile(stablehlo.emit(Function(params, values).expanded()), cpu)
+    put = lambda arrays: [xla.put(np.asarray(each), cpu) for each in arrays]
+    return lambda arrays: [np.asarray(xla.fetch(each)) for each in program(put(arrays))]
+
+
 def evaluate(
     params: Sequence[Value], values: Sequence[Value], arrays: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """The values, computed by XLA."""
-    cpu = Device("cpu")
-    program = xla.compile(stablehlo.emit(Function(params, values).expanded()), cpu)
-    return [
-        np.asarray(xla.fetch(each)) for each in program([xla.put(np.asarray(each), cpu) for each in arrays])
-    ]
+    return compiled(params, values)(arrays)
 
 
 def inputs(arrays: Sequence[np.ndarray]) -> list[Value]:
@@ -57,15 +62,14 @@ class Case:
     """A function of float64 or complex128 arrays (integers are not differentiated), at a point, along a
     direction: its gradient for a random cotangent must be what central differences say."""
 
-    def __init__(self, name: str, build: Build, arrays: Sequence[Any], order: int = 1, step: float = STEP):
+    def __init__(self, name: str, build: Build, arrays: Sequence[Any], order: int = 1):
         random = np.random.default_rng(len(name))
-        self.name, self.step = name, step
+        self.name = name
         self.arrays = [np.asarray(each) for each in arrays]
         self.params = inputs(self.arrays)
         self.smooth = [i for i, each in enumerate(self.params) if carries(each)]
         for _ in range(order - 1):
             build = self._differentiated(build, random)
-        self.build = build
         self.results = [each for each in listed(build(*self.params)) if carries(each)]
         assert self.results, f"{name}: nothing to differentiate"
         self.cotangents = [like(random, each) for each in self.results]
@@ -90,47 +94,48 @@ class Case:
             arrays[i] = arrays[i] + by * direction
         return arrays
 
-    def program(self) -> tuple[list[Value], list[np.ndarray], list[Value]]:
-        """Parameters, what they are given, and: the gradients; the function a step ahead and a step back."""
-        cts = inputs(self.cotangents)
-        ahead, back = inputs(self.arrays), inputs(self.arrays)
+    def program(self) -> tuple[list[Value], list[Value]]:
+        """Parameters: arguments, cotangents, directions. Values: the gradients, the tangents, the function."""
+        cts, moved = inputs(self.cotangents), inputs(self.directions)
         wrt = [self.params[i] for i in self.smooth]
-        found = gradients(in_order(self.results), self.results, cts, wrt)
+        ops = in_order(self.results)
+        found = gradients(ops, self.results, cts, wrt)
         missing = [i for i, each in zip(self.smooth, found, strict=True) if each is None]
         assert not missing, f"{self.name}: no gradient by arguments {missing}"
-        sides = [[each for each in listed(self.build(*side)) if carries(each)] for side in (ahead, back)]
-        arrays = [*self.arrays, *self.cotangents, *self.moved(self.step), *self.moved(-self.step)]
-        arrays += self.directions
-        moved = inputs(self.directions)
-        pushed = tangents(in_order(self.results), wrt, moved, self.results)
+        pushed = tangents(ops, wrt, moved, self.results)
         still = [i for i, each in enumerate(pushed) if each is None]
         assert not still, f"{self.name}: no tangent of results {still}"
-        return [*self.params, *cts, *ahead, *back, *moved], arrays, [*found, *pushed, *sides[0], *sides[1]]
+        values = [each for each in (*found, *pushed, *self.results) if each is not None]
+        return [*self.params, *cts, *moved], values
 
-    def wrong(self, found: Sequence[np.ndarray], tolerance: float = 2e-6) -> str | None:
+    def given(self, by: float) -> list[np.ndarray]:
+        return [*self.moved(by), *self.cotangents, *self.directions]
+
+    def wrong(
+        self, found: Sequence[np.ndarray], ahead: Sequence[np.ndarray], back: Sequence[np.ndarray]
+    ) -> str | None:
+        """What is wrong with the values at the point, judged by those a step ahead and a step back."""
         wrt, count = len(self.smooth), len(self.results)
         pulled, pushed = found[:wrt], found[wrt : wrt + count]
-        ahead, back = found[wrt + count : wrt + 2 * count], found[wrt + 2 * count :]
+        rises = [(x - y) / (2 * STEP) for x, y in zip(ahead[wrt + count :], back[wrt + count :], strict=True)]
         by_gradient = inner(pulled, self.directions)
-        by_differences = inner(
-            self.cotangents, [(x - y) / (2 * self.step) for x, y in zip(ahead, back, strict=True)]
-        )
+        by_tangent, by_differences = inner(self.cotangents, pushed), inner(self.cotangents, rises)
         scale = max(1.0, abs(by_differences), *[float(np.abs(each).max(initial=0)) for each in pulled])
-        by_tangent = inner(self.cotangents, pushed)
         if not abs(by_gradient - by_tangent) <= 1e-11 * scale:
             return f"{self.name}: the gradient says {by_gradient}, the tangent {by_tangent}"
-        if abs(by_gradient - by_differences) <= tolerance * scale:
-            return None
-        return f"{self.name}: the gradient says {by_gradient}, differences {by_differences}"
+        if not abs(by_gradient - by_differences) <= 2e-6 * scale:
+            return f"{self.name}: the gradient says {by_gradient}, differences {by_differences}"
+        return None
 
 
 def check(cases: Sequence[Case]) -> None:
-    """Run all cases as one program."""
+    """Run all cases as one program: at the point, a step ahead, a step back."""
     programs = [each.program() for each in cases]
-    params = [param for taken, _, _ in programs for param in taken]
-    arrays = [array for _, given, _ in programs for array in given]
-    found = iter(evaluate(params, [value for _, _, values in programs for value in values], arrays))
+    run = compiled(
+        [x for params, _ in programs for x in params], [x for _, values in programs for x in values]
+    )
+    found = [iter(run([array for case in cases for array in case.given(by)])) for by in (0, STEP, -STEP)]
     wrong = []
-    for case, (_, _, values) in zip(cases, programs, strict=True):
-        wrong.append(case.wrong([next(found) for _ in values]))
+    for case, (_, values) in zip(cases, programs, strict=True):
+        wrong.append(case.wrong(*[[next(each) for _ in values] for each in found]))
     assert not any(wrong), "\n".join(each for each in wrong if each)

@@ -20,6 +20,7 @@ from tests.ops.golden import Call
 
 SIZE = 2
 SAMPLES = 2
+LARGE = 150  # ops: a lowering of more is batched in one way only
 # Rows that have nothing to batch, and why.
 NOT_BATCHED = {
     **{row.qualified: "its shape depends on data, so NumPy computes it" for row in all_rows() if row.host},
@@ -37,7 +38,7 @@ ROWS = sorted(
     ),
     key=lambda row: row.qualified,
 )
-PARTS = 12
+PARTS = 24
 
 
 class Sample:
@@ -52,7 +53,7 @@ class Sample:
     def ways(self, first: bool) -> Iterator[list[int | None]]:
         """Each input alone, in front, for a row's first sample; for others all inputs, behind."""
         count = len(self.fragment.params)
-        if first:
+        if first and len(self.fragment.ops) <= LARGE:
             yield from ([0 if j == i else None for j in range(count)] for i in range(count))
         else:
             yield [-1] * count
@@ -68,7 +69,8 @@ def samples(row: Row) -> list[Sample]:
             if not any(isinstance(a, Edges) for a in each[1].args)
         ]
         for number, sample in [*numbered[:1], *reversed(numbered[1:])]:
-            if len(found) < SAMPLES and (drawn := draw(row, number, sample, dtype)):
+            enough = len(found) == SAMPLES or (found and len(found[0].fragment.ops) > LARGE)
+            if not enough and (drawn := draw(row, number, sample, dtype)):
                 found.append(drawn)
         if found:
             return found

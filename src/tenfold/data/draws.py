@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tenfold import random
 from tenfold.devices import Device
 from tenfold.random import Generator
 from tenfold.tensor import leaf
@@ -18,6 +19,13 @@ def key(generator: Generator | None) -> int:
     device = Device("cpu") if generator is None else generator.device
     drawn = leaf(np.zeros((), np.int64), device).random_(generator=generator)
     return int(drawn.item())
+
+
+def worker_seed(generator: Generator | None, epoch: int) -> int:
+    """A seed for the workers of an epoch. It takes nothing from the generator: the order in which samples are
+    drawn must not depend on how many threads fetch them."""
+    started = random.initial_seed() if generator is None else generator.initial_seed()
+    return int(np.random.Philox(key=started, counter=epoch).random_raw() >> 1)
 
 
 def _bits(count: int, key: int) -> np.ndarray:

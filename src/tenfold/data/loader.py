@@ -97,6 +97,7 @@ class DataLoader:
         self.prefetch_factor = prefetch_factor if prefetch_factor or not num_workers else 2
         self.persistent_workers = persistent_workers
         self.device = None if device is None else Device(device)
+        self._epochs = 0
         self._batched = batch_sampler is not None or batch_size is not None
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
 
@@ -131,7 +132,8 @@ class DataLoader:
             yield batch
 
     def _by_workers(self) -> Iterator[Any]:
-        seed = draws.key(self.generator)
+        seed = draws.worker_seed(self.generator, self._epochs)
+        self._epochs += 1
         with Crew(
             self.dataset, self.num_workers, seed, self._fetch, self.worker_init_fn, self.timeout
         ) as crew:

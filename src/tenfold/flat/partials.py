@@ -19,7 +19,7 @@ from tenfold.flat import movement as m
 from tenfold.flat.build import eq, full_like, where
 from tenfold.flat.folding import power, sum
 from tenfold.flat.graph import Op, Value
-from tenfold.flat.moving import unsqueeze
+from tenfold.flat.moving import squeeze, unsqueeze
 
 Map = Callable[[Value, Any], Value]
 
@@ -58,8 +58,8 @@ def _by_base(t: Value, op: e.Binary) -> Value:
     """y * x^(y-1), and 0 where y is 0."""
     exponent = number(op.y)
     if exponent is None:
-        flat_there = eq(op.y, 0)
-        return t * (op.y * power(op.x, where(flat_there, 0, op.y - 1)))
+        origin = eq(op.x, 0) & eq(op.y, 0)
+        return t * (op.y * power(op.x, where(origin, 0, op.y - 1)))
     if exponent == 0:
         return full_like(t, 0)
     if exponent == 1:
@@ -127,18 +127,16 @@ def _i0e(x: Value, nodes: int = 64, step: float = 0.4) -> Value:
     """exp(-|x|) times the modified Bessel function of order 0, by two integrals that the trapezoidal rule
     gets to full precision: over an angle, and far out over s where |x| * (1 - cos(angle)) is s^2."""
     size = unsqueeze(b.abs(x), x.rank)
+    near = size <= 40.0
     angles = b.iota((nodes,), 0, x.dtype) * (2 * math.pi / nodes)
-    near = sum(b.exp(b.minimum(size, 40.0) * (b.cos(angles) - 1)), -1) * (1 / nodes)
-    far_size = b.maximum(size, 40.0)
+    around = sum(b.exp(where(near, size, 1) * (b.cos(angles) - 1)), -1) * (1 / nodes)
     squares = b.iota((16,), 0, x.dtype) * step
     squares = squares * squares
-    terms = (
-        b.exp(-squares)
-        * b.rsqrt(1 - squares / (far_size * 2))
-        * where(eq(squares, 0), 0.5, 1.0 + squares * 0)
-    )
-    far = sum(terms * b.rsqrt(far_size * 2), -1) * (2 * step / math.pi)
-    return where(b.abs(x) <= 40.0, near, far)
+    twice = where(near, 80, size * 2)
+    terms = b.exp(-squares) * b.rsqrt(1 - squares / twice) * b.rsqrt(twice)
+    ends = where(eq(squares, 0), full_like(squares, 0.5), 1)
+    far = sum(terms * ends, -1) * (2 * step / math.pi)
+    return where(squeeze(near, x.rank), around, far)
 
 
 PARTIALS: dict[type[Op], tuple[Map, ...]] = {

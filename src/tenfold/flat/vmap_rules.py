@@ -175,9 +175,8 @@ def _wide(indices: Value) -> Value:
 def pad_rule(op: m.Pad, b: Batch) -> Op | Sequence[Value]:
     edges = op.edge_padding_low, op.edge_padding_high
     if not b.has(op.padding_value):
-        low, high, interior = [(0, *each) for each in (*edges, op.interior_padding)]
-        value = b.at(op.padding_value)
-        return m.Pad(b(op.x), value, low, high, interior)
+        settings = [(0, *each) for each in (*edges, op.interior_padding)]
+        return m.Pad(b(op.x), b.at(op.padding_value), *settings)
 
     def build(x: Value, value: Value) -> Value:
         inside = pad(full(x.shape, True, dtypes.bool_), *edges, False, op.interior_padding)
@@ -187,6 +186,7 @@ def pad_rule(op: m.Pad, b: Batch) -> Op | Sequence[Value]:
 
 
 def gather_rule(op: Gather, b: Batch) -> Op:
+    """A batch of x alone is one more dimension of each window, one of indices alone is more of them."""
     windows, dropped, index_map, vector, x_batching, index_batching = op.dimension_numbers
     x, indices = b.at(op.x), b.at(op.start_indices)
     windows, sizes, in_order = up(windows), op.slice_sizes, False
@@ -194,16 +194,17 @@ def gather_rule(op: Gather, b: Batch) -> Op:
         dropped, index_map, x_batching = up(dropped), up(index_map), up(x_batching)
     if b.has(op.start_indices):
         vector, index_batching = vector + 1, up(index_batching)
-    if not b.has(op.start_indices):
-        windows, sizes, in_order = (0, *windows), (b.size, *sizes), op.indices_are_sorted
-    elif b.has(op.x):
+    if b.has(op.x) and b.has(op.start_indices):
         x_batching, index_batching = (0, *x_batching), (0, *index_batching)
         sizes, indices = (min(b.size, 1), *sizes), _wide(indices)
+    elif b.has(op.x):
+        windows, sizes, in_order = (0, *windows), (b.size, *sizes), op.indices_are_sorted
     numbers = GatherDimensions(windows, dropped, index_map, vector, x_batching, index_batching)
     return Gather(x, indices, numbers, sizes, in_order)
 
 
 def scatter_rule(op: Scatter, b: Batch) -> Op:
+    """Tensors that share their places have the batch as one more dimension of each window."""
     windows, dropped, index_map, vector, x_batching, index_batching = op.scatter_dimension_numbers
     indices = b.at(op.scatter_indices)
     windows, x_batching, in_order = up(windows), up(x_batching), op.indices_are_sorted
@@ -224,17 +225,17 @@ def dot_general_rule(op: s.DotGeneral, b: Batch) -> Sequence[Value]:
     """A batch on one side is one more of its free dimensions; on both it is a batch of products."""
     x_batch, y_batch, x_contract, y_contract = op.dot_dimension_numbers
     x, y = b.at(op.x), b.at(op.y)
-    where_to = len(x_batch)
+    found_at = len(x_batch)
     if b.has(op.x):
         x_batch, x_contract = up(x_batch), up(x_contract)
     else:
-        where_to += x.rank - len(x_batch) - len(x_contract)
+        found_at += x.rank - len(x_batch) - len(x_contract)
     if b.has(op.y):
         y_batch, y_contract = up(y_batch), up(y_contract)
     if b.has(op.x) and b.has(op.y):
-        x_batch, y_batch, where_to = (0, *x_batch), (0, *y_batch), 0
+        x_batch, y_batch, found_at = (0, *x_batch), (0, *y_batch), 0
     product = dot_general(x, y, (x_contract, y_contract), (x_batch, y_batch), op.dtype)
-    return [move(product, where_to, 0)]
+    return [move(product, found_at, 0)]
 
 
 def convolution_rule(op: w.Convolution, b: Batch) -> Sequence[Value]:

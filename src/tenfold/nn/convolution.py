@@ -139,9 +139,7 @@ class _Forward(_Convolution):
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._pads(), mode=self.padding_mode), (0,) * self._rank
         convolve = getattr(F, f"conv{self._rank}d")
-        return convolve(
-            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
-        )
+        return convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def _pads(self) -> list[int]:
         """How much F.pad adds: before and after each dimension, from the last to the first."""
@@ -235,7 +233,9 @@ class _Transpose(_Convolution):
         if len(wanted) == leading + self._rank:
             wanted = wanted[leading:]
         if len(wanted) != self._rank:
-            raise ShapeError(f"an output_size of {self._rank} or {input.ndim} numbers is needed, not {wanted}")
+            raise ShapeError(
+                f"an output_size of {self._rank} or {input.ndim} numbers is needed, not {wanted}"
+            )
         least = [
             (extent - 1) * step - 2 * pad + dilation * (kernel - 1) + 1
             for extent, step, pad, dilation, kernel in zip(

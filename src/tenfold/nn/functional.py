@@ -14,27 +14,28 @@ from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.functional import aten
 from tenfold.indexing import one_hot as one_hot
+from tenfold.nn.functional_attention import multi_head_attention_forward as multi_head_attention_forward
 from tenfold.nn.functional_losses import binary_cross_entropy as binary_cross_entropy
 from tenfold.nn.functional_losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
-from tenfold.nn.functional_losses import cosine_embedding_loss as cosine_embedding_loss
 from tenfold.nn.functional_losses import cross_entropy as cross_entropy
 from tenfold.nn.functional_losses import ctc_loss as ctc_loss
 from tenfold.nn.functional_losses import gaussian_nll_loss as gaussian_nll_loss
-from tenfold.nn.functional_losses import hinge_embedding_loss as hinge_embedding_loss
 from tenfold.nn.functional_losses import huber_loss as huber_loss
 from tenfold.nn.functional_losses import kl_div as kl_div
 from tenfold.nn.functional_losses import l1_loss as l1_loss
-from tenfold.nn.functional_losses import margin_ranking_loss as margin_ranking_loss
 from tenfold.nn.functional_losses import mse_loss as mse_loss
-from tenfold.nn.functional_losses import multi_margin_loss as multi_margin_loss
-from tenfold.nn.functional_losses import multilabel_margin_loss as multilabel_margin_loss
-from tenfold.nn.functional_losses import multilabel_soft_margin_loss as multilabel_soft_margin_loss
 from tenfold.nn.functional_losses import nll_loss as nll_loss
 from tenfold.nn.functional_losses import poisson_nll_loss as poisson_nll_loss
 from tenfold.nn.functional_losses import smooth_l1_loss as smooth_l1_loss
-from tenfold.nn.functional_losses import soft_margin_loss as soft_margin_loss
-from tenfold.nn.functional_losses import triplet_margin_loss as triplet_margin_loss
-from tenfold.nn.functional_losses import (
+from tenfold.nn.functional_margins import cosine_embedding_loss as cosine_embedding_loss
+from tenfold.nn.functional_margins import hinge_embedding_loss as hinge_embedding_loss
+from tenfold.nn.functional_margins import margin_ranking_loss as margin_ranking_loss
+from tenfold.nn.functional_margins import multi_margin_loss as multi_margin_loss
+from tenfold.nn.functional_margins import multilabel_margin_loss as multilabel_margin_loss
+from tenfold.nn.functional_margins import multilabel_soft_margin_loss as multilabel_soft_margin_loss
+from tenfold.nn.functional_margins import soft_margin_loss as soft_margin_loss
+from tenfold.nn.functional_margins import triplet_margin_loss as triplet_margin_loss
+from tenfold.nn.functional_margins import (
     triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
 )
 from tenfold.nn.functional_normalisation import batch_norm as batch_norm

@@ -1,10 +1,13 @@
-"""Losses of `tenfold.nn.functional`: reductions by name around the rows, and the losses PyTorch composes."""
+"""Losses of `tenfold.nn.functional`: reductions by name around the rows, and the losses PyTorch composes.
+
+Those that ask for a margin are in `functional_margins.py`.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tenfold.errors import ArgumentError, ShapeError, located
 from tenfold.functional import aten
@@ -13,7 +16,7 @@ from tenfold.tensor import Tensor
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def _number(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> int:
+def reduction_number(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> int:
     """ATen's number for a reduction. The two bools are PyTorch's older way to say which."""
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
@@ -23,8 +26,8 @@ def _number(reduction: str, size_average: bool | None = None, reduce: bool | Non
     return REDUCTIONS[reduction]
 
 
-def _reduced(loss: Tensor, number: int) -> Tensor:
-    return (loss, loss.mean, loss.sum)[number]() if number else loss
+def reduced(loss: Tensor, number: int) -> Tensor:
+    return loss.mean() if number == 1 else loss.sum() if number == 2 else loss
 
 
 def _fitting(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -39,11 +42,15 @@ def _fitting(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return input, target
 
 
-def _weighted(losses: Tensor, weight: Tensor, shape: Sequence[int], number: int) -> Tensor:
+def _weighted(losses: Tensor, weight: Tensor, shape: Sequence[int]) -> Tensor:
     if weight.shape != shape:
         raise ShapeError(f"the weight of shape {tuple(weight.shape)} is not the input's, {tuple(shape)}")
-    weighted = losses * weight
-    return weighted.sum() / weight.sum() if number == 1 else _reduced(weighted, number)
+    return losses * weight
+
+
+def _averaged(weighted: Tensor, weight: Tensor, number: int) -> Tensor:
+    """Weighted losses reduced; their mean is over weights."""
+    return weighted.sum() / weight.sum() if number == 1 else reduced(weighted, number)
 
 
 # Distances
@@ -59,11 +66,11 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target)²"""
-    number, shape = _number(reduction, size_average, reduce), input.shape
+    number, shape = reduction_number(reduction, size_average, reduce), input.shape
     input, target = _fitting(input, target)
     if weight is None:
         return aten("mse_loss")(input, target, number)
-    return _weighted((input - target) ** 2, weight, shape, number)
+    return _averaged(_weighted((input - target) ** 2, weight, shape), weight, number)
 
 
 @located
@@ -76,11 +83,11 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|"""
-    number, shape = _number(reduction, size_average, reduce), input.shape
+    number, shape = reduction_number(reduction, size_average, reduce), input.shape
     input, target = _fitting(input, target)
     if weight is None:
         return aten("l1_loss")(input, target, number)
-    return _weighted((input - target).abs(), weight, shape, number)
+    return _averaged(_weighted((input - target).abs(), weight, shape), weight, number)
 
 
 @located
@@ -93,7 +100,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """d² / (2 beta) where d = |input - target| is below beta, else d - beta / 2"""
-    number = _number(reduction, size_average, reduce)
+    number = reduction_number(reduction, size_average, reduce)
     return aten("smooth_l1_loss")(*_fitting(input, target), number, beta)
 
 
@@ -106,11 +113,11 @@ def huber_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """d² / 2 where d = |input - target| is below delta, else delta · (d - delta / 2)"""
-    number, shape = _number(reduction), input.shape
+    number, shape = reduction_number(reduction), input.shape
     input, target = _fitting(input, target)
     if weight is None:
         return aten("huber_loss")(input, target, number, delta)
-    return _weighted(aten("huber_loss")(input, target, 0, delta), weight, shape, number)
+    return reduced(_weighted(aten("huber_loss")(input, target, 0, delta), weight, shape), number)
 
 
 # Likelihoods
@@ -127,7 +134,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """-input at each target's class"""
-    number = _number(reduction, size_average, reduce)
+    number = reduction_number(reduction, size_average, reduce)
     return aten("nll_loss_nd")(input, target, weight, number, ignore_index)
 
 
@@ -143,7 +150,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """-Σ target · log_softmax(input) over classes; targets are classes, or a probability for each class"""
-    number = _number(reduction, size_average, reduce)
+    number = reduction_number(reduction, size_average, reduce)
     return aten("cross_entropy_loss")(input, target, weight, number, ignore_index, label_smoothing)
 
 
@@ -157,7 +164,7 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:
     """-target · log(input) - (1 - target) · log(1 - input)"""
-    number = _number(reduction, size_average, reduce)
+    number = reduction_number(reduction, size_average, reduce)
     _same_shape(input, target)
     return aten("binary_cross_entropy")(input, target, weight, number)
 
@@ -181,7 +188,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """The binary cross entropy of sigmoid(input), which does not overflow"""
-    number = _number(reduction, size_average, reduce)
+    number = reduction_number(reduction, size_average, reduce)
     _same_shape(input, target)
     return aten("binary_cross_entropy_with_logits")(input, target, weight, pos_weight, number)
 
@@ -201,7 +208,7 @@ def kl_div(
         reduction = "sum"
     elif reduction == "mean" and size_average is None and reduce is None:
         warnings.warn('kl_div: "mean" divides by all elements; the divergence is "batchmean"', stacklevel=3)
-    number = _number("mean" if reduction == "batchmean" else reduction, size_average, reduce)
+    number = reduction_number("mean" if reduction == "batchmean" else reduction, size_average, reduce)
     loss = aten("kl_div")(input, target, number, log_target=log_target)
     return loss / input.shape[0] if batchmean and input.ndim else loss
 
@@ -218,7 +225,7 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """exp(input) - target · input, or input - target · log(input + eps) where input is no logarithm"""
-    number = _number(reduction, size_average, reduce)
+    number = reduction_number(reduction, size_average, reduce)
     return aten("poisson_nll_loss")(input, target, log_input, full, eps, number)
 
 
@@ -232,24 +239,23 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """(log(var) + (input - target)² / var) / 2, var at least eps"""
-    number = _number(reduction)
-    if not isinstance(var, Tensor):
-        if var < 0:
-            raise ArgumentError(f"var={var} is negative")
-        var = aten("full_like")(input, float(var))
-    shape, of = tuple(input.shape), tuple(var.shape)
+    number = reduction_number(reduction)
+    if not isinstance(var, Tensor) and var < 0:
+        raise ArgumentError(f"var={var} is negative")
+    spread: Tensor = var if isinstance(var, Tensor) else aten("full_like")(input, float(var))
+    shape, of = tuple(input.shape), tuple(spread.shape)
     if of != shape:
         differing = [(a, b) for a, b in zip(shape, of, strict=False) if a != b]
         if of == shape[:-1]:
-            var = var.unsqueeze(-1)
+            spread = spread.unsqueeze(-1)
         elif len(of) != len(shape) or [b for _, b in differing] != [1]:
             raise ShapeError(f"var of shape {of} fits neither {shape} nor one variance a row of it")
     message = "gaussian_nll_loss: an element of var is negative"
-    var = aten("_functional_assert_async")((var >= 0).all(), message, var)
+    spread = aten("_functional_assert_async")((spread >= 0).all(), message, spread)
     # Its gradient is that of var itself, also where it is cut.
-    var = var + (var.clamp(min=eps) - var).detach()
-    loss = (var.log() + (input - target) ** 2 / var) * 0.5
-    return _reduced(loss + 0.5 * math.log(math.tau) if full else loss, number)
+    spread = spread + (spread.clamp(min=eps) - spread).detach()
+    loss = (spread.log() + (input - target) ** 2 / spread) * 0.5
+    return reduced(loss + 0.5 * math.log(math.tau) if full else loss, number)
 
 
 @located
@@ -263,159 +269,7 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Tensor:
     """-log of the likelihood of each target sequence under all its alignments in time"""
-    lengths = (input_lengths, target_lengths)
+    lengths = [input_lengths, target_lengths]
     if any(isinstance(each, Tensor) for each in lengths):
-        lengths = tuple([e if isinstance(e, Tensor) else targets.new_tensor(list(e)) for e in lengths])
-    return aten("ctc_loss")(log_probs, targets, *lengths, blank, _number(reduction), zero_infinity)
-
-
-# Margins
-
-
-@located
-def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1"""
-    return aten("hinge_embedding_loss")(input, target, margin, _number(reduction, size_average, reduce))
-
-
-@located
-def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """max(0, -target · (input1 - input2) + margin)"""
-    number = _number(reduction, size_average, reduce)
-    if not input1.ndim == input2.ndim == target.ndim:
-        raise ShapeError(
-            f"the inputs and the target have {input1.ndim}, {input2.ndim} and {target.ndim} dimensions: "
-            "they must be as many"
-        )
-    return aten("margin_ranking_loss")(input1, input2, target, margin, number)
-
-
-@located
-def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1"""
-    number = _number(reduction, size_average, reduce)
-    return aten("cosine_embedding_loss")(input1, input2, target, margin, number)
-
-
-@located
-def soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """log(1 + exp(-target · input))"""
-    return aten("soft_margin_loss")(input, target, _number(reduction, size_average, reduce))
-
-
-@located
-def multi_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Σ max(0, margin - input[target] + input[i])^p / classes, over all other classes i"""
-    number = _number(reduction, size_average, reduce)
-    return aten("multi_margin_loss")(input, target, p, margin, weight, number)
-
-
-@located
-def multilabel_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Σ max(0, 1 - input[j] + input[i]) / classes, over target classes j and other classes i"""
-    return aten("multilabel_margin_loss")(input, target, _number(reduction, size_average, reduce))
-
-
-@located
-def multilabel_soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """The binary cross entropy of sigmoid(input), meant over the classes of each sample"""
-    number = _number(reduction, size_average, reduce)
-    log_sigmoid = aten("log_sigmoid")
-    loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
-    loss = loss if weight is None else loss * weight
-    return _reduced(loss.sum(-1) / input.shape[-1], number)
-
-
-@located
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """max(0, margin + ‖anchor - positive‖ - ‖anchor - negative‖)"""
-    number = _number(reduction, size_average, reduce)
-    if margin <= 0:
-        raise ArgumentError(f"margin={margin} must be greater than 0")
-    return aten("triplet_margin_loss")(anchor, positive, negative, margin, p, eps, swap, number)
-
-
-@located
-def triplet_margin_with_distance_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-    margin: float = 1.0,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Tensor:
-    """max(0, margin + distance(anchor, positive) - distance(anchor, negative))"""
-    number = _number(reduction)
-    if margin <= 0:
-        raise ArgumentError(f"margin={margin} must be greater than 0")
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        raise ShapeError("anchor, positive and negative must have as many dimensions as each other")
-    distance = distance_function or aten("pairwise_distance")
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = aten("minimum")(far, distance(positive, negative))
-    return _reduced((margin + near - far).clamp_min(0), number)
+        lengths = [each if isinstance(each, Tensor) else targets.new_tensor(list(each)) for each in lengths]
+    return aten("ctc_loss")(log_probs, targets, *lengths, blank, reduction_number(reduction), zero_infinity)

@@ -47,7 +47,9 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
     return draws.uniform_(tensor, a, b, generator)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Draws from a normal distribution."""
     return draws.normal_(tensor, mean, std, generator)
 
@@ -62,9 +64,7 @@ def trunc_normal_(
 ) -> Tensor:
     """Draws from the part of a normal distribution that lies within [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
-            "trunc_normal_: the mean is more than two deviations outside of [a, b]", stacklevel=2
-        )
+        warnings.warn("trunc_normal_: the mean is more than two deviations outside of [a, b]", stacklevel=2)
     low, high = (a - mean) / std, (b - mean) / std
     mirrored = low + high > 0  # so that the longer tail, where erfc is exact, is the lower one
     if mirrored:

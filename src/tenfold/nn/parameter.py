@@ -85,7 +85,11 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     _kind = Tensor
 
     def __init__(
-        self, requires_grad: bool = False, device: Any = None, dtype: DType | None = None, persistent: bool = True
+        self,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: DType | None = None,
+        persistent: bool = True,
     ):
         Tensor.__init__(self, filled((0,), 0, dtype, device).current())
         self.persistent = persistent

@@ -54,7 +54,9 @@ class Registry:
         if tensor is not None and not isinstance(tensor, Tensor):
             raise _wrong_kind(tensor, "buffer", name, "a Tensor").located("register_buffer", capture())
         self._buffers[name] = tensor
-        (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
+        (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(
+            name
+        )
 
     def add_module(self, name: str, module: Any) -> None:
         """Add a child module, which is then also an attribute."""
@@ -69,7 +71,9 @@ class Registry:
 
     def _check_name(self, kind: str, name: str, registered: dict[str, Any]) -> None:
         if not isinstance(name, str):
-            raise ArgumentError(f"the name of a {kind} is a string, not {_described(name)}").located("", capture())
+            raise ArgumentError(f"the name of a {kind} is a string, not {_described(name)}").located(
+                "", capture()
+            )
         problem = None
         if hasattr(self, name) and name not in registered:
             problem = f"attribute {name!r} already exists"

@@ -66,7 +66,9 @@ class Stateful(Registry):
 
     # Saving
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
         """All parameters and persistent buffers, by their dotted names.
 
         The tensors share memory with the module's, without gradients; with keep_vars they are its own.
@@ -95,7 +97,9 @@ class Stateful(Registry):
             if hook.with_kwargs and replaced is not None:  # a private hook may give another dictionary
                 destination = replaced
             elif replaced is not None:
-                raise StateDictError("a state_dict post-hook must return None").located("state_dict", capture())
+                raise StateDictError("a state_dict post-hook must return None").located(
+                    "state_dict", capture()
+                )
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -141,7 +145,9 @@ class Stateful(Registry):
             report = "\n\t".join(errors)
             raise StateDictError(
                 f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{report}",
-                help="pass strict=False to load only what has the same name" if strict and unexpected else None,
+                help="pass strict=False to load only what has the same name"
+                if strict and unexpected
+                else None,
             ).located("", capture())
         return IncompatibleKeys(missing, unexpected)
 
@@ -267,7 +273,8 @@ def _load(
     for hook in list(module._load_state_dict_post_hooks.values()):
         if hook.call(module, keys) is not None:
             raise StateDictError(
-                "a load_state_dict post-hook must return None", help="change the lists that it is given in place"
+                "a load_state_dict post-hook must return None",
+                help="change the lists that it is given in place",
             ).located("load_state_dict", capture())
 
 

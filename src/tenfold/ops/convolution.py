@@ -21,7 +21,7 @@ def slides(x, weight, stride, padding, dilation, groups):
         )
     if x.dtype is not weight.dtype:
         raise DTypeError(f"cannot convolve {x.type} by {weight.type}: their dtypes differ")
-    if x.dtype.kind == "bool" or x.dtype.itemsize == 1 and x.dtype.kind == "float":
+    if x.dtype.kind == "bool" or (x.dtype.itemsize == 1 and x.dtype.kind == "float"):
         raise DTypeError(f"convolution is not defined for {x.dtype.name}")
     if groups < 1:
         raise ArgumentError(f"there must be at least one group, not {groups}")
@@ -232,7 +232,8 @@ def convolution(x, weight, bias, stride, padding, dilation, is_transposed, outpu
 
 _CONVOLUTION = (
     "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
-    "bool transposed, {} output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled"
+    "bool transposed, {} output_padding, SymInt groups, bool benchmark, bool deterministic, "
+    "bool cudnn_enabled"
 )
 
 

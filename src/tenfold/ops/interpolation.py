@@ -49,7 +49,7 @@ def _of_resample(cotangent, result, x, dim, taps):
 def resample(x, dim, taps):
     """Weighted sums of the elements of x along a dimension."""
     places, weights = taps
-    count, width = places.shape
+    width = places.shape[1]
     if width == 1 and weights is None and (places >= 0).all():
         return _taken(x, dim, places[:, 0])
     if width <= 4:
@@ -156,9 +156,7 @@ KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], int]] = {
 }
 
 
-def smooth(
-    name: str, extent: int, count: int, align_corners: bool, scale: float | None, real: Any
-) -> Taps:
+def smooth(name: str, extent: int, count: int, align_corners: bool, scale: float | None, real: Any) -> Taps:
     """All elements under a kernel as wide as the step between results, so that none is skipped."""
     kernel, size = KERNELS[name]
     step = step_between(extent, count, align_corners, scale, real)

@@ -55,22 +55,23 @@ def _unrolled(x, dims, windows):
     kernel, stride, padding, dilation, counts = windows
     lead, shape = x.shape[: x.rank - dims], spatial(x, dims)
     zeros, ones = (0,) * len(lead), (1,) * len(lead)
-    wide = flat.pad(
-        x, (*zeros, *padding), (*zeros, *windows.overhang(shape)), flat.lowest(x.dtype)
-    )
+    wide = flat.pad(x, (*zeros, *padding), (*zeros, *windows.overhang(shape)), flat.lowest(x.dtype))
     steps = [math.prod(shape[d + 1 :]) for d in range(dims)]
     corners = [np.arange(n) * s - p for n, s, p in zip(counts, stride, padding, strict=True)]
     # Where nothing is larger than the lowest, a window's choice is its first element inside the image.
     firsts = [-(np.minimum(corner, 0) // d) * d for corner, d in zip(corners, dilation, strict=True)]
     offset = _numbers(firsts, steps)
-    best = None
-    for tap in itertools.product(*map(range, kernel)):
-        starts = [i * d for i, d in zip(tap, dilation, strict=True)]
+
+    def part_from(starts):
         limits = [start + (n - 1) * s + 1 for start, n, s in zip(starts, counts, stride, strict=True)]
-        part = flat.slice(wide, (*zeros, *starts), (*lead, *limits), (*ones, *stride))
-        if best is None:
-            best = part
-            continue
+        return flat.slice(wide, (*zeros, *starts), (*lead, *limits), (*ones, *stride))
+
+    taps = [
+        [i * d for i, d in zip(tap, dilation, strict=True)] for tap in itertools.product(*map(range, kernel))
+    ]
+    best = part_from(taps[0])
+    for starts in taps[1:]:
+        part = part_from(starts)
         better = is_better(part, best)
         best = flat.where(better, part, best)
         offset = flat.where(better, sum(i * step for i, step in zip(starts, steps, strict=True)), offset)

@@ -6,6 +6,9 @@ carries a gradient back is one over ranges too.
 
 from __future__ import annotations
 
+import functools
+import itertools
+
 import numpy as np
 
 from tenfold import dtypes, flat
@@ -29,7 +32,7 @@ def _of_range_sums(cotangent, result, x, dim, starts, ends):
 def range_sums(x, dim, starts, ends):
     """The sum of x over each of the ranges start:end of a dimension, which may overlap and overhang."""
     length = max(end - start for start, end in zip(starts, ends, strict=True))
-    steps = {after - before for before, after in zip(starts, starts[1:], strict=False)} or {1}
+    steps = {after - before for before, after in itertools.pairwise(starts)} or {1}
     even = len(steps) == 1 and all(end - start == length for start, end in zip(starts, ends, strict=True))
     if even and min(steps) > 0:
         return _strided(x, dim, starts[0], len(starts), length, min(steps))
@@ -58,11 +61,10 @@ def _strided(x: Value, dim: int, start: int, count: int, length: int, stride: in
         window[dim], strides[dim] = length, stride
         x = flat.slice_dim(x, dim, first, first + (count - 1) * stride + length)
         return flat.reduce_window(x, "add", window, strides)
-    total = None
-    for i in range(first, first + length):
-        part = flat.slice_dim(x, dim, i, i + (count - 1) * stride + 1, stride)
-        total = part if total is None else total + part
-    return total
+    parts = [
+        flat.slice_dim(x, dim, i, i + (count - 1) * stride + 1, stride) for i in range(first, first + length)
+    ]
+    return functools.reduce(flat.add, parts)
 
 
 def covering(starts: Ints, ends: Ints, extent: int) -> tuple[Ints, Ints]:
@@ -118,7 +120,8 @@ def _average(x, dims, ranges, divisors):
 def _spread(cotangent, dims, ranges, divisors, shape):
     x = _divided(cotangent, divisors)
     for i in reversed(range(dims)):
-        x = range_sums(x, x.rank - dims + i, *covering(*ranges[i], shape[i]))
+        starts, ends = ranges[i]
+        x = range_sums(x, x.rank - dims + i, *covering(starts, ends, shape[i]))
     return x
 
 
@@ -197,8 +200,9 @@ def _declare(dims):
     op(f"_adaptive_avg_pool{dims}d{size}", method=False, samples=lambda: _adaptive_samples(dims))(adaptive)
 
     @op(
-        f"avg_pool{dims}d_backward(Tensor grad_output, Tensor self, {kernel.replace('=[]', '')[:-2]}"
-        .replace("=0", "")
+        f"avg_pool{dims}d_backward(Tensor grad_output, Tensor self, {kernel.replace('=[]', '')[:-2]}".replace(
+            "=0", ""
+        )
         + ", bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
         method=False,
         function=False,

@@ -3,7 +3,6 @@
 Dimensions are resampled one after the other, by the taps that `interpolation.py` gives.
 """
 
-from tenfold import flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.interpolation import cubic, linear, nearest, real_of, resample, smooth
 from tenfold.ops.precision import widened
@@ -61,6 +60,7 @@ def from_factors(x, dims, output_size, factors):
 
 
 def _float(*shape):
+    # Half types are compared elsewhere: PyTorch rounds their weights, here they are those of float32.
     return T(*shape, dtype="float32")
 
 
@@ -81,11 +81,6 @@ def _declare(name, dims, method, exact=False, corners=True):
         if not exact:
             _check_float(x, name)
 
-    def samples(sized, scaled=()):
-        """Calls, with the arguments after the tensor made of an extent, align_corners and the scales."""
-        modes = [(True,), (False,)] if corners else [()]
-        return [S(T(2, 3, *image), *sized(each), *mode) for mode in modes for each in (size, image, (2,) * dims)]
-
     def plain():
         drawn = T if exact else _float
         calls = []
@@ -94,8 +89,6 @@ def _declare(name, dims, method, exact=False, corners=True):
                 calls.append(S(drawn(2, 3, *image), extents, *mode))
             calls.append(S(T(1, 2, *image, dtype="float64"), size, *mode, *(1.6,) * dims))
             calls.append(S(T(0, 2, *image, dtype="float32"), size, *mode))
-            if not exact:
-                calls.append(S(T(1, 2, *image, dtype="float16"), size, *mode))
         return calls
 
     def by_factor():

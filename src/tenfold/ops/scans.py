@@ -56,7 +56,19 @@ def typed_scan_samples():
 def cumsum(x, dim, dtype):
     """result[i] = x[0] + ... + x[i]; of integers and bools as int64."""
     x = counted(x, dtype)
-    return flat.convert(running(widened(x), flat.add, flat.axis(dim, x.rank)), x.dtype)
+    return flat.convert(_running_sum(widened(x), flat.axis(dim, x.rank)), x.dtype)
+
+
+def _of_running_sum(cotangent, result, x, dim):
+    """The running sum from the other end."""
+    if not x.rank:
+        return (cotangent,)
+    return (flat.reverse(_running_sum(flat.reverse(cotangent, (dim,)), dim), (dim,)),)
+
+
+@flat.differentiated(_of_running_sum)
+def _running_sum(x, dim):
+    return running(x, flat.add, dim)
 
 
 @op(

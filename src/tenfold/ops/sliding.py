@@ -7,6 +7,7 @@ product for each tap of the kernel. The rows are in `convolution.py`.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -185,12 +186,11 @@ def _elementwise(x: Value, kernel: Value, window: Window, counts: Ints) -> Value
     each = kernel.shape[0] // groups
     x = _grouped(_padded(x, window.padding, window.spread), groups)
     scales = flat.reshape(kernel, (1, groups, each, -1))
-    total = None
+    products = []
     for tap, part in enumerate(_taps(x, kernel.shape[2:], counts, window.strides, window.dilation)):
         scale = flat.slice_dim(scales, 3, tap, tap + 1)
-        product = part * flat.reshape(scale, (1, groups, each, *(1 for _ in counts)))
-        total = product if total is None else total + product
-    return flat.reshape(total, (batch, kernel.shape[0], *counts))
+        products.append(part * flat.reshape(scale, (1, groups, each, *(1 for _ in counts))))
+    return flat.reshape(functools.reduce(flat.add, products), (batch, kernel.shape[0], *counts))
 
 
 def _tap_by_tap(x: Value, kernel: Value, window: Window, counts: Ints) -> Value:
@@ -199,13 +199,12 @@ def _tap_by_tap(x: Value, kernel: Value, window: Window, counts: Ints) -> Value:
     per, out = kernel.shape[1], kernel.shape[0]
     x = _grouped(_padded(x, window.padding, window.spread), groups)
     weights = flat.reshape(kernel, (groups, out // groups, per, -1))
-    total = None
+    products = []
     for tap, part in enumerate(_taps(x, kernel.shape[2:], counts, window.strides, window.dilation)):
         weight = flat.squeeze(flat.slice_dim(weights, 3, tap, tap + 1), 3)
-        product = flat.dot_general(weight, part, ((2,), (2,)), ((0,), (1,)))
-        total = product if total is None else total + product
+        products.append(flat.dot_general(weight, part, ((2,), (2,)), ((0,), (1,))))
     # groups, channels, batch, places -> batch, groups, channels, places
-    result = flat.transpose(total, (2, 0, 1, *range(3, rank + 1)))
+    result = flat.transpose(functools.reduce(flat.add, products), (2, 0, 1, *range(3, rank + 1)))
     return flat.reshape(result, (batch, out, *counts))
 
 

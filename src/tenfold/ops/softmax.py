@@ -79,7 +79,21 @@ def _log_softmax(x, dim, half_to_float):
     return _log_normal(_to_float(x) if half_to_float else x, dim)
 
 
+def _of_normal(cotangent, result, x, dim):
+    """From the result alone, as PyTorch does: y * (ct - sum(ct * y))."""
+    return (result * (cotangent - _total(cotangent * result, dim)),)
+
+
+def _of_log_normal(cotangent, result, x, dim):
+    return (cotangent - flat.exp(result) * _total(cotangent, dim),)
+
+
+def _total(x, dim):
+    return flat.sum(x, dim, keepdim=True) if x.rank else x
+
+
 @widened
+@flat.differentiated(_of_normal)
 def _normal(x, dim):
     if 0 in x.shape:
         return x
@@ -88,6 +102,7 @@ def _normal(x, dim):
 
 
 @widened
+@flat.differentiated(_of_log_normal)
 def _log_normal(x, dim):
     if 0 in x.shape:
         return x

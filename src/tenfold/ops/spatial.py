@@ -33,9 +33,7 @@ class Pool(NamedTuple):
     def overhang(self, shape: Ints) -> Ints:
         """How far the windows reach beyond the end of each dimension."""
         last = [(n - 1) * s - p for n, s, p in zip(self.counts, self.stride, self.padding, strict=True)]
-        ends = [
-            start + (k - 1) * d + 1 for start, k, d in zip(last, self.kernel, self.dilation, strict=True)
-        ]
+        ends = [start + (k - 1) * d + 1 for start, k, d in zip(last, self.kernel, self.dilation, strict=True)]
         return tuple([max(end - extent, 0) for end, extent in zip(ends, shape, strict=True)])
 
 
@@ -62,7 +60,9 @@ def pool(
         # A window may overhang the end, but not start outside.
         counts.append(count - 1 if ceil_mode and (count - 1) * s >= n + p else count)
     if min(counts) < 1:
-        raise ShapeError(f"the result would be of spatial shape {counts}", help="pad, or use a smaller kernel")
+        raise ShapeError(
+            f"the result would be of spatial shape {counts}", help="pad, or use a smaller kernel"
+        )
     return Pool(kernel, stride, padding, dilation, tuple(counts))
 
 

@@ -1,5 +1,6 @@
 """Rows that undo a max-pool, and max-pools whose windows lie at random places."""
 
+import functools
 import itertools
 import math
 
@@ -83,21 +84,18 @@ def fractional(x, samples, dims, kernel, counts):
     lead, shape = x.shape[: x.rank - dims], spatial(x, dims)
     if not x.numel:
         return nothing((*lead, *counts), x.dtype)
-    corner = None
+    corners = []
     for d in range(dims):
         # The numbers for two dimensions come in the order x, y; those for three in the order of dimensions.
         number = dims - 1 - d if dims == 2 else d
         drawn = flat.reshape(flat.slice_dim(samples, 2, number, number + 1), (*lead, 1))
         starts = _starts(drawn, shape[d], kernel[d], counts[d]) * math.prod(shape[d + 1 :])
-        starts = flat.reshape(starts, (*lead, *[counts[d] if i == d else 1 for i in range(dims)]))
-        corner = starts if corner is None else corner + starts
-    best = at = None
-    for tap in itertools.product(*map(range, kernel)):
+        corners.append(flat.reshape(starts, (*lead, *[counts[d] if i == d else 1 for i in range(dims)])))
+    at = corner = functools.reduce(flat.add, corners)
+    best = pick(x, corner, dims)
+    for tap in itertools.islice(itertools.product(*map(range, kernel)), 1, None):
         places = corner + sum(i * math.prod(shape[d + 1 :]) for d, i in enumerate(tap))
         part = pick(x, places, dims)
-        if best is None:
-            best, at = part, places
-            continue
         better = is_better(part, best)
         best, at = flat.where(better, part, best), flat.where(better, places, at)
     return best, at

@@ -68,9 +68,7 @@ class Updating(Optimizer):
 
     numbers: ClassVar[tuple[str, ...]] = ()
     flags: ClassVar[tuple[str, ...]] = ()
-    # Gradients that were scaled are unscaled, and those that overflowed ignored, in the step itself.
-    _step_supports_amp_scaling = True
-    grad_scale: Tensor | None = None
+    # Set by a GradScaler: not 0 where gradients overflowed, and then the step itself leaves all as it was.
     found_inf: Tensor | None = None
 
     def __init__(self, params: Any, defaults: dict[str, Any]):
@@ -141,12 +139,14 @@ class Updating(Optimizer):
         tensors, given = self._given(index, group, device)
         inputs = (*params, *grads, *before, *given)
         input_types = tuple([each.type for each in inputs])
-        scaled = (self.grad_scale is not None, self.found_inf is not None)
-        key = (type(self).update, self.decided(group), tuple(names), tensors, scaled, input_types)
+        guarded = self.found_inf is not None
+        key = (type(self).update, self.decided(group), tuple(names), tensors, guarded, input_types)
         signature = _signatures.get(key)
         if signature is None:
             counts = (len(params), len(grads), len(before), len(given))
-            signature = _signatures[key] = self._signature(group, input_types, counts, names, tensors, scaled)
+            signature = _signatures[key] = self._signature(
+                group, input_types, counts, names, tensors, guarded
+            )
         node = Node(signature, inputs, capture())
         graph.follow(node)
         for i, (target, result) in enumerate(zip(targets, signature.result_types, strict=True)):
@@ -155,15 +155,16 @@ class Updating(Optimizer):
     def _given(
         self, index: int, group: dict[str, Any], device: Device
     ) -> tuple[tuple[str, ...], list[Value]]:
-        """The inputs of a step beside tensors: the group's numbers, those that are tensors, and how gradients
-        were scaled."""
+        """The inputs of a step beside tensors: the group's numbers, those that are tensors, and whether
+        gradients overflowed."""
         holders = self.__dict__.setdefault("_numbers", {})
         holder = holders.get((index, device))
         if holder is None:
             holder = holders[index, device] = Numbers(self, index, self.numbers, device)
         tensors = tuple([name for name in self.numbers if isinstance(group[name], Tensor)])
         given = [holder.current(), *[group[name].current() for name in tensors]]
-        given += [each.current() for each in (self.grad_scale, self.found_inf) if each is not None]
+        if self.found_inf is not None:
+            given.append(self.found_inf.current())
         return tensors, given
 
     def _signature(
@@ -173,7 +174,7 @@ class Updating(Optimizer):
         counts: tuple[int, ...],
         names: Sequence[tuple[str, ...]],
         tensors: Sequence[str],
-        scaled: tuple[bool, bool],
+        guarded: bool,
     ) -> Signature:
         inputs = [flat.Value(each) for each in input_types]
         remaining = iter(inputs)
@@ -181,18 +182,12 @@ class Updating(Optimizer):
         options = _options(group, self.numbers, tensors, given)
         for name, flag in zip(self.flags, self.decided(group), strict=True):
             setattr(options, name, flag)
-        amp = given[1 + len(tensors) :]
-        scale = amp.pop(0) if scaled[0] else None
-        overflow = flat.ne(flat.reshape(amp.pop(0), ()), 0) if scaled[1] else None
+        overflow = flat.ne(flat.reshape(given[-1], ()), 0) if guarded else None
         new_params: list[flat.Value] = []
         new_kept: list[flat.Value] = []
         states = iter(kept)
         for param, grad, wanted in zip(params, grads, names, strict=True):
             state = {name: next(states) for name in wanted}
-            if scale is not None:
-                grad = grad * flat.convert(
-                    1 / flat.convert(flat.reshape(scale, ()), dtypes.float64), grad.dtype
-                )
             new_param, new_state = _apply(type(self).update, param, grad, state, options)
             new_params.append(_unless(overflow, param, new_param))
             new_kept += [_unless(overflow, state[name], new_state[name]) for name in wanted]

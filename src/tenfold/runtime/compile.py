@@ -106,7 +106,15 @@ class Recorded:
         differentiable: bool,
     ):
         self.program = program
-        self.inputs = inputs
+        # Memory that is read is asked itself for its value, not the tensor in front of it; which must still
+        # be in front of it when the program runs again.
+        self.inputs = [_memory(each) for each in inputs]
+        self.fronts: dict[int, Any] = {
+            i: each
+            for i, (each, root) in enumerate(zip(inputs, self.inputs, strict=True))
+            if each is not root
+        }
+        self.watched = [(each, self.inputs[i]) for i, each in self.fronts.items()]
         self.structure = structure
         self.returned = returned  # for each tensor: an argument, one from outside, or None for a new one
         self.count = len(returned)
@@ -133,30 +141,35 @@ class Recorded:
         ]
 
     def run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
-        if self.differentiable and graph.mode.enabled:
-            return self._finish(arguments, self._call_node(arguments), wrap)
+        """What the function returns for these arguments; OTHER if it must be recorded anew for them."""
         if self.stateless:
-            return self._finish(arguments, self._execute(arguments), wrap)
+            return self._run(arguments, wrap)
         with evaluate.lock:  # between reading what it writes and writing it, no other thread may write
-            return self._finish(arguments, self._execute(arguments), wrap)
+            return self._run(arguments, wrap)
+
+    def _run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
+        values = self.fits(arguments)
+        if values is None:
+            return OTHER
+        follow = self.differentiable and graph.mode.enabled
+        results = self._call_node(values) if follow else self._execute(values)
+        return self._finish(arguments, results, wrap)
 
     def _inputs(self, arguments: Sequence[Any]) -> list[Value]:
-        values = []
-        for each in self.inputs:
-            if type(each) is int:
-                values.append(arguments[each].current())
-            elif type(each) is Value:
-                values.append(each)
-            else:
-                values.append(each.current())  # type: ignore[union-attr]
-        return values
+        return [
+            arguments[each].current()
+            if type(each) is int
+            else each
+            if type(each) is Value
+            else each.current()
+            for each in self.inputs
+        ]
 
-    def _execute(self, arguments: Sequence[Any]) -> list[Value]:
+    def _execute(self, values: list[Value]) -> list[Value]:
         """The results, computed now; the memory of what is written goes to what replaces it."""
         if self.loaded is None:
             self.loaded = evaluate.build(self.program, self.device, self.donated)
         device = self.device
-        values = self._inputs(arguments)
         buffers = []
         for value in values:
             buffer = value.buffer
@@ -166,9 +179,9 @@ class Recorded:
             if type(buffer) in (np.ndarray, Pending) or value.device is not device:
                 buffer = evaluate.buffer_of(value, device)
             buffers.append(buffer)
-        value = buffer = None
-        for place, _ in self.donated:
-            buffers[place] = evaluate.lent(values[place], buffers[place], self._known(place, values) + 1)
+        del value, buffer
+        for place, _ in self.donated:  # known are the memory's own reference, the list's and the loop's
+            buffers[place] = evaluate.lent(values[place], buffers[place], 2 + self._shown(place, values))
         try:
             computed, failure = self.loaded(buffers)
         except TenfoldError as error:
@@ -182,18 +195,13 @@ class Recorded:
             for type, buffer in zip(self.result_types, computed, strict=True)
         ]
 
-    def _known(self, place: int, values: list[Value]) -> int:
-        """How many references to an input's value its own tensor has."""
-        holder: Any = self.inputs[place]
-        value = getattr(holder, "_value", None)
-        alias = getattr(holder, "_alias", None)
-        root = holder if alias is None else alias.storage
-        own = getattr(root, "value", None)
-        return (value is values[place]) + (own is values[place])
+    def _shown(self, place: int, values: list[Value]) -> bool:
+        """Whether the tensor in front of donated memory has seen its present value."""
+        tensor = self.fronts.get(place)
+        return tensor is not None and tensor._value is values[place]
 
-    def _call_node(self, arguments: Sequence[Any]) -> list[Value]:
+    def _call_node(self, values: list[Value]) -> list[Value]:
         """The results as those of one node, so that gradients flow through it."""
-        values = self._inputs(arguments)
         if self.signature is None:
             fragment = lower(self.program, whole=True)
             self.signature = Signature(CALL, tuple(self.types), (), fragment)
@@ -206,7 +214,8 @@ class Recorded:
         return results
 
     def _finish(self, arguments: Sequence[Any], results: list[Value], wrap: Callable[[Value], Any]) -> Any:
-        """Put results where they belong: into tensors that the function writes, gradients, what it returns."""
+        """Put results where they belong: into tensors that are written, into gradients, into what is
+        returned."""
         rest = iter(results)
         returned = [next(rest) for _ in range(self.count)]
         for root in self.writes:
@@ -223,23 +232,35 @@ class Recorded:
         ]
         return tree.unflatten(self.structure, iter(tensors))
 
-    def fits(self, arguments: Sequence[Any]) -> bool:
-        """Whether what it depends on from outside is as it was: types of tensors, Python attributes, whether
-        there are gradients, and which, where they are read."""
-        for each, expected in zip(self.inputs, self.types, strict=True):
-            if type(each) is not int and type(each) is not Value and each.current().type is not expected:  # type: ignore[union-attr]
-                return False
+    def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
+        """The values of its inputs, if what it depends on from outside is as it was: types of tensors, Python
+        attributes, whether there are gradients, and which, where they are read."""
         for holder, attribute, value in self.guards:
             if getattr(holder, attribute) != value:
-                return False
+                return None
         for owner, gradient in self.gradients.expected:
             found = _origin(owner, arguments).collected
             if (found is None) != (gradient is None) or (gradient is not ANY and found is not gradient):
-                return False
-        return True
+                return None
+        for tensor, root in self.watched:
+            if tensor._alias.storage is not root:
+                return None
+        values = self._inputs(arguments)
+        for value, expected in zip(values, self.types, strict=True):
+            if value.type is not expected:
+                return None
+        return values
+
+
+def _memory(holder: Any) -> Any:
+    """The memory that a tensor is all of; other inputs as they are."""
+    alias = getattr(holder, "_alias", None)
+    return holder if alias is None or alias.steps else alias.storage
 
 
 ANY = object()
+OTHER = object()
+MAX_VARIANTS = 8  # of a signature, for what it depends on besides its arguments
 
 
 class Gradients:
@@ -371,7 +392,7 @@ class Compiled:
         functools.update_wrapper(self, function)
         self.function = function
         self._tensor = tensor
-        self._recorded: dict[Any, Recorded] = {}
+        self._recorded: dict[Any, list[Recorded]] = {}
         self._short: tuple[list[Any], Callable[..., Any], Any, Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -382,7 +403,7 @@ class Compiled:
             # A call like the last one, with its data on the device: nothing to do but start the program.
             types, start, result, default = short
             try:
-                values = [each._value for each in args if each._alias is None]
+                values = [each._value for each in args if each._alias is None and each._value.origin is None]
                 same = len(args) == len(types) and [each.type for each in values] == types
                 if same and default is dtypes.get_default_dtype():
                     results = start([each.buffer for each in values])
@@ -395,21 +416,30 @@ class Compiled:
         tensor = self._tensor
         given: list[Any] = []
         structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
-        types = tuple([(each.current().type, each.current().device) for each in given])
+        current = [each.current() for each in given]
+        types = tuple([(each.type, each.device) for each in current])
         # What is the same tensor, and what shares memory, decides what a write is seen by.
         same = tuple([[id(other) for other in given].index(id(each)) for each in given])
-        asks = tuple([each.requires_grad for each in given]) if graph.mode.enabled else None
+        asks = tuple([each.origin is not None for each in current]) if graph.mode.enabled else None
         key = (structure, types, same, shares_memory(given), dtypes.get_default_dtype(), asks)
         try:
-            recorded = self._recorded.get(key)
+            variants = self._recorded.setdefault(key, [])
         except TypeError:
             raise ArgumentError(
                 "arguments other than tensors must be hashable, since each value is compiled apart",
                 help="pass tensors for data, and numbers, strings or tuples for options",
             ).located("compile", capture()) from None
-        if recorded is None or not recorded.fits(given):
-            recorded = self._recorded[key] = trace(self.function, args, kwargs, tensor)
-        result = recorded.run(given, tensor)
+        for i, recorded in enumerate(variants):
+            result = recorded.run(given, tensor)
+            if result is not OTHER:
+                if i:
+                    variants.insert(0, variants.pop(i))
+                break
+        else:
+            recorded = trace(self.function, args, kwargs, tensor)
+            variants.insert(0, recorded)
+            del variants[MAX_VARIANTS:]
+            result = recorded.run(given, tensor)
         self._shorten(recorded, args, kwargs)
         return result
 

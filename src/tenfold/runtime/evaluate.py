@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import flat
+from tenfold import dtypes, flat
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import EngineError, OutOfMemory, TenfoldError, TraceError
-from tenfold.flat.graph import Function
+from tenfold.flat.graph import Function, TensorType, in_order, replay
 from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
@@ -45,17 +45,26 @@ _compiles = 0
 
 
 class Loaded:
-    """An executable and the run-time checks whose verdict is its last result."""
+    """An executable and the run-time checks, whose verdict is its last result, or that of a program that runs
+    `first`."""
 
-    __slots__ = ("checks", "executable")
+    __slots__ = ("checks", "executable", "first")
 
-    def __init__(self, executable: xla.Executable, checks: Sequence[Check]):
+    def __init__(
+        self, executable: xla.Executable, checks: Sequence[Check], first: xla.Executable | None = None
+    ):
         self.executable = executable
         self.checks = tuple(checks)
+        self.first = first
 
     def __call__(self, buffers: Sequence[Any]) -> tuple[list[Any], TenfoldError | None]:
         """The results, and the error of a check that failed. Then the results must be kept nevertheless where
         they replace what was donated: the program made them equal to it."""
+        if self.first is not None:
+            failure = _failure(int(xla.fetch(self.first(buffers)[0])), self.checks)
+            if failure is not None:
+                raise failure
+            return self.executable(buffers), None
         results = self.executable(buffers)
         failure = _failure(int(xla.fetch(results.pop())), self.checks) if self.checks else None
         return results, failure
@@ -135,8 +144,8 @@ def _donations(program: Program, given: list[Value], replaced: dict[Value, Value
 
 def lent(value: Value, buffer: Any, known: int) -> Any:
     """A buffer to donate: the value's own, if nobody but the `known` references can ask for it again; else a
-    copy. Two more of the value are this function's argument and getrefcount's; of the buffer, the value's own,
-    the list that it came from, and these two."""
+    copy. Two more of the value are this function's argument and getrefcount's; of the buffer, the value's
+    own, the list that it came from, and these two."""
     if sys.getrefcount(value) > known + 2 or sys.getrefcount(buffer) > 4:
         return xla.copy(buffer, value.device)
     return buffer
@@ -259,7 +268,6 @@ def build(program: Program, device: Device, donated: Donations = ()) -> Loaded:
 
 
 def _built(program: Program, device: Device, donated: Donations) -> Loaded:
-    global _compiles
     for observe in list(_observers):
         _observers.remove(observe)  # what it does to look at the program is not news
         try:
@@ -268,14 +276,26 @@ def _built(program: Program, device: Device, donated: Donations) -> Loaded:
             _observers.append(observe)
     with uncollected():
         function = lower(program)
-        if donated:
-            function = _safely_donated(function, donated)
+        checks = [op for op in function.ops if isinstance(op, Check)]
+        first = bool(donated and checks) and _checked_first(function, checks, donated)
+        if first:
+            verdict = stablehlo.emit(Function(function.params, [_verdict(checks)]))
+            function = _without_checks(function)
+        elif donated and checks:
+            function = _restoring(function, checks, donated)
         module = stablehlo.emit(function, donated)
+    if first:
+        return Loaded(_compiled(module, device), checks, _compiled(verdict, device))
+    return Loaded(_compiled(module, device), module.checks)
+
+
+def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
+    global _compiles
     name = cache.key(module.text(whole=True), xla.fingerprint(device))
     stored = cache.load(name)
     if stored is not None:
         try:
-            return Loaded(xla.deserialize(stored, device), module.checks)
+            return xla.deserialize(stored, device)
         except Exception as error:
             cache.discard(name, f"XLA cannot load it ({error})")
     executable = xla.compile(module, device)
@@ -285,15 +305,46 @@ def _built(program: Program, device: Device, donated: Donations) -> Loaded:
             cache.store(name, xla.serialize(executable))
         except EngineError as error:
             cache.warn(f"a program cannot be stored: {error.message}")
-    return Loaded(executable, module.checks)
+    return executable
 
 
-def _safely_donated(function: Function, donated: Donations) -> Function:
-    """A program whose donated parameters come back unchanged where a run-time check fails: nothing is lost."""
-    checks = [op.holds for op in function.ops if isinstance(op, Check)]
-    if not checks:
-        return function
-    holds = functools.reduce(lambda x, y: x & y, checks)
+# A program that writes over its inputs must lose nothing when one of its run-time checks fails. Either it
+# puts them back then, or, where that costs more, the checks are a program of their own that runs before.
+LARGE = 1 << 20  # bytes of state that are better not read and written once more
+CHEAP = 1 << 20  # elements that checks may compute on their own
+
+
+def _checked_first(function: Function, checks: Sequence[Check], donated: Donations) -> bool:
+    state = sum([_bytes(function.params[place].type) for place, _ in donated])
+    work = sum([result.numel for op in in_order([each.holds for each in checks]) for result in op.results])
+    return state > LARGE and work < CHEAP
+
+
+def _bytes(type: TensorType) -> int:
+    return type.numel * type.dtype.itemsize
+
+
+def _verdict(checks: Sequence[Check]) -> flat.Value:
+    """0, or the number of the first check that does not hold, counted from 1."""
+    verdict = flat.full((), 0, dtypes.int32)
+    for i in range(len(checks), 0, -1):
+        verdict = flat.where(checks[i - 1].holds, verdict, flat.full((), i, dtypes.int32))
+    return verdict
+
+
+def _without_checks(function: Function) -> Function:
+    values: dict[flat.Value, flat.Value] = {}
+    for op in function.ops:
+        if isinstance(op, Check):
+            values[op.result] = values.get(op.x, op.x)
+        elif any(operand in values for operand in op.operands):
+            replay((op,), values)
+    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+
+
+def _restoring(function: Function, checks: Sequence[Check], donated: Donations) -> Function:
+    """The program that gives donated parameters back unchanged where a check fails."""
+    holds = functools.reduce(lambda x, y: x & y, [each.holds for each in checks])
     results = list(function.results)
     for place, result in donated:
         results[result] = flat.where(holds, results[result], function.params[place])

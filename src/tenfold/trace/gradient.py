@@ -35,7 +35,8 @@ class Backward:
         found = iter(gradients(fragment.ops, fragment.results, self.cotangents, wrt))
         self.results = [next(found) if is_wanted else None for is_wanted in wanted]
         own = set(fragment.ops)
-        self.ops = [op for op in in_order([each for each in self.results if each is not None]) if op not in own]
+        reached = in_order([each for each in self.results if each is not None])
+        self.ops = [op for op in reached if op not in own]
         data = set(fragment.params)
         for op in fragment.ops:
             if any(operand in data for operand in op.operands):
@@ -105,7 +106,7 @@ class Wiring:
                 if result is not None:
                     add(slot, values.get(result, result))
         return [
-            slots[slot] if slot in slots else flat.full(0, type.dtype, type.shape)
+            slots[slot] if slot in slots else flat.full(type.shape, 0, type.dtype)
             for slot, type in zip(self.wants, types, strict=True)
         ]
 
@@ -154,8 +155,8 @@ def gradient(
     stops: Sequence[Value] = (),
     closed: bool = False,
 ) -> list[Value | None]:
-    """The cotangents of `wants`, given those of `starts`; None for what the starts do not depend on. Gradients
-    do not flow beyond `stops`. `closed` results can be differentiated again."""
+    """The cotangents of `wants`, given those of `starts`; None for what the starts do not depend on.
+    Gradients do not flow beyond `stops`. `closed` results can be differentiated again."""
     path = find_path(starts, wants, stops)
     wiring, reached = _wire(path, starts, wants)
     if not reached:
@@ -264,12 +265,11 @@ def _closed_node(
 ) -> Node:
     """The gradient as an ordinary node on all that the nodes of the path took, and the cotangents."""
     taken: dict[Value, int] = {}
-    places = tuple(
-        [tuple([taken.setdefault(each, len(taken)) for each in node.inputs]) for node in path]
-    )
+    places = tuple([tuple([taken.setdefault(each, len(taken)) for each in node.inputs]) for node in path])
     inputs = (*taken, *cotangents)
     signatures = [node.signature for node in path]
-    key = (wiring.key, places, tuple([each.id for each in signatures]), tuple([each.type for each in cotangents]))
+    ids, starts = tuple([each.id for each in signatures]), tuple([each.type for each in cotangents])
+    key = (wiring.key, places, ids, starts)
     signature = _closed.get(key)
     if signature is None:
         params = [flat.Value(each.type) for each in inputs]

@@ -44,7 +44,8 @@ class Node:
 
 
 class Origin:
-    """Where gradients of a value flow: result `index` of a node, or (without a node) a leaf that collects them.
+    """Where gradients of a value flow: result `index` of a node, or (without a node) a leaf that collects
+    them.
 
     It outlives the computation: a value that has its data lets go of its node, but not of its origin. A leaf
     that was written in place since has a new value; the old one's origin is another, `of` the leaf's own.

@@ -1,0 +1,222 @@
+"""`autocast`: ops that gain by it run in a lower precision, and ops that need it in float32, inside a block.
+
+Which is which is in `policies.py`. An op's tensors are cast as it is recorded: so its gradient flows back
+through the cast, and a cast that is written twice is computed once.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold import dispatch, dtypes
+from tenfold.amp import policies
+from tenfold.dtypes import DType
+from tenfold.errors import ArgumentError, located
+from tenfold.ops.table import Row
+from tenfold.tensor import Tensor
+
+DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+
+
+class _Settings(threading.local):
+    """What is on in this thread, by the type of device."""
+
+    def __init__(self) -> None:
+        self.enabled = dict.fromkeys(DEFAULTS, False)
+        self.dtypes = dict(DEFAULTS)
+        self.cache = True
+
+
+_settings = _Settings()
+_blocks = 0  # how many autocasts are on, in all threads: while there are none, dispatch asks nobody
+_counting = threading.Lock()
+
+
+def _device_type(device_type: Any) -> str:
+    if device_type not in DEFAULTS:
+        known = " or ".join(repr(each) for each in DEFAULTS)
+        raise ArgumentError(f"the type of a device is {known}, not {device_type!r}")
+    return device_type
+
+
+def is_autocast_available(device_type: str) -> bool:
+    return device_type in DEFAULTS
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    return _settings.enabled[_device_type(device_type)]
+
+
+def get_autocast_dtype(device_type: str) -> DType:
+    """The lower precision in which ops run on devices of this type."""
+    return _settings.dtypes[_device_type(device_type)]
+
+
+def set_autocast_dtype(device_type: str, dtype: DType) -> None:
+    _settings.dtypes[_device_type(device_type)] = dtype
+
+
+def set_autocast_enabled(device_type: str, enabled: bool) -> None:
+    global _blocks
+    before = _settings.enabled[_device_type(device_type)]
+    _settings.enabled[device_type] = bool(enabled)
+    with _counting:
+        _blocks += int(bool(enabled)) - int(before)
+        dispatch.autocast = cast_arguments if _blocks else None
+
+
+def is_autocast_cache_enabled() -> bool:
+    return _settings.cache
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    _settings.cache = bool(enabled)
+
+
+def clear_autocast_cache() -> None:
+    """Nothing to forget: a cast that is recorded twice is computed once."""
+
+
+class autocast:
+    """Run ops in mixed precision: as a `with` block, or for the time of a function that it decorates.
+
+    `dtype` is the lower precision, else bfloat16 on the CPU and float16 on CUDA.
+    """
+
+    @located
+    def __init__(
+        self,
+        device_type: str,
+        dtype: DType | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ):
+        self.device = _device_type(device_type)
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        if self.fast_dtype not in (dtypes.bfloat16, dtypes.float16) and enabled:
+            raise ArgumentError(
+                f"autocast runs ops in bfloat16 or float16, not in {self.fast_dtype.name}",
+                help="leave dtype out, or pass enabled=False",
+            )
+        self.enabled = bool(enabled)
+        self.cache = cache_enabled
+        self._before: list[tuple[bool, DType, bool]] = []
+
+    def __enter__(self) -> autocast:
+        self._before.append(
+            (is_autocast_enabled(self.device), get_autocast_dtype(self.device), _settings.cache)
+        )
+        set_autocast_enabled(self.device, self.enabled)
+        set_autocast_dtype(self.device, self.fast_dtype)
+        if self.cache is not None:
+            _settings.cache = self.cache
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        enabled, dtype, _settings.cache = self._before.pop()
+        set_autocast_enabled(self.device, enabled)
+        set_autocast_dtype(self.device, dtype)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with autocast(self.device, self.fast_dtype, self.enabled, self.cache):
+                return function(*args, **kwargs)
+
+        return call
+
+
+def cast_arguments(row: Row, arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of a call as autocast wants them, where it is on for the device that they are on."""
+    name = row.name
+    for device in DEFAULTS:
+        if not _settings.enabled[device]:
+            continue
+        if name in policies.LOWER[device]:
+            return _cast(arguments, _settings.dtypes[device], device)
+        if name in policies.FULL[device]:
+            return _cast(arguments, dtypes.float32, device)
+        if name in policies.WIDEST[device]:
+            found = [each for each in _tensors(arguments) if _takes_part(each, device)]
+            if found:
+                full = any(each.dtype is dtypes.float32 for each in found)
+                return _cast(arguments, dtypes.float32 if full else _settings.dtypes[device], device)
+        if name in policies.FULL_RESULT[device]:
+            return _with_dtype(row, arguments, device)
+    return arguments
+
+
+def _takes_part(argument: Any, device: str) -> bool:
+    if not isinstance(argument, Tensor) or argument.device.type != device:
+        return False
+    return argument.dtype.is_floating_point and argument.dtype is not dtypes.float64
+
+
+def _tensors(arguments: Sequence[Any]) -> list[Tensor]:
+    found = []
+    for each in arguments:
+        if isinstance(each, Tensor):
+            found.append(each)
+        elif isinstance(each, (list, tuple)):
+            found += [part for part in each if isinstance(part, Tensor)]
+    return found
+
+
+def _cast(argument: Any, dtype: DType, device: str) -> Any:
+    if isinstance(argument, (list, tuple)):
+        return tuple([_cast(each, dtype, device) for each in argument])
+    if _takes_part(argument, device) and argument.dtype is not dtype:
+        return argument.to(dtype)
+    return argument
+
+
+def _with_dtype(row: Row, arguments: Sequence[Any], device: str) -> Sequence[Any]:
+    """The call asked for a result in float32, if its schema can be and it asks for no other."""
+    if not _takes_part(arguments[0], device):
+        return arguments
+    names = [each.name for each in row.schema.arguments]
+    if "dtype" not in names:
+        return _cast(arguments, dtypes.float32, device)
+    place = names.index("dtype")
+    return (
+        arguments
+        if arguments[place] is not None
+        else [*arguments[:place], dtypes.float32, *arguments[place + 1 :]]
+    )
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None = None) -> Any:
+    """Decorates the forward of an autograd.Function: with `cast_inputs` its tensors are cast to it, and
+    it runs without autocast; its backward, decorated by `custom_bwd`, runs as the forward did."""
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        context = args[0]
+        context._dtype = get_autocast_dtype(device_type)
+        context._fwd_used_autocast = is_autocast_enabled(device_type)
+        if cast_inputs is None or not context._fwd_used_autocast:
+            return fwd(*args, **kwargs)
+        context._fwd_used_autocast = False
+        with autocast(device_type, enabled=False):
+            cast = lambda each: _cast(each, cast_inputs, device_type)
+            return fwd(context, *[cast(each) for each in args[1:]], **{k: cast(v) for k, v in kwargs.items()})
+
+    return call
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """Decorates the backward of an autograd.Function: it runs with autocast on or off as its forward did."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with autocast(device_type, args[0]._dtype, args[0]._fwd_used_autocast):
+            return bwd(*args, **kwargs)
+
+    return call

@@ -95,7 +95,7 @@ class Case:
         return arrays
 
     def program(self) -> tuple[list[Value], list[Value]]:
-        """Parameters: arguments, cotangents, directions. Values: the gradients, the tangents, the function."""
+        """Parameters: arguments, cotangents, directions. Values: gradients, tangents, and the function."""
         cts, moved = inputs(self.cotangents), inputs(self.directions)
         wrt = [self.params[i] for i in self.smooth]
         ops = in_order(self.results)

@@ -64,7 +64,9 @@ class Pair:
 
     def draw(self, shape: tuple[int, ...]) -> Any:
         drawn = self.draws.normal(size=shape)
-        return (drawn + 1j * self.draws.normal(size=shape) if self.dtype.kind == "c" else drawn).astype(self.dtype)
+        return (drawn + 1j * self.draws.normal(size=shape) if self.dtype.kind == "c" else drawn).astype(
+            self.dtype
+        )
 
     def step(self, times: int = 20, lr: Any = lambda i: None, without: Any = lambda i: None) -> None:
         for i in range(times):
@@ -87,7 +89,9 @@ class Pair:
         for place, kept in states[1].items():
             assert set(states[0][place]) == set(kept)
             for name, each in kept.items():
-                np.testing.assert_allclose(states[0][place][name].numpy(), each.numpy(), rtol, atol, err_msg=name)
+                np.testing.assert_allclose(
+                    states[0][place][name].numpy(), each.numpy(), rtol, atol, err_msg=name
+                )
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=title)
@@ -140,7 +144,11 @@ def test_a_parameter_without_gradient_takes_no_step(name):
 
 
 def test_state_travels_from_pytorch_and_back():
-    for name, options in (("Adam", {"amsgrad": True}), ("SGD", {"momentum": 0.9, "dampening": 0.5}), ("NAdam", {})):
+    for name, options in (
+        ("Adam", {"amsgrad": True}),
+        ("SGD", {"momentum": 0.9, "dampening": 0.5}),
+        ("NAdam", {}),
+    ):
         pair = Pair(name, **options)
         pair.step(3)
         other = Pair(name, **options)
@@ -275,7 +283,9 @@ def test_hooks_run_around_a_step():
     optimizer = tn.optim.SGD([weight], lr=0.5)
     weight.grad = tn.ones(1)
     seen = []
-    pre = optimizer.register_step_pre_hook(lambda opt, args, kwargs: seen.append(("pre", opt.state_dict() and weight.tolist())))
+    pre = optimizer.register_step_pre_hook(
+        lambda opt, args, kwargs: seen.append(("pre", opt.state_dict() and weight.tolist()))
+    )
     optimizer.register_step_post_hook(lambda opt, args, kwargs: seen.append(("post", weight.tolist())))
     optimizer.step()
     pre.remove()

@@ -23,12 +23,16 @@ SCHEDULES: dict[str, Callable[[Any, Any], Any]] = {
     "ExponentialLR": lambda s, o: s.ExponentialLR(o, 0.93),
     "PolynomialLR": lambda s, o: s.PolynomialLR(o, total_iters=30, power=1.7),
     "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, T_max=13, eta_min=0.01),
-    "CosineAnnealingWarmRestarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, T_0=4, T_mult=2, eta_min=0.01),
+    "CosineAnnealingWarmRestarts": lambda s, o: s.CosineAnnealingWarmRestarts(
+        o, T_0=4, T_mult=2, eta_min=0.01
+    ),
     "CosineAnnealingWarmRestarts of one length": lambda s, o: s.CosineAnnealingWarmRestarts(o, T_0=5),
     "CyclicLR": lambda s, o: s.CyclicLR(o, 0.01, 0.3, step_size_up=5, step_size_down=8),
     "CyclicLR triangular2": lambda s, o: s.CyclicLR(o, [0.01, 0.02], 0.3, step_size_up=5, mode="triangular2"),
     "CyclicLR exp_range": lambda s, o: s.CyclicLR(o, 0.01, 0.3, step_size_up=6, mode="exp_range", gamma=0.97),
-    "CyclicLR by a function": lambda s, o: s.CyclicLR(o, 0.01, 0.3, 6, scale_fn=lambda x: 1 / x, cycle_momentum=False),
+    "CyclicLR by a function": lambda s, o: s.CyclicLR(
+        o, 0.01, 0.3, 6, scale_fn=lambda x: 1 / x, cycle_momentum=False
+    ),
     "OneCycleLR": lambda s, o: s.OneCycleLR(o, [0.3, 0.5], total_steps=62),
     "OneCycleLR in three phases": lambda s, o: s.OneCycleLR(
         o, 0.3, epochs=7, steps_per_epoch=9, three_phase=True, anneal_strategy="linear"
@@ -117,10 +121,20 @@ def test_pytorchs_stored_state_can_be_loaded(name):
     np.testing.assert_allclose(told(ours), told(theirs), rtol=1e-12)
 
 
-CLOSED = ["StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR"]
+CLOSED = [
+    "StepLR",
+    "MultiStepLR",
+    "ConstantLR",
+    "LinearLR",
+    "ExponentialLR",
+    "PolynomialLR",
+    "CosineAnnealingLR",
+]
 
 
-@pytest.mark.parametrize("name", [*CLOSED, "CosineAnnealingWarmRestarts", "CosineAnnealingWarmRestarts of one length"])
+@pytest.mark.parametrize(
+    "name", [*CLOSED, "CosineAnnealingWarmRestarts", "CosineAnnealingWarmRestarts of one length"]
+)
 def test_any_epoch_can_be_asked_for(name):
     ours, theirs = optimizers()
     our, their = both(name, ours, theirs)
@@ -134,7 +148,15 @@ def test_any_epoch_can_be_asked_for(name):
             np.testing.assert_allclose(told(ours), told(theirs), rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("options", [{}, {"mode": "max"}, {"threshold_mode": "abs", "threshold": 0.1}, {"mode": "max", "threshold_mode": "abs"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mode": "max"},
+        {"threshold_mode": "abs", "threshold": 0.1},
+        {"mode": "max", "threshold_mode": "abs"},
+    ],
+)
 def test_a_plateau_lowers_the_rate(options):
     ours, theirs = optimizers()
     options = {"patience": 2, "cooldown": 3, "factor": 0.5, "min_lr": [0.001, 0.01], **options}

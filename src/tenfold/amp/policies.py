@@ -16,7 +16,7 @@ _CONVOLUTIONS = """
 """
 _PRODUCTS = """
     addbmm addmm baddbmm bmm chain_matmul einsum inner linalg_matmul linalg_multi_dot linalg_vecdot
-    linear matmul mm prelu scaled_dot_product_attention tensordot
+    linear matmul mm prelu scaled_dot_product_attention
 """
 _VECTORS = "addmv addr ger gru_cell lstm_cell mv outer rnn_relu_cell rnn_tanh_cell"
 _LOSSES = """
@@ -52,12 +52,15 @@ _POWERS = """
 """
 _NORMS = """
     cosine_similarity dist frobenius_norm group_norm layer_norm native_layer_norm nuclear_norm
-    pairwise_distance pdist renorm
+    pairwise_distance pdist renorm rms_norm
 """
 _JOINS = "cat column_stack concat concatenate dstack hstack row_stack stack vstack"
 
 # In the lower precision.
-LOWER = {"cpu": _names(_CONVOLUTIONS, _PRODUCTS), "cuda": _names(_CONVOLUTIONS, _PRODUCTS, _VECTORS)}
+LOWER = {
+    "cpu": _names(_CONVOLUTIONS, _PRODUCTS, "tensordot"),
+    "cuda": _names(_CONVOLUTIONS, _PRODUCTS, _VECTORS),
+}
 
 # In float32.
 FULL = {
@@ -83,6 +86,6 @@ WIDEST = {
     "cuda": _names(
         _JOINS,
         "addcdiv addcmul atan2 arctan2 bilinear cross dot grid_sampler index_put linalg_cross",
-        "scatter_add vdot",
+        "scatter_add tensordot vdot",
     ),
 }

@@ -15,6 +15,7 @@ from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.functional import aten
 from tenfold.indexing import one_hot as one_hot
 from tenfold.nn.functional_attention import multi_head_attention_forward as multi_head_attention_forward
+from tenfold.nn.functional_images import *  # noqa: F403
 from tenfold.nn.functional_losses import binary_cross_entropy as binary_cross_entropy
 from tenfold.nn.functional_losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from tenfold.nn.functional_losses import cross_entropy as cross_entropy
@@ -44,6 +45,7 @@ from tenfold.nn.functional_normalisation import instance_norm as instance_norm
 from tenfold.nn.functional_normalisation import layer_norm as layer_norm
 from tenfold.nn.functional_normalisation import local_response_norm as local_response_norm
 from tenfold.nn.functional_normalisation import rms_norm as rms_norm
+from tenfold.nn.functional_windows import *  # noqa: F403
 from tenfold.tensor import Tensor
 
 bilinear = aten("bilinear")

@@ -9,6 +9,7 @@ from typing import Any
 
 from tenfold.errors import ArgumentError
 from tenfold.nn import functional as F
+from tenfold.nn.distance import PairwiseDistance
 from tenfold.nn.module import Module, in_layer
 from tenfold.tensor import Tensor
 
@@ -383,7 +384,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         super().__init__(size_average=None, reduce=None, reduction=reduction)
         if margin <= 0:
             raise ArgumentError(f"the margin is positive, not {margin}")
-        self.distance_function = F.pairwise_distance if distance_function is None else distance_function
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin = margin
         self.swap = swap
 

@@ -38,6 +38,7 @@ from tenfold.ops import (  # noqa: F401
     pooling,
     random,
     recoding,
+    recurrent,
     reductions,
     resampling,
     rounding,

@@ -82,7 +82,7 @@ def _normalised(x, weight, bias, running_mean, running_var, training, eps):
     if training:
         standard, mean, variance = standardised(wide(x), dims, eps)
         result = scaled(standard, weight, bias, shape)
-        statistics = [flat.reshape(each, shape[:1]) for each in (mean, variance)]
+        statistics: list = [flat.reshape(each, shape[:1]) for each in (mean, variance)]
     else:
         if running_mean is None or running_var is None:
             raise ArgumentError("batch_norm needs running_mean and running_var where it is not training")

@@ -90,22 +90,22 @@ def empty(size, dtype):
     return zeros(size, dtype)
 
 
-@op(f"full_like(Tensor self, Scalar fill_value, {LIKE}) -> Tensor", method=False)
+@op(f"full_like(Tensor self, Scalar fill_value, {LIKE}) -> Tensor", method=False, differentiable=False)
 def full_like(x, fill_value, dtype):
     return _filled(x.shape, fill_value, dtype or x.dtype)
 
 
-@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", method=False)
+@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", method=False, differentiable=False)
 def zeros_like(x, dtype):
     return full_like(x, 0, dtype)
 
 
-@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", method=False)
+@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", method=False, differentiable=False)
 def ones_like(x, dtype):
     return full_like(x, 1, dtype)
 
 
-@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", method=False, differs=UNSET)
+@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", method=False, differentiable=False, differs=UNSET)
 def empty_like(x, dtype):
     return full_like(x, 0, dtype)
 
@@ -116,23 +116,40 @@ _NEW = lambda: [S(T(2), (2, 3)), S(T(3, 4), ()), S(T(0), (0, 2), dtype=dtypes.in
 @op(
     f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {MADE}) -> Tensor",
     function=False,
+    differentiable=False,
     samples=lambda: [S(T(2), (2, 3), 1), S(T(3, 4), (), True), S(T(0), (0, 2), 1.5, dtype=dtypes.float64)],
 )
 def new_full(x, size, fill_value, dtype):
     return _filled(size, fill_value, dtype or x.dtype)
 
 
-@op(f"new_zeros(Tensor self, SymInt[] size, {MADE}) -> Tensor", function=False, samples=_NEW)
+@op(
+    f"new_zeros(Tensor self, SymInt[] size, {MADE}) -> Tensor",
+    function=False,
+    differentiable=False,
+    samples=_NEW,
+)
 def new_zeros(x, size, dtype):
     return new_full(x, size, 0, dtype)
 
 
-@op(f"new_ones(Tensor self, SymInt[] size, {MADE}) -> Tensor", function=False, samples=_NEW)
+@op(
+    f"new_ones(Tensor self, SymInt[] size, {MADE}) -> Tensor",
+    function=False,
+    differentiable=False,
+    samples=_NEW,
+)
 def new_ones(x, size, dtype):
     return new_full(x, size, 1, dtype)
 
 
-@op(f"new_empty(Tensor self, SymInt[] size, {MADE}) -> Tensor", function=False, samples=_NEW, differs=UNSET)
+@op(
+    f"new_empty(Tensor self, SymInt[] size, {MADE}) -> Tensor",
+    function=False,
+    differentiable=False,
+    samples=_NEW,
+    differs=UNSET,
+)
 def new_empty(x, size, dtype):
     return new_full(x, size, 0, dtype)
 

@@ -140,6 +140,7 @@ def randn(state, size, dtype):
     f"rand_like.generator(Tensor self, {GENERATED_LIKE}) -> Tensor",
     random=True,
     method=False,
+    differentiable=False,
     samples=lambda: [S(T(3, 4), generator=None), S(T(3, 4)), S(T())],
 )
 def rand_like(state, x, dtype):
@@ -151,6 +152,7 @@ def rand_like(state, x, dtype):
     f"randn_like.generator(Tensor self, {GENERATED_LIKE}) -> Tensor",
     random=True,
     method=False,
+    differentiable=False,
     samples=lambda: [S(T(3, 4), generator=None), S(T(3, 4)), S(T())],
 )
 def randn_like(state, x, dtype):
@@ -207,6 +209,7 @@ def randint_low(state, low, high, size, dtype):
     f"randint_like.generator(Tensor self, SymInt high, {GENERATED_LIKE}) -> Tensor",
     random=True,
     method=False,
+    differentiable=False,
     samples=lambda: [S(T(3, 4), 1), S(T(3, 4), 2, dtype=dtypes.int8), S(T(3, 4), 2, generator=None)],
 )
 def randint_like(state, x, high, dtype):
@@ -218,6 +221,7 @@ def randint_like(state, x, high, dtype):
     f"randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, {GENERATED_LIKE}) -> Tensor",
     random=True,
     method=False,
+    differentiable=False,
     samples=lambda: [
         S(T(3, 4), 0, 2),
         S(T(5, 5), -3, 9, dtype=dtypes.int32),

@@ -61,7 +61,17 @@ class Signature:
     Signatures are interned, so `id` stands for all of this when a program is hashed.
     """
 
-    __slots__ = ("_loose", "_reached", "arguments", "backward", "fragment", "id", "result_types", "row", "types")
+    __slots__ = (
+        "_loose",
+        "_reached",
+        "arguments",
+        "backward",
+        "fragment",
+        "id",
+        "result_types",
+        "row",
+        "types",
+    )
     _count = 0
 
     def __init__(
@@ -82,8 +92,9 @@ class Signature:
     def reached(self) -> tuple[int, ...]:
         """For each result the inputs, as bits of a number, that gradients of it may flow to."""
         if self._reached is None:
-            reached = reach(self.fragment)
-            self._reached = reached if self.row.differentiable else (0,) * len(reached)
+            reached, flows = reach(self.fragment), self.row.differentiable
+            open_to = flows if isinstance(flows, tuple) else (flows,) * len(reached)
+            self._reached = tuple([bits if flow else 0 for bits, flow in zip(reached, open_to, strict=True)])
         return self._reached
 
     @property
@@ -98,10 +109,13 @@ class Signature:
 
 
 def reach(function: flat.Function) -> tuple[int, ...]:
-    """For each result the parameters, as bits of a number, that it depends on through floats alone."""
+    """For each result the parameters, as bits of a number, that it depends on through floats alone. One of
+    floats that is the same whatever they are, as x ** 0, counts as depending on all of them: its gradient is 0.
+    """
     bits: dict[flat.Value, int] = {
         param: 1 << i for i, param in enumerate(function.params) if param.dtype.kind in ("float", "complex")
     }
+    every = sum(bits.values())
     for op in function.ops:
         found = 0
         for operand in op.operands:
@@ -110,7 +124,9 @@ def reach(function: flat.Function) -> tuple[int, ...]:
             for result in op.results:
                 if result.dtype.kind in ("float", "complex"):
                     bits[result] = found
-    return tuple([bits.get(each, 0) for each in function.results])
+    return tuple(
+        [bits.get(each, every if each.dtype.kind in ("float", "complex") else 0) for each in function.results]
+    )
 
 
 class Row:
@@ -139,7 +155,7 @@ class Row:
         self.recodes: bool = facts.pop("recodes", False)
         self.storage: bool = facts.pop("storage", False)
         self.late: Callable | None = facts.pop("late", None)
-        self.differentiable: bool = facts.pop("differentiable", True)
+        self.differentiable: bool | tuple[bool, ...] = facts.pop("differentiable", True)
         self.samples: Callable | None = facts.pop("samples", None)
         self.differs: str | None = facts.pop("differs", None)
         if facts:
@@ -276,8 +292,9 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     data; `prepare`, for a function that completes the arguments of a call by numbers that its tensors hold;
     `late`, for a function from a signature's types and arguments to the arguments with numbers that may stay
     open until a program runs replaced by their types, and those numbers (else Scalars, and an `index`);
-    `differentiable=False`, where gradients stop; `strides`, `write`, `steps`, `recodes` and `storage`, for views (see `views.py`); `samples`, for tests
-    whose arguments must be special; `differs`, why values differ from PyTorch's.
+    `differentiable=False`, where gradients stop, or a tuple that says so of each result; `strides`, `write`,
+    `steps`, `recodes` and `storage`, for views (see `views.py`); `samples`, for tests whose arguments must be
+    special; `differs`, why values differ from PyTorch's.
     """
 
     def declare(lowering: Lowering) -> Lowering:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tenfold import flat
 from tenfold.flat.graph import replay
+from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node, Program
 
 Frame = dict[flat.Value, flat.Value]
@@ -29,7 +30,7 @@ def lower(program: Program, whole: bool = False) -> flat.Function:
             leaves[each] if each in leaves else computed[places[each.node]][each.index]  # type: ignore[index]
             for each in node.inputs
         ]
-        if node.path:
+        if isinstance(node, GradientNode):
             results = _gradient(node, [frames[each] for each in node.path], arguments, whole)
         elif node in differentiated:
             fragment = node.signature.fragment

@@ -1,0 +1,155 @@
+"""Every layer beside PyTorch's: the same arguments, state, text, results and gradients."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+from tests.nn.layer_cases import CASES
+
+LEFT_OUT = {
+    "Container": "an old name of Module",
+    "DataParallel": "for several devices in one process",
+    "SyncBatchNorm": "for several processes",
+    "CrossMapLRN2d": "the old form of LocalResponseNorm",
+    "LinearCrossEntropyLoss": "a fused kernel; Linear and CrossEntropyLoss compute the same",
+}
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    tn.set_default_dtype(tn.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+    tn.set_default_dtype(tn.float32)
+
+
+class Draws:
+    """The same inputs for both libraries, by the order in which a case asks for them."""
+
+    def __init__(self, xp: Any):
+        self.xp = xp
+        self.rng = np.random.default_rng(3)
+        self.inputs: list[Any] = []
+
+    def names(self) -> dict[str, Any]:
+        return {"r": self.normal, "u": self.uniform, "k": self.integers, "xp": self.xp}
+
+    def leaf(self, array: np.ndarray) -> Any:
+        self.inputs.append(self.xp.tensor(array, requires_grad=True))
+        return self.inputs[-1] * 1.0  # so that layers may write into it
+
+    def normal(self, *shape: int) -> Any:
+        return self.leaf(self.rng.normal(size=shape))
+
+    def uniform(self, *shape: int) -> Any:
+        return self.leaf(self.rng.uniform(0.1, 0.9, shape))
+
+    def integers(self, high: int, *shape: int) -> Any:
+        return self.xp.tensor(self.rng.integers(0, high, shape))
+
+
+def made(call: str, xp: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return eval(call, vars(xp.nn) | {"xp": xp})
+
+
+def flat(result: Any) -> list[Any]:
+    if isinstance(result, (tuple, list)):
+        return [tensor for each in result for tensor in flat(each)]
+    return [] if result is None else [result]
+
+
+def run(layer: Any, inputs: str, xp: Any) -> dict[str, Any]:
+    """All that comes of calling a layer in training, going backward, and calling it in evaluation."""
+    draws = Draws(xp)
+    arguments = eval(f"({inputs},)", draws.names())
+    outputs = flat(layer(*arguments))
+    seen = {f"output {i}": each for i, each in enumerate(outputs)}
+    real = [each for each in outputs if each.requires_grad]
+    total = sum((each * (i + 1) * each.detach().cos()).sum() for i, each in enumerate(real))
+    if real:
+        total.backward()
+    gradients = {f"input {i}": each.grad for i, each in enumerate(draws.inputs)}
+    gradients |= {name: each.grad for name, each in layer.named_parameters()}
+    seen |= {f"gradient of {name}": each for name, each in gradients.items() if each is not None}
+    layer.eval()
+    evaluated = flat(layer(*eval(f"({inputs},)", Draws(xp).names())))
+    seen |= {f"evaluated {i}": each for i, each in enumerate(evaluated)}
+    return seen | {f"buffer {name}": each for name, each in layer.named_buffers()}
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_layers_compute_what_pytorchs_do(family):
+    torch.manual_seed(0)
+    found, golden = {}, {}
+    for call, inputs in CASES[family]:
+        theirs, ours = made(call, torch), made(call, tn)
+        state = {name: tn.tensor(each.numpy()) for name, each in theirs.state_dict().items()}
+        assert list(ours.state_dict()) == list(state), call
+        ours.load_state_dict(state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            golden |= {(call, name): each for name, each in run(theirs, inputs, torch).items()}
+            found |= {(call, name): each for name, each in run(ours, inputs, tn).items()}
+    assert list(found) == list(golden)
+    tn.eval(list(found.values()))
+    for key, ours in found.items():
+        theirs = golden[key].detach()
+        assert ours.dtype.name == str(theirs.dtype).removeprefix("torch."), key
+        np.testing.assert_allclose(ours.detach().numpy(), theirs.numpy(), 1e-6, 1e-8, err_msg=str(key))
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_layers_print_as_pytorchs_do(family):
+    for call, _ in CASES[family]:
+        assert repr(made(call, tn)) == repr(made(call, torch))
+
+
+def layers(library: Any) -> dict[str, type]:
+    return {
+        name: each
+        for name, each in vars(library).items()
+        if isinstance(each, type) and issubclass(each, library.Module)
+    }
+
+
+def test_every_layer_of_pytorchs_is_there():
+    assert sorted(layers(torch.nn).keys() - layers(tn.nn).keys()) == sorted(LEFT_OUT)
+
+
+def test_every_layer_is_compared_with_pytorchs():
+    compared = {call.partition("(")[0] for cases in CASES.values() for call, _ in cases}
+    elsewhere = {"Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"}
+    elsewhere |= {"RNNBase", "RNNCellBase", "TransformerEncoder", "TransformerDecoder", "NLLLoss2d", "MaxUnpool3d"}
+    lazy = {name for name in layers(tn.nn) if name.startswith("Lazy")}
+    assert sorted(layers(tn.nn).keys() - compared - elsewhere - lazy) == []
+
+
+def test_signatures_are_pytorchs():
+    compared = 0
+    for name, ours in layers(tn.nn).items():
+        for method in ("__init__", "forward"):
+            theirs, mine = (inspect.signature(getattr(layers(xp.nn)[name], method)) for xp in (torch, tn))
+            if any(each.kind is each.VAR_POSITIONAL for each in theirs.parameters.values()):
+                continue  # PyTorch writes these as (*args, **kwargs)
+            described = lambda s: [
+                (p.name, p.default if not callable(p.default) else p.default.__name__, p.kind)
+                for p in s.parameters.values()
+            ]
+            assert described(mine) == described(theirs), (name, method)
+            compared += 1
+    assert compared > 250
+
+
+def test_every_layer_says_what_it_computes():
+    assert [name for name, each in layers(tn.nn).items() if not vars(each).get("__doc__")] == []

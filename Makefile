@@ -15,8 +15,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: .venv/runtime.stamp ## show a small program at every stage, and time it
-	@$(BIN)/tenfold demo
+demo: .venv/runtime.stamp ## show a small program at every stage, train a network to read digits, time it
+	@$(BIN)/tenfold demo --picture build/digits.png
 
 test: lint types ## lint, types, the layer check, then the tests that are not slow
 	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) -m "not slow" $(PYTEST_OPTIONS)

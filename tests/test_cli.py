@@ -1,6 +1,7 @@
 """The command line, through its own entry point and in real processes."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -41,17 +42,30 @@ def test_every_command_has_help_with_an_example(command, capsys):
     assert not command or f"example:\n  tenfold {command[0]}" in printed
 
 
-def test_the_demo_shows_every_stage_and_times_the_program():
-    done = run("demo")
+def test_the_demo_shows_every_stage_learns_to_read_and_times_it(tmp_path):
+    picture = tmp_path / "made" / "digits.png"
+    done = run("demo", "--picture", str(picture))
     assert done.returncode == 0, done.stderr
     for expected in (
         "==== Trace IR ====",
         "==== Flat IR ====",
         "==== StableHLO IR ====",
         "recorded lazily",
+        "tenfold.compile",
         "on disk",
+        str(picture),
     ):
         assert expected in done.stdout
+    (accuracy,) = re.findall(r"read (\S+)% of 360 digits", done.stdout)
+    assert float(accuracy) > 97
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_says_at_once_that_its_picture_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run("demo", "--picture", str(tmp_path / "file" / "digits.png"))
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("ArgumentError: the picture cannot be written to ")
 
 
 def test_run_hands_arguments_on(script):

@@ -12,6 +12,7 @@ from tenfold import (
     dtypes,
     errors,
     fft,
+    func,
     functional,
     indexing,
     linalg,
@@ -54,6 +55,7 @@ from tenfold.errors import (
     UnknownName,
     UnsupportedError,
 )
+from tenfold.func import vmap
 from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from tenfold.formatting import get_printoptions, set_printoptions
 from tenfold.program import compile, show

@@ -8,6 +8,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -55,7 +56,15 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=function)
         return added
 
-    command("demo", _demo, "Show a small program at every stage, and time it.", "tenfold demo")
+    shown = command(
+        "demo",
+        _demo,
+        "Show a small program at every stage, train a network to read digits, and time it.",
+        "tenfold demo --picture digits.png",
+    )
+    shown.add_argument(
+        "--picture", default="tenfold-demo.png", help="where the picture goes (default: %(default)s)"
+    )
     run = command(
         "run",
         _run,
@@ -79,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _demo(parsed: argparse.Namespace) -> int:
-    demo.run(console)
+    demo.run(console, Path(parsed.picture))
     return 0
 
 

@@ -644,7 +644,9 @@ def _fitted(value: Value, type: TensorType, where: Any) -> Value:
 
 
 def _refuse_value() -> NoReturn:
+    what = getattr(graph.active(), "what", "compile")
     raise TraceError(
-        "the value of a traced tensor was asked for, but tenfold.compile records f once, without data",
-        help="use tn.where for a choice between values, or move this decision out of the compiled function",
-    ).located("compile", capture(), [])
+        f"the value of a traced tensor was asked for, but tenfold.{what} records f once, without data",
+        help="use tn.where for a choice between values, or move this decision out of the "
+        + ("compiled function" if what == "compile" else "function"),
+    ).located(what, capture(), [])

@@ -93,8 +93,8 @@ CASES: dict[str, list[tuple[str, str]]] = {
         ("AdaptiveMaxPool1d(3)", "r(2, 3, 7)"),
         ("AdaptiveMaxPool2d((3, 2), return_indices=True)", "r(2, 3, 7, 5)"),
         ("AdaptiveMaxPool3d(2)", "r(1, 2, 3, 4, 5)"),
-        ("FractionalMaxPool2d(2, output_size=(3, 2), _random_samples=xp.full((1, 2, 2), 0.3))", "r(1, 2, 6, 5)"),
-        ("FractionalMaxPool3d(2, output_ratio=0.6, _random_samples=xp.full((1, 2, 3), 0.3))", "r(1, 2, 6, 5, 6)"),
+        ("FractionalMaxPool2d(2, (3, 2), _random_samples=xp.full((1, 2, 2), 0.3))", "r(1, 2, 6, 5)"),
+        ("FractionalMaxPool3d(2, None, 0.6, _random_samples=xp.full((1, 2, 3), 0.3))", "r(1, 2, 6, 5, 6)"),
     ],
     "convolution": [
         ("Conv1d(4, 6, 3)", "r(2, 4, 9)"),

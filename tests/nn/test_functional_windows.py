@@ -1,5 +1,5 @@
-"""Convolutions, pools, resampling and patches of `tenfold.nn.functional` beside PyTorch's: values, gradients to
-the second order, refusals."""
+"""Convolutions, pools, resampling and patches of `tenfold.nn.functional` beside PyTorch's: values, gradients,
+refusals."""
 
 from __future__ import annotations
 
@@ -164,23 +164,26 @@ def names_in(call: str) -> list[str]:
 
 def evaluated(call: str, xp: Any, arrays: dict[str, np.ndarray] = ARRAYS) -> tuple[list[Any], list[Any]]:
     """A call's results, and the tensors in it."""
-    leaves = {name: xp.tensor(arrays[name]).requires_grad_() for name in names_in(call)}
+    leaves = {name: xp.tensor(arrays[name]) for name in names_in(call)}
+    for name, leaf in leaves.items():
+        leaf.requires_grad_(not name.startswith("samples"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = eval(call, vars(xp.nn.functional) | leaves)
-    return list(result) if isinstance(result, tuple) else [result], list(leaves.values())
+    wrt = [leaf for leaf in leaves.values() if leaf.requires_grad]
+    return list(result) if isinstance(result, tuple) else [result], wrt
 
 
 def weighted(xp: Any, x: Any) -> Any:
     """A real number that depends on every element of x in another way."""
     weights = np.cos(np.arange(x.numel()) + 1).reshape(tuple(x.shape))
-    product = x * xp.tensor(weights)
+    product = x * xp.tensor(weights).to(x.real.dtype)
     return (product.real + 2 * product.imag).sum() if x.is_complex() else product.sum()
 
 
-def with_gradients(call: str, xp: Any) -> list[Any]:
+def with_gradients(call: str, xp: Any, arrays: dict[str, np.ndarray] = ARRAYS) -> list[Any]:
     """A call's results, and their gradients by all tensors in it, for some calls to the second order."""
-    results, leaves = evaluated(call, xp)
+    results, leaves = evaluated(call, xp, arrays)
     grads = xp.autograd.grad(weighted(xp, results[0]), leaves, allow_unused=True, create_graph=call in SECOND)
     found = [each for each in grads if each is not None]
     if call in SECOND:
@@ -196,16 +199,25 @@ def difference(call: str, ours: Any, theirs: Any, rtol: float = 1e-7, atol: floa
     return f"{call}: {int(wrong.sum())} of {wrong.size} differ" if wrong.any() else None
 
 
-@pytest.mark.parametrize("family", CALLS)
-def test_values_and_gradients_are_pytorchs(family):
-    ours = [with_gradients(call, tn) for call in CALLS[family]]
+def compare(calls: list[str], arrays: dict[str, np.ndarray], rtol: float, atol: float) -> None:
+    ours = [with_gradients(call, tn, arrays) for call in calls]
     tn.eval(*[each for results in ours for each in results])
     differences = []
-    for call, found in zip(CALLS[family], ours, strict=True):
-        golden = with_gradients(call, torch)
+    for call, found in zip(calls, ours, strict=True):
+        golden = with_gradients(call, torch, arrays)
         assert len(found) == len(golden), call
-        differences += [difference(call, a, b) for a, b in zip(found, golden, strict=True)]
+        differences += [difference(call, a, b, rtol, atol) for a, b in zip(found, golden, strict=True)]
     assert [each for each in differences if each] == []
+
+
+@pytest.mark.parametrize("family", CALLS)
+def test_values_and_gradients_are_pytorchs(family):
+    compare(CALLS[family], ARRAYS, 1e-7, 1e-7)
+
+
+def test_convolutions_of_float32_take_other_ways_to_the_same_values_and_gradients():
+    single = {n: a.astype(np.complex64 if a.dtype.kind == "c" else np.float32) for n, a in ARRAYS.items()}
+    compare(CALLS["convolutions"], single, 1e-4, 1e-3)
 
 
 def test_every_function_is_called_here_with_pytorchs_signature():
@@ -220,3 +232,127 @@ def test_every_function_is_called_here_with_pytorchs_signature():
             continue  # built in: its names are tried by the calls above
         described = lambda s: [(p.name, p.default, p.kind) for p in s.parameters.values()]
         assert described(inspect.signature(getattr(F, name))) == described(theirs), name
+
+
+# What is special
+
+
+def test_a_pool_of_nan_is_nan_and_its_place_the_last_one():
+    x = drawn(1, 1, 4, 6, dtype=np.float32)
+    x[0, 0, 0, 0] = x[0, 0, 1, 1] = x[0, 0, 2, 3] = np.nan
+    x[0, 0, :2, 4:] = -np.inf
+    for call in ("max_pool2d(x, 2, 2, 0, 1, False, True)", "max_pool2d(x, 3, 1, 1, 1, False, True)"):
+        ours, theirs = (eval(call, vars(xp.nn.functional) | {"x": xp.tensor(x)}) for xp in (tn, torch))
+        assert [difference(call, a, b) for a, b in zip(ours, theirs, strict=True)] == [None, None]
+
+
+def test_a_pool_of_many_elements_is_folded_to_the_same():
+    x = np.round(drawn(1, 2, 12, 12, dtype=np.float32) * 2)
+    x[0, 0, 3, 3] = x[0, 0, 5, 2] = np.nan
+    for call in ("max_pool2d(x, 9, 2, 4, 1, False, True)", "adaptive_max_pool2d(x, 1, True)"):
+        ours, theirs = (eval(call, vars(xp.nn.functional) | {"x": xp.tensor(x)}) for xp in (tn, torch))
+        assert [difference(call, a, b) for a, b in zip(ours, theirs, strict=True)] == [None, None]
+
+
+HALF = """
+conv2d(image, k2full, bias)
+conv2d(image, own, groups=4, padding=1, stride=(2, 1))
+conv_transpose2d(image, back, None, (2, 3), (1, 0), (1, 2))
+avg_pool2d(image, 3, 2, 1, True, False)
+adaptive_avg_pool2d(image, (3, 2))
+max_pool2d(image, 3, 2)
+interpolate(image, (3, 9), mode="bilinear")
+interpolate(image, (3, 9), mode="bicubic", align_corners=True)
+grid_sample(image, grid, "bilinear", "border", True)
+fold(columns, (5, 6), (2, 2))
+""".strip().splitlines()
+
+
+def test_half_types_are_rounded_once():
+    # PyTorch rounds the weights of interpolation to half precision; ours are nearer to the float64 result.
+    for dtype, share in ((np.float16, 2e-3), (tn.bfloat16.numpy, 1.6e-2)):
+        narrow = {name: array.astype(dtype) for name, array in ARRAYS.items() if array.dtype.kind == "f"}
+        exact = {name: array.astype(np.float64) for name, array in narrow.items()}
+        ours = [evaluated(call, tn, narrow)[0][0] for call in HALF]
+        tn.eval(*ours)
+        for call, found in zip(HALF, ours, strict=True):
+            assert found.dtype.numpy == dtype
+            expected = evaluated(call, torch, exact)[0][0].detach().numpy()
+            assert close(found.detach().numpy(), expected, share, share).all(), call
+
+
+def test_empty_batches_stay_empty():
+    empty = {name: ARRAYS[name][:0] for name in ("image", "line", "grid", "columns")}
+    calls = [
+        "conv2d(image, k2full, bias)",
+        "conv_transpose2d(image, back)",
+        "max_pool2d(image, 2)",
+        "avg_pool2d(image, 2)",
+        "adaptive_avg_pool2d(image, 2)",
+        "adaptive_max_pool2d(image, 2)",
+        "interpolate(image, 3)",
+        "unfold(image, 2)",
+        "fold(columns, (5, 6), (2, 2))",
+    ]
+    for call in calls:
+        ours, theirs = (evaluated(call, xp, ARRAYS | empty)[0][0] for xp in (tn, torch))
+        assert difference(call, ours, theirs) is None
+
+
+def test_random_pools_draw_their_distances():
+    tn.manual_seed(0)
+    x = tn.tensor(ARRAYS["image"])
+    first, second = (F.fractional_max_pool2d(x, 2, (5, 4)) for _ in range(2))
+    assert first.tolist() != second.tolist()
+
+
+REFUSED = [
+    ("conv2d(image, drawn(6, 4, 9, 2))", "larger than the padded input"),
+    ("conv2d(image, k2)", "4 channels, the weight takes 2"),
+    ("conv2d(image, k2full, bias[:5])", "bias"),
+    ("conv2d(image, k2full.float())", "dtypes differ"),
+    ("conv2d(image, k2full, stride=0)", "stride"),
+    ("conv2d(image, k2full, padding=-1)", "padding"),
+    ("conv2d(image, k2full, padding='full')", "no padding 'full'"),
+    ("conv2d(image, k2full, padding='same', stride=2)", "strides of 1"),
+    ("conv2d(image, k2, groups=5)", "5 groups"),
+    ("conv2d(line[0], k2full)", "unbatched"),
+    ("conv_transpose2d(image, back, output_padding=1)", "output_padding 1 must be smaller"),
+    ("conv_transpose2d(image, back, padding=9)", "spatial shape"),
+    ("conv_tbc(line, k1, bias)", "bias|kernel"),
+    ("max_pool2d(image, 2, 2, 2)", "more than half"),
+    ("max_pool2d(image, 9)", "spatial shape"),
+    ("max_pool2d(image, 0)", "kernel_size"),
+    ("max_pool2d(image[:, :0], 2)", "only the batch may be empty"),
+    ("max_pool2d(line[0], 2)", "dimensions"),
+    ("avg_pool2d(image, 3, divisor_override=0)", "divisor_override is zero"),
+    ("avg_pool2d(image, 3, 1, 2)", "more than half"),
+    ("adaptive_avg_pool2d(image, (1, 2, 3))", "2 dimensions"),
+    ("max_unpool2d(image, image.long(), 2, output_size=(99, 99))", "cannot be pooled"),
+    ("max_unpool2d(image, image.long() + 999, 2).sum().item()", "outside"),
+    ("fractional_max_pool2d(image, 2)", "output_size or an output_ratio"),
+    ("fractional_max_pool2d(image, 6, 5)", "do not fit"),
+    ("interpolate(image)", "either size or scale_factor"),
+    ("interpolate(image, 3, 2)", "either size or scale_factor"),
+    ("interpolate(image, 3, mode='linear')", "does not take 4 dimensions"),
+    ("interpolate(image, 3, align_corners=True)", "align_corners"),
+    ("interpolate(image, 3, mode='nearest', antialias=True)", "antialias"),
+    ("grid_sample(image, grid, 'cubic')", "no mode 'cubic'"),
+    ("grid_sample(image, grid[:1], align_corners=True)", "one batch"),
+    ("affine_grid(theta, (2, 3, 4, 5, 6), True)", "do not fit"),
+    ("unfold(image, 9)", "do not fit"),
+    ("fold(columns, (5, 7), 2)", "are not columns"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_pytorch_refuses_is_refused_with_the_reason(call, message):
+    def run(xp):
+        names = {name: xp.tensor(array) for name, array in ARRAYS.items()}
+        return eval(call, vars(xp.nn.functional) | names | {"drawn": lambda *shape: xp.zeros(shape).double()})
+
+    with pytest.raises(Exception), warnings.catch_warnings():  # noqa: B017  # whatever PyTorch raises
+        warnings.simplefilter("ignore")
+        run(torch)
+    with pytest.raises(tn.TenfoldError, match=message):
+        run(tn)

@@ -19,11 +19,11 @@ W = GENERATOR.normal(size=(5, 3)).astype(np.float32)
 class Problem:
     """Least squares by gradient descent with momentum, written for either package."""
 
-    def __init__(self, module):
+    def __init__(self, module, repeats=1):
         self.module = module
-        self.w = module.tensor(W, requires_grad=True)
-        self.momentum = module.zeros(5, 3)
-        self.x, self.y = module.tensor(X), module.tensor(Y)
+        self.w = module.tensor(np.repeat(W, repeats, 1), requires_grad=True)
+        self.momentum = module.zeros(5, 3 * repeats)
+        self.x, self.y = module.tensor(X), module.tensor(np.repeat(Y, repeats, 1))
 
     def step(self, x, y):
         self.w.grad = None
@@ -61,7 +61,7 @@ def test_a_step_is_compiled_once(wrap):
 
 @pytest.mark.parametrize("wrap", [lambda step: step, tn.compile], ids=["lazy", "compiled"])
 def test_a_step_hands_its_memory_to_the_next(wrap):
-    problem = Problem(tn)
+    problem = Problem(tn, repeats=10_000)
     step = wrap(problem.step)
     problem.losses(step, 3)
     before = problem.w.data_ptr()
@@ -69,9 +69,10 @@ def test_a_step_hands_its_memory_to_the_next(wrap):
     assert problem.w.data_ptr() == before
 
 
+@pytest.mark.parametrize("repeats", [1, 10_000], ids=["small", "large"])
 @pytest.mark.parametrize("wrap", [lambda step: step, tn.compile], ids=["lazy", "compiled"])
-def test_what_others_hold_of_the_state_stays(wrap):
-    problem = Problem(tn)
+def test_what_others_hold_of_the_state_stays(wrap, repeats):
+    problem = Problem(tn, repeats)
     step = wrap(problem.step)
     problem.losses(step, 2)
     seen = problem.w.detach().clone()

@@ -14,7 +14,7 @@ TRAINING = 1437  # of 1,797 in all; the file is shuffled, so the rest is a fair 
 
 
 class Split(NamedTuple):
-    """Images of shape (n, 1, 8, 8) with values from 0 to 1, and their labels, of shape (n,) and dtype int64."""
+    """Images of shape (n, 1, 8, 8) with values from 0 to 1, and their labels, int64 of shape (n,)."""
 
     images: Tensor
     labels: Tensor

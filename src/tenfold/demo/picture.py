@@ -1,5 +1,5 @@
-"""Pictures of what was learnt, as PNG files, with NumPy and zlib alone: a loss curve, and rows of small images
-with captions. Images are grey: float arrays from 0 (black) to 1 (white)."""
+"""Pictures of what was learnt, as PNG files, with NumPy and zlib alone: a loss curve, and rows of small
+images with captions. Images are grey: float arrays from 0 (black) to 1 (white)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def save(path: str | PathLike[str], image: np.ndarray) -> None:
     """Write a grey image of shape (height, width) as a PNG file."""
     pixels = (np.clip(image, 0, 1) * 255).astype(np.uint8)
     height, width = pixels.shape
-    # A PNG is its chunks: the header (8 bits, grey), the rows behind their filter bytes (0: as they are), the end.
+    # A PNG is its chunks: a header (8 bits, grey), the rows, each behind a filter byte (0: as it is), an end.
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels], 1)
     chunks = [
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)),
@@ -52,7 +52,7 @@ def grid(images: np.ndarray, columns: int, captions: Sequence[str] = (), scale: 
 
 
 def curve(values: Sequence[float], height: int = 160, width: int = 320) -> np.ndarray:
-    """The values over their places, as a line between two axes; the largest and the smallest are written beside."""
+    """The values over their places, as a line between two axes that name the largest and the smallest."""
     page = np.ones((height, width))
     top, bottom, left, right = 8, height - 10, 60, width - 8
     page[top:bottom, left - 1] = page[bottom, left - 1 : right] = 0.6

@@ -59,7 +59,7 @@ def _by_base(t: Value, op: e.Binary) -> Value:
     exponent = number(op.y)
     if exponent is None:
         origin = eq(op.x, 0) & eq(op.y, 0)
-        return t * (op.y * power(op.x, where(origin, 0, op.y - 1)))
+        return where(eq(op.y, 0), 0, t * (op.y * power(op.x, where(origin, 0, op.y - 1))))
     if exponent == 0:
         return full_like(t, 0)
     if exponent == 1:
@@ -139,6 +139,13 @@ def _i0e(x: Value, nodes: int = 64, step: float = 0.4) -> Value:
     return where(squeeze(near, x.rank), around, far)
 
 
+def _by_acosh(t: Value, op: e.Unary) -> Value:
+    """Of complex numbers one root of x^2 - 1 would take the wrong branch left of the imaginary axis."""
+    if op.x.dtype.is_complex:
+        return t * (b.rsqrt(op.x - 1) * b.rsqrt(op.x + 1))
+    return t * b.rsqrt(op.x * op.x - 1)
+
+
 PARTIALS: dict[type[Op], tuple[Map, ...]] = {
     e.Add: (_same, _same),
     e.Subtract: (_same, _minus),
@@ -172,8 +179,7 @@ PARTIALS: dict[type[Op], tuple[Map, ...]] = {
     e.Cosh: (lambda t, op: t * b.sinh(op.x),),
     e.Tanh: (lambda t, op: t * (1 - op.result * op.result),),
     e.Asinh: (lambda t, op: t * b.rsqrt(op.x * op.x + 1),),
-    # One root of x^2 - 1 would take the wrong branch left of the imaginary axis.
-    e.Acosh: (lambda t, op: t * (b.rsqrt(op.x - 1) * b.rsqrt(op.x + 1)),),
+    e.Acosh: (_by_acosh,),
     e.Atanh: (lambda t, op: t / ((1 - op.x) * (1 + op.x)),),
     e.Erf: (lambda t, op: t * (b.exp(-(op.x * op.x)) * (2 / math.sqrt(math.pi))),),
     e.Erfc: (lambda t, op: t * (b.exp(-(op.x * op.x)) * (-2 / math.sqrt(math.pi))),),

@@ -24,8 +24,8 @@ class ASMoutput(NamedTuple):
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Log-softmax with a head of frequent classes and clusters, each cluster with its own, narrower layers
 
-    Classes are numbered by decreasing frequency; cutoffs say where clusters begin. Cluster i projects the input
-    to in_features / div_value^(i+1) features. Input (N, in_features), target (N).
+    Classes are numbered by decreasing frequency; cutoffs say where clusters begin. Cluster i projects the
+    input to in_features / div_value^(i+1) features. Input (N, in_features), target (N).
     """
 
     @in_layer
@@ -74,14 +74,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def forward(self, input_: Tensor, target_: Tensor) -> ASMoutput:
         if target_.ndim > 1 or input_.ndim != target_.ndim + 1:
             raise ShapeError(
-                f"takes an input (N, in_features) and a target (N), not {input_.ndim} and {target_.ndim} dimensions"
+                f"takes an input (N, in_features) and a target (N), not of {input_.ndim} and {target_.ndim} "
+                "dimensions"
             )
         batched = target_.ndim == 1
         input, target = (input_, target_) if batched else (input_.unsqueeze(0), target_.unsqueeze(0))
         if input.shape[0] != target.shape[0]:
             raise ShapeError(f"{input.shape[0]} inputs have {target.shape[0]} targets")
-        # A target that is no class is left as it is, for `gather` to refuse: below 0 in the head, and past the
-        # last in the last cluster.
+        # A target that is no class is left as it is, for `gather` to refuse: below 0 in the head, and past
+        # the last in the last cluster.
         where = target
         output: Any = 0
         for i, layers in enumerate(self.tail):

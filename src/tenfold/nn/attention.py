@@ -18,8 +18,8 @@ class MultiheadAttention(Module):
 
     query (L, N, embed_dim), key (S, N, kdim), value (S, N, vdim), or with batch_first N before L and S, or
     without N. Returns the output, like query, and the weights (N, L, S), averaged over the heads unless
-    average_attn_weights is False. attn_mask (L, S) or (N·heads, L, S) and key_padding_mask (N, S) are added to
-    the scores, or where they are bool, True keeps a score from counting.
+    average_attn_weights is False. attn_mask (L, S) or (N·heads, L, S) and key_padding_mask (N, S) are added
+    to the scores, or where they are bool, True keeps a score from counting.
 
         attention = nn.MultiheadAttention(8, 2, batch_first=True)
         x = tn.ones(3, 5, 8)

@@ -182,8 +182,8 @@ class Conv2d(_Forward):
 class Conv3d(_Forward):
     """out = bias + weight ⋆ input: a window of weights moved through volumes
 
-    Input (N, in_channels, D, H, W) or (in_channels, D, H, W), output (N, out_channels, Dout, Hout, Wout), each
-    extent floor((n + 2·padding - dilation·(kernel_size - 1) - 1) / stride + 1).
+    Input (N, in_channels, D, H, W) or (in_channels, D, H, W), output (N, out_channels, Dout, Hout, Wout),
+    each extent floor((n + 2·padding - dilation·(kernel_size - 1) - 1) / stride + 1).
     """
 
     _rank = 3
@@ -274,8 +274,8 @@ class ConvTranspose2d(_Transpose):
 class ConvTranspose3d(_Transpose):
     """The transpose of a convolution through volumes: its gradient, which makes them larger
 
-    Input (N, in_channels, D, H, W) or (in_channels, D, H, W), output (N, out_channels, Dout, Hout, Wout), each
-    extent (n - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1.
+    Input (N, in_channels, D, H, W) or (in_channels, D, H, W), output (N, out_channels, Dout, Hout, Wout),
+    each extent (n - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1.
     """
 
     _rank = 3

@@ -15,6 +15,7 @@ from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.functional import aten
 from tenfold.indexing import one_hot as one_hot
 from tenfold.nn.functional_attention import multi_head_attention_forward as multi_head_attention_forward
+from tenfold.nn.functional_bags import embedding_bag as embedding_bag
 from tenfold.nn.functional_images import *  # noqa: F403
 from tenfold.nn.functional_losses import binary_cross_entropy as binary_cross_entropy
 from tenfold.nn.functional_losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits

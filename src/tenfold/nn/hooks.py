@@ -1,5 +1,5 @@
-"""Hooks of modules: in which order they are called, those that are called for every module, and the passage of
-gradients through a module, where its backward hooks have their say."""
+"""Hooks of modules: in which order they are called, those that are called for every module, and the passage
+of gradients through a module, where its backward hooks have their say."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 class Passage:
-    """One call of a module, whose tensors gradients pass on their way back: first its outputs, then its inputs."""
+    """One call of a module, whose tensors gradients pass on their way back: first outputs, then inputs."""
 
     def __init__(self, module: Any, pre: Sequence[Hook], post: Sequence[Hook]):
         self.module = module

@@ -1,4 +1,5 @@
-"""`tenfold.nn.init`: how parameters start. Each function fills a tensor in place, without gradients, and returns it."""
+"""`tenfold.nn.init`: how parameters start. Each function fills a tensor in place, without gradients, and
+returns it."""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         raise ShapeError(f"{sizes[0]} channels do not divide into {groups} groups")
     per_group = sizes[0] // groups
     channels = np.arange(min(per_group, sizes[1]))
-    centre = tuple([extent // 2 for extent in sizes[2:]])
+    centre = [np.array(extent // 2) for extent in sizes[2:]]
     weights = np.zeros(sizes)
     for group in range(groups):
         weights[(group * per_group + channels, channels, *centre)] = 1
@@ -232,7 +233,7 @@ def _old(function: Callable[..., Tensor]) -> Any:
     return call
 
 
-uniform, normal, constant, eye, dirac = map(_old, (uniform_, normal_, constant_, eye_, dirac_))
-xavier_uniform, xavier_normal = map(_old, (xavier_uniform_, xavier_normal_))
-kaiming_uniform, kaiming_normal = map(_old, (kaiming_uniform_, kaiming_normal_))
-orthogonal, sparse = map(_old, (orthogonal_, sparse_))
+uniform, normal, constant = _old(uniform_), _old(normal_), _old(constant_)
+eye, dirac, orthogonal, sparse = _old(eye_), _old(dirac_), _old(orthogonal_), _old(sparse_)
+xavier_uniform, xavier_normal = _old(xavier_uniform_), _old(xavier_normal_)
+kaiming_uniform, kaiming_normal = _old(kaiming_uniform_), _old(kaiming_normal_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenfold import dtypes
 from tenfold.errors import ArgumentError
 from tenfold.nn.convolution import (
     Conv1d,
@@ -27,7 +28,6 @@ from tenfold.nn.normalisation import (
 )
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.tensor import Tensor
-from tenfold import dtypes
 
 
 class LazyModuleMixin(Module):
@@ -166,7 +166,8 @@ class _LazyTranspose(_LazyConvolution):
         if padding_mode != "zeros":
             raise ArgumentError(f"a transposed convolution pads with zeros only, not {padding_mode!r}")
         self._set_up(
-            0, 0, kernel_size, stride, padding, dilation, output_padding, groups, False, padding_mode, None, None
+            0, 0, kernel_size, stride, padding, dilation, output_padding, groups, False, padding_mode, None,
+            None,
         )  # fmt: skip
         self._wait(out_channels, bias, device, dtype)
 

@@ -1,4 +1,4 @@
-"""Linear layers: a product with a matrix of weights, of one input or of two; and the layer that does nothing."""
+"""Linear layers: a product with a matrix of weights, of one input or of two; and one that does nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Losses: how far predictions are from targets. `reduction` is "mean" over the elements, their "sum", or "none",
-which keeps them; size_average and reduce are its old names, and deprecated."""
+"""Losses: how far predictions are from targets. `reduction` is "mean" over the elements, their "sum", or
+"none", which keeps them; size_average and reduce are its old names, and deprecated."""
 
 from __future__ import annotations
 

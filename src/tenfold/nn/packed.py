@@ -1,4 +1,4 @@
-"""Recurrent layers over packed sequences: step by step, each with as many of the sequences as reach so far."""
+"""Recurrent layers over packed sequences: step by step, each with as many sequences as reach so far."""
 
 from __future__ import annotations
 

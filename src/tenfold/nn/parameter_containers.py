@@ -1,5 +1,5 @@
-"""Containers of parameters: by number, by name. Tensors put into them become parameters; other objects are kept
-beside them."""
+"""Containers of parameters: by number, by name. Tensors put into them become parameters; other objects are
+kept beside them."""
 
 from __future__ import annotations
 

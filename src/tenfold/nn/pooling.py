@@ -216,13 +216,13 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """The maximum of each of as many windows of an image as the output needs, their places drawn at random."""
+    """The maximum of each of as many windows of an image as the output needs, placed at random."""
 
     _rank = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """The maximum of each of as many windows of a volume as the output needs, their places drawn at random."""
+    """The maximum of each of as many windows of a volume as the output needs, placed at random."""
 
     _rank = 3
 

@@ -20,10 +20,11 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """Layers of one of the modes, forwards or both ways; weights start evenly spread over ±1/sqrt(hidden_size).
+    """Layers of one of the modes, forwards or both ways; weights start evenly spread over
+    ±1/sqrt(hidden_size).
 
-    They are weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 (and with proj_size weight_hr_l0), then the same
-    with _reverse, then those of the next layer.
+    They are weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 (and with proj_size weight_hr_l0), then the
+    same with _reverse, then those of the next layer.
     """
 
     @in_layer
@@ -59,7 +60,10 @@ class RNNBase(Module):
         for layer in range(num_layers):
             width = input_size if layer == 0 else given_on * directions
             for suffix in ("", "_reverse")[:directions]:
-                sizes = {"weight_ih": (rows, width), "weight_hh": (rows, given_on)}
+                sizes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (rows, width),
+                    "weight_hh": (rows, given_on),
+                }
                 if bias:
                     sizes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
                 if proj_size:
@@ -171,7 +175,8 @@ class RNN(RNNBase):
     """h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or relu of it, in num_layers layers
 
     input (L, N, input_size), or with batch_first (N, L, input_size), or without N; h_0 (layers·directions, N,
-    hidden_size). Returns the last layer's hidden states (L, N, directions·hidden_size), and the last of each layer.
+    hidden_size). Returns the last layer's hidden states (L, N, directions·hidden_size), and the last of each
+    layer.
     """
 
     @in_layer
@@ -204,8 +209,8 @@ class LSTM(RNNBase):
     c_t = f·c_(t-1) + i·g,  h_t = o·tanh(c_t), projected by W_hr to proj_size if that is not 0
 
     input (L, N, input_size), or with batch_first (N, L, input_size), or without N; hx is (h_0, c_0), each
-    (layers·directions, N, hidden_size). Returns the last layer's h (L, N, directions·hidden_size), and (h, c) at
-    the end of each layer.
+    (layers·directions, N, hidden_size). Returns the last layer's h (L, N, directions·hidden_size), and (h, c)
+    at the end of each layer.
 
         lstm = nn.LSTM(4, 8, num_layers=2, batch_first=True)
         output, (h, c) = lstm(tn.ones(3, 5, 4))  # [3, 5, 8], [2, 3, 8], [2, 3, 8]

@@ -36,7 +36,7 @@ class Registry:
             return
         if not isinstance(param, Parameter):
             raise ArgumentError(
-                f"cannot assign a {type(param).__name__} as parameter {name!r}: a Parameter or None is needed",
+                f"cannot assign a {type(param).__name__} as parameter {name!r}: a Parameter is needed",
                 help="wrap it: nn.Parameter(tensor)",
             ).located("register_parameter", capture())
         if not param.is_leaf:
@@ -141,7 +141,7 @@ class Registry:
     def __delattr__(self, name: str) -> None:
         for registered in (self._parameters, self._buffers, self._modules):
             if name in registered:
-                self._unregister(name, registered)  # type: ignore[arg-type]
+                self._unregister(name, registered)
                 return
         object.__delattr__(self, name)
 

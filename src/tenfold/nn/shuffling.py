@@ -1,5 +1,5 @@
-"""Layers that move elements: between channels and space, into other shapes, into and out of patches, onto finer
-grids."""
+"""Layers that move elements: between channels and space, into other shapes, into and out of patches, onto
+finer grids."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tenfold import views
+from tenfold.autograd import RemovableHandle
 from tenfold.errors import ArgumentError, TenfoldError
 from tenfold.grad_mode import no_grad
-from tenfold.autograd import RemovableHandle
 from tenfold.nn.hooks import Hooks
 from tenfold.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from tenfold.nn.registry import Registry
@@ -35,8 +35,6 @@ class IncompatibleKeys(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
-
-    __str__ = __repr__
 
 
 class StateDict(OrderedDict):

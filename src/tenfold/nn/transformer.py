@@ -242,7 +242,8 @@ class Transformer(Module):
         super().__init__()
         place = {"device": device, "dtype": dtype}
         options = (
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+            bias,
         )  # fmt: skip
         if custom_encoder is None:
             norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)

@@ -19,6 +19,7 @@ from tenfold.ops import (  # noqa: F401
     division,
     dropout,
     einsum,
+    embedding_bags,
     extremes,
     fillings,
     grids,

@@ -25,6 +25,7 @@ def _numbers(*calls):
 
 
 @op("relu(Tensor self) -> Tensor", inplace=True)
+@flat.differentiated(lambda cotangent, result, x: (flat.where(flat.le(result, 0), 0, cotangent),))
 def relu(x):
     """max(self, 0)"""
     _refuse("relu", x, "bool", "complex")
@@ -205,6 +206,7 @@ def mish(x):
     return x * flat.tanh(_log1p_exp(x))
 
 
+@flat.differentiated(lambda cotangent, result, x: (cotangent * flat.logistic(x),))
 def _log1p_exp(x):
     """log(1 + exp(x)) without overflow."""
     return flat.maximum(x, 0) + flat.log1p(flat.exp(flat.neg(flat.abs(x))))
@@ -264,6 +266,7 @@ def hardshrink(x, lambd):
 
 @op("log_sigmoid(Tensor self) -> Tensor", module="nn", method=False)
 @widened
+@flat.differentiated(lambda cotangent, result, x: (cotangent * flat.logistic(flat.neg(x)),))
 def log_sigmoid(x):
     """log(1 / (1 + exp(-self)))"""
     _floats("log_sigmoid", x)
@@ -273,6 +276,7 @@ def log_sigmoid(x):
 @op(
     "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
     module="nn",
+    differentiable=(True, False),
     function=False,
     method=False,
 )

@@ -3,6 +3,8 @@
 They check what PyTorch checks; the sums of products are in `sliding.py`.
 """
 
+import functools
+
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from tenfold.ops.samples import S, T
@@ -338,12 +340,20 @@ def conv_tbc(x, weight, bias, pad):
 )
 def conv_tbc_backward(cotangent, x, weight, bias, pad):
     """The gradients of `conv_tbc` in its input, weight and bias."""
-    kernel, window = flat.transpose(weight, (2, 1, 0)), Window((1,), ((pad, pad),), (1,), 1, (1,))
-    last, back = _time_last(x), _time_last(cotangent)
-    of_x = flat.transpose(spread(back, kernel, window, last.shape[2:]), (2, 0, 1))
-    of_weight = flat.transpose(weigh(last, back, window, kernel.shape[2:]), (2, 1, 0))
-    return of_x, of_weight, flat.sum(cotangent, (0, 1))
-
-
-def _time_last(x):
-    return flat.transpose(x, (1, 2, 0))
+    times, taps = cotangent.shape[0], weight.shape[0]
+    if x.rank != 3 or weight.rank != 3 or cotangent.shape != (times, x.shape[1], weight.shape[2]):
+        raise ShapeError(f"{cotangent.type} is no gradient of {x.type} convolved by {weight.type}")
+    padded = flat.pad(x, (pad, 0, 0), (pad, 0, 0))
+    of_x, of_weight = [], []
+    for tap in range(taps):
+        kernel = flat.squeeze(flat.slice_dim(weight, 0, tap, tap + 1), 0)
+        back = flat.dot_general(cotangent, kernel, ((2,), (1,)))
+        of_x.append(flat.pad(back, (tap, 0, 0), (taps - 1 - tap, 0, 0)))
+        part = flat.slice_dim(padded, 0, tap, tap + times)
+        of_weight.append(flat.unsqueeze(flat.dot_general(part, cotangent, ((0, 1), (0, 1))), 0))
+    whole = functools.reduce(flat.add, of_x)
+    return (
+        flat.slice_dim(whole, 0, pad, pad + x.shape[0]),
+        flat.concatenate(of_weight, 0),
+        flat.sum(cotangent, (0, 1)),
+    )

@@ -103,7 +103,25 @@ def cdist(x, y, p, compute_mode):
     large = compute_mode in (None, 0) and max(x.shape[-2], y.shape[-2]) > 25
     if p == 2 and (large or compute_mode == 1):
         return flat.convert(_by_product(x, y), dtype)
-    return flat.convert(p_norm(flat.unsqueeze(x, -2) - flat.unsqueeze(y, -3), p), dtype)
+    return flat.convert(_distance(flat.unsqueeze(x, -2) - flat.unsqueeze(y, -3), p), dtype)
+
+
+def _of_distance(cotangent, result, difference, p):
+    """Nothing where the distance is zero; all that reach the largest difference get the whole of it."""
+    cotangent, result = flat.unsqueeze(cotangent, -1), flat.unsqueeze(result, -1)
+    size, direction = flat.abs(difference), cotangent * flat.sign(difference)
+    if p == 0:
+        return (flat.full_like(difference, 0),)
+    if p == 1:
+        return (direction,)
+    if math.isinf(p):
+        return (flat.where(flat.eq(size, result), direction, 0),)
+    none = flat.eq(difference, 0)
+    part = flat.where(none, 1, size) / flat.where(flat.eq(result, 0), 1, result)
+    return (flat.where(none, 0, direction * (part if p == 2 else flat.power(part, p - 1))),)
+
+
+_distance = flat.differentiated(_of_distance)(p_norm)
 
 
 @op(
@@ -126,9 +144,21 @@ def pdist(x, p):
     one, other = (
         flat.take(_wide(x), flat.reshape(flat.slice_dim(pairs, 0, i, i + 1), (-1,)), 0) for i in (0, 1)
     )
-    return flat.convert(p_norm(one - other, p), x.dtype)
+    return flat.convert(_distance(one - other, p), x.dtype)
 
 
+def _of_by_product(cotangent, result, x, y):
+    """The sum of (x - y) / distance over all pairs, by matrix products too."""
+    zero = flat.eq(result, 0)
+    weight = flat.where(zero, 0, cotangent / flat.where(zero, 1, result))
+    batch, rows, columns, summed = [*range(x.rank - 2)], -1, -2, -3
+    from_y = contract(weight, y, [*batch, rows, columns], [*batch, columns, summed], [*batch, rows, summed])
+    from_x = contract(weight, x, [*batch, rows, columns], [*batch, rows, summed], [*batch, columns, summed])
+    by_rows, by_columns = (flat.sum(weight, (d,)) for d in (-1, -2))
+    return x * flat.unsqueeze(by_rows, -1) - from_y, y * flat.unsqueeze(by_columns, -1) - from_x
+
+
+@flat.differentiated(_of_by_product)
 def _by_product(x: Value, y: Value) -> Value:
     """‖x‖² + ‖y‖² - 2 x·y: one matrix product, at the price of accuracy for near points."""
     batch = range(x.rank - 2)

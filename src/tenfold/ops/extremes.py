@@ -26,10 +26,11 @@ def _extreme(name, fname, build):
         """The one or the other; NaN only if both are"""
         x, y = flat.broadcast(x, y)
         _ordered(fname, x)
-        chosen = build(x, y)
         if not x.dtype.is_floating_point:
-            return chosen
-        return flat.where(flat.isnan(x), y, flat.where(flat.isnan(y), x, chosen))
+            return build(x, y)
+        # A choice, so that the gradient goes to one of them: to the first where they are equal.
+        first = flat.isnan(y) | flat.eq(x, build(x, y))
+        return flat.where(first, x, y)
 
 
 _extreme("maximum", "fmax", flat.maximum)

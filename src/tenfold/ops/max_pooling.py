@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat.windows import ReduceWindow
 from tenfold.ops.placing import put
 from tenfold.ops.samples import S, T
@@ -168,14 +168,16 @@ def _declare(dims):
             method=False,
             function=False,
             module="nn",
+            # The empty one comes first: of others wrong variants are tried, on which PyTorch crashes.
             samples=lambda: [
                 S(
-                    T(2, 3, *(2,) * dims),
-                    T(2, 3, *shape),
+                    T(batch, 3, *(2,) * dims),
+                    T(batch, 3, *shape),
                     *((2,) * dims, (2,) * dims, (0,) * dims, (1,) * dims),
                     False,
-                    T(2, 3, *(2,) * dims, dtype="int64", low=0, high=4**dims),
+                    T(batch, 3, *(2,) * dims, dtype="int64", low=0, high=4**dims),
                 )
+                for batch in (0, 2)
             ],
         )
         def max_pool_with_indices_backward(
@@ -183,14 +185,22 @@ def _declare(dims):
         ):
             """Each window's cotangent added at the place of its maximum."""
             windows = pool(x, dims, kernel, stride, padding, dilation, ceil_mode)
-            return _back(cotangent, x, dims, windows.counts, indices)
+            return put_back(cotangent, x, dims, windows.counts, indices)
 
 
-def _back(cotangent, x, dims, counts, indices):
+def put_back(cotangent, x, dims, counts, indices):
+    """Cotangents added at their places in an image like x."""
     expected = (*x.shape[: x.rank - dims], *counts)
     if cotangent.shape != expected or indices.shape != expected:
         raise ShapeError(f"{cotangent.type} at {indices.type} are not of the result's shape {list(expected)}")
-    return put(cotangent, indices, spatial(x, dims))
+    if cotangent.dtype is not x.dtype or indices.dtype is not dtypes.int64:
+        raise DTypeError(
+            f"grad_output must be of the dtype of {x.type} and indices int64, not {indices.type}"
+        )
+    shape = spatial(x, dims)
+    inside = (indices >= 0) & (indices < math.prod(shape))
+    message = f"a place of a maximum lies outside of the image of shape {list(shape)}"
+    return put(flat.check(cotangent, inside, IndexOutOfRange, message), indices, shape)
 
 
 for _dims in (1, 2, 3):
@@ -270,18 +280,19 @@ def _declare_adaptive(dims):
             method=False,
             function=False,
             module="nn",
-            # PyTorch reads indices in the order of memory: these have but one.
+            # PyTorch reads indices in the order of memory: these have but one. Why the first is empty: above.
             samples=lambda: [
                 S(
-                    T(*(1,) * (dims + 1), 4),
-                    T(*(1,) * dims, 5, 5),
-                    T(*(1,) * (dims + 1), 4, dtype="int64", low=0, high=25),
+                    T(batch, *(1,) * dims, 4),
+                    T(batch, *(1,) * (dims - 1), 5, 5),
+                    T(batch, *(1,) * dims, 4, dtype="int64", low=0, high=25),
                 )
+                for batch in (0, 1)
             ],
         )
         def adaptive_max_pool_backward(cotangent, x, indices):
             """Each window's cotangent added at the place of its maximum."""
-            return _back(cotangent, x, dims, spatial(cotangent, dims), indices)
+            return put_back(cotangent, x, dims, spatial(cotangent, dims), indices)
 
 
 for _dims in (1, 2, 3):

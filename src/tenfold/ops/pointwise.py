@@ -192,6 +192,23 @@ def _general_power(x, y):
         return flat.convert(
             _general_power(flat.convert(x, dtypes.complex128), flat.convert(y, dtypes.complex128)), x.dtype
         )
+    return _complex_power(x, y)
+
+
+def _of_complex_power(cotangent, result, x, y):
+    """As for real numbers, with the powers of zero that PyTorch has."""
+    constant = flat.eq(y, 0)
+    below = _complex_power(x, flat.where(constant, 1, y - 1))
+    rising = flat.eq(x, 0) & flat.ge(flat.real(y), 0)
+    logarithm = flat.log(flat.where(rising, 1, x))
+    return (
+        flat.where(constant, 0, cotangent * flat.conj(y * below)),
+        flat.where(rising, 0, cotangent * flat.conj(result * logarithm)),
+    )
+
+
+@flat.differentiated(_of_complex_power)
+def _complex_power(x, y):
     positive, zero = flat.real(y) > 0, flat.eq(y, 0)
     at_zero = flat.where(positive, flat.full_like(x, 0), flat.where(zero, flat.full_like(x, 1), _POLE))
     return flat.where(flat.eq(x, 0), at_zero, flat.power(x, y))
@@ -219,13 +236,20 @@ def _power_of_number(x, exponent):
     if exponent in (2, 3, 4):
         return _product(x, int(exponent.real))
     if x.dtype.kind != "int" and x.dtype is not dtypes.float16:
-        if exponent in (-1, -2):
-            return flat.div(1, x if exponent == -1 else flat.mul(x, x))
+        if exponent == -1:
+            return flat.div(1, x)
+        if exponent == -2:
+            return _inverse_square(x)
         if exponent == 0.5:
             return flat.sqrt(x)
         if exponent == -0.5:
             return flat.rsqrt(x)
     return _general_power(x, flat.full_like(x, exponent))
+
+
+@flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(-2 / (x * x * x)),))
+def _inverse_square(x):
+    return flat.div(1, flat.mul(x, x))
 
 
 @widened

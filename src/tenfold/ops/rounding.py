@@ -123,8 +123,14 @@ def nan_to_num(x, nan, posinf, neginf):
 # Exponents and neighbours
 
 
+def _of_frexp(cotangents, results, x):
+    """The exponent is constant between jumps, so the mantissa is the number scaled."""
+    return (cotangents[0] / flat.power(2, flat.convert(results[1], x.dtype)),)
+
+
 @op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)")
 @widened
+@flat.differentiated(_of_frexp)
 def frexp(x):
     """mantissa * 2 ** exponent, the mantissa from 0.5 to 1"""
     if not x.dtype.is_floating_point:
@@ -157,4 +163,9 @@ def nextafter(x, y):
     """The next float after self in the direction of other"""
     if not x.dtype.is_floating_point:
         raise DTypeError(f"nextafter is not defined for {x.dtype.name}")
+    return _next(*flat.broadcast(x, y))
+
+
+@flat.differentiated(lambda cotangent, result, x, y: (flat.where(flat.eq(x, y), 0, cotangent), None))
+def _next(x, y):
     return flat.nextafter(x, y)

@@ -210,6 +210,18 @@ def _median_of_all(name, x, skip_nan):
     real(name, x)
     if not x.numel:
         return flat.constant(float("nan") if x.dtype.is_floating_point else flat.lowest(x.dtype), x.dtype)
+    return _middle(x, name, skip_nan)
+
+
+def _of_middle(cotangent, result, x, name, skip_nan):
+    """Equal parts to all elements that are the median."""
+    reached = flat.where(flat.isnan(result), flat.isnan(x), flat.eq(x, result))
+    count = flat.sum(flat.convert(reached, x.dtype))
+    return (flat.where(reached, cotangent / count, 0),)
+
+
+@flat.differentiated(_of_middle)
+def _middle(x, name, skip_nan):
     return _median(name, flat.reshape(x, (-1,)), 0, False, skip_nan)[0]
 
 

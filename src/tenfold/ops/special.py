@@ -3,7 +3,7 @@
 import math
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError
+from tenfold.errors import ArgumentError, DTypeError, UnsupportedError
 from tenfold.ops.precision import doubled, widened
 from tenfold.ops.promote import common, to_float
 from tenfold.ops.samples import S, T
@@ -32,7 +32,6 @@ def _unary(build, name, *specials):
 _unary(widened(flat.erf), "erf", "erf")
 _unary(widened(flat.erfc), "erfc", "erfc")
 _unary(widened(flat.erfinv), "erfinv", "erfinv")
-_unary(widened(flat.lgamma), "lgamma", "gammaln")
 
 
 # The normal distribution
@@ -81,7 +80,12 @@ def log_ndtr(x):
 _unary(log_ndtr, None, "log_ndtr")
 
 
+def _of_ndtri(cotangent, result, p):
+    return (cotangent * flat.exp(result * result * 0.5) * math.sqrt(2 * math.pi),)
+
+
 @doubled
+@flat.differentiated(_of_ndtri)
 def ndtri(p):
     """The inverse of the normal distribution"""
     tail = flat.minimum(p, 1 - p)
@@ -115,6 +119,7 @@ op(
 
 
 @widened
+@flat.differentiated(lambda cotangent, result, x: (cotangent * (-1 - flat.log(x)),))
 def entr(x):
     """-self * log(self), 0 at zero and -inf below"""
     positive = x > 0
@@ -126,9 +131,25 @@ def entr(x):
 _unary(entr, None, "entr")
 
 
-def _times_log(build, x, y):
-    x, y = flat.broadcast(x, y)
-    return flat.where(flat.isnan(y), y, flat.where(flat.eq(x, 0), 0, x * build(y)))
+def _times_log(x, y, shift):
+    """x * log(shift + y), and 0 where x is 0."""
+    return _product_with_log(*flat.broadcast(x, y), shift)
+
+
+def _log(y, shift):
+    return flat.log1p(y) if shift else flat.log(y)
+
+
+def _of_product_with_log(cotangent, result, x, y, shift):
+    """Where x is 0 the logarithm counts only if there is one."""
+    dead = flat.eq(x, 0) & flat.le(y, -shift)
+    logarithm = flat.where(dead, 0, _log(flat.where(dead, 1, y), shift))
+    return cotangent * logarithm, cotangent * x / (y + shift)
+
+
+@flat.differentiated(_of_product_with_log)
+def _product_with_log(x, y, shift):
+    return flat.where(flat.isnan(y), y, flat.where(flat.eq(x, 0), 0, x * _log(y, shift)))
 
 
 @op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", promote=_real, inplace=True)
@@ -140,7 +161,7 @@ def _times_log(build, x, y):
 @widened
 def xlogy(x, y):
     """self * log(other), and 0 where self is 0"""
-    return _times_log(flat.log, x, y)
+    return _times_log(x, y, 0)
 
 
 @op("special_xlog1py(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
@@ -149,7 +170,7 @@ def xlogy(x, y):
 @widened
 def xlog1py(x, y):
     """self * log(1 + other), and 0 where self is 0"""
-    return _times_log(flat.log1p, x, y)
+    return _times_log(x, y, 1)
 
 
 # Zeta and gamma
@@ -180,7 +201,19 @@ def _arguments():
 @doubled
 def zeta(x, q):
     """Hurwitz's zeta function: the sum over k of (k + other) ** -self"""
-    x, q = flat.broadcast(x, q)
+    return _zeta(*flat.broadcast(x, q))
+
+
+def _refuse_exponent():
+    raise UnsupportedError("zeta has no derivative by its exponent", help="detach it")
+
+
+def _of_zeta(cotangent, result, x, q):
+    return _refuse_exponent, lambda: cotangent * -x * _zeta(x + 1, q)
+
+
+@flat.differentiated(_of_zeta)
+def _zeta(x, q):
     undefined = (x < 1) | ((q <= 0) & flat.ne(x, flat.floor(x)))
     pole = (x >= 1) & (flat.eq(x, 1) | ((q <= 0) & flat.eq(q, flat.floor(q))))
     plain = flat.invert(undefined | pole) & flat.is_finite(x) & flat.is_finite(q)
@@ -202,7 +235,21 @@ def zeta(x, q):
     return flat.where(pole, math.inf, flat.where(undefined, math.nan, value))
 
 
+# XLA's own derivatives are wrong at zero and below.
+
+
 @widened
+@flat.differentiated(lambda cotangent, result, x: (cotangent * digamma(x),))
+def lgamma(x):
+    """The logarithm of the gamma function's size"""
+    return flat.lgamma(x)
+
+
+_unary(lgamma, "lgamma", "gammaln")
+
+
+@widened
+@flat.differentiated(lambda cotangent, result, x: (cotangent * _trigamma(x),))
 def digamma(x):
     """The derivative of lgamma"""
     return flat.where(flat.eq(x, 0), -1 / x, flat.digamma(x))

@@ -13,11 +13,31 @@ def spread(name, x, dims, correction, keepdim):
     """The variance and the mean, in the dtype that accumulates: two passes, so that nothing cancels."""
     inexact(name, x)
     x = widened(x)
-    count = extent(x, dims)
-    mean = flat.sum(x, dims, True) / count
-    total = flat.sum(squared(x - mean), dims, keepdim)
-    freedom = max(0, count - (1 if correction is None else correction))
-    return total / freedom, mean if keepdim else flat.reshape(mean, total.shape)
+    variance = _variance(x, dims, 1 if correction is None else correction, keepdim)
+    return variance, flat.sum(x, dims, keepdim) / extent(x, dims)
+
+
+def _centred(x, dims):
+    return x - flat.sum(x, dims, True) / extent(x, dims)
+
+
+def _of_variance(cotangent, result, x, dims, correction, keepdim):
+    """2 * ct * (x - mean) / freedom: that the mean moves too makes no difference."""
+    freedom = extent(x, dims) - correction
+    scale = flat.reshape(cotangent, kept_shape(x, dims)) * (2 / freedom if freedom else float("inf"))
+    return (flat.convert(scale, x.dtype) * _centred(x, dims),)
+
+
+@flat.differentiated(_of_variance)
+def _variance(x, dims, correction, keepdim):
+    total = flat.sum(squared(_centred(x, dims)), dims, keepdim)
+    return total / max(0, extent(x, dims) - correction)
+
+
+def kept_shape(x, dims):
+    """The shape of x with these dimensions folded to 1."""
+    folded = flat.axes(dims, x.rank)
+    return [1 if d in folded else n for d, n in enumerate(x.shape)]
 
 
 def squared(x):
@@ -206,7 +226,22 @@ def _norm(x, order, dims, keepdim):
         return flat.sum(size, dims, keepdim)
     if order in (float("inf"), float("-inf")):
         return flat.reduce(size, "max" if order > 0 else "min", dims, keepdim)
-    return flat.power(flat.sum(flat.power(size, order), dims, keepdim), 1 / order)
+    return _power_norm(x, order, dims, keepdim)
+
+
+def _of_power_norm(cotangent, result, x, order, dims, keepdim):
+    """ct * direction * (|x| / norm)**(order - 1), and nothing to zeros or where the norm is zero."""
+    kept = kept_shape(x, dims)
+    cotangent, result = flat.reshape(cotangent, kept), flat.reshape(result, kept)
+    none = flat.eq(x, 0) | flat.eq(result, 0)
+    size, whole = flat.where(none, 1, flat.abs(x)), flat.where(flat.eq(result, 0), 1, result)
+    scale = cotangent * flat.power(size, order - 1) * flat.power(whole, 1 - order)
+    return (flat.where(none, 0, flat.convert(scale, x.dtype) * flat.sign(x)),)
+
+
+@flat.differentiated(_of_power_norm)
+def _power_norm(x, order, dims, keepdim):
+    return flat.power(flat.sum(flat.power(flat.abs(x), order), dims, keepdim), 1 / order)
 
 
 def _not_narrower(x, dtype):
@@ -340,12 +375,23 @@ def dist(x, y, p):
 )
 def logsumexp(x, dims, keepdim):
     """log(sum(exp(x)))"""
-    wider = widened(x)
-    top = flat.reduce(flat.real(wider) if x.dtype.is_complex else wider, "max", dims, True)
+    return flat.convert(_log_sum_exp(widened(x), dims, keepdim), x.dtype)
+
+
+def _of_log_sum_exp(cotangent, result, x, dims, keepdim):
+    """Each element's part in the sum of exponentials."""
+    kept = kept_shape(x, dims)
+    part = flat.exp(x - flat.reshape(result, kept))
+    return (flat.reshape(cotangent, kept) * flat.conj(part),)
+
+
+@flat.differentiated(_of_log_sum_exp)
+def _log_sum_exp(x, dims, keepdim):
+    top = flat.reduce(flat.real(x) if x.dtype.is_complex else x, "max", dims, True)
     top = flat.where(flat.isinf(top), 0, top)
-    shift = flat.convert(top, wider.dtype)
-    total = flat.log(flat.sum(flat.exp(wider - shift), dims, keepdim))
-    return flat.convert(total + flat.reshape(shift, total.shape), x.dtype)
+    shift = flat.convert(top, x.dtype)
+    total = flat.log(flat.sum(flat.exp(x - shift), dims, keepdim))
+    return total + flat.reshape(shift, total.shape)
 
 
 @op(

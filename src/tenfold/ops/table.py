@@ -109,8 +109,9 @@ class Signature:
 
 
 def reach(function: flat.Function) -> tuple[int, ...]:
-    """For each result the parameters, as bits of a number, that it depends on through floats alone. One of
-    floats that is the same whatever they are, as x ** 0, counts as depending on all of them: its gradient is 0.
+    """For each result the parameters, as bits of a number, that it depends on through floats alone.
+
+    A result of floats that is the same whatever they are, as x ** 0, counts as depending on all: by zero.
     """
     bits: dict[flat.Value, int] = {
         param: 1 << i for i, param in enumerate(function.params) if param.dtype.kind in ("float", "complex")

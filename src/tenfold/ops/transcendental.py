@@ -33,6 +33,7 @@ _unary(flat.atanh, "atanh", "arctanh")
 
 @op("asinh(Tensor self) -> Tensor", "arcsinh(Tensor self) -> Tensor", promote=to_float, inplace=True)
 @widened
+@flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(flat.rsqrt(x * x + 1)),))
 def asinh(x):
     value = flat.asinh(x)
     if not x.dtype.is_complex:
@@ -47,8 +48,12 @@ def _half_exponentials(x):
     return root * 0.5 * root, 0.5 / (root * root)
 
 
+# Their derivatives are each other: those of the formulas would take |x| for a function with a kink.
+
+
 @op("sinh(Tensor self) -> Tensor", promote=to_float, inplace=True)
 @widened
+@flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(cosh(x)),))
 def sinh(x):
     if x.dtype.is_complex:
         return flat.sinh(x)
@@ -59,6 +64,7 @@ def sinh(x):
 
 @op("cosh(Tensor self) -> Tensor", promote=to_float, inplace=True)
 @widened
+@flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(sinh(x)),))
 def cosh(x):
     if x.dtype.is_complex:
         return flat.cosh(x)
@@ -144,6 +150,18 @@ def logit(x, eps):
     """log(self / (1 - self)), with self first clamped to [eps, 1 - eps] if eps is given"""
     if x.dtype.is_complex:
         raise DTypeError("logit is not defined for complex numbers")
+    return _log_odds(x, eps)
+
+
+def _of_log_odds(cotangent, result, x, eps):
+    low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
+    inside = flat.ge(x, low) & flat.le(x, high)
+    outside = flat.full_like(x, math.nan if eps is None else 0)
+    return (flat.where(inside, cotangent / (x * (1 - x)), outside),)
+
+
+@flat.differentiated(_of_log_odds)
+def _log_odds(x, eps):
     if eps is not None:
         x = flat.minimum(flat.maximum(x, eps), 1 - eps)
     return flat.log(x / (1 - x))
@@ -178,11 +196,6 @@ _scaled("rad2deg", 180 / math.pi)
 
 def _log_add(x, y, exp, log, log1p):
     """log(exp(x) + exp(y)) without overflow: the larger is taken out of the sum."""
-    if x.dtype.kind in ("bool", "int"):
-        raise DTypeError(
-            f"logaddexp is not defined for {x.dtype.name}", help="convert to a float dtype first"
-        )
-    x, y = flat.broadcast(x, y)
     if not x.dtype.is_complex:
         larger, gap = flat.maximum(x, y), flat.abs(x - y)
         same = flat.eq(x, y) & flat.isinf(x)
@@ -196,18 +209,42 @@ def _log_add(x, y, exp, log, log1p):
     return flat.where(both, summed, larger + log1p(exp(smaller - larger)))
 
 
+def _of_log_add(exp):
+    """Each number's part in the sum of exponentials."""
+
+    return lambda cotangent, result, x, y: [cotangent / flat.conj(1 + exp(gap)) for gap in (y - x, x - y)]
+
+
+def _summands(x, y):
+    if x.dtype.kind in ("bool", "int"):
+        raise DTypeError(
+            f"logaddexp is not defined for {x.dtype.name}", help="convert to a float dtype first"
+        )
+    return flat.broadcast(x, y)
+
+
+@flat.differentiated(_of_log_add(flat.exp))
+def _log_add_e(x, y):
+    return _log_add(x, y, flat.exp, flat.log, flat.log1p)
+
+
+@flat.differentiated(_of_log_add(exp2))
+def _log_add_2(x, y):
+    return _log_add(x, y, exp2, log2, lambda z: flat.log1p(z) / math.log(2))
+
+
 @op("logaddexp(Tensor self, Tensor other) -> Tensor", promote=common)
 @widened
 def logaddexp(x, y):
     """log(exp(self) + exp(other))"""
-    return _log_add(x, y, flat.exp, flat.log, flat.log1p)
+    return _log_add_e(*_summands(x, y))
 
 
 @op("logaddexp2(Tensor self, Tensor other) -> Tensor", promote=common)
 @widened
 def logaddexp2(x, y):
     """log2(2 ** self + 2 ** other)"""
-    return _log_add(x, y, exp2, log2, lambda z: flat.log1p(z) / math.log(2))
+    return _log_add_2(*_summands(x, y))
 
 
 # Complex numbers

@@ -6,7 +6,7 @@ import math
 
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
-from tenfold.ops.max_pooling import check_ordered, is_better, nothing
+from tenfold.ops.max_pooling import check_ordered, is_better, nothing, put_back
 from tenfold.ops.placing import pick, place, put
 from tenfold.ops.samples import S, T
 from tenfold.ops.spatial import each, image, spatial
@@ -160,10 +160,7 @@ def _declare(dims):
     )
     def fractional_max_pool_backward(cotangent, x, kernel, output_size, indices):
         """Each window's cotangent added at the place of its maximum."""
-        expected = (*x.shape[: x.rank - dims], *each(output_size, dims, "output_size", 1))
-        if cotangent.shape != expected or indices.shape != expected:
-            raise ShapeError(f"{cotangent.type} at {indices.type} are not of shape {list(expected)}")
-        return put(cotangent, indices, spatial(x, dims))
+        return put_back(cotangent, x, dims, each(output_size, dims, "output_size", 1), indices)
 
 
 for _dims in (2, 3):

@@ -21,6 +21,7 @@ from tenfold.errors import ArgumentError, TenfoldError, TraceError
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.evaluate import Pending
+from tenfold.runtime.packing import Packing, pack
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Program, Value, collect
@@ -102,7 +103,7 @@ class Recorded:
         device: Device,
         gradients: Gradients,
         guards: list[Guard],
-        donated: evaluate.Donations,
+        replaced: evaluate.Donations,
         differentiable: bool,
     ):
         self.program = program
@@ -123,7 +124,19 @@ class Recorded:
         self.device = device
         self.gradients = gradients
         self.guards = guards
-        self.donated = donated
+        self.result_types = [
+            program.nodes[place].signature.result_types[index]
+            if place >= 0
+            else program.leaves[-1 - place].type
+            for place, index in program.outputs
+        ]
+        self.donated = donated = tuple(
+            [
+                (place, result)
+                for place, result in replaced
+                if evaluate.donatable(program.leaves[place].type, self.result_types[result])
+            ]
+        )
         self.differentiable = differentiable
         self.signature: Signature | None = None
         self.types = [leaf.type for leaf in program.leaves]
@@ -133,12 +146,14 @@ class Recorded:
         new = structure is tree.LEAF and returned == [None]
         self.stateless = not (writes or argument_writes or gradients.made or gradients.cleared)
         self.plain = in_order and new and self.stateless and not guards and not gradients.expected
-        self.result_types = [
-            program.nodes[place].signature.result_types[index]
-            if place >= 0
-            else program.leaves[-1 - place].type
-            for place, index in program.outputs
-        ]
+        self.packing: Packing | None = None
+        if not differentiable:
+            count = self.count + len(writes) + len(argument_writes)
+            gradient_results = range(count, count + len(gradients.made))
+            self.packing = pack(replaced, gradient_results, self.types, self.result_types)
+        taken = () if self.packing is None else self.packing.places
+        self.alone = [i for i in range(len(self.inputs)) if i not in taken]
+        self.lent = [(place, self.alone.index(place)) for place, _ in donated]
 
     def run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
         """What the function returns for these arguments; OTHER if it must be recorded anew for them."""
@@ -168,10 +183,13 @@ class Recorded:
     def _execute(self, values: list[Value]) -> list[Value]:
         """The results, computed now; the memory of what is written goes to what replaces it."""
         if self.loaded is None:
-            self.loaded = evaluate.build(self.program, self.device, self.donated)
-        device = self.device
+            self.loaded = evaluate.build(self.program, self.device, self.donated, self.packing)
+        device, packing = self.device, self.packing
         buffers = []
-        for value in values:
+        value: Any = None
+        buffer: Any = None
+        for i in self.alone:
+            value = values[i]
             buffer = value.buffer
             if buffer is None:
                 evaluate.evaluate([value])
@@ -179,17 +197,23 @@ class Recorded:
             if type(buffer) in (np.ndarray, Pending) or value.device is not device:
                 buffer = evaluate.buffer_of(value, device)
             buffers.append(buffer)
-        del value, buffer
-        for place, _ in self.donated:  # known are the memory's own reference, the list's and the loop's
-            buffers[place] = evaluate.lent(values[place], buffers[place], 2 + self._shown(place, values))
+        value = buffer = None
+        for place, position in self.lent:  # known are the memory's own reference and the list's
+            known = 2 + self._shown(place, values)
+            buffers[position] = evaluate.lent(values[place], buffers[position], known)
+        if packing is not None:
+            buffers.append(packing.buffer(values, device, evaluate.computed_array))
         try:
             computed, failure = self.loaded(buffers)
         except TenfoldError as error:
             raise evaluate.placed(error, self.program) from None
         if failure is not None:
-            for place, result in self.donated:
+            shifted = self.donated if packing is None else packing.shifted(self.donated)
+            for (place, _), (_, result) in zip(self.donated, shifted, strict=True):
                 values[place].buffer = computed[result]
             raise failure
+        if packing is not None:
+            return packing.spread(computed, self.result_types, device, Pending)
         return [
             Value(type, device, None, 0, buffer)
             for type, buffer in zip(self.result_types, computed, strict=True)
@@ -327,11 +351,11 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
     outside = {id(each): each for each in (*recording.holders.values(), *recording.written)}
     returned = [first.get(id(each), outside.get(id(each))) for each in outputs]
     places_of = {leaf: i for i, leaf in enumerate(program.leaves)}
-    donated = tuple(
+    replaced = tuple(
         [
             (places_of[recording.before[root]], len(targets) + i)
             for i, root in enumerate(written)
-            if recording.before[root] in places_of and recording.before[root].type is written[root].type
+            if recording.before[root] in places_of
         ]
     )
     return Recorded(
@@ -344,7 +368,7 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
         wanted[0].device,
         gradients,
         list(recording.guards.values()),
-        donated,
+        replaced,
         any(each.origin is not None and not _spent(each.origin) for each in targets),
     )
 
@@ -394,6 +418,7 @@ class Compiled:
         self._tensor = tensor
         self._recorded: dict[Any, list[Recorded]] = {}
         self._short: tuple[list[Any], Callable[..., Any], Any, Any] | None = None
+        self._last: tuple[list[Any], Recorded, Any, bool] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if graph.recorder is not None and graph.active() is not None:
@@ -410,7 +435,27 @@ class Compiled:
                     return self._tensor(Value(result, values[0].device, None, 0, Pending(results)))
             except (AttributeError, TypeError, RuntimeError):
                 pass  # not all tensors, or data not there yet
+        if self._last is not None and not kwargs:
+            result = self._as_last(args)
+            if result is not OTHER:
+                return result
         return self._general(args, kwargs)
+
+    def _as_last(self, args: tuple) -> Any:
+        """A call on tensors like those of the last one: what it depends on is all there is to compare."""
+        assert self._last is not None
+        types, recorded, default, follows = self._last
+        if len(args) != len(types) or default is not dtypes.get_default_dtype():
+            return OTHER
+        if graph.mode.enabled is not follows or len({id(each) for each in args}) != len(args):
+            return OTHER
+        for each, (type, device) in zip(args, types, strict=True):
+            if not isinstance(each, self._tensor) or each._alias is not None:
+                return OTHER
+            value = each._value
+            if value.type is not type or value.device is not device or value.origin is not None:
+                return OTHER
+        return recorded.run(args, self._tensor)
 
     def _general(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         tensor = self._tensor
@@ -445,14 +490,19 @@ class Compiled:
 
     def _shorten(self, recorded: Recorded, args: tuple, kwargs: dict[str, Any]) -> None:
         """Let calls like this one go the short way, if they need no more than to start the program."""
-        self._short = None
+        self._short = self._last = None
         loaded = recorded.loaded
+        if not kwargs and all(isinstance(each, self._tensor) for each in args):
+            values = [each.current() for each in args]
+            if all(each.origin is None for each in values) and all(each._alias is None for each in args):
+                types = [(each.type, each.device) for each in values]
+                self._last = (types, recorded, dtypes.get_default_dtype(), graph.mode.enabled)
         if not (recorded.plain and args and not kwargs and loaded is not None and not loaded.checks):
             return
         if all(isinstance(each, self._tensor) for each in args):
-            types = [each._value.type for each in args]
+            shapes = [each._value.type for each in args]
             start = loaded.executable.start
-            self._short = (types, start, recorded.result_types[0], dtypes.get_default_dtype())
+            self._short = (shapes, start, recorded.result_types[0], dtypes.get_default_dtype())
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else functools.partial(self, instance)

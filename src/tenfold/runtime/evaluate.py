@@ -26,6 +26,7 @@ from tenfold.flat.graph import Function, TensorType, in_order, replay
 from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
+from tenfold.runtime.packing import Packing
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Program, Value, collect
@@ -39,6 +40,7 @@ _opened: dict[tuple[Any, ...], tuple[Loaded, tuple[int, ...]]] = {}
 _variants: dict[tuple[Any, ...], int] = {}
 MAX_VARIANTS = 2
 MAX_EXECUTABLES = 1000
+WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
 _written: dict[int, tuple[weakref.ref[Holder], Value]] = {}
 _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
@@ -71,15 +73,20 @@ class Loaded:
 
 
 class Pending:
-    """The results of a run, not yet taken apart: making buffers of them costs as much as a small program."""
+    """The results of a run, not yet taken apart: making buffers of them costs as much as a small program. Or,
+    with a `layout`, one buffer that holds several."""
 
-    __slots__ = ("buffers", "results")
+    __slots__ = ("buffers", "layout", "results")
 
-    def __init__(self, results: Any):
+    def __init__(self, results: Any, layout: Sequence[tuple[int, TensorType]] | None = None):
         self.results = results
+        self.layout = layout
         self.buffers: list[Any] = []
 
     def take(self, index: int) -> Any:
+        if self.layout is not None:
+            start, type = self.layout[index]
+            return xla.fetch(self.results)[start : start + type.numel].reshape(type.shape).copy()
         with lock:
             if self.results is not None:
                 self.buffers, self.results = xla.take_apart(self.results), None
@@ -137,9 +144,14 @@ def _donations(program: Program, given: list[Value], replaced: dict[Value, Value
         [
             (place, results[replaced[leaf]])
             for place, leaf in enumerate(program.leaves)
-            if leaf in replaced and replaced[leaf] in results and leaf.type is replaced[leaf].type
+            if leaf in replaced and replaced[leaf] in results and donatable(leaf.type, replaced[leaf].type)
         ]
     )
+
+
+def donatable(before: TensorType, after: TensorType) -> bool:
+    """Whether it pays to reuse the memory of a value for the one that replaces it."""
+    return before is after and _bytes(before) >= WORTHWHILE
 
 
 def lent(value: Value, buffer: Any, known: int) -> Any:
@@ -238,6 +250,13 @@ def host_array(value: Value) -> np.ndarray:
     return value.buffer if type(value.buffer) is np.ndarray else xla.fetch(buffer_of(value, value.device))
 
 
+def computed_array(value: Value) -> np.ndarray:
+    """A value's data as a NumPy array, computed if it is not there yet."""
+    if value.buffer is None:
+        evaluate([value])
+    return host_array(value)
+
+
 def buffer_of(leaf: Value, device: Device) -> Any:
     """A leaf's data on the device; host arrays and tensors of other devices are copied there."""
     buffer = leaf.buffer
@@ -257,17 +276,19 @@ def buffer_of(leaf: Value, device: Device) -> Any:
     return buffer
 
 
-def build(program: Program, device: Device, donated: Donations = ()) -> Loaded:
+def build(
+    program: Program, device: Device, donated: Donations = (), packing: Packing | None = None
+) -> Loaded:
     """The executable of a program: one in memory, or on disk, or compiled now."""
-    key = (device, program.key, donated)
+    key = (device, program.key, donated) if packing is None else (device, program.key, donated, packing.key)
     loaded = _recent(_executables, key)
     if loaded is None:
-        loaded = _built(program, device, donated)
+        loaded = _built(program, device, donated, packing)
         _remember(_executables, key, loaded)
     return loaded
 
 
-def _built(program: Program, device: Device, donated: Donations) -> Loaded:
+def _built(program: Program, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
     for observe in list(_observers):
         _observers.remove(observe)  # what it does to look at the program is not news
         try:
@@ -279,10 +300,13 @@ def _built(program: Program, device: Device, donated: Donations) -> Loaded:
         checks = [op for op in function.ops if isinstance(op, Check)]
         first = bool(donated and checks) and _checked_first(function, checks, donated)
         if first:
-            verdict = stablehlo.emit(Function(function.params, [_verdict(checks)]))
+            judge = Function(function.params, [_verdict(checks)])
+            verdict = stablehlo.emit(judge if packing is None else packing.opened(judge))
             function = _without_checks(function)
         elif donated and checks:
             function = _restoring(function, checks, donated)
+        if packing is not None:
+            function, donated = packing.applied(function), packing.shifted(donated)
         module = stablehlo.emit(function, donated)
     if first:
         return Loaded(_compiled(module, device), checks, _compiled(verdict, device))

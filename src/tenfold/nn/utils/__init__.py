@@ -1,5 +1,43 @@
 """`tenfold.nn.utils`: what is done to modules and parameters as a whole."""
 
-from tenfold.nn.utils import rnn
+from tenfold.nn.utils import parametrizations, parametrize, rnn, stateless
+from tenfold.nn.utils.clip_grad import (
+    clip_grad_norm,
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
+from tenfold.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+from tenfold.nn.utils.fusion import (
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+)
+from tenfold.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
+from tenfold.nn.utils.stateless import functional_call
+from tenfold.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
-__all__ = ["rnn"]
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "functional_call",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+    "get_total_norm",
+    "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "rnn",
+    "spectral_norm",
+    "stateless",
+    "vector_to_parameters",
+    "weight_norm",
+]

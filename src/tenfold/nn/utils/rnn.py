@@ -23,8 +23,8 @@ class _Packed(NamedTuple):
 class PackedSequence(_Packed):
     """Sequences without padding: the first element of each, then the second of each that has one, and so on.
 
-    batch_sizes says how many have one; the sequences are sorted by length, and unsorted_indices says where each
-    of them was.
+    batch_sizes says how many have one; the sequences are sorted by length, and unsorted_indices says where
+    each of them was.
     """
 
     def __new__(

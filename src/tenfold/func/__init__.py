@@ -1,0 +1,26 @@
+"""`tenfold.func`: functions of functions, with PyTorch's names. Each may be applied to what another gives."""
+
+from tenfold.errors import unknown_name
+from tenfold.func.batching import vmap
+from tenfold.func.derivatives import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
+from tenfold.func.jacobians import hessian, jacfwd, jacrev
+from tenfold.func.modules import functional_call, stack_module_state
+
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stack_module_state",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
+
+
+def __getattr__(name: str):
+    raise unknown_name("tenfold.func", name, globals())

@@ -1,0 +1,291 @@
+"""`vmap`: a function of tensors made into one of batches of them, all elements at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold import dtypes, flat
+from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError, TraceError, located
+from tenfold.flat.vmap import batched
+from tenfold.func.recording import Recorded, is_tensor, record
+from tenfold.functional import aten
+from tenfold.ops.table import Row
+from tenfold.runtime import tree
+from tenfold.tensor import Tensor
+from tenfold.trace.graph import Value
+
+VMAP = Row("vmap(Tensor[] arguments) -> Tensor[]", lambda *arguments: arguments, {})
+RANDOM_VMAP = Row("vmap(Tensor[] arguments) -> Tensor[]", lambda *arguments: arguments, {"random": True})
+RANDOMNESS = ("error", "different", "same")
+
+
+@located
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The function for each element of a batch: `in_dims` says which dimension of each argument counts the
+    batch (None: all elements share it), `out_dims` where it goes in the results. Keyword arguments are shared.
+
+    `randomness` says whether random numbers inside are an "error", "different" for each element, or the
+    "same"; `chunk_size`, how many elements are done at once.
+
+        per_example = tenfold.vmap(lambda x, w: x @ w, in_dims=(0, None))
+    """
+    if not callable(func):
+        raise ArgumentError(f"takes a function, not {type(func).__name__}")
+    if randomness not in RANDOMNESS:
+        raise ArgumentError(f"randomness is 'error', 'different' or 'same', not {randomness!r}")
+    if chunk_size is not None and not (isinstance(chunk_size, int) and chunk_size > 0):
+        raise ArgumentError(f"chunk_size is a positive number, not {chunk_size!r}")
+
+    @functools.wraps(func, updated=())
+    @located
+    def vmapped(*args: Any, **kwargs: Any) -> Any:
+        given: list[Any] = []
+        structure = tree.flatten((args, kwargs), is_tensor, given)
+        dims = _argument_dims(in_dims, args, kwargs)
+        size = _batch_size(given, dims)
+        mapped = _Mapped(func, structure, given, dims, out_dims, randomness)
+        if chunk_size is None or chunk_size >= size:
+            return mapped(given, size)
+        return _in_chunks(mapped, size, chunk_size)
+
+    return vmapped
+
+
+class _Mapped:
+    """A call of a vmapped function, all of its batch or a part of it."""
+
+    def __init__(
+        self,
+        func: Any,
+        structure: Any,
+        given: list[Tensor],
+        dims: list[int | None],
+        out_dims: Any,
+        randomness: str,
+    ):
+        self.func = func
+        self.structure = structure
+        self.given = given
+        self.dims = dims
+        self.out_dims = out_dims
+        self.randomness = randomness
+        self.places: list[int | None] = []
+
+    def __call__(self, given: Sequence[Tensor], size: int) -> Any:
+        mapped = [i for i, dim in enumerate(self.dims) if dim is not None]
+        dims = [self.dims[i] for i in mapped]
+        elements = []
+        for i, dim in zip(mapped, dims, strict=True):
+            value = given[i].current()
+            shape = (*value.type.shape[:dim], *value.type.shape[dim + 1 :])  # type: ignore[operator]
+            elements.append(_element(value, shape))
+
+        def call(stand_ins: list[Tensor]) -> Any:
+            filled = list(given)
+            for i, stand_in in zip(mapped, stand_ins, strict=True):
+                filled[i] = stand_in
+            args, kwargs = tree.unflatten(self.structure, iter(filled))
+            return self.func(*args, **kwargs)
+
+        recorded = record("vmap", call, elements)
+        if recorded.random and self.randomness == "error":
+            raise TraceError(
+                "vmap: the function draws random numbers: are those of the elements the same or different?",
+                help='pass randomness="different" or randomness="same"',
+            )
+        self.places = _result_dims(self.out_dims, recorded.structure)
+        different = recorded.random and self.randomness == "different"
+        key = (size, tuple(dims), tuple(self.places), different)
+        make = lambda: _batch(recorded, size, dims, self.places, different)
+        results = recorded.call(
+            RANDOM_VMAP if recorded.random else VMAP, key, [given[i] for i in mapped], make
+        )
+        return tree.unflatten(recorded.structure, iter(results))
+
+
+def _element(value: Value, shape: tuple[int, ...]) -> Value:
+    made = Value(flat.TensorType(value.type.dtype, shape), value.device)
+    made.source = value.made_at
+    return made
+
+
+def _batch(
+    recorded: Recorded, size: int, dims: Sequence[int | None], places: Sequence[int | None], different: bool
+) -> flat.Function:
+    """The function on the whole batch. Random states, where elements have their own, are made from the one
+    there is; of what becomes of them, the first counts on for all."""
+    states = recorded.states() if different else set()
+    leaf_dims = [
+        0 if i in states else None if place is None else dims[place]
+        for i, place in enumerate(recorded.places)
+    ]
+    inner, stacked = batched(recorded.fragment(), size, leaf_dims)
+    params = [
+        flat.Value(leaf.type if i in states else each.type)
+        for i, (leaf, each) in enumerate(zip(recorded.leaves, inner.params, strict=True))
+    ]
+    arguments = [_own_states(each, size) if i in states else each for i, each in enumerate(params)]
+    found = inner.inline(arguments, None, whole=True)
+    results = []
+    for value, is_stacked, place in zip(found, stacked, places, strict=False):
+        if place is None:
+            if is_stacked:
+                raise ShapeError(
+                    "out_dims is None for a result that differs between the elements of the batch"
+                )
+            results.append(value)
+        else:
+            results.append(flat.move(_stack(value, is_stacked, size), 0, place))
+    next_states = {recorded.state_written(i): params[i] for i in states}
+    written = range(recorded.count, len(found))
+    for i, target in zip(written, recorded.writes, strict=True):
+        value = found[i]
+        if isinstance(target, int):
+            dim = dims[target]
+            assert dim is not None
+            value = flat.move(_stack(value, stacked[i], size), 0, dim)
+        elif i in next_states:
+            key = flat.slice(next_states[i], (0,), (1,))
+            value = flat.concatenate([key, flat.reshape(flat.slice(value, (0, 1), (1, 2)), (1,))], 0)
+        elif stacked[i]:
+            raise TraceError(
+                "vmap: a tensor from outside the function is written, with what differs between the elements",
+                help="return the value instead, or pass the tensor as an argument that is mapped",
+            )
+        results.append(value)
+    return flat.Function(params, results, "vmap")
+
+
+def _stack(value: flat.Value, is_stacked: bool, size: int) -> flat.Value:
+    return value if is_stacked else flat.broadcast_to(value, (size, *value.shape))
+
+
+def _own_states(state: flat.Value, size: int) -> flat.Value:
+    """For each element of the batch a state with a key of its own, that counts from where this one is."""
+    key, count = flat.slice(state, (0,), (1,)), flat.slice(state, (1,), (2,))
+    number = lambda each: flat.constant(each, dtypes.uint64)
+    keys = key + (flat.iota((size,), 0, dtypes.uint64) + 1) * number(0x9E3779B97F4A7C15)
+    # SplitMix64's finish, so that keys of keys, where batches nest, are again all different.
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        keys = flat.logical_xor(keys, flat.shift_right_logical(keys, number(shift))) * number(factor)
+    keys = flat.logical_xor(keys, flat.shift_right_logical(keys, number(31)))
+    counts = flat.broadcast_to(count, (size,))
+    return flat.concatenate([flat.reshape(each, (size, 1)) for each in (keys, counts)], 1)
+
+
+def _in_chunks(mapped: _Mapped, size: int, chunk_size: int) -> Any:
+    chunks = []
+    structure: Any = None
+    for start in range(0, size, chunk_size):
+        length = min(chunk_size, size - start)
+        part = [
+            each if dim is None else each.narrow(dim, start, length)
+            for each, dim in zip(mapped.given, mapped.dims, strict=True)
+        ]
+        found: list[Any] = []
+        structure = tree.flatten(mapped(part, length), is_tensor, found)
+        chunks.append(found)
+    joined = [
+        parts[0] if place is None else aten("cat")(list(parts), place)
+        for parts, place in zip(zip(*chunks, strict=True), mapped.places, strict=True)
+    ]
+    return tree.unflatten(structure, iter(joined))
+
+
+# Dimensions
+
+
+def _argument_dims(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
+    """For each tensor among the arguments the dimension that counts the batch, from the front."""
+    if isinstance(in_dims, list):
+        in_dims = tuple(in_dims)
+    if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
+        raise ArgumentError(f"in_dims is an int or a tuple with an entry for each argument, not {in_dims!r}")
+    if isinstance(in_dims, tuple) and len(in_dims) != len(args):
+        raise ArgumentError(f"in_dims has {len(in_dims)} entries for {len(args)} arguments")
+    found: list[int | None] = []
+    _spread(in_dims, args, found)
+    for each in kwargs.values():
+        _spread(None, each, found)
+    if all(dim is None for dim in found):
+        raise ArgumentError(
+            "no argument is mapped", help="give at least one tensor with a dimension in in_dims"
+        )
+    return found
+
+
+def _spread(dims: Any, tree_: Any, found: list[int | None]) -> None:
+    """The dimensions for the tensors in a nested argument, given alike or once for all that is below."""
+    if isinstance(tree_, Tensor):
+        if dims is not None and (not isinstance(dims, int) or isinstance(dims, bool)):
+            raise ArgumentError(
+                f"in_dims has {dims!r} in the place of a Tensor", help="an int or None belongs there"
+            )
+        found.append(dims if dims is None else _axis(dims, tree_.ndim))
+    elif isinstance(tree_, dict):
+        if isinstance(dims, dict) and set(dims) != set(tree_):
+            raise ArgumentError(f"in_dims has entries for {sorted(dims)}, the argument has {sorted(tree_)}")
+        for name, each in tree_.items():
+            _spread(dims[name] if isinstance(dims, dict) else dims, each, found)
+    elif isinstance(tree_, (list, tuple)):
+        several = isinstance(dims, (list, tuple))
+        if several and len(dims) != len(tree_):
+            raise ArgumentError(f"in_dims has {len(dims)} entries for {len(tree_)} parts of an argument")
+        for i, each in enumerate(tree_):
+            _spread(dims[i] if several else dims, each, found)
+    elif dims is not None:
+        raise ArgumentError(
+            f"in_dims is {dims!r} for a {type(tree_).__name__}, which has no dimensions",
+            help="give None for arguments that are no tensors",
+        )
+
+
+def _axis(dim: int, rank: int) -> int:
+    if not -rank <= dim < rank:
+        raise IndexOutOfRange(f"in_dims has {dim} for a tensor of {rank} dimensions")
+    return dim % rank
+
+
+def _batch_size(given: Sequence[Tensor], dims: Sequence[int | None]) -> int:
+    sizes = [each.shape[dim] for each, dim in zip(given, dims, strict=True) if dim is not None]
+    if len(set(sizes)) > 1:
+        raise ShapeError(f"the dimensions that count the batch differ in size: {sizes}")
+    return sizes[0]
+
+
+def _result_dims(out_dims: Any, structure: Any) -> list[int | None]:
+    """For each result where the batch goes."""
+    found: list[int | None] = []
+
+    def spread(dims: Any, part: Any) -> None:
+        if part is tree.LEAF:
+            if dims is not None and (not isinstance(dims, int) or isinstance(dims, bool)):
+                raise ArgumentError(f"out_dims has {dims!r} in the place of a Tensor")
+            found.append(dims)
+            return
+        _, names, parts = part
+        if isinstance(dims, dict) and names is not None:
+            for name, each in zip(names, parts, strict=True):
+                spread(dims[name], each)
+        elif isinstance(dims, (list, tuple)):
+            if len(dims) != len(parts):
+                raise ArgumentError(f"out_dims has {len(dims)} entries for {len(parts)} results")
+            for each_dims, each in zip(dims, parts, strict=True):
+                spread(each_dims, each)
+        else:
+            for each in parts:
+                spread(dims, each)
+
+    if structure is tree.LEAF and isinstance(out_dims, (list, tuple)) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    spread(out_dims, structure)
+    return found

@@ -1,0 +1,289 @@
+"""Derivatives of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `linearize`. They nest, in each other and
+in `vmap`: a level of differentiation has its own leaves, which a surrounding one sees through."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold import autograd, flat
+from tenfold.errors import ArgumentError, DTypeError, ShapeError, located
+from tenfold.flat.jvp import tangents as pushed_forward
+from tenfold.func.recording import is_tensor, record
+from tenfold.functional import aten
+from tenfold.grad_mode import enable_grad
+from tenfold.ops.table import Row
+from tenfold.runtime import tree
+from tenfold.source import capture
+from tenfold.tensor import Tensor
+from tenfold.trace import graph
+
+JVP = Row("jvp(Tensor[] primals, Tensor[] tangents) -> Tensor[]", lambda *values: values, {})
+RANDOM_JVP = Row(JVP.text, JVP.lowering, {"random": True})
+
+
+class Level:
+    """One level of differentiation: its leaves, and whether what comes out may be differentiated further."""
+
+    def __init__(self, tensors: Sequence[Tensor]):
+        self.followed = graph.mode.enabled
+        self.leaves = [_leaf(each) for each in tensors]
+
+    def gradients(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None]) -> list[Tensor]:
+        """The gradients for the leaves; 0 for those that the outputs do not depend on."""
+        pairs = [(out, ct) for out, ct in zip(outputs, cotangents, strict=True) if out.requires_grad]
+        if not pairs:
+            return [aten("zeros_like")(each.detach()) for each in self.leaves]
+        found = autograd.grad(
+            [out for out, _ in pairs],
+            self.leaves,
+            [ct for _, ct in pairs],
+            retain_graph=True,
+            create_graph=graph.active() is not None or (self.followed and self.sees_beyond(outputs)),
+            allow_unused=True,
+        )
+        return [
+            aten("zeros_like")(leaf.detach()) if each is None else each
+            for leaf, each in zip(self.leaves, found, strict=True)
+        ]
+
+    def sees_beyond(self, outputs: Sequence[Tensor]) -> bool:
+        """Whether the outputs depend on something outside that requires gradients."""
+        starts = [each.current() for each in outputs if each.requires_grad]
+        own = {
+            id(origin.of) for origin in [each.current().origin for each in self.leaves] if origin is not None
+        }
+        return any(
+            each.origin is not None and id(each.origin.of) not in own for each in autograd.survey(starts)[1]
+        )
+
+    def released(self, outputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs as those outside see them: without this level's leaves, where nothing else follows."""
+        follows = self.followed and self.sees_beyond(outputs)
+        return [each if follows else each.detach() for each in outputs]
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    """A tensor's value as a leaf of a level; through it gradients flow on, where a level outside follows."""
+    if tensor.dtype.kind not in ("float", "complex"):
+        raise DTypeError(
+            f"derivatives are by floats and complex numbers, not by {tensor.dtype.name}",
+            help="convert the argument, or choose others by argnums",
+        )
+    if tensor.requires_grad and graph.mode.enabled:
+        return aten("clone")(tensor)
+    return Tensor(graph.fresh(tensor.current(), capture())).requires_grad_()
+
+
+def chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[int], list[Tensor], Any]:
+    """Which arguments derivatives are by, the tensors in them, and how they are nested."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not numbers or any(not isinstance(each, int) for each in numbers):
+        raise ArgumentError(f"argnums is an int or a tuple of ints, not {argnums!r}")
+    if any(not -len(args) <= each < len(args) for each in numbers):
+        raise ArgumentError(f"argnums is {argnums!r} for a function of {len(args)} arguments")
+    places = [each % len(args) for each in numbers]
+    if len(set(places)) < len(places):
+        raise ArgumentError(f"argnums names an argument twice: {argnums!r}")
+    tensors: list[Any] = []
+    structure = tree.flatten([args[i] for i in places], is_tensor, tensors)
+    _require_tensors(structure)
+    return places, tensors, structure
+
+
+def _require_tensors(structure: Any) -> None:
+    if structure is not tree.LEAF:
+        if len(structure) == 2:
+            raise ArgumentError(f"derivatives are by Tensors, not by a {structure[0].__name__}")
+        for each in structure[2]:
+            _require_tensors(each)
+
+
+def refilled(
+    args: tuple[Any, ...], places: Sequence[int], structure: Any, tensors: Sequence[Tensor]
+) -> list[Any]:
+    filled = list(args)
+    for place, each in zip(places, tree.unflatten(structure, iter(tensors)), strict=True):
+        filled[place] = each
+    return filled
+
+
+def regrouped(found: Sequence[Tensor], structure: Any, argnums: Any) -> Any:
+    parts = tree.unflatten(structure, iter(found))
+    return parts[0] if isinstance(argnums, int) else tuple(parts)
+
+
+def _released(level: Level, tree_: Any) -> Any:
+    leaves: list[Any] = []
+    structure = tree.flatten(tree_, is_tensor, leaves)
+    return tree.unflatten(structure, iter(level.released(leaves)))
+
+
+def _split(result: Any, has_aux: bool) -> tuple[Any, Any]:
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise ArgumentError("with has_aux=True the function returns a tuple (output, aux)")
+    return result
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """The function that gives (gradient, value) of `func`, whose value is a single number. With `has_aux`,
+    func returns (value, aux), and the result is (gradient, (value, aux))."""
+
+    @functools.wraps(func, updated=())
+    @located
+    def both(*args: Any, **kwargs: Any) -> Any:
+        places, tensors, structure = chosen(args, argnums)
+        level = Level(tensors)
+        with enable_grad():
+            output, aux = _split(func(*refilled(args, places, structure, level.leaves), **kwargs), has_aux)
+            if not isinstance(output, Tensor):
+                raise ArgumentError(f"the function returns a {type(output).__name__}, not a Tensor")
+            if output.ndim:
+                raise ShapeError(
+                    f"the gradient is of a single number, the function returns {output.current().type}",
+                    help="reduce the result, as with .sum(), or use jacrev",
+                )
+            found = level.gradients([output], [None])
+        gradient = regrouped(found, structure, argnums)
+        (value,) = level.released([output])
+        return gradient, (value, _released(level, aux)) if has_aux else value
+
+    return both
+
+
+def value_and_grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """`grad_and_value`, the value first."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func, updated=())
+    def swapped(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = both(*args, **kwargs)
+        return value, gradient
+
+    return swapped
+
+
+def grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """The function that gives the gradient of `func`, a single number, by the arguments `argnums`, nested as
+    they are; with `has_aux`, and func returning (value, aux), a pair (gradient, aux).
+
+        slope = tenfold.func.grad(lambda x: x**3)
+        slope(tenfold.tensor(2.0))  # 12
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func, updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+@located
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The function's output, and a function from a cotangent of the output to those of the arguments; with
+    `has_aux`, aux after both."""
+    places, tensors, structure = chosen(primals, tuple(range(len(primals))))
+    level = Level(tensors)
+    with enable_grad():
+        output, aux = _split(func(*refilled(primals, places, structure, level.leaves)), has_aux)
+    outputs: list[Any] = []
+    output_structure = tree.flatten(output, is_tensor, outputs)
+    _require_output(output_structure)
+
+    @located
+    def vjp_fn(*cotangents: Any) -> Any:
+        given: list[Any] = []
+        cotangent = cotangents[0] if len(cotangents) == 1 else cotangents
+        if tree.flatten(cotangent, is_tensor, given) != output_structure:
+            raise ArgumentError("the cotangent is not nested as the output of the function is")
+        for each, out in zip(given, outputs, strict=True):
+            if each.shape != out.shape:
+                raise ShapeError(f"the cotangent of {out.current().type} cannot be {each.current().type}")
+        found = level.gradients(outputs, given)
+        return tuple(tree.unflatten(structure, iter(found)))
+
+    released = tree.unflatten(output_structure, iter(level.released(outputs)))
+    return (released, vjp_fn, _released(level, aux)) if has_aux else (released, vjp_fn)
+
+
+def _require_output(structure: Any) -> None:
+    if structure is not tree.LEAF:
+        if len(structure) == 2:
+            raise ArgumentError(f"the function returns a {structure[0].__name__} where a Tensor is needed")
+        for each in structure[2]:
+            _require_output(each)
+
+
+@located
+def jvp(
+    func: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """The function's output, and how it moves as the arguments move by `tangents`; with `has_aux`, aux after
+    both."""
+    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+        raise ArgumentError("primals and tangents are tuples, with an entry for each argument")
+    if strict:
+        raise ArgumentError("strict=True is not supported", help="compare the tangents with 0 instead")
+    given: list[Any] = []
+    moved: list[Any] = []
+    structure = tree.flatten(primals, is_tensor, given)
+    _require_tensors(structure)
+    if tree.flatten(tangents, is_tensor, moved) != structure:
+        raise ArgumentError("tangents are not nested as primals are")
+    for primal, tangent in zip(given, moved, strict=True):
+        if primal.current().type is not tangent.current().type:
+            raise ShapeError(
+                f"the tangent of {primal.current().type} cannot be {tangent.current().type}",
+                help="a tangent has its primal's shape and dtype",
+            )
+    call = lambda stand_ins: func(*tree.unflatten(structure, iter(stand_ins)))
+    recorded = record("jvp", call, [each.current() for each in given])
+    moving = tuple([place for place in recorded.places if place is not None])
+
+    def make() -> flat.Function:
+        fragment = recorded.fragment()
+        extra = {i: flat.Value(given[i].current().type) for i in moving}
+        along = [None if place is None else extra[place] for place in recorded.places]
+        outputs = fragment.results[: recorded.count]
+        pushed = pushed_forward(fragment.ops, fragment.params, along, outputs)
+        complete = [
+            flat.full_like(out, 0) if t is None else t for out, t in zip(outputs, pushed, strict=True)
+        ]
+        results = [*outputs, *complete, *fragment.results[recorded.count :]]
+        return flat.Function([*fragment.params, *[extra[i] for i in moving]], results, "jvp")
+
+    row = RANDOM_JVP if recorded.random else JVP
+    results = recorded.call(row, moving, given, make, *[moved[i] for i in moving])
+    outputs = tree.unflatten(recorded.structure, iter(results[: recorded.count]))
+    pushed = tree.unflatten(recorded.structure, iter(results[recorded.count :]))
+    if not has_aux:
+        return outputs, pushed
+    output, aux = _split(outputs, has_aux)
+    return output, _split(pushed, has_aux)[0], aux
+
+
+@located
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The function's output, and the linear function that says how it moves as the arguments move."""
+    output = func(*primals)
+
+    def jvp_fn(*tangents: Any) -> Any:
+        return jvp(func, primals, tangents)[1]
+
+    return output, jvp_fn

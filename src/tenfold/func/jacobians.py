@@ -1,0 +1,105 @@
+"""All partial derivatives at once: `jacrev`, `jacfwd` and `hessian`, by `vmap` over a basis."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.errors import located
+from tenfold.func.batching import vmap
+from tenfold.func.derivatives import chosen, jvp, refilled, regrouped, vjp
+from tenfold.func.recording import is_tensor
+from tenfold.functional import aten
+from tenfold.runtime import tree
+from tenfold.tensor import Tensor
+
+
+def _basis(tensor: Tensor) -> Tensor:
+    """For each element of a tensor, one that is 1 there and else 0."""
+    size = tensor.numel()
+    made = aten("eye")(size, dtype=tensor.dtype, device=tensor.device)
+    return made.reshape((size, *tensor.shape))
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The function that gives the Jacobian of `func` by the arguments `argnums`, backwards: one gradient for
+    each element of the output. Its shape is the output's, then the argument's."""
+
+    @functools.wraps(func, updated=())
+    @located
+    def jacobian(*args: Any) -> Any:
+        places, tensors, structure = chosen(args, argnums)
+        on_tensors = lambda *given: func(*refilled(args, places, structure, given))
+        output, pull, *aux = vjp(on_tensors, *tensors, has_aux=has_aux)
+        outputs: list[Any] = []
+        output_structure = tree.flatten(output, is_tensor, outputs)
+        rows = []
+        for i, each in enumerate(outputs):
+
+            def pulled(cotangent: Tensor, i: int = i) -> Any:
+                cotangents = [aten("zeros_like")(other) for other in outputs]
+                cotangents[i] = cotangent
+                return pull(tree.unflatten(output_structure, iter(cotangents)))
+
+            found = vmap(pulled, chunk_size=chunk_size)(_basis(each))
+            shaped = [
+                part.reshape((*each.shape, *tensor.shape))
+                for part, tensor in zip(found, tensors, strict=True)
+            ]
+            rows.append(regrouped(shaped, structure, argnums))
+        result = tree.unflatten(output_structure, iter(rows))
+        return (result, aux[0]) if has_aux else result
+
+    return jacobian
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+) -> Callable[..., Any]:
+    """The function that gives the Jacobian of `func` by the arguments `argnums`, forwards: one tangent for
+    each element of the arguments. Its shape is the output's, then the argument's."""
+
+    @functools.wraps(func, updated=())
+    @located
+    def jacobian(*args: Any) -> Any:
+        places, tensors, structure = chosen(args, argnums)
+        on_tensors = lambda *given: func(*refilled(args, places, structure, given))
+        columns: list[Sequence[Tensor]] = []
+        output_structure: Any = None
+        aux: Any = None
+        for i, tensor in enumerate(tensors):
+
+            def pushed(tangent: Tensor, i: int = i) -> Any:
+                moved = [aten("zeros_like")(other) for other in tensors]
+                moved[i] = tangent
+                return jvp(on_tensors, tuple(tensors), tuple(moved), has_aux=has_aux)[1:]
+
+            found = vmap(pushed, randomness=randomness)(_basis(tensor))
+            if has_aux:
+                first: list[Any] = []
+                aux_structure = tree.flatten(found[1], is_tensor, first)
+                aux = tree.unflatten(aux_structure, iter([each[0] for each in first]))
+            parts: list[Any] = []
+            output_structure = tree.flatten(found[0], is_tensor, parts)
+            columns.append([each.movedim(0, -1).reshape((*each.shape[1:], *tensor.shape)) for each in parts])
+        rows = [regrouped(each, structure, argnums) for each in zip(*columns, strict=True)]
+        result = tree.unflatten(output_structure, iter(rows))
+        return (result, aux) if has_aux else result
+
+    return jacobian
+
+
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """The function that gives all second derivatives of `func` by the arguments `argnums`."""
+    return jacfwd(jacrev(func, argnums), argnums)

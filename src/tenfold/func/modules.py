@@ -1,0 +1,94 @@
+"""Modules as functions of their parameters: `functional_call`, `stack_module_state`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.errors import ArgumentError, located
+from tenfold.functional import aten
+from tenfold.tensor import Tensor
+
+
+@located
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: dict[str, Tensor] | Sequence[dict[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in the place of its parameters and buffers, by their names; those not
+    named stay. What is tied, one tensor under several names, is replaced under all of them by `tie_weights`;
+    `strict` requires that all are named, and no others."""
+    given: dict[str, Tensor] = {}
+    several = isinstance(parameter_and_buffer_dicts, (list, tuple))
+    for part in parameter_and_buffer_dicts if several else (parameter_and_buffer_dicts,):
+        if not isinstance(part, dict):
+            raise ArgumentError(f"parameters are given as a dict by name, not as a {type(part).__name__}")
+        doubled = sorted(given.keys() & part.keys())
+        if doubled:
+            raise ArgumentError(f"{doubled[0]!r} is given twice")
+        given.update(part)
+    slots = _slots(module)
+    unknown = [name for name in given if name not in slots]
+    if strict and (unknown or len(given) < len(slots)):
+        missing = [name for name in slots if name not in given]
+        raise ArgumentError(f"strict=True: missing are {missing}, unexpected {unknown}")
+    if unknown:
+        raise ArgumentError(f"the module has no parameter or buffer {unknown[0]!r}")
+    replaced = dict(given)
+    if tie_weights:
+        for name, each in given.items():
+            holder, own = slots[name]
+            tied = [
+                other
+                for other, (kept, key) in slots.items()
+                if kept[key] is holder[own] and holder[own] is not None
+            ]
+            replaced.update({other: each for other in tied if other not in given})
+    before = {name: slots[name][0][slots[name][1]] for name in replaced}
+    positional = () if args is None else args if isinstance(args, tuple) else (args,)
+    try:
+        for name, each in replaced.items():
+            holder, own = slots[name]
+            holder[own] = each
+        return module(*positional, **(kwargs or {}))
+    finally:
+        for name, kept in before.items():
+            holder, own = slots[name]
+            holder[own] = kept
+
+
+def _slots(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
+    """Where each parameter and buffer is kept, by its full name."""
+    found = {}
+    for prefix, each in module.named_modules(remove_duplicate=False):
+        for kept in (each._parameters, each._buffers):
+            for name in kept:
+                found[f"{prefix}.{name}" if prefix else name] = (kept, name)
+    return found
+
+
+@located
+def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters of modules of one kind, stacked by name, and their buffers: to `vmap` over modules."""
+    if not models:
+        raise ArgumentError("there are no modules to stack")
+    if any(type(each) is not type(models[0]) for each in models):
+        raise ArgumentError("modules of different classes cannot be stacked")
+    if any(each.training != models[0].training for each in models):
+        raise ArgumentError(
+            "some of the modules are in training and some are not", help="call train() or eval()"
+        )
+    params: dict[str, Tensor] = {}
+    for name, first in models[0].named_parameters():
+        stacked = aten("stack")([dict(each.named_parameters())[name].detach() for each in models])
+        params[name] = stacked.requires_grad_(first.requires_grad)
+    buffers = {
+        name: aten("stack")([dict(each.named_buffers())[name] for each in models])
+        for name, _ in models[0].named_buffers()
+    }
+    return params, buffers

@@ -1,0 +1,67 @@
+"""`embedding_bag` of `tenfold.nn.functional`: rows of a table, gathered into bags."""
+
+from __future__ import annotations
+
+from tenfold.errors import ArgumentError, ShapeError, located
+from tenfold.functional import aten
+from tenfold.grad_mode import no_grad
+from tenfold.tensor import Tensor
+
+MODES = {"sum": 0, "mean": 1, "max": 2}
+
+
+@located
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or maximum of the rows of weight that each bag of indices names.
+
+    A row of a matrix of indices is a bag; of a vector, offsets say where each begins. Given max_norm, rows
+    that are longer are first cut, in weight. The row of padding_idx is left out.
+    """
+    if mode not in MODES:
+        raise ArgumentError(f"unknown mode {mode!r}", help=f"one of {', '.join(MODES)}")
+    if mode == "max" and (scale_grad_by_freq or sparse):
+        raise ArgumentError("a maximum goes neither with scale_grad_by_freq nor with sparse")
+    if per_sample_weights is not None and mode != "sum":
+        raise ArgumentError("per_sample_weights go with sums alone", help='use mode="sum"')
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ShapeError(f"per_sample_weights are not of the input's shape, {tuple(input.shape)}")
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ArgumentError("a matrix of indices takes no offsets: each of its rows is a bag")
+        bags, size = input.shape
+        offsets = aten("arange")(bags, device=input.device, dtype=input.dtype) * size
+        input = input.reshape(-1)
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+        if include_last_offset:
+            raise ArgumentError("include_last_offset is about offsets, which a matrix of indices has not")
+    elif input.ndim != 1 or offsets is None or offsets.ndim != 1:
+        raise ShapeError(
+            "takes a matrix of indices, or a vector and a vector of offsets",
+            help="offsets say where in the vector each bag begins",
+        )
+    if max_norm is not None:
+        with no_grad():
+            weight.index_put_((input,), weight.index_select(0, input).renorm(norm_type, 0, max_norm))
+    return aten("embedding_bag")(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        MODES[mode],
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )[0]

@@ -1,0 +1,76 @@
+"""Parametrizations that are ready to use: of weights by their length and direction, and by their largest
+singular value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.errors import ArgumentError, located
+from tenfold.functional import aten
+from tenfold.nn.module import Module
+from tenfold.nn.utils.parametrize import register_parametrization
+from tenfold.nn.utils.spectral_norm import as_matrix, iterate, largest, random_unit, rows_of
+from tenfold.nn.utils.weight_norm import norm_except_dim, weighted
+from tenfold.tensor import Tensor
+
+
+class _WeightNorm(Module):
+    """g·v / ‖v‖, of original0, the length, and original1, the direction."""
+
+    def __init__(self, dim: int | None = 0):
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
+        return weighted(weight_v, weight_g, self.dim)
+
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        return norm_except_dim(weight, self.dim), weight
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Let a parameter be a length (parametrizations.NAME.original0) times a direction (original1)."""
+    return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+
+class _SpectralNorm(Module):
+    """The weight divided by its largest singular value; in training after some steps of power iteration."""
+
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12):
+        super().__init__()
+        if not -weight.ndim <= dim < weight.ndim:
+            raise ArgumentError(f"dim {dim} is out of range for {weight.ndim} dimensions")
+        if n_power_iterations <= 0:
+            raise ArgumentError(f"n_power_iterations is positive, not {n_power_iterations}")
+        self.dim = dim % weight.ndim
+        self.eps = eps
+        if weight.ndim > 1:
+            self.n_power_iterations = n_power_iterations
+            matrix = as_matrix(weight.detach(), self.dim)
+            u, v = (random_unit(extent, weight) for extent in matrix.shape)
+            iterate(matrix, u, v, 15, eps)
+            self.register_buffer("_u", u)
+            self.register_buffer("_v", v)
+
+    def forward(self, weight: Tensor) -> Tensor:
+        if weight.ndim == 1:
+            return weight / aten("linalg_vector_norm")(weight).clamp(min=self.eps)
+        matrix = as_matrix(weight, self.dim)
+        if self.training:
+            iterate(matrix, self._u, self._v, self.n_power_iterations, self.eps)
+        return weight / largest(matrix, self._u, self._v)
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        return value
+
+
+@located
+def spectral_norm(
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:
+    """Let a parameter be itself divided by its largest singular value."""
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ArgumentError(f"{type(module).__name__} has no parameter or buffer {name!r}")
+    rows = rows_of(module) if dim is None else dim
+    return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, rows, eps))

@@ -1,0 +1,110 @@
+"""Memory for time: a function whose intermediate values are computed again for its gradient, not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold import flat
+from tenfold.errors import ArgumentError, located
+from tenfold.flat.composite import Composite
+from tenfold.flat.grad import gradients
+from tenfold.flat.partials import carries
+from tenfold.func.recording import is_tensor, record
+from tenfold.ops.table import Row
+from tenfold.runtime import tree
+from tenfold.tensor import Tensor
+
+CHECKPOINT = Row("checkpoint(Tensor[] arguments) -> Tensor[]", lambda *arguments: arguments, {})
+RANDOM_CHECKPOINT = Row(CHECKPOINT.text, CHECKPOINT.lowering, {"random": True})
+
+
+@located
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+    context_fn: Any = None,
+    determinism_check: str = "default",
+    debug: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """The function's result; for its gradient, what lies between is computed again from the arguments.
+
+    Random numbers are the same when they are drawn again, whatever `preserve_rng_state`; gradients flow to
+    all that the function reads, whatever `use_reentrant`.
+    """
+    if context_fn is not None:
+        raise ArgumentError(
+            "context_fn is not supported: the function is recorded once, and runs nowhere again"
+        )
+    if not callable(function):
+        raise ArgumentError(f"takes a function, not {type(function).__name__}")
+    given: list[Any] = []
+    structure = tree.flatten((args, kwargs), is_tensor, given)
+
+    def call(stand_ins: list[Tensor]) -> Any:
+        positional, named = tree.unflatten(structure, iter(stand_ins))
+        return function(*positional, **named)
+
+    recorded = record("checkpoint", call, [each.current() for each in given])
+
+    def make() -> flat.Function:
+        body = recorded.fragment()
+        params = [flat.Value(each.type) for each in body.params]
+        return flat.Function(params, Composite(tuple(params), body, _recomputed(body)).results, "checkpoint")
+
+    row = RANDOM_CHECKPOINT if recorded.random else CHECKPOINT
+    results = recorded.call(row, None, given, make)
+    return tree.unflatten(recorded.structure, iter(results))
+
+
+def _recomputed(body: flat.Function) -> Callable[..., Any]:
+    """The gradient rule of a function that keeps nothing but its arguments."""
+
+    def rule(
+        cotangents: Sequence[flat.Value | None], results: Sequence[flat.Value], inputs: Sequence[flat.Value]
+    ) -> Sequence[flat.Value | None]:
+        present = [each for each in cotangents if each is not None]
+        # Behind the barrier XLA cannot tell that this is the forward pass again, nor begin with it before the
+        # cotangents are known: so it neither keeps what it computed there nor computes it early.
+        held = flat.barrier(*inputs, *present)
+        again, rest = list(held[: len(inputs)]), iter(held[len(inputs) :])
+        given = [None if each is None else next(rest) for each in cotangents]
+        outputs = body.inline(again, None, whole=True)
+        ops = flat.Function(again, outputs, body.name).ops
+        wanted = [each for each in again if carries(each)]
+        found = dict(zip(wanted, gradients(ops, outputs, given, wanted), strict=True))
+        return [found.get(each) for each in again]
+
+    return rule
+
+
+@located
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Functions one after the other, in `segments` of which all but the last are checkpoints."""
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ArgumentError(f"unexpected argument {next(iter(kwargs))!r}")
+    steps = list(functions.children() if hasattr(functions, "children") else functions)
+    if not 0 < segments <= len(steps):
+        raise ArgumentError(f"{len(steps)} functions cannot be in {segments} segments")
+
+    def run(part: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            for each in part:
+                given = each(*given) if isinstance(given, tuple) else each(given)
+            return given
+
+        return call
+
+    size = len(steps) // segments
+    for start in range(0, size * (segments - 1), size):
+        given = input if isinstance(input, tuple) else (input,)
+        part = run(steps[start : start + size])
+        input = checkpoint(part, *given, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    last = run(steps[size * (segments - 1) :])
+    return last(*input) if isinstance(input, tuple) else last(input)

@@ -1,0 +1,177 @@
+"""Hooks of modules: when they are called, with what, and what they may replace; as PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import tenfold as tn
+
+
+def plain(each: Any) -> Any:
+    if isinstance(each, (tn.Tensor, torch.Tensor)):
+        return each.detach().tolist()
+    if isinstance(each, (tuple, list)):
+        return [plain(part) for part in each]
+    return {name: plain(part) for name, part in each.items()} if isinstance(each, dict) else each
+
+
+class Scale:
+    """A module that has a keyword argument, in either library."""
+
+    def __new__(cls, xp: Any) -> Any:
+        class Scaled(xp.nn.Module):
+            def forward(self, x, *, by=2.0):
+                if by == 0:
+                    raise ValueError("by zero")
+                return x * by
+
+        return Scaled()
+
+
+def logs(scenario: Callable[[Any, Callable[..., None]], Any]) -> list[Any]:
+    found = []
+    for xp in (tn, torch):
+        seen: list[Any] = []
+        result = scenario(xp, lambda *each, seen=seen: seen.append(plain(each)))
+        found.append((seen, plain(result)))
+    return found
+
+
+def same(scenario: Callable[[Any, Callable[..., None]], Any]) -> list[Any]:
+    ours, theirs = logs(scenario)
+    assert ours == theirs
+    return ours[0]
+
+
+def test_forward_hooks_run_in_order_and_replace():
+    def scenario(xp, note):
+        module = Scale(xp)
+        module.register_forward_pre_hook(lambda m, args: note("pre", args))
+        module.register_forward_pre_hook(lambda m, args: args[0] + 1)
+        module.register_forward_pre_hook(
+            lambda m, args, kwargs: (args, kwargs | {"by": 5.0}), with_kwargs=True
+        )
+        module.register_forward_pre_hook(lambda m, args: note("first", args), prepend=True)
+        module.register_forward_hook(lambda m, args, out: note("out", args, out))
+        module.register_forward_hook(lambda m, args, out: out * 10)
+        module.register_forward_hook(
+            lambda m, args, kwargs, out: note(kwargs, out), with_kwargs=True
+        )
+        module.register_forward_hook(lambda m, args, out: note("before", out), prepend=True)
+        return module(xp.ones(1), by=3.0)
+
+    seen = same(scenario)
+    assert [each[0] for each in seen][:2] == ["first", "pre"]
+
+
+def test_handles_remove_hooks():
+    def scenario(xp, note):
+        module = Scale(xp)
+        handle = module.register_forward_hook(lambda m, args, out: note("called"))
+        module(xp.ones(1))
+        handle.remove()
+        handle.remove()
+        with module.register_forward_hook(lambda m, args, out: note("inside")):
+            module(xp.ones(1))
+        return module(xp.ones(1))
+
+    assert same(scenario) == [["called"], ["inside"]]
+
+
+def test_hooks_that_are_always_called_see_failures():
+    def scenario(xp, note):
+        module = Scale(xp)
+        module.register_forward_hook(lambda m, args, out: note("always", out), always_call=True)
+        module.register_forward_hook(lambda m, args, out: note("never"))
+        with pytest.raises(ValueError, match="by zero"):
+            module(xp.ones(1), by=0)
+
+    assert same(scenario) == [["always", None]]
+
+
+def test_global_hooks_see_every_module():
+    def scenario(xp, note):
+        where = tn.nn.hooks if xp is tn else torch.nn.modules.module
+        model = xp.nn.Sequential(xp.nn.ReLU(), xp.nn.Tanh())
+        name = lambda m: type(m).__name__
+        with (
+            where.register_module_forward_pre_hook(lambda m, args: note("pre", name(m))),
+            where.register_module_forward_hook(lambda m, args, out: note("post", name(m))),
+        ):
+            model(xp.ones(1))
+        return model(xp.zeros(1))
+
+    assert len(same(scenario)) == 6
+
+
+def test_backward_hooks_see_and_replace_gradients():
+    def scenario(xp, note):
+        x = xp.tensor([1.0, 2.0], requires_grad=True)
+        first, second = Scale(xp), Scale(xp)
+        first.register_full_backward_hook(lambda m, gin, gout: note("first", gin, gout))
+        second.register_full_backward_pre_hook(lambda m, gout: note("pre", gout))
+        second.register_full_backward_pre_hook(lambda m, gout: (gout[0] * 10,))
+        second.register_full_backward_hook(lambda m, gin, gout: note("second", gin, gout))
+        second.register_full_backward_hook(lambda m, gin, gout: (gin[0] + 1,))
+        second(first(x), by=3.0).sum().backward()
+        return x.grad
+
+    assert [each[0] for each in same(scenario)] == ["pre", "second", "first"]
+
+
+def test_a_backward_hook_without_gradients_of_inputs_is_given_none():
+    def scenario(xp, note):
+        linear = xp.nn.Linear(1, 1, bias=False)
+        linear.register_full_backward_hook(lambda m, gin, gout: note(gin, gout))
+        linear(xp.ones(2, 1)).sum().backward()
+        return linear.weight.grad
+
+    assert same(scenario) == [[[None], [[[1.0], [1.0]]]]]
+
+
+def test_backward_hooks_of_several_inputs_and_outputs():
+    def scenario(xp, note):
+        class Both(xp.nn.Module):
+            def forward(self, x, y, name):
+                return x * y, x + y, name
+
+        x, y = xp.tensor([2.0], requires_grad=True), xp.tensor([3.0])
+        module = Both()
+        module.register_full_backward_hook(lambda m, gin, gout: note(gin[0], gout))
+        product, total, _ = module(x, y, "name")
+        (product * 2 + total).sum().backward()
+        return x.grad
+
+    same(scenario)
+
+
+def test_global_backward_hooks_see_every_module():
+    def scenario(xp, note):
+        where = tn.nn.hooks if xp is tn else torch.nn.modules.module
+        model = xp.nn.Sequential(xp.nn.ReLU(), xp.nn.Tanh())
+        with (
+            where.register_module_full_backward_hook(lambda m, gin, gout: note(type(m).__name__, gin)),
+            where.register_module_full_backward_pre_hook(lambda m, gout: note("pre", type(m).__name__)),
+        ):
+            x = xp.zeros(1, requires_grad=True)
+            model(x).sum().backward()
+        return x.grad
+
+    same(scenario)
+
+
+def test_hooks_that_are_wrong_are_refused():
+    module = Scale(tn)
+    with pytest.raises(tn.ArgumentError, match="a hook is a function"):
+        module.register_forward_hook(3)
+    module.register_forward_pre_hook(lambda m, args, kwargs: 3, with_kwargs=True)
+    with pytest.raises(tn.ArgumentError, match="None or \\(args, kwargs\\)"):
+        module(tn.ones(1))
+    module = Scale(tn)
+    module.register_full_backward_hook(lambda m, gin, gout: (gin[0], gin[0]))
+    with pytest.raises(tn.ArgumentError, match="2 gradients for a grad_input of 1"):
+        module(tn.ones(1, requires_grad=True)).sum().backward()

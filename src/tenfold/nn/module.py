@@ -283,7 +283,9 @@ class Module(Stateful):
                     converted[id(parameter)] = parameter
                     _convert(parameter, fn, changed)
             for name, buffer in module._buffers.items():
-                if buffer is not None:
+                if isinstance(buffer, UninitializedBuffer):
+                    _convert(buffer, fn, changed)
+                elif buffer is not None:
                     if id(buffer) not in converted:
                         with no_grad():
                             converted[id(buffer)] = fn(buffer)

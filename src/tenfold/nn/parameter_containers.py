@@ -20,13 +20,13 @@ def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _described(name: Any, value: Any) -> str:
+def _described(name: Any, value: Any, type_text: str | None = None) -> str:
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     sizes = "x".join(map(str, value.shape))
     place = "" if value.device.type == "cpu" else f" ({value.device})"
-    return f"  ({name}): {kind} containing: [{value.dtype} of size {sizes}{place}]"
+    return f"  ({name}): {kind} containing: [{type_text or value.dtype} of size {sizes}{place}]"
 
 
 class ParameterList(Module):
@@ -194,7 +194,8 @@ class ParameterDict(Module):
             self[pair[0]] = pair[1]
 
     def extra_repr(self) -> str:
-        return "\n".join([_described(key, value) for key, value in self.items()])
+        old_name = lambda value: value.type() if isinstance(value, Tensor) else None
+        return "\n".join([_described(key, value, old_name(value)) for key, value in self.items()])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise ArgumentError("a ParameterDict is not called").located("ParameterDict", capture())

@@ -133,7 +133,10 @@ class Registry:
         for kind in ("_parameters", "_buffers", "_modules"):
             if kind in own and name in own[kind]:
                 return own[kind][name]
-        raise UnknownName(
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> UnknownName:
+        return UnknownName(
             f"{type(self).__name__!r} object has no attribute {name!r}",
             help=lambda: did_you_mean(name, [each for each in dir(self) if not each.startswith("_")]),
         ).located("", capture())
@@ -143,6 +146,8 @@ class Registry:
             if name in registered:
                 self._unregister(name, registered)
                 return
+        if name not in self.__dict__:
+            raise self._unknown(name)
         object.__delattr__(self, name)
 
     def __dir__(self) -> list[str]:

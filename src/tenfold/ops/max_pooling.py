@@ -273,7 +273,7 @@ def _declare_adaptive(dims):
         image(x, dims)
         return adaptive_largest(x, dims, each(output_size, dims, "output_size", 0))
 
-    if dims > 1:
+    if dims == 2:
 
         @op(
             f"adaptive_max_pool{dims}d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",

@@ -441,7 +441,7 @@ class Compiled:
                 return result
         return self._general(args, kwargs)
 
-    def _as_last(self, args: tuple) -> Any:
+    def _as_last(self, args: tuple[Any, ...]) -> Any:
         """A call on tensors like those of the last one: what it depends on is all there is to compare."""
         assert self._last is not None
         types, recorded, default, follows = self._last
@@ -450,10 +450,16 @@ class Compiled:
         if graph.mode.enabled is not follows or len({id(each) for each in args}) != len(args):
             return OTHER
         for each, (type, device) in zip(args, types, strict=True):
-            if not isinstance(each, self._tensor) or each._alias is not None:
+            if not isinstance(each, self._tensor):
                 return OTHER
-            value = each._value
-            if value.type is not type or value.device is not device or value.origin is not None:
+            tensor: Any = each
+            value = tensor._value
+            if (
+                tensor._alias is not None
+                or value.type is not type
+                or value.device is not device
+                or value.origin is not None
+            ):
                 return OTHER
         return recorded.run(args, self._tensor)
 
@@ -492,7 +498,8 @@ class Compiled:
         """Let calls like this one go the short way, if they need no more than to start the program."""
         self._short = self._last = None
         loaded = recorded.loaded
-        if not kwargs and all(isinstance(each, self._tensor) for each in args):
+        distinct = len({id(each) for each in args}) == len(args)
+        if not kwargs and distinct and all(isinstance(each, self._tensor) for each in args):
             values = [each.current() for each in args]
             if all(each.origin is None for each in values) and all(each._alias is None for each in args):
                 types = [(each.type, each.device) for each in values]

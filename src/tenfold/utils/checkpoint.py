@@ -9,6 +9,7 @@ from tenfold import flat
 from tenfold.errors import ArgumentError, located
 from tenfold.flat.composite import Composite
 from tenfold.flat.grad import gradients
+from tenfold.flat.graph import in_order
 from tenfold.flat.partials import carries
 from tenfold.func.recording import is_tensor, record
 from tenfold.ops.table import Row
@@ -73,9 +74,8 @@ def _recomputed(body: flat.Function) -> Callable[..., Any]:
         again, rest = list(held[: len(inputs)]), iter(held[len(inputs) :])
         given = [None if each is None else next(rest) for each in cotangents]
         outputs = body.inline(again, None, whole=True)
-        ops = flat.Function(again, outputs, body.name).ops
         wanted = [each for each in again if carries(each)]
-        found = dict(zip(wanted, gradients(ops, outputs, given, wanted), strict=True))
+        found = dict(zip(wanted, gradients(in_order(outputs), outputs, given, wanted), strict=True))
         return [found.get(each) for each in again]
 
     return rule

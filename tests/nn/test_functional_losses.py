@@ -195,6 +195,7 @@ def test_a_target_that_broadcasts_warns() -> None:
         (lambda: F.margin_ranking_loss(tn.ones(3), tn.ones(3), tn.ones(1, 3)), ShapeError),
         (lambda: F.ctc_loss(tn.ones(4, 1, 3), tn.ones(1, 2).long(), (5,), (2,)), ArgumentError),
         (lambda: F.ctc_loss(tn.ones(4, 1, 3), tn.ones(1, 2).long(), (4,), (3,)), ArgumentError),
+        (lambda: F.ctc_loss(tn.ones(4, 1, 3), tn.tensor([[1, 3]]), (4,), (2,)).item(), IndexOutOfRange),
         (
             lambda: F.ctc_loss(tn.ones(4, 1, 3), tn.ones(1, 2).long(), tn.tensor([5]), tn.tensor([2])).item(),
             ArgumentError,

@@ -58,9 +58,7 @@ def test_forward_hooks_run_in_order_and_replace():
         module.register_forward_pre_hook(lambda m, args: note("first", args), prepend=True)
         module.register_forward_hook(lambda m, args, out: note("out", args, out))
         module.register_forward_hook(lambda m, args, out: out * 10)
-        module.register_forward_hook(
-            lambda m, args, kwargs, out: note(kwargs, out), with_kwargs=True
-        )
+        module.register_forward_hook(lambda m, args, kwargs, out: note(kwargs, out), with_kwargs=True)
         module.register_forward_hook(lambda m, args, out: note("before", out), prepend=True)
         return module(xp.ones(1), by=3.0)
 

@@ -150,7 +150,9 @@ def test_traversal_is_pytorchs():
     for options in ({"prefix": "net"}, {"recurse": False}, {"remove_duplicate": False}):
         for method in ("named_parameters", "named_buffers"):
             assert names(getattr(ours, method)(**options)) == names(getattr(theirs, method)(**options))
-    assert names(ours.named_modules(remove_duplicate=False)) == names(theirs.named_modules(remove_duplicate=False))
+    assert names(ours.named_modules(remove_duplicate=False)) == names(
+        theirs.named_modules(remove_duplicate=False)
+    )
     assert names(ours.named_modules(prefix="net")) == names(theirs.named_modules(prefix="net"))
     assert len(list(ours.parameters())) == len(list(theirs.parameters())) == 5
     assert len(list(ours.parameters(recurse=False))) == 1
@@ -227,7 +229,9 @@ def test_state_is_loaded_by_name():
 
 def test_loading_converts_dtypes_and_scalars():
     module = nn.BatchNorm1d(2)
-    state = {name: each.double() if each.ndim else each.reshape(1) for name, each in module.state_dict().items()}
+    state = {
+        name: each.double() if each.ndim else each.reshape(1) for name, each in module.state_dict().items()
+    }
     state["weight"] = tn.tensor([3.0, 4.0], dtype=tn.float64)
     module.load_state_dict(state)
     assert module.weight.dtype is tn.float32 and module.weight.tolist() == [3, 4]
@@ -391,7 +395,9 @@ def test_modules_pickle():
 
 
 def test_a_new_modules_tensors_hold_their_data():
-    module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Embedding(4, 2, padding_idx=1), nn.LSTM(2, 2))
+    module = nn.Sequential(
+        nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Embedding(4, 2, padding_idx=1), nn.LSTM(2, 2)
+    )
     values = [each.current() for each in (*module.parameters(), *module.buffers())]
     assert all(value.buffer is not None for value in values)
 

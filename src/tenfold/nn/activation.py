@@ -9,7 +9,7 @@ from tenfold.errors import ShapeError
 from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module
-from tenfold.nn.parameter import Parameter, filled
+from tenfold.nn.parameter import new_parameter
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 
@@ -264,7 +264,7 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(filled((num_parameters,), init, dtype, device))
+        self.weight = new_parameter((num_parameters,), init, dtype, device)
 
     def reset_parameters(self) -> None:
         init.constant_(self.weight, self.init)

@@ -9,7 +9,7 @@ from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.linear import NonDynamicallyQuantizableLinear
 from tenfold.nn.module import Module, in_layer
-from tenfold.nn.parameter import Parameter, filled
+from tenfold.nn.parameter import new_parameter
 from tenfold.tensor import Tensor
 
 
@@ -54,7 +54,7 @@ class MultiheadAttention(Module):
         self.dropout = dropout
         self.batch_first = batch_first
         self.head_dim = embed_dim // num_heads
-        make = lambda *size: Parameter(filled(size, 0, dtype, device))
+        make = lambda *size: new_parameter(size, 0, dtype, device)
         apart = not self._qkv_same_embed_dim
         self.register_parameter("q_proj_weight", make(embed_dim, embed_dim) if apart else None)
         self.register_parameter("k_proj_weight", make(embed_dim, self.kdim) if apart else None)

@@ -10,7 +10,7 @@ from tenfold.errors import ArgumentError, ShapeError
 from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module, in_layer
-from tenfold.nn.parameter import Parameter, filled
+from tenfold.nn.parameter import Parameter, new_parameter
 from tenfold.nn.sizes import each_dimension
 from tenfold.tensor import Tensor
 
@@ -64,9 +64,9 @@ class _Convolution(Module):
         self.padding_mode = padding_mode
         self._check()
         first, second = (in_channels, out_channels) if self._transposed else (out_channels, in_channels)
-        self.weight = Parameter(filled((first, second // groups, *self.kernel_size), 0, dtype, device))
+        self.weight = new_parameter((first, second // groups, *self.kernel_size), 0, dtype, device)
         if bias:
-            self.bias = Parameter(filled((out_channels,), 0, dtype, device))
+            self.bias = new_parameter((out_channels,), 0, dtype, device)
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

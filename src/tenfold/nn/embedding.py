@@ -8,7 +8,7 @@ from tenfold.errors import ArgumentError, ShapeError
 from tenfold.nn import draws, init
 from tenfold.nn import functional as F
 from tenfold.nn.module import Module, in_layer
-from tenfold.nn.parameter import Parameter, filled
+from tenfold.nn.parameter import Parameter, new_parameter
 from tenfold.tensor import Tensor
 
 
@@ -27,7 +27,7 @@ class _Table(Module):
                 raise ArgumentError(f"padding_idx {self.padding_idx} is none of the {count} rows")
             self.padding_idx %= count
         if given is None:
-            self.weight = Parameter(filled((count, width), 0, dtype, device), not freeze)
+            self.weight = new_parameter((count, width), 0, dtype, device, not freeze)
             self.reset_parameters()
         elif tuple(given.shape) != (count, width):
             raise ShapeError(f"the weight is {given.current().type}, not of shape {(count, width)}")

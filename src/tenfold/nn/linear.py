@@ -8,7 +8,7 @@ from typing import Any
 from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module
-from tenfold.nn.parameter import Parameter, filled
+from tenfold.nn.parameter import new_parameter
 from tenfold.tensor import Tensor
 
 
@@ -38,9 +38,9 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(filled((out_features, in_features), 0, dtype, device))
+        self.weight = new_parameter((out_features, in_features), 0, dtype, device)
         if bias:
-            self.bias = Parameter(filled((out_features,), 0, dtype, device))
+            self.bias = new_parameter((out_features,), 0, dtype, device)
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
@@ -85,9 +85,9 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        self.weight = Parameter(filled((out_features, in1_features, in2_features), 0, dtype, device))
+        self.weight = new_parameter((out_features, in1_features, in2_features), 0, dtype, device)
         if bias:
-            self.bias = Parameter(filled((out_features,), 0, dtype, device))
+            self.bias = new_parameter((out_features,), 0, dtype, device)
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

@@ -12,7 +12,7 @@ from tenfold.grad_mode import no_grad
 from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module, in_layer
-from tenfold.nn.parameter import Parameter, filled
+from tenfold.nn.parameter import filled, new_parameter
 from tenfold.tensor import Tensor
 
 
@@ -43,8 +43,8 @@ class _Tracking(Module):
         self.track_running_stats = track_running_stats
         place = {"dtype": dtype, "device": device}
         size = (num_features,)
-        self.register_parameter("weight", Parameter(filled(size, 1, **place)) if affine else None)
-        self.register_parameter("bias", Parameter(filled(size, 0, **place)) if affine and bias else None)
+        self.register_parameter("weight", new_parameter(size, 1, **place) if affine else None)
+        self.register_parameter("bias", new_parameter(size, 0, **place) if affine and bias else None)
         if track_running_stats:
             self.register_buffer("running_mean", filled(size, 0, **place))
             self.register_buffer("running_var", filled(size, 1, **place))
@@ -231,7 +231,7 @@ class LayerNorm(Module):
         self.normalized_shape = _extents(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        make = lambda value: Parameter(filled(self.normalized_shape, value, dtype, device))
+        make = lambda value: new_parameter(self.normalized_shape, value, dtype, device)
         self.register_parameter("weight", make(1) if elementwise_affine else None)
         self.register_parameter("bias", make(0) if elementwise_affine and bias else None)
 
@@ -269,7 +269,7 @@ class RMSNorm(Module):
         self.normalized_shape = _extents(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        weight = Parameter(filled(self.normalized_shape, 1, dtype, device)) if elementwise_affine else None
+        weight = new_parameter(self.normalized_shape, 1, dtype, device) if elementwise_affine else None
         self.register_parameter("weight", weight)
 
     def reset_parameters(self) -> None:
@@ -314,7 +314,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        make = lambda value: Parameter(filled((num_channels,), value, dtype, device))
+        make = lambda value: new_parameter((num_channels,), value, dtype, device)
         self.register_parameter("weight", make(1) if affine else None)
         self.register_parameter("bias", make(0) if affine and bias else None)
 

@@ -16,7 +16,7 @@ from tenfold.source import capture
 from tenfold.tensor import Parameter, Tensor, leaf
 from tenfold.trace import graph
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "filled"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "filled", "new_parameter"]
 
 
 class Buffer(Tensor):
@@ -113,3 +113,10 @@ def filled(size: Sequence[int], value: float, dtype: Any = None, device: Any = N
         raise ArgumentError(f"a tensor of size {tuple(size)} cannot be made").located("", capture())
     array = np.zeros(size, wanted.numpy) if value == 0 else np.full(size, value, wanted.numpy)
     return leaf(array, place, wanted)
+
+
+def new_parameter(
+    size: Sequence[int], value: float, dtype: Any = None, device: Any = None, requires_grad: bool = True
+) -> Parameter:
+    """A parameter of its own, not sharing the memory of any tensor, that holds its data from the start."""
+    return Parameter(filled(size, value, dtype, device).current(), requires_grad)

@@ -11,7 +11,7 @@ from tenfold.functional import aten
 from tenfold.nn import init
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.packed import run_packed
-from tenfold.nn.parameter import Parameter, filled
+from tenfold.nn.parameter import Parameter, filled, new_parameter
 from tenfold.nn.utils.rnn import PackedSequence
 from tenfold.tensor import Tensor
 
@@ -70,7 +70,7 @@ class RNNBase(Module):
                     sizes["weight_hr"] = (proj_size, hidden_size)
                 names = {f"{name}_l{layer}{suffix}": size for name, size in sizes.items()}
                 for name, size in names.items():
-                    setattr(self, name, Parameter(filled(size, 0, dtype, device)))
+                    setattr(self, name, new_parameter(size, 0, dtype, device))
                 self._all_weights.append(list(names))
         self.reset_parameters()
 
@@ -279,7 +279,7 @@ class RNNCellBase(Module):
         self.hidden_size = hidden_size
         self.bias = bias
         rows = num_chunks * hidden_size
-        make = lambda *size: Parameter(filled(size, 0, dtype, device))
+        make = lambda *size: new_parameter(size, 0, dtype, device)
         self.weight_ih = make(rows, input_size)
         self.weight_hh = make(rows, hidden_size)
         self.register_parameter("bias_ih", make(rows) if bias else None)

@@ -239,6 +239,9 @@ def _scaled_dot_product_flash_attention_for_cpu_backward(
     """The cotangents of query, key and value, from the result and the logs of the sums."""
     _check_flash(query, key, value, dropout_p)
     attention = _Attention(query, key, value, scale, False)
+    for each, shape in ((gradient, query.shape), (out, query.shape), (logsumexp, query.shape[:-1])):
+        if each.shape != shape or not each.dtype.is_floating_point:
+            raise ShapeError(f"flash attention: {each.type} does not fit the query {query.type}")
     merged = lambda x: flat.convert(flat.reshape(x, (attention.merged, *x.shape[2:])), attention.wide)
     gradient, out, log_sum = merged(gradient), merged(out), merged(logsumexp)
     chances = flat.exp(attention.scores(attn_mask, is_causal) - flat.unsqueeze(log_sum, 2))

@@ -30,7 +30,9 @@ def _rows(name, argument="self", plain=False, between=((0, 40),)):
 
     def declare(build):
         build = doubled(build)
-        facts = {"promote": _real, "method": False, "samples": samples}
+        # PyTorch differentiates only these.
+        flows = name in ("i0", "i0e", "i1", "i1e")
+        facts = {"promote": _real, "method": False, "samples": samples, "differentiable": flows}
         op(f"special_{name}(Tensor {argument}) -> Tensor", **facts)(build)
         if plain:
             op(f"{name}(Tensor self) -> Tensor", promote=_real, inplace=True, samples=samples)(build)

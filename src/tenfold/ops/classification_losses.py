@@ -166,6 +166,11 @@ def _unpicked(gradient, x, target, weight, reduction, ignore_index, total_weight
     if x.rank == 1 and target.shape == (1,):
         target = flat.reshape(target, ())
     targets = _Targets("nll_loss", x, target, weight, ignore_index)
+    if total_weight.numel != 1:
+        raise ShapeError(f"nll_loss_backward: total_weight is one number, not {total_weight.type}")
+    if gradient.shape != (target.shape if reduction == NONE else ()):
+        raise ShapeError(f"nll_loss_backward: grad_output {gradient.type} is not of the loss's shape")
+    total_weight = flat.reshape(total_weight, ())
     each = -gradient * targets.weight
     if reduction == MEAN:
         each = each / total_weight

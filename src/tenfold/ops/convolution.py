@@ -340,8 +340,10 @@ def conv_tbc(x, weight, bias, pad):
 )
 def conv_tbc_backward(cotangent, x, weight, bias, pad):
     """The gradients of `conv_tbc` in its input, weight and bias."""
-    times, taps = cotangent.shape[0], weight.shape[0]
-    if x.rank != 3 or weight.rank != 3 or cotangent.shape != (times, x.shape[1], weight.shape[2]):
+    if {cotangent.rank, x.rank, weight.rank} != {3} or bias.shape != weight.shape[2:]:
+        raise ShapeError(f"{cotangent.type} is no gradient of {x.type} convolved by {weight.type}")
+    taps, times = weight.shape[0], x.shape[0] + 2 * pad - weight.shape[0] + 1
+    if cotangent.shape != (times, x.shape[1], weight.shape[2]):
         raise ShapeError(f"{cotangent.type} is no gradient of {x.type} convolved by {weight.type}")
     padded = flat.pad(x, (pad, 0, 0), (pad, 0, 0))
     of_x, of_weight = [], []

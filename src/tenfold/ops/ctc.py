@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.losses import MEAN, NONE, SUM, floats
 from tenfold.ops.samples import S, T
@@ -42,7 +42,11 @@ class _Problem:
                 raise ArgumentError(f"ctc_loss: targets {targets.type} do not hold {list(lengths)} labels")
             longest = max(lengths)
         self.lengths = self._lengths("target_lengths", lengths, longest)
-        self.labels = self._padded(targets, longest)
+        labels = self._padded(targets, longest)
+        counts = flat.iota(labels.shape, 1) < flat.unsqueeze(self.lengths, 1)
+        inside = (labels >= 0) & (labels < classes) | ~counts
+        message = f"ctc_loss: a target is not one of the {classes} classes"
+        self.labels = flat.check(labels, inside, IndexOutOfRange, message)
         self.states = 2 * longest + 1
 
     def _lengths(self, name: str, given: Lengths, most: int) -> Value:
@@ -212,7 +216,8 @@ def _losses(logs, targets, inputs, lengths, blank, zero_infinity):
     return loss, flat.transpose(alpha, (1, 0, 2))
 
 
-_LABELS = lambda *shape: T(*shape, dtype="int64", low=1, high=5)
+# As int32: of int64 the tests also try classes that are none, by which PyTorch reads memory that is not its own.
+_LABELS = lambda *shape: T(*shape, dtype="int32", low=1, high=5)
 _LOGS = lambda *shape, dtype="float32": T(*shape, dtype=dtype, low=-3, high=-0.5)
 _FULL = lambda: [
     S(_LOGS(6, 2, 5), _LABELS(2, 3), (6, 6), (3, 3)),

@@ -189,6 +189,8 @@ def grid_sampler_backward(cotangent, x, grid, mode, padding, align_corners, want
 )
 def affine_grid_generator(theta, size, align_corners):
     """The places to which affine maps take the elements of images of this size."""
+    if theta.rank != 3 or theta.shape != (size[0], len(size) - 2, len(size) - 1):
+        raise ShapeError(f"{theta.type} are no affine maps of images of size {list(size)}")
     base = _base_grid(theta, size, align_corners)
     shape = (theta.shape[0], *size[2:], len(size) - 2)
     return flat.reshape(flat.dot_general(base, theta, ((2,), (2,)), ((0,), (0,))), shape)
@@ -205,6 +207,8 @@ def affine_grid_generator(theta, size, align_corners):
 )
 def affine_grid_generator_backward(cotangent, size, align_corners):
     """The gradient of `affine_grid_generator` in its maps."""
+    if cotangent.shape != (size[0], *size[2:], len(size) - 2):
+        raise ShapeError(f"{cotangent.type} is no grid of places in images of size {list(size)}")
     base = _base_grid(cotangent, size, align_corners)
     rows = flat.reshape(cotangent, (size[0], -1, len(size) - 2))
     return flat.dot_general(rows, base, ((1,), (1,)), ((0,), (0,)))
@@ -214,8 +218,8 @@ def _base_grid(like, size, align_corners):
     """The coordinates of all elements, with a one after each: (N, places, dims + 1)."""
     if len(size) not in (4, 5) or min(size) < 1:
         raise ArgumentError(f"size {list(size)} must be four or five positive numbers")
-    if like.dtype.kind != "float" or like.shape[0] != size[0]:
-        raise ArgumentError(f"{like.type} must hold {size[0]} float maps")
+    if not like.dtype.is_floating_point:
+        raise DTypeError(f"affine maps are floats, not {like.dtype.name}")
     shape, columns = size[2:], []
     for d in reversed(range(len(shape))):
         extent = shape[d]

@@ -49,11 +49,17 @@ def floats(name: str, *operands: Value | None) -> None:
             )
 
 
-def same_shape_after(name: str, x: Value, *others: Value) -> None:
+def fitting(name: str, x: Value, *others: Value) -> None:
     """Check that others do not stretch x."""
     for other in others:
         if flat.broadcast_shapes(x.shape, other.shape) != x.shape:
             raise ShapeError(f"{name}: {other.type} does not fit {x.type}")
+
+
+def _of_floats(names, arguments):
+    """Common promotion of tensors, which must all be of float dtypes."""
+    floats("this loss", *[each for each in arguments if isinstance(each, Value)])
+    return common(names, arguments)
 
 
 def _known(name: str, reduction: int) -> None:
@@ -103,6 +109,7 @@ def mse_loss(x, target, reduction):
 )  # fmt: skip
 @widened
 def mse_loss_backward(gradient, x, target, reduction):
+    floats("mse_loss_backward", x)
     difference = flat.sub(x, target)
     return difference * 2 * share(gradient, difference, reduction)
 
@@ -145,6 +152,7 @@ def smooth_l1_loss(x, target, reduction, beta):
 )  # fmt: skip
 @widened
 def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
+    floats("smooth_l1_loss_backward", x)
     difference = flat.sub(x, target)
     inside = flat.abs(difference) < beta
     slope = flat.where(inside, difference / beta if beta else difference, flat.sign(difference))
@@ -250,6 +258,7 @@ def _same_dtype(name: str, x: Value, *others: Value | None) -> None:
 @widened
 def binary_cross_entropy_backward(gradient, x, target, weight, reduction):
     _same_dtype("binary_cross_entropy_backward", x, target)
+    fitting("binary_cross_entropy_backward", x, gradient, target)
     slope = (x - target) / flat.maximum((1 - x) * x, 1e-12)
     slope = slope if weight is None else slope * weight
     return slope * share(gradient, slope, reduction)
@@ -263,7 +272,7 @@ def _negative_log_sigmoid(x):
 @op(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
     "Tensor? pos_weight=None, int reduction=Mean) -> Tensor",
-    method=False, promote=common,
+    method=False, promote=_of_floats,
     samples=lambda: [
         *[S(T(3, 4), T(3, 4, low=0, high=1), reduction=each) for each in (NONE, MEAN, SUM)],
         S(T(3, 4), T(3, 4, low=0, high=1), T(3, 4, low=0.5), T(4, low=0.5)),
@@ -276,7 +285,7 @@ def _negative_log_sigmoid(x):
 def binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction):
     """The binary cross entropy of sigmoid(self), which does not overflow."""
     floats("binary_cross_entropy_with_logits", x)
-    same_shape_after("binary_cross_entropy_with_logits", target, x)
+    fitting("binary_cross_entropy_with_logits", target, x)
     losses = _negative_log_sigmoid(x)
     if pos_weight is not None:
         losses = losses * ((pos_weight - 1) * target + 1)
@@ -286,7 +295,7 @@ def binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction):
 
 @op(
     "kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor",
-    method=False, promote=common,
+    method=False, promote=_of_floats,
     samples=lambda: [
         *[S(T(3, 4, high=-1), T(3, 4, low=1), each) for each in (NONE, MEAN, SUM)],
         *[S(T(3, 4), T(3, 4), each, log_target=True) for each in (NONE, MEAN)],

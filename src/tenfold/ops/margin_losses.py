@@ -8,7 +8,7 @@ from tenfold.flat import Value
 from tenfold.ops.classification_losses import CLASSES, at_target, hot
 from tenfold.ops.distance import pairwise_distance
 from tenfold.ops.extremes import clamp
-from tenfold.ops.losses import MEAN, NONE, SUM, floats, gradients_of, reduced, share
+from tenfold.ops.losses import MEAN, NONE, SUM, fitting, floats, gradients_of, reduced, share
 from tenfold.ops.pointwise import subtraction
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, floating
@@ -105,6 +105,9 @@ def soft_margin_loss(x, target, reduction):
     """log(1 + exp(-target · self))"""
     if x.dtype.kind not in ("float", "complex"):
         raise DTypeError(f"soft_margin_loss is not defined for {x.dtype.name}")
+    if target.dtype.is_complex and not x.dtype.is_complex:
+        raise DTypeError(f"soft_margin_loss: a target of {target.dtype.name} for an input of {x.dtype.name}")
+    fitting("soft_margin_loss", x, target)
     wide = dtypes.float32 if x.dtype in (dtypes.float16, dtypes.bfloat16) else x.dtype
     exponent = -flat.convert(target, wide) * flat.convert(x, wide)
     loss = reduced(flat.log1p(flat.exp(exponent)), NONE if reduction == NONE else MEAN + (reduction == SUM))
@@ -121,10 +124,16 @@ def soft_margin_loss_backward(gradient, x, target, reduction):
     return -target * power / (power + 1) * share(gradient, power, reduction)
 
 
+def _distances(names, arguments):
+    """The promotion of three tensors that are subtracted from each other."""
+    subtraction(names[1:3], list(arguments[1:3]))
+    return subtraction(names, arguments)
+
+
 @op(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, "
     "float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",
-    promote=subtraction,
+    promote=_distances,
     samples=lambda: [
         *[S(T(3, 4), T(3, 4), T(3, 4), 20.0, reduction=each) for each in (NONE, MEAN, SUM)],
         S(T(3, 4), T(3, 4), T(3, 4), 1.0, 1.0, 1e-6, True), S(T(4), T(4), T(4)), S(T(3, 4), T(4), T(4)),
@@ -311,6 +320,10 @@ def _label_gaps(x, target, is_target):
 )
 @widened
 def multilabel_margin_loss_backward(gradient, x, target, reduction, is_target):
+    if is_target.dtype is not x.dtype:
+        raise DTypeError(
+            f"multilabel_margin_loss_backward: is_target is {x.dtype.name}, not {is_target.dtype.name}"
+        )
     _, (open_, labels), _ = _label_gaps(x, target, is_target)
     opened = flat.convert(open_, x.dtype)
     # An open gap pulls its label up and pushes its class down.

@@ -161,6 +161,7 @@ def _sums(gradient: Value, standard: Value, dims: Sequence[int], dtype: DType) -
 def native_layer_norm_backward(gradient, x, normalized_shape, mean, rstd, weight, bias, output_mask):
     """The cotangents of input, weight and bias: all three, whichever output_mask asks for."""
     dims = _inner("layer_norm", x, normalized_shape)
+    check_parameters("layer_norm", normalized_shape, weight=weight, bias=bias)
     dtype = parameter_dtype("layer_norm", x, weight, bias)
     outer = tuple(range(x.rank - len(dims)))
     gradient, rstd = wide(gradient), wide(rstd)

@@ -247,7 +247,7 @@ def _power_of_number(x, exponent):
     return _general_power(x, flat.full_like(x, exponent))
 
 
-@flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(-2 / (x * x * x)),))
+@flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(-2 * flat.power(x, -3)),))
 def _inverse_square(x):
     return flat.div(1, flat.mul(x, x))
 

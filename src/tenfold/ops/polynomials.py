@@ -48,7 +48,8 @@ def _polynomials(name, first, advance):
 
     evaluate.__doc__ = f"The {name.replace('_', ' ')} of degree n at x"
     lowering = doubled(evaluate)
-    facts = {"promote": _both_floats, "method": False}
+    # As in PyTorch, they have no gradients: there is none by the degree.
+    facts = {"promote": _both_floats, "method": False, "differentiable": False}
     op(f"special_{name}(Tensor x, Tensor n) -> Tensor", samples=_tensors, **facts)(lowering)
     op(
         f"special_{name}.x_scalar(Scalar x, Tensor n) -> Tensor",

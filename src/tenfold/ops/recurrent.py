@@ -219,16 +219,25 @@ _LAYER = (
 )
 
 
+ONE_LAYER = (False, 1, 0.0, False, False, False)
+
+
 def _sequences(gates, states):
     """Samples: one layer; two layers in both directions with biases, the batch first. Numbers are small, so
     that memories stay between the bounds of outputs, which the test takes for theirs."""
-    small = lambda *shape: T(*shape, dtype="float32", low=-0.3, high=0.3)
+    small = lambda *shape, dtype="float32": T(*shape, dtype=dtype, low=-0.3, high=0.3)
+    double = lambda *shape: small(*shape, dtype="float64")
     several = lambda each: each if states == 1 else [each] * states
     weights = lambda features: [small(gates * 4, features), small(gates * 4, 4)]
     biases = lambda: [small(gates * 4), small(gates * 4)]
     deep = [w for features in (3, 3, 8, 8) for w in (*weights(features), *biases())]
     return lambda: [
-        S(small(5, 2, 3), several(small(1, 2, 4)), weights(3), False, 1, 0.0, False, False, False),
+        S(
+            double(5, 2, 3),
+            several(double(1, 2, 4)),
+            [double(gates * 4, 3), double(gates * 4, 4)],
+            *ONE_LAYER,
+        ),
         S(small(2, 5, 3), several(small(4, 2, 4)), deep, True, 2, 0.0, True, True, True),
         S(small(2, 5, 3), several(small(4, 2, 4)), deep, True, 2, 0.5, True, True, True),
     ]

@@ -151,7 +151,7 @@ class Recorded:
             count = self.count + len(writes) + len(argument_writes)
             gradient_results = range(count, count + len(gradients.made))
             self.packing = pack(replaced, gradient_results, self.types, self.result_types)
-        taken = () if self.packing is None else self.packing.places
+        taken = () if self.packing is None else self.packing.taken
         self.alone = [i for i in range(len(self.inputs)) if i not in taken]
         self.lent = [(place, self.alone.index(place)) for place, _ in donated]
 
@@ -202,7 +202,7 @@ class Recorded:
             known = 2 + self._shown(place, values)
             buffers[position] = evaluate.lent(values[place], buffers[position], known)
         if packing is not None:
-            buffers.append(packing.buffer(values, device, evaluate.computed_array))
+            buffers += [each.take(values, device, evaluate.computed_array) for each in packing.vectors]
         try:
             computed, failure = self.loaded(buffers)
         except TenfoldError as error:

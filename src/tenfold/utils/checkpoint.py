@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import flat
+from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, located
 from tenfold.flat.composite import Composite
 from tenfold.flat.grad import gradients
@@ -54,24 +54,33 @@ def checkpoint(
     def make() -> flat.Function:
         body = recorded.fragment()
         params = [flat.Value(each.type) for each in body.params]
-        return flat.Function(params, Composite(tuple(params), body, _recomputed(body)).results, "checkpoint")
+        arguments = [place is not None for place in recorded.places]
+        rule = _recomputed(body, arguments if any(arguments) else [True] * len(params))
+        return flat.Function(params, Composite(tuple(params), body, rule).results, "checkpoint")
 
     row = RANDOM_CHECKPOINT if recorded.random else CHECKPOINT
     results = recorded.call(row, None, given, make)
     return tree.unflatten(recorded.structure, iter(results))
 
 
-def _recomputed(body: flat.Function) -> Callable[..., Any]:
-    """The gradient rule of a function that keeps nothing but its arguments."""
+def _recomputed(body: flat.Function, delayed: Sequence[bool]) -> Callable[..., Any]:
+    """The gradient rule of a function that keeps nothing but its inputs; `delayed` are those that it begins
+    with, and must not have before the cotangents."""
 
     def rule(
         cotangents: Sequence[flat.Value | None], results: Sequence[flat.Value], inputs: Sequence[flat.Value]
     ) -> Sequence[flat.Value | None]:
         present = [each for each in cotangents if each is not None]
-        # Behind the barrier XLA cannot tell that this is the forward pass again, nor begin with it before the
-        # cotangents are known: so it neither keeps what it computed there nor computes it early.
+        # Behind the barrier XLA cannot tell that this is the forward pass again, and so does not keep what it
+        # computed there. It would still compute it early: on the CPU nothing is left of a barrier when ops
+        # are put in order. A choice that it cannot make before the cotangents are there remains.
         held = flat.barrier(*inputs, *present)
-        again, rest = list(held[: len(inputs)]), iter(held[len(inputs) :])
+        ready = _true(held[len(inputs)])
+        again = [
+            flat.where(ready, each, flat.full_like(each, 0)) if late else each
+            for each, late in zip(held, delayed, strict=False)
+        ]
+        rest = iter(held[len(inputs) :])
         given = [None if each is None else next(rest) for each in cotangents]
         outputs = body.inline(again, None, whole=True)
         wanted = [each for each in again if carries(each)]
@@ -79,6 +88,18 @@ def _recomputed(body: flat.Function) -> Callable[..., Any]:
         return [found.get(each) for each in again]
 
     return rule
+
+
+def _true(cotangent: flat.Value) -> flat.Value:
+    """True, found out from an element of the cotangent: some bit is set where the lowest is."""
+    x = flat.real(cotangent) if cotangent.dtype.is_complex else cotangent
+    if not x.numel:
+        return flat.constant(True, dtypes.bool_)
+    first = flat.reshape(flat.slice(x, (0,) * x.rank, (1,) * x.rank), ())
+    bits = flat.bitcast(
+        first, {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
+    )
+    return flat.ne(flat.logical_or(bits, 1), 0)
 
 
 @located

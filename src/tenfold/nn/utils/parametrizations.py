@@ -48,7 +48,7 @@ class _SpectralNorm(Module):
             self.n_power_iterations = n_power_iterations
             matrix = as_matrix(weight.detach(), self.dim)
             u, v = (random_unit(extent, weight) for extent in matrix.shape)
-            iterate(matrix, u, v, 15, eps)
+            iterate(matrix.t(), v, u, 15, eps)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
 
@@ -57,7 +57,7 @@ class _SpectralNorm(Module):
             return weight / aten("linalg_vector_norm")(weight).clamp(min=self.eps)
         matrix = as_matrix(weight, self.dim)
         if self.training:
-            iterate(matrix, self._u, self._v, self.n_power_iterations, self.eps)
+            iterate(matrix.t(), self._v, self._u, self.n_power_iterations, self.eps)
         return weight / largest(matrix, self._u, self._v)
 
     def right_inverse(self, value: Tensor) -> Tensor:

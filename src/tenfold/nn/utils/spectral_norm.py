@@ -27,7 +27,7 @@ def random_unit(count: int, like: Tensor) -> Tensor:
 
 
 def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:
-    """Bring u and v nearer to the first singular vectors, in place."""
+    """Bring u and v nearer to the first singular vectors, in place: v first, from u."""
     with no_grad():
         for _ in range(times):
             v.copy_(F.normalize(matrix.t().mv(u), dim=0, eps=eps))

@@ -1,0 +1,116 @@
+"""GPT-2, with the parameter names and layouts of OpenAI's checkpoints as Hugging Face distributes them.
+
+```python
+model = gpt2()
+model.load_state_dict(from_checkpoint(torch.load("pytorch_model.bin")))
+scores = model(tokens)  # (n, length) to (n, length, 50257)
+```
+"""
+
+import tenfold as torch
+import tenfold.nn.functional as F
+from tenfold import nn
+
+
+class Conv1D(nn.Module):
+    """A linear layer whose weight is stored as (inputs, outputs): GPT-2's checkpoints have it so."""
+
+    def __init__(self, outputs, inputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs).normal_(std=0.02))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.c_attn = Conv1D(3 * width, width)
+        self.c_proj = Conv1D(width, width)
+        self.resid_dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        count, length, width = x.shape
+        split = lambda part: part.view(count, length, self.heads, width // self.heads).transpose(1, 2)
+        query, key, value = map(split, self.c_attn(x).split(width, dim=2))
+        dropout = self.dropout if self.training else 0.0
+        y = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+        return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(count, length, width)))
+
+
+class MLP(nn.Module):
+    def __init__(self, width, dropout):
+        super().__init__()
+        self.c_fc = Conv1D(4 * width, width)
+        self.c_proj = Conv1D(width, 4 * width)
+        self.act = nn.GELU(approximate="tanh")
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.dropout(self.c_proj(self.act(self.c_fc(x))))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(width)
+        self.attn = Attention(width, heads, dropout)
+        self.ln_2 = nn.LayerNorm(width)
+        self.mlp = MLP(width, dropout)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Transformer(nn.Module):
+    def __init__(self, vocabulary, context, width, layers, heads, dropout):
+        super().__init__()
+        self.wte = nn.Embedding(vocabulary, width)
+        self.wpe = nn.Embedding(context, width)
+        self.drop = nn.Dropout(dropout)
+        self.h = nn.ModuleList([Block(width, heads, dropout) for _ in range(layers)])
+        self.ln_f = nn.LayerNorm(width)
+        nn.init.normal_(self.wte.weight, std=0.02)
+        nn.init.normal_(self.wpe.weight, std=0.02)
+
+    def forward(self, tokens):
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.drop(self.wte(tokens) + self.wpe(places))
+        for block in self.h:
+            x = block(x)
+        return self.ln_f(x)
+
+
+class GPT2(nn.Module):
+    """Tokens of shape (n, length) to scores of the one that follows each, (n, length, vocabulary)."""
+
+    def __init__(self, vocabulary=50257, context=1024, width=768, layers=12, heads=12, dropout=0.1):
+        super().__init__()
+        self.transformer = Transformer(vocabulary, context, width, layers, heads, dropout)
+        self.lm_head = nn.Linear(width, vocabulary, bias=False)
+        self.lm_head.weight = self.transformer.wte.weight  # one tensor under two names
+
+    def forward(self, tokens):
+        return self.lm_head(self.transformer(tokens))
+
+
+def from_checkpoint(state):
+    """The state of a checkpoint by this module's names. The files that were first released lack the prefix
+    and the second name of the embedding, and hold the masks of the attention, which are no parameters."""
+    masks = (".attn.bias", ".attn.masked_bias")
+    kept = {key: each for key, each in state.items() if not key.endswith(masks)}
+    if "wte.weight" in kept:
+        kept = {f"transformer.{key}": each for key, each in kept.items()}
+    return {"lm_head.weight": kept["transformer.wte.weight"], **kept}
+
+
+def gpt2(**options):
+    return GPT2(**options)
+
+
+def gpt2_medium(**options):
+    return GPT2(**{"width": 1024, "layers": 24, "heads": 16, **options})

@@ -48,16 +48,17 @@ def called(library: Any, name: str, arguments: list[Any], narrow: list[bool]) ->
     return function(*given)
 
 
-@pytest.mark.parametrize("case", CALLS)
-@pytest.mark.parametrize("narrow", ["none", "first", "all"])
+# Of operands of two dtypes, which autocast leaves alone there, PyTorch computes nothing.
+REFUSED = {("inner", "first"), ("addmv", "first")}
+CHOICES = [(case, narrow) for case in CALLS for narrow in ("none", "first", "all")]
+
+
+@pytest.mark.parametrize(("case", "narrow"), [each for each in CHOICES if each not in REFUSED])
 def test_results_have_the_dtype_of_pytorchs(case, narrow):
     name, arguments = CALLS[case]
     chosen = [narrow == "all" or (narrow == "first" and i == 0) for i in range(len(arguments))]
-    try:
-        with torch.autocast("cpu", torch.bfloat16):
-            expected = str(called(torch, name, arguments, chosen).dtype)
-    except RuntimeError:
-        return  # operands of two dtypes, which PyTorch leaves as they are
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = str(called(torch, name, arguments, chosen).dtype)
     with autocast("cpu", tn.bfloat16):
         found = called(tn, name, arguments, chosen)
     assert f"torch.{found.dtype.name}" == expected

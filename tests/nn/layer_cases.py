@@ -170,7 +170,7 @@ CASES: dict[str, list[tuple[str, str]]] = {
         ("RNN(3, 4, 2, 'relu', batch_first=True, bidirectional=True)", "r(2, 5, 3)"),
         ("LSTM(3, 4, 2)", "r(5, 2, 3), (r(2, 2, 4), r(2, 2, 4))"),
         ("LSTM(3, 4, bidirectional=True, batch_first=True, bias=False)", "r(2, 5, 3)"),
-        ("LSTM(3, 4, 2, proj_size=2, bidirectional=True)", "r(5, 2, 3)"),
+        ("LSTM(3, 4, 2, proj_size=2, bidirectional=True, batch_first=True)", "r(2, 3, 3)"),
         ("LSTM(3, 4)", "r(5, 3), (r(1, 4), r(1, 4))"),
         ("GRU(3, 4, 2, dropout=1.0)", "r(5, 2, 3)"),
         ("GRU(3, 4, batch_first=True)", "r(5, 3), r(1, 4)"),
@@ -181,11 +181,11 @@ CASES: dict[str, list[tuple[str, str]]] = {
         ("GRUCell(3, 4)", "r(2, 3)"),
     ],
     "packed": [
-        (f"{layer}", f"xp.nn.utils.rnn.pack_padded_sequence(r(5, 3, 3), [{lengths}], enforce_sorted=False)")
+        (f"{layer}", f"xp.nn.utils.rnn.pack_padded_sequence(r(3, 3, 3), [{lengths}], enforce_sorted=False)")
         for layer, lengths in (
-            ("RNN(3, 4)", "5, 3, 2"), ("LSTM(3, 4, 2, bidirectional=True)", "2, 5, 1"),
-            ("GRU(3, 4, bidirectional=True, bias=False)", "3, 3, 5"),
-            ("LSTM(3, 4, proj_size=2, bidirectional=True)", "4, 5, 2"),
+            ("RNN(3, 4)", "3, 2, 2"), ("LSTM(3, 4, 2, bidirectional=True)", "2, 3, 1"),
+            ("GRU(3, 4, bidirectional=True, bias=False)", "2, 2, 3"),
+            ("LSTM(3, 4, proj_size=2, bidirectional=True)", "2, 3, 1"),
         )
     ],
     "attention": [

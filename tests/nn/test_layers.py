@@ -35,16 +35,17 @@ def _float64() -> Iterator[None]:
 class Draws:
     """The same inputs for both libraries, by the order in which a case asks for them."""
 
-    def __init__(self, xp: Any):
+    def __init__(self, xp: Any, again: Draws | None = None):
         self.xp = xp
         self.rng = np.random.default_rng(3)
         self.inputs: list[Any] = []
+        self.drawn = [] if again is None else list(again.inputs)
 
     def names(self) -> dict[str, Any]:
         return {"r": self.normal, "u": self.uniform, "k": self.integers, "xp": self.xp}
 
     def leaf(self, array: np.ndarray) -> Any:
-        self.inputs.append(self.xp.tensor(array, requires_grad=True))
+        self.inputs.append(self.drawn.pop(0) if self.drawn else self.xp.tensor(array, requires_grad=True))
         return self.inputs[-1] * 1.0  # so that layers may write into it
 
     def normal(self, *shape: int) -> Any:
@@ -83,7 +84,7 @@ def run(layer: Any, inputs: str, xp: Any) -> dict[str, Any]:
     gradients |= {name: each.grad for name, each in layer.named_parameters()}
     seen |= {f"gradient of {name}": each for name, each in gradients.items() if each is not None}
     layer.eval()
-    evaluated = flat(layer(*eval(f"({inputs},)", Draws(xp).names())))
+    evaluated = flat(layer(*eval(f"({inputs},)", Draws(xp, draws).names())))
     seen |= {f"evaluated {i}": each for i, each in enumerate(evaluated)}
     return seen | {f"buffer {name}": each for name, each in layer.named_buffers()}
 

@@ -336,7 +336,8 @@ def test_every_conversion_gives_its_dtype():
     for convert, dtype in (
         (module.half, tn.float16), (module.bfloat16, tn.bfloat16), (module.double, tn.float64),
         (module.float, tn.float32), (lambda: module.to(tn.float64), tn.float64),
-        (lambda: module.to("cpu", tn.float32), tn.float32), (lambda: module.to(tn.ones(1).half()), tn.float16),
+        (lambda: module.to("cpu", tn.float32), tn.float32),
+        (lambda: module.to(tn.ones(1).half()), tn.float16),
         (lambda: module.to(dtype=tn.float32), tn.float32), (lambda: module.type(tn.float64), tn.float64),
         (lambda: module.cpu().to("cpu", non_blocking=True), tn.float64),
     ):  # fmt: skip

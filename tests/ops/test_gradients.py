@@ -56,6 +56,10 @@ EXCUSED: dict[str, tuple[Callable[[Case], bool], str]] = {
             "an empty list of dimensions means all, but PyTorch's gradient divides by one element's count",
         ),
     ),
+    "pdist": (
+        lambda case: case.sample.args[0].shape[0] < 2,
+        "PyTorch crashes",
+    ),
     "as_strided_scatter": (
         lambda case: True,
         "PyTorch gives gradients to elements that were written over, and none to those that were not",
@@ -163,15 +167,21 @@ def test_gradients_of_all_samples_are_pytorchs(part: int) -> None:
 
 # Differences
 
-# Rows that jump or bend in every stretch, and those that compute in float32 whatever they are given.
-JUMPS: dict[str, str] = {}
+_HALF = "it has no derivative by one of its arguments"
+# Rows whose slope is not measured, and why.
+UNMEASURED: dict[str, str] = {
+    **dict.fromkeys(("igamma", "igammac", "special_gammainc", "special_gammaincc"), _HALF),
+    **dict.fromkeys(("special_zeta", "special_zeta.other_scalar", "special_zeta.self_scalar"), _HALF),
+    **dict.fromkeys(("_standard_gamma", "_sample_dirichlet"), "it refuses"),
+    "put": "what is written twice to a place has a gradient each time, as in PyTorch",
+}
 
 
 def slopes(row: Row) -> Iterator[Slope]:
     """Of the calls of a row, those that differences can measure: all numbers are float64 or complex128."""
     for cases in list(kinds(row))[:4]:
         for case in cases:
-            if case.tied:
+            if case.tied or "Edges" in str(case):
                 continue
             try:
                 slope = Slope(case)
@@ -200,7 +210,7 @@ def measured(part: int, parts: int) -> list[Row]:
     return [
         row
         for i, row in enumerate(ROWS[part::parts])
-        if row.qualified not in JUMPS and (i % 3 == part % 3 or unknown_to_pytorch(row))
+        if row.qualified not in UNMEASURED and (i % 3 == part % 3 or unknown_to_pytorch(row))
     ]
 
 
@@ -253,7 +263,7 @@ CONVENTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "sort": lambda t, x: t.sort(x, dim=1, stable=True)[0],
     "pow": lambda t, x: x.nan_to_num(0.0, 2.0, -1.0) ** 2.0,
     "power of zero": lambda t, x: x.nan_to_num(0.0, 2.0, 0.0) ** x.nan_to_num(0.0, 1.0, 2.0),
-    "xlogy": lambda t, x: t.xlogy(x.nan_to_num(0.0, 2.0, -1.0), x.nan_to_num(0.0, 2.0, 1.0)),
+    "xlogy": lambda t, x: t.xlogy(x[5], x[5].flip(0)),
 }
 
 

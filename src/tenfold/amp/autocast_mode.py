@@ -14,8 +14,9 @@ from typing import Any
 from tenfold import dispatch, dtypes
 from tenfold.amp import policies
 from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, located
+from tenfold.errors import ArgumentError
 from tenfold.ops.table import Row
+from tenfold.source import capture
 from tenfold.tensor import Tensor
 
 DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
@@ -38,7 +39,9 @@ _counting = threading.Lock()
 def _device_type(device_type: Any) -> str:
     if device_type not in DEFAULTS:
         known = " or ".join(repr(each) for each in DEFAULTS)
-        raise ArgumentError(f"the type of a device is {known}, not {device_type!r}")
+        raise ArgumentError(f"the type of a device is {known}, not {device_type!r}").located(
+            "autocast", capture()
+        )
     return device_type
 
 
@@ -86,7 +89,6 @@ class autocast:
     `dtype` is the lower precision, else bfloat16 on the CPU and float16 on CUDA.
     """
 
-    @located
     def __init__(
         self,
         device_type: str,
@@ -100,7 +102,7 @@ class autocast:
             raise ArgumentError(
                 f"autocast runs ops in bfloat16 or float16, not in {self.fast_dtype.name}",
                 help="leave dtype out, or pass enabled=False",
-            )
+            ).located("autocast", capture())
         self.enabled = bool(enabled)
         self.cache = cache_enabled
         self._before: list[tuple[bool, DType, bool]] = []

@@ -85,7 +85,6 @@ class GradScaler:
     scaler.update()
     """
 
-    @located
     def __init__(
         self,
         device: str = "cuda",
@@ -96,9 +95,13 @@ class GradScaler:
         enabled: bool = True,
     ):
         if growth_factor <= 1:
-            raise ArgumentError(f"growth_factor must be above 1: {growth_factor}")
+            raise ArgumentError(f"growth_factor must be above 1: {growth_factor}").located(
+                "GradScaler", capture()
+            )
         if not 0 < backoff_factor < 1:
-            raise ArgumentError(f"backoff_factor must lie between 0 and 1: {backoff_factor}")
+            raise ArgumentError(f"backoff_factor must lie between 0 and 1: {backoff_factor}").located(
+                "GradScaler", capture()
+            )
         self._device = device
         self._enabled = bool(enabled)
         self._init_scale = float(init_scale)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError, TraceError, located
 from tenfold.flat.vmap import batched
-from tenfold.func.recording import Recorded, is_tensor, record
+from tenfold.func.recording import Recorded, is_tensor, like, record
 from tenfold.functional import aten
 from tenfold.ops.table import Row
 from tenfold.runtime import tree
@@ -31,7 +30,8 @@ def vmap(
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """The function for each element of a batch: `in_dims` says which dimension of each argument counts the
-    batch (None: all elements share it), `out_dims` where it goes in the results. Keyword arguments are shared.
+    batch (None: all elements share it), `out_dims` where it goes in the results. Keyword arguments are
+    shared.
 
     `randomness` says whether random numbers inside are an "error", "different" for each element, or the
     "same"; `chunk_size`, how many elements are done at once.
@@ -45,8 +45,7 @@ def vmap(
     if chunk_size is not None and not (isinstance(chunk_size, int) and chunk_size > 0):
         raise ArgumentError(f"chunk_size is a positive number, not {chunk_size!r}")
 
-    @functools.wraps(func, updated=())
-    @located
+    @like(func, "vmap")
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         given: list[Any] = []
         structure = tree.flatten((args, kwargs), is_tensor, given)

@@ -3,14 +3,13 @@ in `vmap`: a level of differentiation has its own leaves, which a surrounding on
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold import autograd, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError, located
 from tenfold.flat.jvp import tangents as pushed_forward
-from tenfold.func.recording import is_tensor, record
+from tenfold.func.recording import is_tensor, like, record
 from tenfold.functional import aten
 from tenfold.grad_mode import enable_grad
 from tenfold.ops.table import Row
@@ -134,8 +133,7 @@ def grad_and_value(
     """The function that gives (gradient, value) of `func`, whose value is a single number. With `has_aux`,
     func returns (value, aux), and the result is (gradient, (value, aux))."""
 
-    @functools.wraps(func, updated=())
-    @located
+    @like(func, "grad")
     def both(*args: Any, **kwargs: Any) -> Any:
         places, tensors, structure = chosen(args, argnums)
         level = Level(tensors)
@@ -162,7 +160,7 @@ def value_and_grad(
     """`grad_and_value`, the value first."""
     both = grad_and_value(func, argnums, has_aux)
 
-    @functools.wraps(func, updated=())
+    @like(func, "value_and_grad")
     def swapped(*args: Any, **kwargs: Any) -> Any:
         gradient, value = both(*args, **kwargs)
         return value, gradient
@@ -181,7 +179,7 @@ def grad(
     """
     both = grad_and_value(func, argnums, has_aux)
 
-    @functools.wraps(func, updated=())
+    @like(func, "grad")
     def gradient(*args: Any, **kwargs: Any) -> Any:
         found, value = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
@@ -201,7 +199,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     output_structure = tree.flatten(output, is_tensor, outputs)
     _require_output(output_structure)
 
-    @located
+    @like(func, "vjp")
     def vjp_fn(*cotangents: Any) -> Any:
         given: list[Any] = []
         cotangent = cotangents[0] if len(cotangents) == 1 else cotangents

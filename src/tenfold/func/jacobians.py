@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import located
 from tenfold.func.batching import vmap
 from tenfold.func.derivatives import chosen, jvp, refilled, regrouped, vjp
-from tenfold.func.recording import is_tensor
+from tenfold.func.recording import is_tensor, like
 from tenfold.functional import aten
 from tenfold.runtime import tree
 from tenfold.tensor import Tensor
@@ -32,8 +30,7 @@ def jacrev(
     """The function that gives the Jacobian of `func` by the arguments `argnums`, backwards: one gradient for
     each element of the output. Its shape is the output's, then the argument's."""
 
-    @functools.wraps(func, updated=())
-    @located
+    @like(func, "jacrev")
     def jacobian(*args: Any) -> Any:
         places, tensors, structure = chosen(args, argnums)
         on_tensors = lambda *given: func(*refilled(args, places, structure, given))
@@ -70,8 +67,7 @@ def jacfwd(
     """The function that gives the Jacobian of `func` by the arguments `argnums`, forwards: one tangent for
     each element of the arguments. Its shape is the output's, then the argument's."""
 
-    @functools.wraps(func, updated=())
-    @located
+    @like(func, "jacfwd")
     def jacobian(*args: Any) -> Any:
         places, tensors, structure = chosen(args, argnums)
         on_tensors = lambda *given: func(*refilled(args, places, structure, given))

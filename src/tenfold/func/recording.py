@@ -6,12 +6,13 @@ in place a further result, written where it belongs once the transformed functio
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, TraceError
+from tenfold.errors import ArgumentError, TenfoldError, TraceError
 from tenfold.flat.strides import contiguous
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import compile as compiling
@@ -135,6 +136,22 @@ class Recorded:
 
 
 _signatures: dict[Any, Signature] = {}
+
+
+def like(function: Callable[..., Any], name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Dress a function as what it was made from; its errors tell the transformation and the user's line."""
+
+    def dress(made: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function, updated=())
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return made(*args, **kwargs)
+            except TenfoldError as error:
+                raise error.located(name, capture()) from None
+
+        return call
+
+    return dress
 
 
 def is_tensor(each: Any) -> bool:

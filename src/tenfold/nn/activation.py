@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from tenfold.errors import ShapeError
@@ -10,6 +9,7 @@ from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import new_parameter
+from tenfold.nn.warning import warn
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 
@@ -170,7 +170,7 @@ class Hardtanh(Module):
         super().__init__()
         for name, value in (("min_val", min_value), ("max_val", max_value)):
             if value is not None:
-                warnings.warn(f"{name}ue is deprecated: use {name}", FutureWarning, stacklevel=2)
+                warn(f"{name}ue is deprecated: use {name}", FutureWarning)
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value
         self.inplace = inplace

@@ -9,6 +9,7 @@ from tenfold.nn import draws, init
 from tenfold.nn import functional as F
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import Parameter, new_parameter
+from tenfold.source import capture
 from tenfold.tensor import Tensor
 
 
@@ -198,6 +199,8 @@ class EmbeddingBag(_Table):
 
 def _table_sizes(embeddings: Tensor) -> tuple[int, int]:
     if embeddings.ndim != 2:
-        raise ShapeError(f"a table of vectors has two dimensions, not {embeddings.ndim}")
+        raise ShapeError(f"a table of vectors has two dimensions, not {embeddings.ndim}").located(
+            "from_pretrained", capture()
+        )
     rows, width = embeddings.shape
     return rows, width

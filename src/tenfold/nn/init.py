@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from tenfold.errors import ArgumentError, ShapeError, located
 from tenfold.nn import draws
+from tenfold.nn.warning import warn
 from tenfold.random import Generator
 from tenfold.tensor import Tensor
 
@@ -65,7 +65,7 @@ def trunc_normal_(
 ) -> Tensor:
     """Draws from the part of a normal distribution that lies within [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn("trunc_normal_: the mean is more than two deviations outside of [a, b]", stacklevel=2)
+        warn("trunc_normal_: the mean is more than two deviations outside of [a, b]")
     low, high = (a - mean) / std, (b - mean) / std
     mirrored = low + high > 0  # so that the longer tail, where erfc is exact, is the lower one
     if mirrored:
@@ -179,7 +179,7 @@ def kaiming_normal_(
 def _nothing_to_fill(tensor: Tensor) -> bool:
     if 0 not in tensor.shape:
         return False
-    warnings.warn("initializing a tensor without elements does nothing", stacklevel=4)
+    warn("initializing a tensor without elements does nothing")
     return True
 
 
@@ -226,7 +226,7 @@ def _old(function: Callable[..., Tensor]) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Tensor:
         name = function.__name__
-        warnings.warn(f"nn.init.{name[:-1]} is deprecated: use nn.init.{name}", FutureWarning, stacklevel=2)
+        warn(f"nn.init.{name[:-1]} is deprecated: use nn.init.{name}", FutureWarning)
         return function(*args, **kwargs)
 
     call.__name__ = function.__name__[:-1]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from tenfold.errors import ArgumentError
 from tenfold.nn import functional as F
 from tenfold.nn.distance import PairwiseDistance
 from tenfold.nn.module import Module, in_layer
+from tenfold.nn.warning import warn
 from tenfold.tensor import Tensor
 
 
@@ -27,7 +27,7 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
         return reduction
     mean, whole = size_average is not False, reduce is not False
     chosen = "none" if not whole else "mean" if mean else "sum"
-    warnings.warn(f"size_average and reduce are deprecated: use reduction={chosen!r}", stacklevel=4)
+    warn(f"size_average and reduce are deprecated: use reduction={chosen!r}")
     return chosen
 
 

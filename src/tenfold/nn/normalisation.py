@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import filled, new_parameter
+from tenfold.nn.warning import warn
 from tenfold.tensor import Tensor
 
 
@@ -178,10 +178,9 @@ class _InstanceNorm(_Tracking):
         if channels != self.num_features:
             if self.affine:
                 raise ShapeError(f"takes {self.num_features} channels, not {channels}")
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} of {self.num_features} channels is given {channels}; without affine "
-                "it does not matter",
-                stacklevel=4,
+                "it does not matter"
             )
         batch = input.unsqueeze(0) if unbatched else input
         result = F.instance_norm(

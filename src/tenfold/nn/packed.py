@@ -14,12 +14,29 @@ from tenfold.tensor import Tensor
 def run_packed(layer: Any, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
     """What a recurrent layer gives for packed sequences: its output packed alike, and its last states."""
     sizes = input.batch_sizes.tolist()
-    data = input.data
-    if data.shape[-1] != layer.input_size:
-        raise ShapeError(f"takes input_size = {layer.input_size} features, not {data.shape[-1]}")
-    states = layer._states(sizes[0], data, hx, False)
+    if input.data.shape[-1] != layer.input_size:
+        raise ShapeError(f"takes input_size = {layer.input_size} features, not {input.data.shape[-1]}")
+    states = layer._states(sizes[0], input.data, hx, False)
     if hx is not None and input.sorted_indices is not None:
         states = [each.index_select(1, input.sorted_indices) for each in states]
+    data, last = _layers(layer, input.data, sizes, states)
+    if input.unsorted_indices is not None:
+        last = [each.index_select(1, input.unsorted_indices) for each in last]
+    packed = PackedSequence(data, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
+    return packed, tuple(last) if layer.mode == "LSTM" else last[0]
+
+
+def run_unpacked(layer: Any, input: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """What a layer gives that the operators for whole sequences do not know: an LSTM with projections."""
+    steps = input.transpose(0, 1) if layer.batch_first else input
+    length, batch = steps.shape[:2]
+    data, last = _layers(layer, steps.flatten(0, 1), [batch] * length, states)
+    output = data.unflatten(0, (length, batch))
+    return (output.transpose(0, 1) if layer.batch_first else output), last
+
+
+def _layers(layer: Any, data: Tensor, sizes: list[int], states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """All layers, one on the output of the other, in each direction: the output, and the last states."""
     directions = 2 if layer.bidirectional else 1
     ends: list[list[Tensor]] = []
     for level in range(layer.num_layers):
@@ -33,11 +50,7 @@ def run_packed(layer: Any, input: PackedSequence, hx: Any) -> tuple[PackedSequen
         data = outputs[0] if directions == 1 else aten("cat")(outputs, -1)
         if level + 1 < layer.num_layers:
             data = F.dropout(data, layer.dropout, layer.training)
-    last = [aten("stack")([end[i] for end in ends]) for i in range(len(states))]
-    if input.unsorted_indices is not None:
-        last = [each.index_select(1, input.unsorted_indices) for each in last]
-    packed = PackedSequence(data, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
-    return packed, tuple(last) if layer.mode == "LSTM" else last[0]
+    return data, [aten("stack")([end[i] for end in ends]) for i in range(len(states))]
 
 
 def _sweep(

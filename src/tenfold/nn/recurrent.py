@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from tenfold.errors import ArgumentError, ShapeError
 from tenfold.functional import aten
 from tenfold.nn import init
 from tenfold.nn.module import Module, in_layer
-from tenfold.nn.packed import run_packed
+from tenfold.nn.packed import run_packed, run_unpacked
 from tenfold.nn.parameter import Parameter, filled, new_parameter
 from tenfold.nn.utils.rnn import PackedSequence
+from tenfold.nn.warning import warn
 from tenfold.tensor import Tensor
 
 # How many blocks of hidden_size rows the weights of each mode have.
@@ -78,9 +78,7 @@ class RNNBase(Module):
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
             raise ArgumentError(f"dropout is a probability, not {dropout!r}")
         if dropout > 0 and self.num_layers == 1:
-            warnings.warn(
-                f"{type(self).__name__}: dropout is between layers, and there is only one", stacklevel=5
-            )
+            warn(f"{type(self).__name__}: dropout is between layers, and there is only one")
         for name in ("hidden_size", "num_layers"):
             value = getattr(self, name)
             if not isinstance(value, int):
@@ -127,7 +125,9 @@ class RNNBase(Module):
         arguments = (
             self.bias, self.num_layers, self.dropout, self.training, self.bidirectional, self.batch_first
         )  # fmt: skip
-        if self.mode == "LSTM":
+        if self.proj_size:
+            output, states = run_unpacked(self, input, states)
+        elif self.mode == "LSTM":
             output, *states = aten("lstm")(input, states, self._flat_weights, *arguments)
         else:
             output, *states = aten(self.mode.lower())(input, states[0], self._flat_weights, *arguments)

@@ -52,6 +52,15 @@ def hardtanh(x, low, high):
         low, high = int(low), int(high)
         if low < 0 and not x.dtype.is_signed:
             raise DTypeError(f"hardtanh of {x.dtype.name} cannot reach down to {low}")
+    return _between(x, low, high)
+
+
+def _of_between(cotangent, result, x, low, high):
+    return (flat.where(flat.gt(x, low) & flat.lt(x, high), cotangent, 0),)
+
+
+@flat.differentiated(_of_between)
+def _between(x, low, high):
     return flat.where(flat.le(x, low), low, flat.where(flat.ge(x, high), high, x))
 
 

@@ -38,7 +38,7 @@ def _checked(name: str, x: Value, weight, bias, running_mean, running_var):
 
 
 # Half types are compared beside float32 parameters: beside their own PyTorch rounds inside the formula.
-_DTYPES = (("float32", "float32"), ("float64", "float64"), ("bfloat16", "float32"), ("float16", "float32"))
+_DTYPES = (("float32", "float32"), ("float64", "float64"), ("float16", "float32"))
 
 
 def _batches(stats, *more):

@@ -105,27 +105,27 @@ def _samples(dims, *, transpose=False):
     far = {"stride": one(2, 1, 2), "padding": one(1, 0, 1), "dilation": one(2, 1, 2)}
     more = {"output_padding": one(1, 0, 1)} if transpose else {}
     samples = [
-        S(T(2, 4, *image), T(4, 4, *kernel), T(4)),
-        S(T(4, *image), T(4, 4, *kernel), None, **far, **more),
+        S(T(2, 2, *image), T(2, 3, *kernel) if transpose else T(3, 2, *kernel), T(3)),
+        S(T(2, *image), T(2, 2, *kernel), None, **far, **more),
         S(T(2, 4, *image), T(4, 2, *kernel), T(4), groups=2, **far),
         S(T(2, 2, *image), T(2, 1, *kernel), T(2), groups=2, **far, **more),
-        S(T(0, 4, *image), T(4, 4, *kernel), T(4)),
+        S(T(0, 2, *image), T(2, 2, *kernel), T(2)),
         S(T(1, 36, *image), T(36, 2, *kernel), groups=18, padding=one(1, 1, 1)),
     ]
     if not transpose:
         samples.append(S(T(2, 2, *image), T(6, 1, *kernel), groups=2))
     if dims < 3:
-        samples.append(S(T(2, 3, *image), T(3, 3, *(9,) * dims), padding=one(4, 4)))
+        samples.append(S(T(2, 1, *image), T(1, 1, *(9,) * dims), padding=one(4, 4)))
     return samples
 
 
 def _padding_samples(dims):
     image, kernel = SHAPES[:dims], KERNEL[:dims]
     return [
-        S(T(2, 4, *image), T(4, 4, *kernel), T(4), padding="same"),
+        S(T(2, 2, *image), T(3, 2, *kernel), T(3), padding="same"),
         S(T(4, *image), T(4, 2, *kernel), None, (1,) * dims, "same", (2,) * dims, 2),
-        S(T(2, 4, *image), T(4, 4, *kernel), T(4), (2,) * dims, "valid"),
-        S(T(2, 4, *image), T(4, 4, *kernel), T(4), (2,) * dims, "same"),
+        S(T(2, 2, *image), T(2, 2, *kernel), T(2), (2,) * dims, "valid"),
+        S(T(2, 2, *image), T(2, 2, *kernel), T(2), (2,) * dims, "same"),
     ]
 
 

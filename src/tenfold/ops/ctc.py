@@ -216,7 +216,7 @@ def _losses(logs, targets, inputs, lengths, blank, zero_infinity):
     return loss, flat.transpose(alpha, (1, 0, 2))
 
 
-# As int32: of int64 the tests also try classes that are none, by which PyTorch reads memory that is not its own.
+# As int32: of int64 the tests also try classes that are none, by which PyTorch reads what is not its own.
 _LABELS = lambda *shape: T(*shape, dtype="int32", low=1, high=5)
 _LOGS = lambda *shape, dtype="float32": T(*shape, dtype=dtype, low=-3, high=-0.5)
 _FULL = lambda: [

@@ -105,7 +105,7 @@ def _layers(*more):
         return [
             S(T(2, 3, 4), (4,), T(4), T(4), *more), S(T(2, 3, 4), (3, 4), T(3, 4), None, *more),
             S(T(5, dtype="float32"), (5,), None, None, *more), S(T(2, 3, 4), (4,), None, T(4), *more),
-            S(T(3, 4, dtype="bfloat16"), (4,), T(4, dtype="float32"), T(4, dtype="float32"), *more),
+            S(T(3, 4, dtype="float16"), (4,), T(4, dtype="float32"), T(4, dtype="float32"), *more),
             S(T(3, 4), (4,), T(4, dtype="float64"), None, *more),
             S(T(0, 3), (3,), T(3), None, *more), S(T(3, 4), (3,), None, None, *more),
             S(T(3, 4), (), None, None, *more), S(T(3, 4), (4,), T(3), None, *more),

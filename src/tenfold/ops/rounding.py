@@ -62,7 +62,12 @@ def frac(x):
 
 @op("abs(Tensor self) -> Tensor", "absolute(Tensor self) -> Tensor", inplace=True)
 def absolute(x):
-    return flat.abs(x) if x.dtype.is_signed or x.dtype.kind == "bool" else x
+    return _size(x) if x.dtype.is_signed or x.dtype.kind == "bool" else x
+
+
+@flat.differentiated(lambda cotangent, result, x: (flat.convert(cotangent, x.dtype) * sgn(x),))
+def _size(x):
+    return flat.abs(x)
 
 
 @op("sign(Tensor self) -> Tensor", inplace=True)

@@ -8,7 +8,7 @@ does not depend on the refusal.
 from __future__ import annotations
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from tenfold.flat import Value
 from tenfold.ops.random import above_zero, bits, floating, require, standard_normal, unit
 from tenfold.ops.samples import S, T
@@ -105,12 +105,27 @@ def _two(state, shape):
     return state, unit(first, F64) - 0.5, above_zero(second)
 
 
+def _counts(cotangents, results, *arguments):
+    """Counts do not move with their parameters."""
+    return [None for _ in arguments]
+
+
+def _refused(cotangents, results, *arguments):
+    def refuse():
+        raise UnsupportedError(
+            "draws from the gamma distribution have no derivative by its parameter", help="detach it"
+        )
+
+    return [refuse for _ in arguments]
+
+
 @op(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",
     random=True,
     method=False,
     samples=lambda: [S(T(3, 4, low=0, high=30))],
 )
+@flat.differentiated(_counts)
 def poisson(state, rate):
     """Counts of events that come at the rate in the element."""
     dtype = floating("poisson", rate.dtype)
@@ -163,6 +178,7 @@ def _poisson_attempt(state, rate):
     method=False,
     samples=lambda: [S(T(3, 4, low=0, high=90), T(3, 4, low=0, high=1))],
 )
+@flat.differentiated(_counts)
 def binomial(state, count, prob):
     """How many of `count` trials succeed, each with probability `prob`."""
     dtype = floating("binomial", count.dtype)
@@ -232,6 +248,7 @@ def _log_ways(n, k):
     method=False,
     samples=lambda: [S(T(3, 4, low=0.1, high=5))],
 )
+@flat.differentiated(_refused)
 def _standard_gamma(state, shape):
     """Draws from the gamma distribution of rate 1, each of its own shape parameter."""
     dtype = floating("_standard_gamma", shape.dtype)

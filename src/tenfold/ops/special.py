@@ -305,7 +305,7 @@ def mvlgamma(x, p):
         raise ArgumentError(f"mvlgamma needs a dimension p of at least 1, not {p}")
     total = flat.full_like(x, p * (p - 1) / 4 * math.log(math.pi))
     for j in range(p):
-        total = total + flat.lgamma(x - j / 2)
+        total = total + lgamma(x - j / 2)
     return total
 
 
@@ -318,13 +318,34 @@ def _shapes():
 @op("special_gammainc(Tensor self, Tensor other) -> Tensor", promote=common, method=False, samples=_shapes)
 def igamma(a, x):
     """The regularized lower incomplete gamma function P(self, other)"""
-    return _incomplete_gamma(a, x)[0]
+    return _lower_gamma(*flat.broadcast(a, x))
 
 
 @op("igammac(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_shapes)
 @op("special_gammaincc(Tensor self, Tensor other) -> Tensor", promote=common, method=False, samples=_shapes)
 def igammac(a, x):
     """The regularized upper incomplete gamma function Q(self, other)"""
+    return _upper_gamma(*flat.broadcast(a, x))
+
+
+def _refuse_order():
+    raise UnsupportedError(
+        "the incomplete gamma function has no derivative by its first argument", help="detach it"
+    )
+
+
+def _density(a, x):
+    """What the lower function grows by: x^(a - 1) * exp(-x) / gamma(a)."""
+    return flat.exp((a - 1) * flat.log(x) - x - lgamma(a))
+
+
+@flat.differentiated(lambda cotangent, result, a, x: (_refuse_order, lambda: cotangent * _density(a, x)))
+def _lower_gamma(a, x):
+    return _incomplete_gamma(a, x)[0]
+
+
+@flat.differentiated(lambda cotangent, result, a, x: (_refuse_order, lambda: -(cotangent * _density(a, x))))
+def _upper_gamma(a, x):
     return _incomplete_gamma(a, x)[1]
 
 

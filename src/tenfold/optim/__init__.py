@@ -1,7 +1,7 @@
 """`tenfold.optim`: PyTorch's optimizers and schedules of the learning rate."""
 
 from tenfold.errors import unknown_name
-from tenfold.optim import lr_scheduler
+from tenfold.optim import lr_scheduler, swa_utils
 from tenfold.optim.adafactor import Adafactor
 from tenfold.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from tenfold.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
@@ -25,6 +25,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "lr_scheduler",
+    "swa_utils",
 ]
 
 

@@ -172,7 +172,7 @@ def _lend(program: Program, donated: Donations, buffers: list[Any]) -> None:
     del each
     for place, _ in donated:
         # Known are: `uses` itself, program.leaves, and the table of what was replaced.
-        buffers[place] = lent(program.leaves[place], buffers[place], uses[program.leaves[place]] + 3)
+        buffers[place] = lent(program.leaves[place], buffers[place], uses.get(program.leaves[place], 0) + 3)
 
 
 def _execute(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +9,7 @@ from tenfold.errors import TenfoldError, located
 from tenfold.functional import aten
 from tenfold.grad_mode import no_grad
 from tenfold.nn.parameter import filled
+from tenfold.nn.warning import warn
 from tenfold.tensor import Tensor
 
 
@@ -73,7 +73,7 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """The old name of clip_grad_norm_."""
-    warnings.warn("clip_grad_norm is deprecated: use clip_grad_norm_", FutureWarning, stacklevel=2)
+    warn("clip_grad_norm is deprecated: use clip_grad_norm_", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)
 
 

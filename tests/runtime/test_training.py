@@ -145,3 +145,30 @@ def test_without_gradients_a_compiled_function_gives_none():
     with tn.no_grad():
         assert not model(x).requires_grad
     assert model(x).requires_grad
+
+
+def test_gradients_read_one_by_one_are_computed_together():
+    w = [tn.tensor(W, requires_grad=True) for _ in range(3)]
+    loss = sum(((tn.tensor(X) @ each).tanh() ** 2).sum() for each in w)
+    loss.backward()
+    w[0].grad.numpy()
+    with evaluate.counting_compiles() as compiles:
+        for each in w[1:]:
+            each.grad.numpy()
+    assert compiles == 0
+
+
+@pytest.mark.parametrize("retain", [False, True])
+def test_what_a_gradient_may_still_need_is_not_given_away(retain):
+    table = tn.ones(4, 10_000, requires_grad=True)
+    tn.eval(table)
+    loss = (table + 1).sum()
+    other = (table * 2).sum()
+    if retain:
+        other.backward(retain_graph=True)
+    with tn.no_grad():
+        table.sub_(1)
+    other.item()
+    table.numpy(force=True)
+    loss.backward()
+    assert table.grad[0, 0].item() == (3 if retain else 1)

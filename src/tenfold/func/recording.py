@@ -123,7 +123,7 @@ class Recorded:
         node = Node(signature, inputs, capture())
         graph.follow(node)
         device = self.program.device
-        results = [Value(type, device, node, i) for i, type in enumerate(signature.result_types)]
+        results = graph.results_of(node, device)
         graph.track(node, results)
         wanted = len(results) - len(self.writes)
         for target, value in zip(self.writes, results[wanted:], strict=True):

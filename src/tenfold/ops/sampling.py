@@ -8,11 +8,12 @@ does not depend on the refusal.
 from __future__ import annotations
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.random import above_zero, bits, floating, require, standard_normal, unit
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
+from tenfold.ops.undifferentiable import undifferentiable
 
 F64 = dtypes.float64
 
@@ -108,15 +109,6 @@ def _two(state, shape):
 def _counts(cotangents, results, *arguments):
     """Counts do not move with their parameters."""
     return [None for _ in arguments]
-
-
-def _refused(cotangents, results, *arguments):
-    def refuse():
-        raise UnsupportedError(
-            "draws from the gamma distribution have no derivative by its parameter", help="detach it"
-        )
-
-    return [refuse for _ in arguments]
 
 
 @op(
@@ -248,9 +240,13 @@ def _log_ways(n, k):
     method=False,
     samples=lambda: [S(T(3, 4, low=0.1, high=5))],
 )
-@flat.differentiated(_refused)
 def _standard_gamma(state, shape):
     """Draws from the gamma distribution of rate 1, each of its own shape parameter."""
+    return _gamma_draws(state, undifferentiable(shape, "the shape of a gamma distribution"))
+
+
+@flat.differentiated(lambda cotangents, results, state, shape: (None, flat.full_like(shape, 0)))
+def _gamma_draws(state, shape):
     dtype = floating("_standard_gamma", shape.dtype)
     wide = flat.convert(shape, F64)
     # Shapes below 1 are drawn at 1 more, and brought down by a power of a uniform draw.

@@ -3,11 +3,12 @@
 import math
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, UnsupportedError
+from tenfold.errors import ArgumentError, DTypeError
 from tenfold.ops.precision import doubled, widened
 from tenfold.ops.promote import common, to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
+from tenfold.ops.undifferentiable import undifferentiable
 
 
 def _real(names, arguments):
@@ -201,15 +202,12 @@ def _arguments():
 @doubled
 def zeta(x, q):
     """Hurwitz's zeta function: the sum over k of (k + other) ** -self"""
-    return _zeta(*flat.broadcast(x, q))
-
-
-def _refuse_exponent():
-    raise UnsupportedError("zeta has no derivative by its exponent", help="detach it")
+    x, q = flat.broadcast(x, q)
+    return _zeta(undifferentiable(x, "the exponent of zeta"), q)
 
 
 def _of_zeta(cotangent, result, x, q):
-    return _refuse_exponent, lambda: cotangent * -x * _zeta(x + 1, q)
+    return flat.full_like(x, 0), cotangent * -x * _zeta(x + 1, q)
 
 
 @flat.differentiated(_of_zeta)
@@ -318,20 +316,19 @@ def _shapes():
 @op("special_gammainc(Tensor self, Tensor other) -> Tensor", promote=common, method=False, samples=_shapes)
 def igamma(a, x):
     """The regularized lower incomplete gamma function P(self, other)"""
-    return _lower_gamma(*flat.broadcast(a, x))
+    return _lower_gamma(*_gamma_arguments(a, x))
 
 
 @op("igammac(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_shapes)
 @op("special_gammaincc(Tensor self, Tensor other) -> Tensor", promote=common, method=False, samples=_shapes)
 def igammac(a, x):
     """The regularized upper incomplete gamma function Q(self, other)"""
-    return _upper_gamma(*flat.broadcast(a, x))
+    return _upper_gamma(*_gamma_arguments(a, x))
 
 
-def _refuse_order():
-    raise UnsupportedError(
-        "the incomplete gamma function has no derivative by its first argument", help="detach it"
-    )
+def _gamma_arguments(a, x):
+    a, x = flat.broadcast(a, x)
+    return undifferentiable(a, "the first argument of the incomplete gamma function"), x
 
 
 def _density(a, x):
@@ -339,12 +336,12 @@ def _density(a, x):
     return flat.exp((a - 1) * flat.log(x) - x - lgamma(a))
 
 
-@flat.differentiated(lambda cotangent, result, a, x: (_refuse_order, lambda: cotangent * _density(a, x)))
+@flat.differentiated(lambda ct, result, a, x: (flat.full_like(a, 0), ct * _density(a, x)))
 def _lower_gamma(a, x):
     return _incomplete_gamma(a, x)[0]
 
 
-@flat.differentiated(lambda cotangent, result, a, x: (_refuse_order, lambda: -(cotangent * _density(a, x))))
+@flat.differentiated(lambda ct, result, a, x: (flat.full_like(a, 0), -(ct * _density(a, x))))
 def _upper_gamma(a, x):
     return _incomplete_gamma(a, x)[1]
 

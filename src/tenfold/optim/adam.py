@@ -35,7 +35,7 @@ def _decayed(param: Value, grad: Value, options: Any) -> tuple[Value, Value]:
 def _averages(grad: Value, state: State, options: Any) -> tuple[Value, Value]:
     beta1, beta2 = options.betas
     average = toward(state["exp_avg"], grad, 1 - beta1)
-    return average, times(state["exp_avg_sq"], beta2) + times(grad * grad, 1 - beta2)
+    return average, times(state["exp_avg_sq"], beta2) + times(grad, 1 - beta2) * grad
 
 
 class Adam(Updating):

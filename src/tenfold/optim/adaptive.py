@@ -116,7 +116,7 @@ class Adadelta(Updating):
     def update(param: Value, grad: Value, state: State, options: Any) -> tuple[Value, State]:
         step, _ = counted(state)
         grad = with_decay(directed(grad, options), param, options)
-        mixed = lambda average, new: times(average, options.rho) + times(new * new, 1 - options.rho)
+        mixed = lambda average, new: times(average, options.rho) + times(new, 1 - options.rho) * new
         square = mixed(state["square_avg"], grad)
         root = lambda average: flat.sqrt(plus(average, options.eps))
         change = root(state["acc_delta"]) / root(square) * grad
@@ -171,7 +171,7 @@ class RMSprop(Updating):
     def update(param: Value, grad: Value, state: State, options: Any) -> tuple[Value, State]:
         step, _ = counted(state)
         grad = with_decay(directed(grad, options), param, options)
-        square = times(state["square_avg"], options.alpha) + times(grad * grad, 1 - options.alpha)
+        square = times(state["square_avg"], options.alpha) + times(grad, 1 - options.alpha) * grad
         new = {**state, "step": step, "square_avg": square}
         spread = square
         if options.centered:

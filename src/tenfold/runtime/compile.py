@@ -231,7 +231,7 @@ class Recorded:
             self.signature = Signature(CALL, tuple(self.types), (), fragment)
         node = Node(self.signature, tuple(values), capture())
         graph.follow(node)
-        results = [Value(type, self.device, node, i) for i, type in enumerate(self.result_types)]
+        results = list(graph.results_of(node, self.device))
         graph.track(node, results)
         for root in self.writes:
             evaluate.written(root, root.current())

@@ -29,6 +29,7 @@ from tenfold.runtime import cache, late
 from tenfold.runtime.packing import Packing
 from tenfold.source import capture
 from tenfold.trace import graph
+from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import Holder, Program, Value, collect
 from tenfold.trace.lower import lower
 
@@ -140,11 +141,18 @@ def _donations(program: Program, given: list[Value], replaced: dict[Value, Value
     if not replaced:
         return ()
     results = {each: i for i, each in enumerate(given)}
+    # What a gradient may still be asked for is computed again from what it was computed from.
+    wanted = {
+        each for node in program.nodes if node.spent is not None and not used_up(node) for each in node.inputs
+    }
     return tuple(
         [
             (place, results[replaced[leaf]])
             for place, leaf in enumerate(program.leaves)
-            if leaf in replaced and replaced[leaf] in results and donatable(leaf.type, replaced[leaf].type)
+            if leaf in replaced
+            and replaced[leaf] in results
+            and leaf not in wanted
+            and donatable(leaf.type, replaced[leaf].type)
         ]
     )
 

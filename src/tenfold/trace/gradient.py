@@ -16,7 +16,7 @@ from tenfold.errors import GradientError
 from tenfold.flat.grad import gradients
 from tenfold.flat.graph import in_order, replay
 from tenfold.ops.table import Row, Signature
-from tenfold.trace.graph import Node, Origin, Value, follow, track
+from tenfold.trace.graph import Node, Origin, Value, follow, results_of, track
 
 NOTHING = -1
 
@@ -176,7 +176,7 @@ def gradient(
             signature = GradientSignature._interned[key] = GradientSignature(wiring, types)
         node = GradientNode(signature, tuple(cotangents), where, tuple(path))
     follow(node)
-    made = [Value(type, device, node, i) for i, type in enumerate(types)]
+    made = results_of(node, device)
     if closed:
         track(node, made)
     found = dict(zip(reached, made, strict=True))
@@ -289,16 +289,21 @@ def spend(path: Sequence[Node]) -> None:
         node.spent = True
 
 
+def used_up(node: Node) -> bool:
+    """Whether the gradient was taken, and cannot be taken again, since it needed the forward pass's values."""
+    if not node.spent:
+        return False
+    if any(each.saves for each in node.signature.backward.values()):
+        return True
+    given = (True,) * len(node.signature.result_types)
+    wanted = tuple([each.origin is not None for each in node.inputs])
+    return bool(backward_of(node.signature, given, wanted).saves)
+
+
 def raise_spent(node: Node) -> None:
     """Refuse a second gradient, unless the first needed nothing of the forward pass."""
-    for backward in node.signature.backward.values():
-        if backward.saves:
-            break
-    else:
-        given = (True,) * len(node.signature.result_types)
-        wanted = tuple([each.origin is not None for each in node.inputs])
-        if not backward_of(node.signature, given, wanted).saves:
-            return
+    if not used_up(node):
+        return
     raise GradientError(
         "the gradient is taken a second time through values that the first let go",
         help="call backward(retain_graph=True) the first time, or compute the result again",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from tenfold.devices import Device
@@ -20,11 +21,12 @@ settle: Callable[[Sequence[Value]], None] | None = None  # set by the runtime, w
 class Node:
     """A call of an op: which (`signature`), on what (`inputs`), where in the user's program (`source`).
 
-    A gradient node also has a `path`: the nodes that it differentiates. `spent` are those whose gradient was
-    taken and may not be taken again.
+    A gradient node also has a `path`: the nodes that it differentiates. `spent` says, of a node that gradients
+    flow through, whether they did and may not again; of others None. `results` remembers several results, so
+    that who computes one computes with it those that are wanted, too.
     """
 
-    __slots__ = ("depth", "inputs", "signature", "source", "spent")
+    __slots__ = ("depth", "inputs", "results", "signature", "source", "spent")
     depth: int
     path: tuple[Node, ...] = ()
 
@@ -32,7 +34,8 @@ class Node:
         self.signature = signature
         self.inputs = inputs
         self.source = source
-        self.spent = False
+        self.spent: bool | None = None
+        self.results: tuple[weakref.ref[Value], ...] = ()
         depth: int = 0
         for each in inputs:
             if each.node is not None and each.node.depth > depth:
@@ -91,7 +94,7 @@ class Value:
     What gradients flow to has an `origin`.
     """
 
-    __slots__ = ("buffer", "device", "index", "node", "origin", "source", "type")
+    __slots__ = ("__weakref__", "buffer", "device", "index", "node", "origin", "source", "type")
 
     def __init__(
         self, type: TensorType, device: Device, node: Node | None = None, index: int = 0, buffer: Any = None
@@ -132,6 +135,7 @@ def track(node: Node, results: Sequence[Value]) -> None:
         for each, reached in zip(results, node.signature.reached, strict=True):
             if reached & tracked:
                 each.origin = Origin(node, each.index)
+                node.spent = False
 
 
 def fresh(value: Value, where: Any) -> Value:
@@ -216,11 +220,20 @@ def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None
         raise located(error, row, where, arguments) from None
     node = Node(signature, tuple(inputs), where)
     follow(node)
-    results = tuple([Value(each, place, node, i) for i, each in enumerate(signature.result_types)])
+    results = results_of(node, place)
     for each in inputs:
         if each.origin is not None:
             track(node, results)
             break
+    return results
+
+
+def results_of(node: Node, device: Device) -> tuple[Value, ...]:
+    """The values that a new node gives."""
+    types = node.signature.result_types
+    results = tuple([Value(each, device, node, i) for i, each in enumerate(types)])
+    if len(results) > 1:
+        node.results = tuple([weakref.ref(each) for each in results])
     return results
 
 
@@ -290,10 +303,12 @@ def collect(
     """The program that computes `targets`, and the values it gives back, in order.
 
     `also` is handed every value that the program computes for its own use, with the number of uses, and names
-    those that are to be given back beside the targets.
+    those that are to be given back beside the targets; as are other results of its nodes that somebody holds.
     """
     places, leaves, uses, key = _walk(targets)
     given = list(targets) + (also(uses) if also else [])
+    if also:
+        given += _siblings(places, given, uses)
     outputs = []
     for each in given:
         if each.buffer is None and each.node is not None:
@@ -305,6 +320,18 @@ def collect(
         # A leaf that is given back as it is has no signature to tell its type, which is interned.
         key += (place << 20 | index,) if place >= 0 else (place, id(each.type))
     return Program(list(places), list(leaves), outputs, tuple(key), given[0].device), given
+
+
+def _siblings(nodes: Iterable[Node], given: Sequence[Value], uses: dict[Value, int]) -> list[Value]:
+    """Results of the nodes that are neither used nor given, and yet alive: so somebody holds them."""
+    known = set(given)
+    found = []
+    for node in nodes:
+        for reference in node.results:
+            value = reference()
+            if value is not None and value.buffer is None and value not in uses and value not in known:
+                found.append(value)
+    return found
 
 
 def _walk(

@@ -285,3 +285,13 @@ def test_several_losses_are_scaled_together():
     assert scaled[0].item() == 4.0 and scaled[1][0].item() == 8.0
     with pytest.raises(tn.ArgumentError, match="not a int"):
         scaler.scale(3)
+
+
+def test_a_compiled_function_follows_autocast():
+    product = tn.compile(lambda x: x @ x)
+    x = tn.ones(4, 4)
+    assert product(x).dtype is tn.float32
+    with tn.autocast("cpu"):
+        assert product(x).dtype is tn.bfloat16
+        assert product(x).dtype is tn.bfloat16
+    assert product(x).dtype is tn.float32

@@ -18,6 +18,7 @@ from tenfold.errors import ArgumentError
 from tenfold.ops.table import Row
 from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.trace import graph
 
 DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 
@@ -60,12 +61,20 @@ def get_autocast_dtype(device_type: str) -> DType:
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
     _settings.dtypes[_device_type(device_type)] = dtype
+    _announce()
+
+
+def _announce() -> None:
+    """Let those know who keep what was recorded: it is good for this precision only."""
+    on = tuple([(device, _settings.dtypes[device]) for device, is_on in _settings.enabled.items() if is_on])
+    graph.mode.precision = on or None
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
     global _blocks
     before = _settings.enabled[_device_type(device_type)]
     _settings.enabled[device_type] = bool(enabled)
+    _announce()
     with _counting:
         _blocks += int(bool(enabled)) - int(before)
         dispatch.autocast = cast_arguments if _blocks else None

@@ -424,7 +424,7 @@ class Compiled:
         if graph.recorder is not None and graph.active() is not None:
             return self.function(*args, **kwargs)
         short = self._short
-        if short is not None and not kwargs and len(xla.in_use) == 1:
+        if short is not None and not kwargs and len(xla.in_use) == 1 and graph.mode.precision is None:
             # A call like the last one, with its data on the device: nothing to do but start the program.
             types, start, result, default = short
             try:
@@ -447,7 +447,9 @@ class Compiled:
         types, recorded, default, follows = self._last
         if len(args) != len(types) or default is not dtypes.get_default_dtype():
             return OTHER
-        if graph.mode.enabled is not follows or len({id(each) for each in args}) != len(args):
+        if graph.mode.enabled is not follows or graph.mode.precision is not None:
+            return OTHER
+        if len({id(each) for each in args}) != len(args):
             return OTHER
         for each, (type, device) in zip(args, types, strict=True):
             if not isinstance(each, self._tensor):
@@ -472,7 +474,8 @@ class Compiled:
         # What is the same tensor, and what shares memory, decides what a write is seen by.
         same = tuple([[id(other) for other in given].index(id(each)) for each in given])
         asks = tuple([each.origin is not None for each in current]) if graph.mode.enabled else None
-        key = (structure, types, same, shares_memory(given), dtypes.get_default_dtype(), asks)
+        settings = (dtypes.get_default_dtype(), graph.mode.precision, asks)
+        key = (structure, types, same, shares_memory(given), settings)
         try:
             variants = self._recorded.setdefault(key, [])
         except TypeError:
@@ -497,6 +500,8 @@ class Compiled:
     def _shorten(self, recorded: Recorded, args: tuple, kwargs: dict[str, Any]) -> None:
         """Let calls like this one go the short way, if they need no more than to start the program."""
         self._short = self._last = None
+        if graph.mode.precision is not None:
+            return
         loaded = recorded.loaded
         distinct = len({id(each) for each in args}) == len(args)
         if not kwargs and distinct and all(isinstance(each, self._tensor) for each in args):

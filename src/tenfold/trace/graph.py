@@ -118,14 +118,16 @@ class Value:
         self.node, self.index, self.buffer = None, 0, buffer
 
 
-class GradMode(threading.local):
-    """Whether ops on tensors that require gradients are followed, in this thread."""
+class Mode(threading.local):
+    """What decides, in this thread, how ops are recorded: whether gradients are followed (`enabled`), and in
+    which `precision` ops run that autocast changes, by device (None: as their arguments say)."""
 
     enabled = True
     inference = False
+    precision: tuple[Any, ...] | None = None
 
 
-mode = GradMode()
+mode = Mode()
 
 
 def track(node: Node, results: Sequence[Value]) -> None:

@@ -17,8 +17,9 @@ class Conv1D(nn.Module):
 
     def __init__(self, outputs, inputs):
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(inputs, outputs).normal_(std=0.02))
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
         self.bias = nn.Parameter(torch.zeros(outputs))
+        nn.init.normal_(self.weight, std=0.02)
 
     def forward(self, x):
         return x @ self.weight + self.bias

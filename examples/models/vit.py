@@ -45,7 +45,8 @@ class Encoder(nn.Module):
 
     def __init__(self, length, layers, heads, width, hidden, dropout):
         super().__init__()
-        self.pos_embedding = nn.Parameter(torch.empty(1, length, width).normal_(std=0.02))
+        self.pos_embedding = nn.Parameter(torch.empty(1, length, width))
+        nn.init.normal_(self.pos_embedding, std=0.02)
         self.dropout = nn.Dropout(dropout)
         blocks = ((f"encoder_layer_{k}", EncoderBlock(heads, width, hidden, dropout)) for k in range(layers))
         self.layers = nn.Sequential(OrderedDict(blocks))

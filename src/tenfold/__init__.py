@@ -4,34 +4,20 @@ Most functions come from the op table, by `dispatch.install`; those whose Python
 schema's are imported here by name.
 """
 
+from typing import TYPE_CHECKING
+
 from tenfold import (
-    amp,
     autograd,
-    data,
     dispatch,
     dtypes,
     errors,
     fft,
-    func,
     functional,
     indexing,
     linalg,
-    nn,
     ops,
-    optim,
     random,
     special,
-    utils,
-)
-from tenfold.amp.autocast_mode import (
-    autocast,
-    clear_autocast_cache,
-    get_autocast_dtype,
-    is_autocast_cache_enabled,
-    is_autocast_enabled,
-    set_autocast_cache_enabled,
-    set_autocast_dtype,
-    set_autocast_enabled,
 )
 from tenfold.autograd import is_grad_enabled
 from tenfold.devices import Device as device
@@ -55,13 +41,26 @@ from tenfold.errors import (
     UnknownName,
     UnsupportedError,
 )
-from tenfold.func import vmap
-from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from tenfold.formatting import get_printoptions, set_printoptions
+from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from tenfold.program import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from tenfold.serialize import load, save
 from tenfold.tensor import Size, Tensor
+
+if TYPE_CHECKING:
+    from tenfold import amp, data, func, nn, optim, utils
+    from tenfold.amp.autocast_mode import (
+        autocast,
+        clear_autocast_cache,
+        get_autocast_dtype,
+        is_autocast_cache_enabled,
+        is_autocast_enabled,
+        set_autocast_cache_enabled,
+        set_autocast_dtype,
+        set_autocast_enabled,
+    )
+    from tenfold.func import vmap
+    from tenfold.serialize import load, save
 
 __version__ = "0.1.0"
 
@@ -70,7 +69,6 @@ _namespaces: dict = {
     "special": special.__dict__,
     "linalg": linalg.__dict__,
     "fft": fft.__dict__,
-    "nn": nn.functional.__dict__,
 }
 dispatch.install(_namespaces)
 functional.install()
@@ -112,23 +110,53 @@ inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.7182
 # Last, because among the dtypes' names are Python's own: float, int and bool.
 globals().update(dtypes.BY_NAME)
 
+# Packages that are loaded when they are first asked for, and names that stand in one.
+_PACKAGES = ("amp", "data", "func", "nn", "optim", "utils")
+_AUTOCAST = (
+    "autocast", "clear_autocast_cache", "get_autocast_dtype", "is_autocast_cache_enabled",
+    "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
+)  # fmt: skip
+_LATE = {
+    **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
+    "vmap": "func",
+    "load": "serialize",
+    "save": "serialize",
+}
+
 # The names imported above, for type checkers; then the op table's, for `import *`.
 __all__ = [
     "ArgumentError", "CacheWarning", "DTypeError", "DeviceError", "EngineError", "FormatError", "Generator",
-    "IndexOutOfRange", "MissingEngine", "OutOfMemory", "ShapeError", "Size", "TenfoldError", "Tensor",
-    "TraceError", "UnknownName", "UnsupportedError", "as_tensor", "asarray", "atleast_1d", "atleast_2d",
-    "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "can_cast", "cartesian_prod",
-    "cdist", "chain_matmul", "compile", "data", "device", "dtype", "dtypes", "einsum", "errors", "eval",
-    "fft", "finfo", "fork_rng", "from_dlpack", "from_numpy", "frombuffer", "functional", "get_default_device",
-    "get_default_dtype", "get_printoptions", "get_rng_state", "iinfo", "indexing", "initial_seed",
-    "is_complex", "is_floating_point", "is_same_size", "is_signed", "is_tensor", "linalg", "load",
-    "manual_seed", "meshgrid", "nn", "nonzero", "norm", "numel", "ops", "promote_types", "random",
-    "result_type", "save", "seed", "set_default_device", "set_default_dtype", "set_printoptions",
-    "set_rng_state", "show", "special", "split", "tensor", "tensordot", "unique", "unique_consecutive",
-    "unravel_index", "utils",
+    "GradientError", "IndexOutOfRange", "MissingEngine", "OutOfMemory", "ShapeError", "Size", "TenfoldError",
+    "Tensor", "TraceError", "UnknownName", "UnsupportedError", "amp", "as_tensor", "asarray", "atleast_1d",
+    "atleast_2d", "atleast_3d", "autocast", "autograd", "block_diag", "broadcast_shapes", "broadcast_tensors",
+    "can_cast", "cartesian_prod", "cdist", "chain_matmul", "clear_autocast_cache", "compile", "data",
+    "device", "dtype", "dtypes", "einsum", "enable_grad", "errors", "eval", "fft", "finfo", "fork_rng",
+    "from_dlpack", "from_numpy", "frombuffer", "func", "functional", "get_autocast_dtype",
+    "get_default_device", "get_default_dtype", "get_printoptions", "get_rng_state", "iinfo", "indexing",
+    "inference_mode", "initial_seed", "is_autocast_cache_enabled", "is_autocast_enabled", "is_complex",
+    "is_floating_point", "is_grad_enabled", "is_same_size", "is_signed", "is_tensor", "linalg", "load",
+    "manual_seed", "meshgrid", "nn", "no_grad", "nonzero", "norm", "numel", "ops", "optim", "promote_types",
+    "random", "result_type", "save", "seed", "set_autocast_cache_enabled", "set_autocast_dtype",
+    "set_autocast_enabled", "set_default_device", "set_default_dtype", "set_grad_enabled",
+    "set_printoptions", "set_rng_state", "show", "special", "split", "tensor", "tensordot", "unique",
+    "unique_consecutive", "unravel_index", "utils", "vmap",
 ]  # fmt: skip
 __all__ += sorted({each for each in globals() if not each.startswith("_")}.difference(__all__))
+__all__.remove("TYPE_CHECKING")
 
 
 def __getattr__(name: str):
-    raise errors.unknown_name("tenfold", name, globals())
+    import importlib
+
+    if name in _PACKAGES:
+        found = importlib.import_module(f"tenfold.{name}")
+    elif name in _LATE:
+        found = getattr(importlib.import_module(f"tenfold.{_LATE[name]}"), name)
+    else:
+        raise errors.unknown_name("tenfold", name, [*globals(), *_PACKAGES, *_LATE])
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PACKAGES, *_LATE})

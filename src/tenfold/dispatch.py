@@ -350,15 +350,11 @@ def inplace_method(name: str, rows: Sequence[Row]) -> Callable[..., Tensor]:
 
 
 def install(namespaces: dict[str, dict[str, Any]]) -> None:
-    """Give Tensor its methods, and fill the namespaces ("" is the package; "nn", "special", …)."""
+    """Give Tensor its methods, and fill the namespaces ("" is the package; "special", "linalg", …)."""
+    for module, namespace in namespaces.items():
+        fill(module, namespace)
     for name, rows in TABLE.items():
-        functions = [row for row in rows if row.function]
         methods = [row for row in rows if row.method]
-        if functions:
-            module, python_name = functions[0].module or "", functions[0].python_name
-            # A submodule's own function of that name stays: it is a wrapper of the row.
-            if not (module and python_name in namespaces[module]):
-                namespaces[module][python_name] = function(python_name, functions)
         if methods and not methods[0].module:
             _add_method(name, function(name, methods, method=True))
         inplace = [row for row in rows if row.inplace]
@@ -376,6 +372,17 @@ def install(namespaces: dict[str, dict[str, Any]]) -> None:
     for special, name in AUGMENTED.items():
         if name in TABLE:
             setattr(Tensor, special, _protocol(getattr(Tensor, name + "_"), special))
+
+
+def fill(module: str, namespace: dict[str, Any]) -> None:
+    """Put the functions of the rows that belong to a module into its namespace."""
+    for rows in TABLE.values():
+        functions = [row for row in rows if row.function]
+        if functions and (functions[0].module or "") == module:
+            python_name = functions[0].python_name
+            # A submodule's own function of that name stays: it is a wrapper of the row.
+            if not (module and python_name in namespace):
+                namespace[python_name] = function(python_name, functions)
 
 
 def _add_method(name: str, method: Callable[..., Any]) -> None:

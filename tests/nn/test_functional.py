@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -207,8 +209,9 @@ def functions() -> list[str]:
 
 
 def test_every_function_is_called_by_some_test():
-    called = {call.partition("(")[0] for call in (*CALLS, *WRITES)} | {"gumbel_softmax"}
-    assert sorted(set(functions()) - called) == []
+    written = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py"))
+    missing = [name for name in functions() if not re.search(rf"\b{name}\b", written)]
+    assert missing == []
 
 
 def test_every_function_of_pytorchs_that_has_a_row_is_there():
@@ -231,7 +234,7 @@ def test_signatures_are_pytorchs():
             described = lambda s: [(p.name, p.default, p.kind) for p in s.parameters.values()]
             assert described(ours) == described(theirs), name
             compared += 1
-    assert compared == 29
+    assert compared >= 80
 
 
 # Writing into the input

@@ -170,7 +170,7 @@ class Case(Call):
         found = []
         for order, (mine, reference) in enumerate(zip(ours, theirs, strict=True), 1):
             for i, (a, b) in enumerate(zip(mine, reference, strict=True)):
-                if text := self._difference(a, b, 10.0 ** (order - 1)):
+                if text := self._difference(a, b, 10.0 ** (order - (self.dtype is not dtypes.float32))):
                     found.append(f"{self}: derivative {order} by tensor {i}: {text}")
         return found
 

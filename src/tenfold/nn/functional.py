@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tenfold import dispatch
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.functional import aten
@@ -353,6 +354,9 @@ def normalize(
     """input / max(‖input‖, eps), by the p-norm along a dimension"""
     length = input.norm(p, dim, keepdim=True).clamp_min(eps)
     return aten("div")(input, length, out=out)
+
+
+dispatch.fill("nn", globals())
 
 
 def __getattr__(name: str) -> Any:

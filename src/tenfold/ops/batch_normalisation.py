@@ -97,6 +97,7 @@ def _normalised(x, weight, bias, running_mean, running_var, training, eps):
     "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     module="nn",
     function=False,
+    differentiable=(True, False, False),
     samples=_TRAINED_OR_NOT(),
 )
 def native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -113,6 +114,7 @@ def native_batch_norm(x, weight, bias, running_mean, running_var, training, mome
 @op(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, "
     "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    differentiable=(True, False, False),
     samples=lambda: _batches("absent", True, 0.1, 1e-5),
 )
 def _native_batch_norm_legit_no_stats(x, weight, bias, training, momentum, eps):
@@ -122,6 +124,7 @@ def _native_batch_norm_legit_no_stats(x, weight, bias, training, momentum, eps):
 @op(
     "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
     "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    differentiable=(True, False, False),
     samples=lambda: _batches("given", 0.1, 1e-5),
 )
 def _native_batch_norm_legit_no_training(x, weight, bias, running_mean, running_var, momentum, eps):
@@ -133,6 +136,7 @@ def _native_batch_norm_legit_no_training(x, weight, bias, running_mean, running_
     "Tensor running_var, bool training, float momentum, float eps) -> "
     "(Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
     function=False,
+    differentiable=(True, False, False, False, False),
     samples=lambda: [
         *_batches("given", True, 0.1, 1e-5),
         *_batches("given", False, 0.5, 1e-3),

@@ -124,7 +124,7 @@ def nll_loss(x, target, weight, reduction, ignore_index):
 
 @op(
     f"nll_loss_forward({_FORWARD}) -> (Tensor output, Tensor total_weight)",
-    function=False, method=False, samples=_picks(shapes=_FLAT),
+    function=False, method=False, differentiable=(True, False), samples=_picks(shapes=_FLAT),
 )  # fmt: skip
 @widened
 def nll_loss_forward(x, target, weight, reduction, ignore_index):
@@ -141,7 +141,7 @@ def nll_loss2d(x, target, weight, reduction, ignore_index):
 
 @op(
     f"nll_loss2d_forward({_FORWARD}) -> (Tensor output, Tensor total_weight)",
-    function=False, method=False, samples=_picks(shapes=_SPATIAL),
+    function=False, method=False, differentiable=(True, False), samples=_picks(shapes=_SPATIAL),
 )  # fmt: skip
 @widened
 def nll_loss2d_forward(x, target, weight, reduction, ignore_index):

@@ -13,6 +13,7 @@ from tenfold.ops.table import op
 
 @op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    differentiable=False,
     # Narrow floats round at the edges of bins: there samples stay inside.
     samples=lambda: [
         S(T(20, dtype="float32"), 5, -2, 2.5), S(T(4, 5, dtype="float64", low=-3, high=3), 7),

@@ -267,7 +267,7 @@ def multilabel_margin_loss(x, target, reduction):
 @op(
     "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> "
     "(Tensor output, Tensor is_target)",
-    function=False, method=False,
+    function=False, method=False, differentiable=(True, False),
     samples=lambda: [S(T(3, 4), _LABELS(3, 4), each) for each in range(3)] + [S(T(4), _LABELS(4), 1)],
 )  # fmt: skip
 @widened

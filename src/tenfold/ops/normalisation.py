@@ -127,6 +127,7 @@ def layer_norm(x, normalized_shape, weight, bias, eps, cudnn_enable):
 @op(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
     "(Tensor, Tensor, Tensor)",
+    differentiable=(True, False, False),
     samples=_layers(1e-5),
 )
 def native_layer_norm(x, normalized_shape, weight, bias, eps):

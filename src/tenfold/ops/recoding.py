@@ -180,13 +180,19 @@ def _recoded():
 @op(
     "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
     function=False,
+    differentiable=False,
     recodes=True,
     strides=recoded,
     steps=lambda place, dtype: (("alias",) if place.base.dtype is dtype else ("view.dtype", dtype),),
     write=lambda call, base, new, dtype: call("view.dtype", new, base.type.dtype),
     samples=_recoded,
 )
-@op("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", method=False, samples=_recoded)
+@op(
+    "view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor",
+    method=False,
+    differentiable=False,
+    samples=_recoded,
+)
 def view_dtype(x, dtype):
     """The bytes of x as another dtype; the last dimension grows or shrinks with the size of an element."""
     old, new = x.dtype, dtype

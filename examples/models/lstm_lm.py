@@ -1,7 +1,7 @@
 """A language model of LSTM layers, with the parameter names of PyTorch's word-level example.
 
 ```python
-model = LSTMLanguageModel(vocabulary=33278)
+model = word_model()
 scores, state = model(tokens)  # (length, n) to (length, n, 33278)
 scores, state = model(following, state)
 ```
@@ -31,3 +31,8 @@ class LSTMLanguageModel(nn.Module):
         x = self.drop(self.encoder(tokens))
         x, state = self.rnn(x, state)
         return self.decoder(self.drop(x)), state
+
+
+def word_model(**options):
+    """Of the size that the example has by default, for the words of WikiText-2."""
+    return LSTMLanguageModel(**{"vocabulary": 33278, **options})

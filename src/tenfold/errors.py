@@ -78,6 +78,10 @@ class DivisionByZero(TenfoldError, ZeroDivisionError):
     """An integer divided by zero."""
 
 
+class LinAlgError(TenfoldError, ValueError):
+    """A matrix that has no such factors or inverse: singular, or not positive-definite."""
+
+
 class UnknownName(TenfoldError, AttributeError):
     """A name that Tenfold does not have."""
 

@@ -1,5 +1,5 @@
-"""The example models: the names and shapes of the usual checkpoints, the values of PyTorch on the same weights,
-and a step of training. The golden twin of a model is its own source, run with PyTorch in Tenfold's place."""
+"""The example models: names and shapes of the usual checkpoints, PyTorch's values on the same weights, and
+steps of training. The golden twin of a model is its own source, run with PyTorch in Tenfold's place."""
 
 from __future__ import annotations
 
@@ -28,23 +28,148 @@ def source(name: str, package: str) -> SimpleNamespace:
     return SimpleNamespace(**names)
 
 
-# A file, what it calls a model, options that make it small, and the shape of its input: images or tokens. None
-# drops anything: other random numbers than PyTorch's would do that.
-SMALL = [
-    ("resnet", "resnet18", {"classes": 5, "width": 4}, (2, 3, 40, 40)),
-    ("resnet", "resnet50", {"classes": 5, "width": 2}, (2, 3, 40, 40)),
-    ("mobilenet_v3", "mobilenet_v3_large", {"classes": 5, "width": 0.1, "hidden": 16, "dropout": 0.0},
-     (3, 3, 40, 40)),
-    ("mobilenet_v3", "mobilenet_v3_small", {"classes": 5, "width": 0.1, "hidden": 16, "dropout": 0.0},
-     (3, 3, 40, 40)),
-    ("unet", "UNet", {"classes": 3, "width": 4}, (2, 3, 35, 38)),
-    ("vit", "vit_b_16", {"size": 32, "patch": 8, "layers": 2, "heads": 2, "width": 16, "hidden": 32,
-     "classes": 5}, (2, 3, 32, 32)),
-    ("gpt2", "gpt2", {"vocabulary": 40, "context": 16, "width": 24, "layers": 2, "heads": 3, "dropout": 0.0},
-     (2, 11)),
-    ("lstm_lm", "LSTMLanguageModel", {"vocabulary": 40, "width": 12, "hidden": 12, "dropout": 0.0,
-     "tied": True}, (7, 3)),
-]  # fmt: skip
+# What the original packages (torchvision 0.28, Hugging Face's GPT-2) give for the lines "key shape" of their
+# states, in order: how many there are, their SHA-256, and some of them in clear. The names of U-Net and of
+# the language model are those of scripts, not of packages: their digests are our own.
+CHECKPOINTS = {
+    ("resnet", "resnet18"): (
+        122,
+        "84fb10d9c6905a1cbb020b284537dc97c4f4ec55fb2a780a41152a23a2dd0e9d",
+        "conv1.weight (64, 3, 7, 7)",
+        "layer2.0.downsample.1.running_var (128,)",
+        "fc.bias (1000,)",
+    ),
+    ("resnet", "resnet34"): (
+        218,
+        "28f9096d5130749948981c6900083e57b19456b8b835829b8bdfe415bddc3f32",
+        "layer3.5.bn2.num_batches_tracked ()",
+    ),
+    ("resnet", "resnet50"): (
+        320,
+        "d7e4f8bb0a5363446a59c81c3887ccf66900a11651a0ae2dec96d1bb1eb6ea81",
+        "layer1.0.downsample.0.weight (256, 64, 1, 1)",
+        "layer4.2.conv3.weight (2048, 512, 1, 1)",
+    ),
+    ("mobilenet_v3", "mobilenet_v3_large"): (
+        312,
+        "efe98e40831bae9532d9c518b312080f840b880adfcddaed3dd8b307363875e7",
+        "features.4.block.2.fc1.weight (24, 72, 1, 1)",
+        "classifier.3.weight (1000, 1280)",
+    ),
+    ("mobilenet_v3", "mobilenet_v3_small"): (
+        244,
+        "5f0efaf3ff4ac979485c311e28eca4adf197652c72ce1fc09348dea8557bac96",
+        "features.0.0.weight (16, 3, 3, 3)",
+        "features.1.block.1.fc2.bias (16,)",
+        "features.12.1.running_mean (576,)",
+    ),
+    ("vit", "vit_b_16"): (
+        152,
+        "b124b34d9346c58cb7db25e1bfc36a321c153aac78f17bcb61cff204718a9f73",
+        "class_token (1, 1, 768)",
+        "encoder.pos_embedding (1, 197, 768)",
+        "encoder.layers.encoder_layer_11.self_attention.in_proj_weight (2304, 768)",
+        "encoder.layers.encoder_layer_0.mlp.3.weight (768, 3072)",
+        "heads.head.weight (1000, 768)",
+    ),
+    ("gpt2", "gpt2"): (
+        149,
+        "6e8cf3a578f3d6264c4303192ea791c1d9e5a7bafa4fb6f93640fbad2fe4073f",
+        "transformer.wte.weight (50257, 768)",
+        "transformer.h.0.attn.c_attn.weight (768, 2304)",
+        "transformer.h.11.mlp.c_proj.weight (3072, 768)",
+        "lm_head.weight (50257, 768)",
+    ),
+    ("unet", "UNet"): (
+        118,
+        "e356f8331d783e12610447e28bdb0b454970cd1ae64d67ba85f71073ca08fae4",
+        "inc.double_conv.0.weight (64, 3, 3, 3)",
+        "down4.maxpool_conv.1.double_conv.3.weight (1024, 1024, 3, 3)",
+        "up1.up.weight (1024, 512, 2, 2)",
+        "outc.conv.bias (2,)",
+    ),
+    ("lstm_lm", "word_model"): (
+        11,
+        "c271d4f282a5d0fc857b89bd0b0a7af0d766c98fbc3f86bb758aca909da29e24",
+        "encoder.weight (33278, 200)",
+        "rnn.weight_hh_l1 (800, 200)",
+        "decoder.bias (33278,)",
+    ),
+}
+# Half a billion bytes are drawn for it.
+LARGE = [pytest.param(*each, marks=pytest.mark.slow) if each[0] == "gpt2" else each for each in CHECKPOINTS]
+
+
+@pytest.mark.parametrize(("file", "name"), LARGE)
+def test_keys_shapes_and_order_are_those_of_checkpoints(file, name):
+    count, digest, *clear = CHECKPOINTS[file, name]
+    model = getattr(source(file, "tenfold"), name)()
+    lines = [f"{key} {tuple(value.shape)}" for key, value in model.state_dict().items()]
+    assert set(clear) <= set(lines)
+    assert len(lines) == count
+    assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == digest
+
+
+# How a small model is made, by the names of its file, and the shape of its input: images or tokens. None
+# drops anything, for it would not be what PyTorch drops. Fewer layers first; all of them where time allows.
+SHALLOW = {
+    "resnet18": (
+        "resnet",
+        lambda names: names.ResNet(names.BasicBlock, (1, 1, 1, 1), classes=5, width=4),
+        (2, 3, 40, 40),
+    ),
+    "mobilenet_v3": (
+        "mobilenet_v3",
+        lambda names: names.MobileNetV3(
+            names.SMALL[:1] + names.LARGE[:1] + names.SMALL[4:5],
+            hidden=16,
+            classes=5,
+            width=0.25,
+            dropout=0.0,
+        ),
+        (2, 3, 40, 40),
+    ),
+    "unet": ("unet", lambda names: names.UNet(classes=3, width=2), (2, 3, 35, 38)),
+    "vit": (
+        "vit",
+        lambda names: names.vit_b_16(size=16, patch=8, layers=1, heads=2, width=16, hidden=32, classes=5),
+        (2, 3, 16, 16),
+    ),
+    "gpt2": (
+        "gpt2",
+        lambda names: names.gpt2(vocabulary=40, context=16, width=24, layers=1, heads=3, dropout=0.0),
+        (2, 11),
+    ),
+    "lstm_lm": (
+        "lstm_lm",
+        lambda names: names.LSTMLanguageModel(40, width=12, hidden=12, dropout=0.0, tied=True),
+        (7, 3),
+    ),
+}
+DEEP = {
+    "resnet18": ("resnet", lambda names: names.resnet18(classes=5, width=4), (2, 3, 40, 40)),
+    "resnet50": ("resnet", lambda names: names.resnet50(classes=5, width=2), (2, 3, 40, 40)),
+    "mobilenet_v3_small": (
+        "mobilenet_v3",
+        lambda names: names.mobilenet_v3_small(classes=5, width=0.1, hidden=16, dropout=0.0),
+        (3, 3, 40, 40),
+    ),
+    "mobilenet_v3_large": (
+        "mobilenet_v3",
+        lambda names: names.mobilenet_v3_large(classes=5, width=0.1, hidden=16, dropout=0.0),
+        (3, 3, 40, 40),
+    ),
+    "vit": (
+        "vit",
+        lambda names: names.vit_b_16(size=32, patch=8, heads=2, width=16, hidden=32, classes=5),
+        (2, 3, 32, 32),
+    ),
+    "gpt2": (
+        "gpt2",
+        lambda names: names.gpt2(vocabulary=40, context=16, width=24, heads=3, dropout=0.0),
+        (2, 11),
+    ),
+}
 
 
 def random_state(model: torch.nn.Module) -> dict[str, np.ndarray]:
@@ -89,13 +214,12 @@ def assert_near(ours: np.ndarray, theirs: np.ndarray, what: str = "") -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * scale, err_msg=what)
 
 
-@pytest.mark.parametrize(("file", "name", "options", "shape"), SMALL, ids=[each[1] for each in SMALL])
-def test_values_and_training_equal_pytorch(file, name, options, shape):
-    golden = getattr(source(file, "torch"), name)(**options)
-    model = getattr(source(file, "tenfold"), name)(**options)
+def compare(folder: Path, file: str, make, shape: tuple[int, ...]) -> None:
+    golden, model = make(source(file, "torch")), make(source(file, "tenfold"))
     state = random_state(golden)
-    golden.load_state_dict({key: torch.tensor(value) for key, value in state.items()})
-    model.load_state_dict({key: tn.tensor(value) for key, value in state.items()})
+    torch.save({key: torch.tensor(value) for key, value in state.items()}, folder / "checkpoint.pth")
+    golden.load_state_dict(torch.load(folder / "checkpoint.pth"))
+    model.load_state_dict(tn.load(folder / "checkpoint.pth"))
     random = np.random.default_rng(1)
     inputs = random.integers(0, 40, shape) if len(shape) == 2 else random.normal(size=shape).astype("f")
 
@@ -111,3 +235,48 @@ def test_values_and_training_equal_pytorch(file, name, options, shape):
     assert list(trained) == list(state)
     for key, value in golden.state_dict().items():
         assert_near(trained[key].numpy(), value.numpy(), key)
+
+
+@pytest.mark.parametrize("name", SHALLOW)
+def test_values_and_training_equal_pytorch(name, tmp_path):
+    compare(tmp_path, *SHALLOW[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEEP)
+def test_values_and_training_of_all_layers_equal_pytorch(name, tmp_path):
+    compare(tmp_path, *DEEP[name])
+
+
+def test_gpt2_loads_the_files_that_were_first_released(tmp_path):
+    """They have no prefix and one name for the embedding, and hold masks of the attention."""
+    _, make, (count, length) = SHALLOW["gpt2"]
+    golden, names = make(source("gpt2", "torch")).eval(), source("gpt2", "tenfold")
+    released = {key.removeprefix("transformer."): value for key, value in golden.state_dict().items()}
+    del released["lm_head.weight"]
+    released["h.0.attn.bias"] = torch.ones(16, 16).tril().view(1, 1, 16, 16)
+    released["h.0.attn.masked_bias"] = torch.tensor(-1e4)
+    torch.save(released, tmp_path / "pytorch_model.bin")
+
+    model = make(names).eval()
+    model.load_state_dict(names.from_checkpoint(tn.load(tmp_path / "pytorch_model.bin")))
+    tokens = np.random.default_rng(0).integers(0, 40, (count, length))
+    with torch.no_grad(), tn.no_grad():
+        assert_near(model(tn.tensor(tokens)).numpy(), golden(torch.tensor(tokens)).numpy())
+
+
+def test_the_language_model_goes_on_from_its_state():
+    model = SHALLOW["lstm_lm"][1](source("lstm_lm", "tenfold")).eval()
+    tokens = tn.tensor(np.random.default_rng(0).integers(0, 40, (6, 2)))
+    with tn.no_grad():
+        whole, _ = model(tokens)
+        first, state = model(tokens[:3])
+        second, _ = model(tokens[3:], state)
+        joined = tn.cat([first, second])
+    tn.eval(whole, joined)
+    assert_near(joined.numpy(), whole.numpy())
+
+
+def test_tied_weights_of_different_sizes_are_refused():
+    with pytest.raises(ValueError, match="width and hidden to be equal, not 3 and 4"):
+        source("lstm_lm", "tenfold").LSTMLanguageModel(5, width=3, hidden=4, tied=True)

@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from tenfold.devices import Device
-from tenfold.errors import DeviceError, EngineError, OutOfMemory, TenfoldError
+from tenfold.errors import (
+    DeviceError,
+    EngineError,
+    MissingEngine,
+    OutOfMemory,
+    TenfoldError,
+    UnsupportedError,
+)
 from tenfold.mlir import stablehlo
 
 _lock = threading.RLock()
@@ -230,6 +237,41 @@ class Executable:
 def take_apart(results: Any) -> list[Any]:
     """The buffers of a run's results."""
     return [each[0] for each in results.disassemble_into_single_device_arrays()]
+
+
+def provide(module: stablehlo.Module, device: Device) -> None:
+    """Make the functions known that the program calls by name, before it is compiled or loaded."""
+    for call in module.calls:
+        if call.call_target_name not in _lapack():
+            error = UnsupportedError(f"XLA knows no function {call.call_target_name!r}")
+            raise error.located("", call.source)
+        if device.type != "cpu":
+            routine = call.call_target_name.split("_")[1]
+            error = UnsupportedError(
+                f"LAPACK's {routine} runs on the CPU alone, not on {device}",
+                help="move the matrices there with .cpu() and the results back",
+            )
+            raise error.located("", call.source)
+
+
+@functools.cache
+def _lapack() -> frozenset[str]:
+    """The names of jaxlib's LAPACK routines, known to XLA from now on."""
+    j = jaxlib()
+    with _lock:
+        try:
+            from jaxlib.cpu import _lapack as library
+
+            library.initialize()  # it takes the routines themselves from SciPy
+        except ImportError as error:
+            raise MissingEngine(
+                f"linear algebra needs SciPy's LAPACK, which cannot be imported ({error})",
+                help="pip install scipy",
+            ) from None
+        targets = {name: each for name, each in library.registrations().items() if name.endswith("_ffi")}
+        for name, function in targets.items():
+            j.xc.register_custom_call_target(name, function, platform="cpu", api_version=1)
+    return frozenset(targets)
 
 
 def compile(module: stablehlo.Module, device: Device) -> Executable:

@@ -81,5 +81,7 @@ def custom_call(
     results: Sequence[TensorType],
     config: Sequence[tuple[str, object]] = (),
     aliases: Sequence[tuple[int, int]] = (),
+    by_columns: Sequence[bool] = (),
 ) -> tuple[Value, ...]:
-    return s.CustomCall(tuple(inputs), target, tuple(results), tuple(config), tuple(aliases)).results
+    settings = (tuple(results), tuple(config), tuple(aliases), tuple(by_columns))
+    return s.CustomCall(tuple(inputs), target, *settings).results

@@ -293,7 +293,10 @@ class TriangularSolve(Op):
 
 
 class CustomCall(Op):
-    """A call of a function that the engine knows by name; `aliases`: results written into which inputs."""
+    """A call of a function that the engine knows by name; `aliases`: results written into which inputs.
+
+    `by_columns` says of each input, and then of each result, whether its matrices lie in memory by columns.
+    """
 
     name: ClassVar[str] = "stablehlo.custom_call"
     inputs: tuple[Value, ...]
@@ -301,10 +304,17 @@ class CustomCall(Op):
     result_types: tuple[TensorType, ...]
     backend_config: tuple[tuple[str, object], ...]
     aliases: tuple[tuple[int, int], ...]
+    by_columns: tuple[bool, ...]
 
     def infer(self) -> tuple[TensorType, ...]:
         if not self.call_target_name:
             raise ArgumentError("custom_call needs a target name")
+        types = [*[each.type for each in self.inputs], *self.result_types]
+        if len(self.by_columns) not in (0, len(types)):
+            raise ArgumentError(f"custom_call: {len(self.by_columns)} layouts for {len(types)} tensors")
+        for type, columns in zip(types, self.by_columns):
+            if columns and type.rank < 2:
+                raise ShapeError(f"custom_call: {type} is no matrix and has no columns")
         for out, operand in self.aliases:
             if not (0 <= out < len(self.result_types) and 0 <= operand < len(self.inputs)):
                 raise IndexOutOfRange(

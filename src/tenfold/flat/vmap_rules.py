@@ -13,7 +13,7 @@ from tenfold.flat import windows as w
 from tenfold.flat.build import add, broadcast_to, clamp, constant, convert, full, lt, where
 from tenfold.flat.contracting import dot_general
 from tenfold.flat.folding import function, scatter, while_loop
-from tenfold.flat.graph import Function, Op, Value
+from tenfold.flat.graph import Function, Op, TensorType, Value
 from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
 from tenfold.flat.movement import Ints
 from tenfold.flat.moving import (
@@ -118,8 +118,19 @@ def one_by_one(op: Op, b: Batch) -> Sequence[Value]:
     return while_loop(lambda place, *_: lt(place, b.size), step, start)[1 : 1 + count]
 
 
+LAPACK = "lapack_"  # how jaxlib's names for these routines begin: all take stacks of matrices
+
+
+def stacked_call(op: s.CustomCall, b: Batch) -> Op:
+    """A function that takes tensors with any number of dimensions in front, given one more."""
+    types = [TensorType(each.dtype, (b.size, *each.shape)) for each in op.result_types]
+    return b.again(op, result_types=tuple(types))
+
+
 def custom_call_rule(op: s.CustomCall, b: Batch) -> Op | Sequence[Value]:
     rule = CUSTOM_BATCHING.get(op.call_target_name)
+    if rule is None and op.call_target_name.startswith(LAPACK):
+        rule = stacked_call
     if rule is None:
         raise UnsupportedError(
             f"vmap: there is no rule for calls of {op.call_target_name!r}",

@@ -38,11 +38,15 @@ _lock = threading.RLock()
 
 
 class Module:
-    """A StableHLO module. `checks` are run-time checks, whose joined verdict is its last result, if any."""
+    """A StableHLO module. `checks` are run-time checks, whose joined verdict is its last result, if any;
+    `calls`, one for each function that the engine must know by name."""
 
-    def __init__(self, module: Any, checks: Sequence[structured.Check]):
+    def __init__(
+        self, module: Any, checks: Sequence[structured.Check], calls: Sequence[structured.CustomCall] = ()
+    ):
         self.module = module
         self.checks = tuple(checks)
+        self.calls = tuple(calls)
 
     def text(self, locations: bool = False, whole: bool = False) -> str:
         """The module as text; of long constants only their types, unless `whole`."""
@@ -140,6 +144,7 @@ class _Emitter:
         self.values: dict[Value, Any] = {}
         self.checks: list[structured.Check] = []
         self.forms: dict[Op, Form] = {}
+        self.calls: dict[str, structured.CustomCall] = {}
 
     def module(self, function: Function, donated: dict[int, int]) -> Module:
         ir = self.b.ir
@@ -172,7 +177,7 @@ class _Emitter:
             if self.checks:
                 results.append(self.verdict())
             ir.Operation.create("func.return", operands=results)
-        return Module(module, self.checks)
+        return Module(module, self.checks, list(self.calls.values()))
 
     def ops(self, function: Function) -> None:
         values, forms, create = self.values, self.forms, self.b.ir.Operation.create
@@ -228,6 +233,7 @@ class _Emitter:
         """Fill a region; its parameters are its block's, or stand for `captured` values of the outer."""
         ir = self.b.ir
         inner = _Emitter(self.b)
+        inner.calls = self.calls
         function = function.expanded()
         if captured:
             block = region.blocks.append()
@@ -360,6 +366,7 @@ def _random(emitter: _Emitter, op: structured.RngBitGenerator) -> dict[str, Any]
 
 def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]:
     ir = emitter.b.ir
+    emitter.calls.setdefault(op.call_target_name, op)
     config = ", ".join(f"{name} = {value}" for name, value in op.backend_config)
     attributes = {
         "call_target_name": ir.StringAttr.get(op.call_target_name),
@@ -374,7 +381,21 @@ def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]
             for out, operand in op.aliases
         ]
         attributes["output_operand_aliases"] = ir.Attribute.parse(f"[{', '.join(texts)}]")
+    if op.by_columns:
+        types = [*[each.type for each in op.inputs], *op.result_types]
+        layouts = [_layout(type.rank, each) for type, each in zip(types, op.by_columns, strict=True)]
+        given, made = layouts[: len(op.inputs)], layouts[len(op.inputs) :]
+        attributes["operand_layouts"] = ir.Attribute.parse(f"[{', '.join(given)}]")
+        attributes["result_layouts"] = ir.Attribute.parse(f"[{', '.join(made)}]")
     return attributes
+
+
+def _layout(rank: int, by_columns: bool) -> str:
+    """The dimensions from the one that is nearest in memory to the farthest."""
+    order = list(reversed(range(rank)))
+    if by_columns:
+        order[:2] = reversed(order[:2])
+    return f"dense<{order}> : tensor<{rank}xindex>" if rank else "dense<> : tensor<0xindex>"
 
 
 def _check(emitter: _Emitter, op: structured.Check) -> Any:

@@ -14,6 +14,7 @@ from tenfold import dispatch
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.functional import aten
+from tenfold.grad_mode import no_grad
 from tenfold.indexing import one_hot as one_hot
 from tenfold.nn.functional_attention import multi_head_attention_forward as multi_head_attention_forward
 from tenfold.nn.functional_bags import embedding_bag as embedding_bag
@@ -344,7 +345,8 @@ def embedding(
         padding_idx += count
     if max_norm is not None:
         named = input.reshape(-1)
-        weight.index_put_((named,), weight.index_select(0, named).renorm(norm_type, 0, max_norm))
+        with no_grad():
+            weight.index_put_((named,), weight.index_select(0, named).renorm(norm_type, 0, max_norm))
     return aten("embedding")(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 

@@ -308,8 +308,10 @@ def collect(
     those that are to be given back beside the targets; as are other results of its nodes that somebody holds.
     """
     places, leaves, uses, key = _walk(targets)
-    given = list(targets) + (also(uses) if also else [])
+    given = list(targets)
     if also:
+        known = set(targets)
+        given += [each for each in also(uses) if each not in known]
         given += _siblings(places, given, uses)
     outputs = []
     for each in given:

@@ -52,7 +52,7 @@ def main() -> float:
         description=__doc__,
         epilog="example: python examples/python/char_gpt.py --steps 300 --prompt Lowering",
     )
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--context", type=int, default=64)
     parser.add_argument("--width", type=int, default=96)

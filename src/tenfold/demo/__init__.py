@@ -77,7 +77,10 @@ def _learn_digits(console: Console, path: Path) -> None:
     batches = DataLoader(TensorDataset(*train), batch_size=BATCH, shuffle=True, drop_last=True)
     start = time.perf_counter()
     losses: list[Tensor] = []
-    for _ in track(range(EPOCHS), "training", console=console, transient=True):
+    epochs = track(
+        range(EPOCHS), "training", console=console, transient=True, disable=not console.is_terminal
+    )
+    for _ in epochs:
         losses += [step(images, labels) for images, labels in batches]
     read = reader.read(test.images).numpy()
     seconds = time.perf_counter() - start

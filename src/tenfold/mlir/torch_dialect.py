@@ -1,39 +1,34 @@
-"""The Trace as a module of the torch dialect, through torch-mlir's bindings (loaded on first use).
-
-A node is an ATen overload on arguments, and so is an op of the dialect: the row's schema says which constant,
-list or tensor stands for each argument. There is one emitter for all rows. Ops are made by their names, as
-MLIR's own generic builder does it, because the dialect's generated Python classes are only for ops that it
-defines: an ATen op that it does not becomes `torch.operator "torch.aten.…"`, as torch-mlir imports it too.
-"""
+"""Modules of the torch dialect, through torch-mlir's bindings (loaded on first use), and its own ways down
+from there: to StableHLO, linalg and TOSA. How a program is written in the dialect is in `torch_emitter.py`."""
 
 from __future__ import annotations
 
 import functools
 import io
-import itertools
+import os
 import re
+import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from tenfold.devices import Device
-from tenfold.dtypes import DType, float32, complex64
-from tenfold.errors import ArgumentError, EngineError, MissingEngine, UnsupportedError, did_you_mean
-from tenfold.flat.graph import TensorType
-from tenfold.mlir import torch_types
-from tenfold.ops.schema import Argument, Type
-from tenfold.ops.table import SLOT, TABLE, Row
-from tenfold.trace.gradient import GRADIENT
-from tenfold.trace.graph import Node, Program, Value
+from tenfold.errors import (
+    ArgumentError,
+    EngineError,
+    FormatError,
+    MissingEngine,
+    UnsupportedError,
+    did_you_mean,
+)
+from tenfold.mlir.torch_emitter import Emitter
+from tenfold.trace.graph import Program, Value
 
 TITLE = "==== Torch IR ===="
 INSTALL = "pip install tenfold[torch-dialect]"
 SINCE = 20261001  # torch-mlir's versions are dates
-# Literals of more bytes than this are resources, whose data is beside the module and not copied.
-RESOURCE_BYTES = 1024
 PREPARE = "torchdynamo-export-to-torch-backend-pipeline{extra-library=}"
 # torch-mlir's own ways down, by the dialect where they end.
 PIPELINES = {
@@ -41,7 +36,8 @@ PIPELINES = {
     "linalg": f"builtin.module({PREPARE},torch-backend-to-linalg-on-tensors-backend-pipeline)",
     "tosa": f"builtin.module({PREPARE},torch-backend-to-tosa-backend-pipeline)",
 }
-NUMBERS = ("bool", "int", "float", "Scalar", "complex")
+# What stands after a module whose resources were all too long to print.
+NOTHING_KEPT = "\n{-#\n\n#-}\n"
 _lock = threading.RLock()
 
 
@@ -52,7 +48,7 @@ def bindings() -> SimpleNamespace:
         from importlib.metadata import version
 
         found = version("torch-mlir")
-        from torch_mlir import ir, passmanager
+        from torch_mlir import ir
         from torch_mlir._mlir_libs import _torchMlir
     except ImportError as error:
         raise MissingEngine(
@@ -64,7 +60,7 @@ def bindings() -> SimpleNamespace:
             f"torch-mlir {found} is not one that this Tenfold knows ({SINCE} and later)",
             help=f"{INSTALL} --upgrade",
         )
-    return SimpleNamespace(ir=ir, passmanager=passmanager, register=_torchMlir.register_dialect)
+    return SimpleNamespace(ir=ir, register=_torchMlir.register_dialect, library=_torchMlir.__file__)
 
 
 def new_context() -> Any:
@@ -77,18 +73,20 @@ def new_context() -> Any:
 
 
 class TorchModule:
-    """A module of the torch dialect, or of the one that it was lowered to."""
+    """A module of the torch dialect."""
 
-    def __init__(self, module: Any, context: Any, dialect: str = "torch"):
+    dialect = "torch"
+
+    def __init__(self, module: Any, context: Any):
         self.module = module
         self.context = context
-        self.dialect = dialect
 
     def text(self, locations: bool = False, whole: bool = False) -> str:
         """The module as text; of long literals only their types, unless `whole`."""
         limits = {} if whole else {"large_elements_limit": 32, "large_resource_limit": 64}
         with _lock:
-            return self.module.operation.get_asm(enable_debug_info=locations, **limits)
+            text = self.module.operation.get_asm(enable_debug_info=locations, **limits)
+        return text.replace(NOTHING_KEPT, "")
 
     def bytecode(self) -> bytes:
         with _lock:
@@ -96,27 +94,60 @@ class TorchModule:
             self.module.operation.write_bytecode(stream)
             return stream.getvalue()
 
-    def lowered(self, dialect: str) -> TorchModule:
+    def lowered(self, dialect: str) -> Lowered:
         """The module in "stablehlo", "linalg" or "tosa", by torch-mlir's own pipeline."""
         if dialect not in PIPELINES:
             raise ArgumentError(
                 f"torch-mlir does not lower to {dialect!r}",
                 help=did_you_mean(dialect, PIPELINES) or f"the dialects are {', '.join(PIPELINES)}",
             )
-        b = bindings()
-        with _lock, self.context, b.ir.Location.unknown():
-            copy = self.module.operation.clone()
-            try:
-                b.passmanager.PassManager.parse(PIPELINES[dialect]).run(copy)
-            except Exception as error:
-                raise UnsupportedError(
-                    f"torch-mlir cannot lower this module to {dialect}: {_reason(error)}",
-                    help="emit StableHLO from Tenfold's own lowering instead",
-                ) from None
-        return TorchModule(SimpleNamespace(operation=copy), self.context, dialect)
+        flags = [f"--pass-pipeline={PIPELINES[dialect]}", "--emit-bytecode"]
+        done = subprocess.run([compiler(), *flags], input=self.bytecode(), capture_output=True)
+        if done.returncode:
+            crashed = done.returncode < 0
+            reason = "its compiler crashed" if crashed else _reason(done.stderr.decode(errors="replace"))
+            raise UnsupportedError(
+                f"torch-mlir cannot lower this module to {dialect}: {reason}",
+                help="export StableHLO, for which Tenfold has lowerings of its own",
+            )
+        return Lowered(done.stdout, dialect)
 
     def __str__(self) -> str:
         return self.text()
+
+
+class Lowered:
+    """What torch-mlir's pipelines made of a module. It is kept as bytecode: torch-mlir's Python bindings do
+    not know all dialects that its compiler writes."""
+
+    def __init__(self, bytecode: bytes, dialect: str):
+        self._bytecode = bytecode
+        self.dialect = dialect
+
+    def text(self, locations: bool = False, whole: bool = False) -> str:
+        flags = ["--mlir-print-debuginfo"] if locations else []
+        if not whole:
+            flags += ["--mlir-elide-elementsattrs-if-larger=32", "--mlir-elide-resource-strings-if-larger=64"]
+        done = subprocess.run([compiler(), *flags], input=self._bytecode, capture_output=True)
+        if done.returncode:
+            raise EngineError(f"torch-mlir cannot print the module: {_reason(done.stderr.decode())}")
+        return done.stdout.decode().replace(NOTHING_KEPT, "")
+
+    def bytecode(self) -> bytes:
+        return self._bytecode
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def compiler() -> str:
+    """The path of torch-mlir-opt. Modules are lowered in a process of its own, because some passes crash."""
+    program = os.path.join(os.path.dirname(bindings().library), "torch-mlir-opt")
+    if not os.path.isfile(program):
+        raise MissingEngine(
+            "this torch-mlir comes without torch-mlir-opt, which lowers modules", help=INSTALL
+        )
+    return program
 
 
 def defines(qualified: str) -> bool:
@@ -148,7 +179,7 @@ def read(text: str | bytes) -> TorchModule:
             try:
                 module = b.ir.Module.parse(text)
             except Exception as error:
-                raise EngineError(f"torch-mlir cannot read this module: {_reason(error)}") from None
+                raise FormatError(f"torch-mlir cannot read this module: {_reason(str(error))}") from None
     return TorchModule(module, context)
 
 
@@ -166,7 +197,9 @@ def emit(
     Tensors are values, `!torch.vtensor`, or with `value_tensors=False` `!torch.tensor`. A generator's state
     is neither taken nor given: the dialect's random ops have none. `outputs` are the program's, by default.
     """
-    return emit_all({name: (program, program.outputs if outputs is None else outputs)}, literals, value_tensors)
+    return emit_all(
+        {name: (program, program.outputs if outputs is None else outputs)}, literals, value_tensors
+    )
 
 
 def emit_all(
@@ -181,267 +214,17 @@ def emit_all(
         with context, b.ir.Location.unknown():
             module = b.ir.Module.create()
             for name, (program, outputs) in programs.items():
-                emitter = _Emitter(b.ir, context, value_tensors)
+                emitter = Emitter(b.ir, context, value_tensors)
                 emitter.function(module, name, program, outputs, literals or {})
             try:
                 module.operation.verify()
             except Exception as error:
-                raise EngineError(f"torch-mlir refuses the module: {_reason(error)}") from None
+                raise EngineError(f"torch-mlir refuses the module: {_reason(str(error))}") from None
     return TorchModule(module, context)
 
 
-class _Emitter:
-    """Emits one function."""
-
-    def __init__(self, ir: Any, context: Any, value_tensors: bool):
-        self.ir = ir
-        self.context = context
-        self.value_tensors = value_tensors
-        self.types: dict[Any, Any] = {}
-        self.constants: dict[Any, Any] = {}
-        self.leaves: dict[Value, Any] = {}
-        self.results: dict[tuple[Node, int], Any] = {}
-        self.unknown = ir.Location.unknown()
-        self.location = self.unknown
-
-    def function(
-        self,
-        module: Any,
-        name: str,
-        program: Program,
-        outputs: Sequence[tuple[int, int]],
-        literals: dict[Value, np.ndarray],
-    ) -> None:
-        ir = self.ir
-        for node in program.nodes:
-            _require_aten(node)
-        hidden = _states(program)
-        inputs = [each for each in program.leaves if each not in literals and each not in hidden]
-        given = [(place, index) for place, index in outputs if not _is_state(program, place, index, hidden)]
-        input_types = [self.tensor(each.type) for each in inputs]
-        output_types = [self.tensor(_type_of(program, *each)) for each in given]
-        attributes = {
-            "sym_name": ir.StringAttr.get(name),
-            "function_type": ir.TypeAttr.get(ir.FunctionType.get(input_types, output_types)),
-        }
-        with ir.InsertionPoint(module.body):
-            made = ir.Operation.create("func.func", attributes=attributes, regions=1)
-        block = made.regions[0].blocks.append(*input_types)
-        self.leaves.update(zip(inputs, block.arguments, strict=True))
-        with ir.InsertionPoint(block):
-            for i, leaf in enumerate(program.leaves):
-                if leaf in literals:
-                    self.leaves[leaf] = self.literal(literals[leaf], leaf.type, f"{name}_p{i}")
-            for node in program.nodes:
-                self.location = self.place(node.source)
-                self.node(node)
-            results = [
-                self.results[program.nodes[place], index]
-                if place >= 0
-                else self.leaves[program.leaves[-1 - place]]
-                for place, index in given
-            ]
-            self.create("func.return", [], results)
-
-    def node(self, node: Node) -> None:
-        row, signature = node.signature.row, node.signature
-        returns = row.schema.returns
-        count = len(signature.result_types) - row.random
-        types = [self.tensor(each) for each in signature.result_types[:count]]
-        try:
-            operands = self.operands(node)
-        except UnsupportedError as error:
-            raise error.located(row.python_name, node.source) from None
-        if len(returns) == 1 and returns[0].type.is_list:
-            kind = self.parsed(torch_types.list_text("Tensor", False, self.value_tensors))
-            (several,) = self.aten(row, [kind], operands)
-            results = self.create("torch.prim.ListUnpack", types, [several])
-        else:
-            results = self.aten(row, types, operands)
-        for index, result in enumerate(results):
-            self.results[node, index] = result
-
-    def aten(self, row: Row, types: list[Any], operands: list[Any]) -> Sequence[Any]:
-        name = f"torch.aten.{row.qualified}"
-        if self.context.is_registered_operation(name):
-            return self.create(name, types, operands)
-        return self.create("torch.operator", types, operands, {"name": self.ir.StringAttr.get(name)})
-
-    def operands(self, node: Node) -> list[Any]:
-        """One operand for each argument of the schema."""
-        row, inputs = node.signature.row, iter(node.inputs)
-        operands = []
-        for argument, value in zip(row.schema.arguments, node.signature.arguments, strict=False):
-            if argument.type.kind == "Generator":
-                if value is SLOT:
-                    next(inputs)  # the state
-                operands.append(self.constant(None))
-            elif argument.name == "dtype" and value is None and not node.inputs:
-                operands.append(self.constant(_made_dtype(node)))
-            else:
-                operands.append(self.operand(argument, value, inputs))
-        return operands
-
-    def operand(self, argument: Argument, value: Any, inputs: Iterator[Value]) -> Any:
-        type = argument.type
-        if value is None:
-            return self.constant(None)
-        if type.is_list:
-            many = value if isinstance(value, tuple) else (value,) * max(type.list_size or 1, 1)
-            elements = [self.element(type, each, inputs) for each in many]
-            kind = _number_kind(many) if type.kind == "Scalar" else type.kind
-            text = torch_types.list_text(kind, type.element_optional, self.value_tensors)
-            return self.create("torch.prim.ListConstruct", [self.parsed(text)], elements)[0]
-        return self.element(type, value, inputs)
-
-    def element(self, type: Type, value: Any, inputs: Iterator[Value]) -> Any:
-        kind = type.kind
-        if value is SLOT:
-            return self.value(next(inputs))
-        if value is None:
-            return self.constant(None)
-        if isinstance(value, DType):
-            return self.constant(torch_types.SCALAR_TYPES[value.name])
-        if kind == "Device" or isinstance(value, Device):
-            return self.word("device", "value", str(Device(value).resolved))
-        if kind in torch_types.ENUMERATIONS:
-            return self.constant(torch_types.ENUMERATIONS[kind][value])
-        if kind == "str":
-            return self.word("str", "value", value)
-        if kind == "float":
-            return self.constant(float(value))
-        if kind == "int" or (kind == "Scalar" and isinstance(value, bool)):
-            return self.constant(int(value))  # the dialect's Scalar is an int or a float
-        if kind in NUMBERS:
-            return self.constant(value)
-        raise UnsupportedError(f"the torch dialect has no operand for {kind} {value!r}")
-
-    def value(self, value: Value) -> Any:
-        found = self.leaves.get(value)
-        return self.results[value.node, value.index] if found is None else found  # type: ignore[index]
-
-    def constant(self, value: Any) -> Any:
-        # 1, 1.0 and True are equal, as are 0.0 and -0.0: it is the text that tells them apart.
-        name, type, text = torch_types.constant_text(value)
-        found = self.constants.get((name, text))
-        if found is None:
-            attributes = {} if text is None else {"value": self.ir.Attribute.parse(text)}
-            found = self.constants[name, text] = self.create(name, [self.parsed(type)], [], attributes)[0]
-        return found
-
-    def word(self, kind: str, field: str, text: str) -> Any:
-        found = self.constants.get((kind, text))
-        if found is None:
-            attributes = {field: self.ir.StringAttr.get(text)}
-            type = self.parsed("!torch.Device" if kind == "device" else "!torch.str")
-            found = self.constants[kind, text] = self.create(f"torch.constant.{kind}", [type], [], attributes)[0]
-        return found
-
-    def literal(self, array: np.ndarray, type: TensorType, name: str) -> Any:
-        if array.nbytes > RESOURCE_BYTES and type.dtype.kind != "bool":
-            data = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
-            shaped = self.ir.Type.parse(torch_types.builtin_text(type))
-            elements = self.ir.DenseResourceElementsAttr.get_from_buffer(data, name, shaped)
-        else:
-            elements = self.ir.Attribute.parse(torch_types.dense_text(array, type))
-        op = "torch.vtensor.literal" if self.value_tensors else "torch.tensor.literal"
-        return self.create(op, [self.tensor(type)], [], {"value": elements})[0]
-
-    def create(
-        self,
-        name: str,
-        types: Sequence[Any],
-        operands: Sequence[Any],
-        attributes: dict[str, Any] | None = None,
-    ) -> Any:
-        return self.ir.Operation.create(name, types, operands, attributes or {}, None, 0, self.location).results
-
-    def tensor(self, type: TensorType) -> Any:
-        found = self.types.get(type)
-        if found is None:
-            found = self.types[type] = self.parsed(torch_types.tensor_text(type, self.value_tensors))
-        return found
-
-    def parsed(self, text: str) -> Any:
-        found = self.types.get(text)
-        if found is None:
-            found = self.types[text] = self.ir.Type.parse(text)
-        return found
-
-    def place(self, source: Any) -> Any:
-        if source is None:
-            return self.unknown
-        columns = source.columns
-        return self.ir.Location.file(source.filename, source.line, columns[0] + 1 if columns else 0)
-
-
-def _require_aten(node: Node) -> None:
-    """Refuse what is no op of ATen's: gradients, and programs that stand as one node in another."""
-    row = node.signature.row
-    if row is GRADIENT:
-        raise UnsupportedError(
-            "the torch dialect has no gradients: this program takes one",
-            help="emit StableHLO, which has them computed, or emit the forward pass alone",
-        ).located("backward", node.source)
-    if not any(each is row for each in TABLE.get(row.name, ())):
-        raise UnsupportedError(
-            f"{row.name!r} is a program of its own, not an op of ATen's, so the torch dialect has no word for it",
-            help="emit StableHLO, or call the function itself where the whole is recorded",
-        ).located(row.python_name, node.source)
-    returned = row.schema.returns[0].type
-    if len(row.schema.returns) == 1 and returned.kind != "Tensor":
-        raise UnsupportedError(
-            f"{row.qualified} gives a Python {returned}, which a program of tensors cannot hold"
-        ).located(row.python_name, node.source)
-
-
-def _states(program: Program) -> set[Value]:
-    """The leaves that are states of generators."""
-    found = set()
-    for node in program.nodes:
-        if node.signature.row.random:
-            state = _state_input(node)
-            if state.node is None or state.buffer is not None:
-                found.add(state)
-    return found
-
-
-def _state_input(node: Node) -> Value:
-    names = [each.name for each in node.signature.row.schema.arguments]
-    before = itertools.takewhile(lambda pair: pair[0] != "generator", zip(names, node.signature.arguments))
-    return node.inputs[sum(_slots(value) for _, value in before)]
-
-
-def _slots(value: Any) -> int:
-    return sum(map(_slots, value)) if isinstance(value, tuple) else int(value is SLOT)
-
-
-def _is_state(program: Program, place: int, index: int, hidden: set[Value]) -> bool:
-    if place < 0:
-        return program.leaves[-1 - place] in hidden
-    signature = program.nodes[place].signature
-    return signature.row.random and index == len(signature.result_types) - 1
-
-
-def _type_of(program: Program, place: int, index: int) -> TensorType:
-    return (
-        program.nodes[place].signature.result_types[index] if place >= 0 else program.leaves[-1 - place].type
-    )
-
-
-def _made_dtype(node: Node) -> int | None:
-    """The dtype of a new tensor where the call names none, if it is one by Tenfold's default alone."""
-    made = node.signature.result_types[0].dtype
-    by_default = made.kind not in ("float", "complex") or made in (float32, complex64)
-    return None if by_default else torch_types.SCALAR_TYPES[made.name]
-
-
-def _number_kind(values: Sequence[Any]) -> str:
-    return "float" if any(isinstance(each, float) for each in values) else "int"
-
-
-def _reason(error: Exception) -> str:
-    """The first line of an MLIR error that says something: headings end in a colon."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if not line.endswith(":")] or lines or [type(error).__name__]
-    return re.sub(r"^error: (\S+: )?", "", told[0])
+def _reason(told: str) -> str:
+    """The first line of MLIR's diagnostics that says something: headings end in a colon."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    said = [line for line in lines if not line.endswith(":")] or lines or ["it does not say why"]
+    return re.sub(r"^.*?error: (\S+:\d+:\d+: )?", "", said[0])

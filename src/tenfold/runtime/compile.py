@@ -150,10 +150,23 @@ class Recorded:
         if not differentiable:
             count = self.count + len(writes) + len(argument_writes)
             gradient_results = range(count, count + len(gradients.made))
-            self.packing = pack(replaced, gradient_results, self.types, self.result_types)
-        taken = () if self.packing is None else self.packing.taken
-        self.alone = [i for i in range(len(self.inputs)) if i not in taken]
-        self.lent = [(place, self.alone.index(place)) for place, _ in donated]
+            own = [(place, i) for place, i in replaced if self.inputs[place] is writes[i - self.count]]
+            self.packing = pack(own, gradient_results, self.types, self.result_types)
+        taken, packed = (self.packing.taken, self.packing.results) if self.packing else (set(), set())
+        alone = [i for i in range(len(self.inputs)) if i not in taken]
+        self.alone = [(self.inputs[i], self.types[i]) for i in alone]
+        self.lent = [(alone.index(place), self.fronts.get(place)) for place, _ in donated]
+        targets = [
+            *[("returned", i) for i in range(self.count)],
+            *[("written", root) for root in writes],
+            *[("argument", i) for i in argument_writes],
+            *[("gradient", owner) for owner in gradients.made],
+        ]
+        self.targets = [each for i, each in enumerate(targets) if i not in packed]
+        self.alone_types = [each for i, each in enumerate(self.result_types) if i not in packed]
+        for vector in self.packing.vectors if self.packing else ():
+            vector.roots = [(self.inputs[place], self.fronts.get(place)) for place in vector.places]
+            vector.owners = [targets[i][1] for i in vector.results[len(vector.places) :]]
 
     def run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
         """What the function returns for these arguments; OTHER if it must be recorded anew for them."""
@@ -166,21 +179,28 @@ class Recorded:
         values = self.fits(arguments)
         if values is None:
             return OTHER
-        follow = self.differentiable and graph.mode.enabled
-        results = self._call_node(values) if follow else self._execute(values)
+        if self.differentiable and graph.mode.enabled:
+            results = self._call_node(values)
+        else:
+            results = self._execute(values, arguments, wrap)
         return self._finish(arguments, results, wrap)
 
-    def _inputs(self, arguments: Sequence[Any]) -> list[Value]:
-        return [
-            arguments[each].current()
-            if type(each) is int
-            else each
-            if type(each) is Value
-            else each.current()
-            for each in self.inputs
-        ]
+    def _inputs(self, arguments: Sequence[Any]) -> list[Value] | None:
+        """The values of what goes in by itself; None if one is of another type than it was."""
+        values = []
+        for each, expected in self.alone:
+            if type(each) is int:
+                value = arguments[each].current()
+            else:
+                value = each if type(each) is Value else each.current()
+            if value.type is not expected:
+                return None
+            values.append(value)
+        return values
 
-    def _execute(self, values: list[Value]) -> list[Value]:
+    def _execute(
+        self, values: list[Value], arguments: Sequence[Any], wrap: Callable[[Value], Any]
+    ) -> list[Value]:
         """The results, computed now; the memory of what is written goes to what replaces it."""
         if self.loaded is None:
             self.loaded = evaluate.build(self.program, self.device, self.donated, self.packing)
@@ -188,8 +208,7 @@ class Recorded:
         buffers = []
         value: Any = None
         buffer: Any = None
-        for i in self.alone:
-            value = values[i]
+        for value in values:
             buffer = value.buffer
             if buffer is None:
                 evaluate.evaluate([value])
@@ -198,31 +217,30 @@ class Recorded:
                 buffer = evaluate.buffer_of(value, device)
             buffers.append(buffer)
         value = buffer = None
-        for place, position in self.lent:  # known are the memory's own reference and the list's
-            known = 2 + self._shown(place, values)
-            buffers[position] = evaluate.lent(values[place], buffers[position], known)
+        for i, front in self.lent:
+            # Known are the references of the memory, the list, and the tensor in front if it has looked.
+            known = 2 + (front is not None and front._value is values[i])
+            buffers[i] = evaluate.lent(values[i], buffers[i], known)
         if packing is not None:
-            buffers += [each.take(values, device, evaluate.computed_array) for each in packing.vectors]
+            buffers += [each.take(device, evaluate.computed_array) for each in packing.vectors]
         try:
             computed, failure = self.loaded(buffers)
         except TenfoldError as error:
             raise evaluate.placed(error, self.program) from None
         if failure is not None:
             shifted = self.donated if packing is None else packing.shifted(self.donated)
-            for (place, _), (_, result) in zip(self.donated, shifted, strict=True):
-                values[place].buffer = computed[result]
+            for (i, _), (_, result) in zip(self.lent, shifted, strict=True):
+                values[i].buffer = computed[result]
             raise failure
         if packing is not None:
-            return packing.spread(computed, self.result_types, device, Pending)
+            for vector in reversed(packing.vectors):
+                buffer = computed.pop()
+                pending = Pending(buffer, vector.layout)
+                vector.advance(buffer, pending, device, lambda owner: _origin(owner, arguments), wrap)
         return [
             Value(type, device, None, 0, buffer)
-            for type, buffer in zip(self.result_types, computed, strict=True)
+            for type, buffer in zip(self.alone_types, computed, strict=True)
         ]
-
-    def _shown(self, place: int, values: list[Value]) -> bool:
-        """Whether the tensor in front of donated memory has seen its present value."""
-        tensor = self.fronts.get(place)
-        return tensor is not None and tensor._value is values[place]
 
     def _call_node(self, values: list[Value]) -> list[Value]:
         """The results as those of one node, so that gradients flow through it."""
@@ -240,24 +258,28 @@ class Recorded:
     def _finish(self, arguments: Sequence[Any], results: list[Value], wrap: Callable[[Value], Any]) -> Any:
         """Put results where they belong: into tensors that are written, into gradients, into what is
         returned."""
-        rest = iter(results)
-        returned = [next(rest) for _ in range(self.count)]
-        for root in self.writes:
-            root.replace(next(rest))
-        for index in self.argument_writes:
-            arguments[index].assign(next(rest))
-        for owner in self.gradients.made:
-            _origin(owner, arguments).collected = wrap(next(rest))
+        returned: list[Any] = []
+        for (kind, target), value in zip(self.targets, results, strict=True):
+            if kind == "returned":
+                returned.append(value)
+            elif kind == "written":
+                target.replace(value)
+            elif kind == "argument":
+                arguments[target].assign(value)
+            else:
+                _origin(target, arguments).collected = wrap(value)
         for owner in self.gradients.cleared:
             _origin(owner, arguments).collected = None
         tensors = [
             wrap(value) if each is None else arguments[each] if type(each) is int else each
             for each, value in zip(self.returned, returned, strict=True)
         ]
+        if self.structure is tree.LEAF:
+            return tensors[0]
         return tree.unflatten(self.structure, iter(tensors))
 
     def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
-        """The values of its inputs, if what it depends on from outside is as it was: types of tensors, Python
+        """The values that go in, if what it depends on from outside is as it was: types of tensors, Python
         attributes, whether there are gradients, and which, where they are read."""
         for holder, attribute, value in self.guards:
             if getattr(holder, attribute) != value:
@@ -269,11 +291,7 @@ class Recorded:
         for tensor, root in self.watched:
             if tensor._alias.storage is not root:
                 return None
-        values = self._inputs(arguments)
-        for value, expected in zip(values, self.types, strict=True):
-            if value.type is not expected:
-                return None
-        return values
+        return self._inputs(arguments)
 
 
 def _memory(holder: Any) -> Any:

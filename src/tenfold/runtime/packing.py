@@ -8,6 +8,7 @@ vector when somebody asks for it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ class Vector:
     """Parameters and results that travel together: `places` are the parameters, `results` what replaces them,
     in the same order, and then further results."""
 
-    __slots__ = ("buffer", "kept", "layout", "places", "results", "size")
+    __slots__ = ("buffer", "kept", "layout", "made", "owners", "places", "results", "roots", "size")
 
     def __init__(self, places: Sequence[int], results: Sequence[int], types: Sequence[TensorType]):
         self.places = tuple(places)
@@ -42,34 +43,66 @@ class Vector:
         for type in types:
             self.layout.append((self.size, type))
             self.size += type.numel
-        self.kept: list[Value | None] = [None] * len(self.places)
         self.buffer: Any = None
+        # The memory behind each parameter with the tensor in front of it, and the value it was given last.
+        self.roots: list[tuple[Any, Any]] = []
+        self.kept: list[Value | None] = [None] * len(self.places)
+        # Whose gradients the further results are, and the tensors that they were last.
+        self.owners: list[Any] = []
+        self.made: list[Any] = [None] * (len(self.results) - len(self.places))
 
-    def take(self, values: Sequence[Value], device: Device, fetch: Callable[[Value], np.ndarray]) -> Any:
-        """The vector for these inputs: the last result, if nobody has written one of the tensors since."""
-        for place, known in zip(self.places, self.kept, strict=True):
-            if values[place] is not known:
+    def take(self, device: Device, fetch: Callable[[Value], np.ndarray]) -> Any:
+        """The vector to run with: the last result, if nobody has written one of the tensors since."""
+        for (root, _), known in zip(self.roots, self.kept, strict=True):
+            if root.value is not known:
                 break
         else:
-            if self.buffer is not None:
-                return self.buffer
-        parts = [fetch(values[place]).reshape(-1) for place in self.places]
+            return self.buffer
+        parts = [fetch(root.value).reshape(-1) for root, _ in self.roots]
         rest = self.size - sum([each.size for each in parts])
         return xla.put(np.concatenate([*parts, np.zeros(rest, DTYPE.numpy)]), device)
+
+    def advance(
+        self,
+        buffer: Any,
+        pending: Any,
+        device: Device,
+        origin: Callable[[Any], Any],
+        wrap: Callable[[Value], Any],
+    ) -> None:
+        """Let all tensors see the new vector. A value that nobody else holds is used again; `pending` is the
+        data to be cut out of the vector, `origin` finds where the gradient of an owner collects."""
+        self.buffer = buffer
+        references = sys.getrefcount
+        for i, (root, front) in enumerate(self.roots):
+            value = self.kept[i]
+            # Its own references: the memory's, the tensor's in front, the list's, the name here, the call's.
+            if root.value is value and references(value) <= 4 + (front is not None and front._value is value):
+                value.buffer, value.index = pending, i
+                root.version += 1
+            else:
+                self.kept[i] = value = Value(self.layout[i][1], device, None, i, pending)
+                root.replace(value)
+        count = len(self.roots)
+        for j, owner in enumerate(self.owners):
+            leaf, made = origin(owner), self.made[j]
+            alone = leaf.collected is made is not None and references(made) <= 4 and made._alias is None
+            if alone and references(made._value) <= 2:
+                made._value.buffer, made._value.index = pending, count + j
+            else:
+                type = self.layout[count + j][1]
+                self.made[j] = leaf.collected = wrap(Value(type, device, None, count + j, pending))
 
 
 class Packing:
     """How a program's small state travels: in which vectors."""
 
-    __slots__ = ("positions", "results", "taken", "vectors")
+    __slots__ = ("results", "taken", "vectors")
 
     def __init__(self, vectors: Sequence[Vector]):
         self.vectors = tuple(vectors)
         self.taken = frozenset(place for each in vectors for place in each.places)
         self.results = frozenset(result for each in vectors for result in each.results)
-        self.positions = {
-            result: (v, i) for v, each in enumerate(vectors) for i, result in enumerate(each.results)
-        }
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -110,27 +143,6 @@ class Packing:
                 for place, result in donated
             ]
         )
-
-    def spread(
-        self, computed: list[Any], types: Sequence[TensorType], device: Device, pending: Callable[..., Any]
-    ) -> list[Value]:
-        """All results as values: those that came alone, and those to be cut out of a vector."""
-        count = len(computed) - len(self.vectors)
-        shared = []
-        for each, buffer in zip(self.vectors, computed[count:], strict=True):
-            each.buffer = buffer
-            shared.append(pending(buffer, each.layout))
-        alone = iter(computed)
-        values = []
-        for i, type in enumerate(types):
-            found = self.positions.get(i)
-            if found is None:
-                values.append(Value(type, device, None, 0, next(alone)))
-            else:
-                values.append(Value(type, device, None, found[1], shared[found[0]]))
-        for each in self.vectors:
-            each.kept = [values[i] for i in each.results[: len(each.places)]]
-        return values
 
 
 def pack(

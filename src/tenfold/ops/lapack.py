@@ -1,0 +1,142 @@
+"""LAPACK's routines as FlatIR calls, one helper for each: what the rows of linear algebra are made of.
+
+They take stacks of matrices, check nothing and have no gradients. Of an empty matrix there is nothing to
+compute, and LAPACK does not take it: those cases are answered here. `info` is LAPACK's own number, int32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold import dtypes, flat
+from tenfold.flat import TensorType, Value
+
+PREFIXES = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
+
+
+def _call(
+    routine: str, inputs: Sequence[Value], results: Sequence[TensorType], overwritten: int = 0, **config: str
+) -> tuple[Value, ...]:
+    """A call whose first result takes the place of one input; characters are what LAPACK's own manual says.
+
+    What has as many dimensions as the matrices is a matrix, and lies by columns.
+    """
+    rank = inputs[0].rank
+    columns = [each.rank == rank for each in (*[x.type for x in inputs], *results)]
+    letters = [(name, f"{ord(letter)} : ui8") for name, letter in config.items()]
+    replaced = results[0] is inputs[overwritten].type
+    target = f"lapack_{PREFIXES[inputs[0].dtype]}{routine}_ffi"
+    return flat.custom_call(target, inputs, results, letters, [(0, overwritten)] if replaced else (), columns)
+
+
+def _type(x: Value, *extents: int) -> TensorType:
+    """The type of a stack like x's, of tensors with these extents."""
+    return TensorType(x.dtype, (*x.shape[:-2], *extents))
+
+
+def _real(x: Value, *extents: int) -> TensorType:
+    return TensorType(x.dtype.to_real(), (*x.shape[:-2], *extents))
+
+
+def _info(x: Value) -> TensorType:
+    return TensorType(dtypes.int32, x.shape[:-2])
+
+
+def _zeros(type: TensorType) -> Value:
+    return flat.full(type.shape, 0, type.dtype)
+
+
+def identity(x: Value, extent: int) -> Value:
+    """A stack like x's, of identity matrices."""
+    shape = (extent, extent)
+    ones = flat.eq(flat.iota(shape, 0), flat.iota(shape, 1))
+    return flat.broadcast_to(flat.convert(ones, x.dtype), (*x.shape[:-2], *shape))
+
+
+def potrf(x: Value, lower: bool) -> tuple[Value, Value]:
+    """The Cholesky factor in one triangle, whatever x has in the other, and info."""
+    if not x.numel:
+        return x, _zeros(_info(x))
+    factor, info = _call("potrf", [x], [x.type, _info(x)], uplo="L" if lower else "U")
+    return factor, info
+
+
+def getrf(x: Value) -> tuple[Value, Value, Value]:
+    """L and U in one matrix; the row, counted from 1, that each was exchanged with; info."""
+    pivots = TensorType(dtypes.int32, (*x.shape[:-2], min(x.shape[-2:])))
+    if not x.numel:
+        return x, _zeros(pivots), _zeros(_info(x))
+    packed, swapped, info = _call("getrf", [x], [x.type, pivots, _info(x)])
+    return packed, swapped, info
+
+
+def geqrf(x: Value) -> tuple[Value, Value]:
+    """R above the Householder vectors of Q, and their scales."""
+    scales = _type(x, min(x.shape[-2:]))
+    if not x.numel:
+        return x, _zeros(scales)
+    packed, tau = _call("geqrf", [x], [x.type, scales])
+    return packed, tau
+
+
+def orgqr(vectors: Value, tau: Value) -> Value:
+    """The first columns, as many as `vectors` has, of the product of Householder reflections."""
+    if not vectors.numel:
+        return vectors
+    if not tau.numel:
+        rows, columns = vectors.shape[-2:]
+        return flat.slice_dim(identity(vectors, rows), -1, 0, columns)
+    (q,) = _call("ungqr" if vectors.dtype.is_complex else "orgqr", [vectors, tau], [vectors.type])
+    return q
+
+
+def gesdd(x: Value, full: bool, vectors: bool) -> tuple[Value, Value, Value, Value]:
+    """U, the singular values, V^H and info; without vectors, U and V^H mean nothing."""
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    left, right = (_type(x, m, m), _type(x, n, n)) if full else (_type(x, m, k), _type(x, k, n))
+    if not x.numel:
+        u, vh = identity(x, m), identity(x, n)
+        if not full:
+            u, vh = flat.slice_dim(u, -1, 0, k), flat.slice_dim(vh, -2, 0, k)
+        return u, _zeros(_real(x, k)), vh, _zeros(_info(x))
+    mode = ("A" if full else "S") if vectors else "N"
+    _, s, u, vh, info = _call("gesdd", [x], [x.type, _real(x, k), left, right, _info(x)], mode=mode)
+    return u, s, vh, info
+
+
+def syevd(x: Value, lower: bool, vectors: bool) -> tuple[Value, Value, Value]:
+    """Eigenvalues of a Hermitian matrix in ascending order, the vectors in columns, and info."""
+    values = _real(x, x.shape[-1])
+    if not x.numel:
+        return _zeros(values), x, _zeros(_info(x))
+    routine = "heevd" if x.dtype.is_complex else "syevd"
+    letters = {"mode": "V" if vectors else "N", "uplo": "L" if lower else "U"}
+    v, w, info = _call(routine, [x], [x.type, values, _info(x)], **letters)
+    return w, v, info
+
+
+def geev(x: Value, vectors: bool) -> tuple[Value, Value, Value]:
+    """Eigenvalues of a square matrix, the right vectors in columns, both complex, and info."""
+    values, square = _type(x, x.shape[-1]), TensorType(x.dtype.to_complex(), x.shape)
+    if not x.numel:
+        complex_values = TensorType(square.dtype, values.shape)
+        return _zeros(complex_values), _zeros(square), _zeros(_info(x))
+    parts = [values] if x.dtype.is_complex else [values, values]
+    letters = {"compute_left": "N", "compute_right": "V" if vectors else "N"}
+    *w, _, v, info = _call("geev", [x], [*parts, square, square, _info(x)], **letters)
+    return w[0] if x.dtype.is_complex else flat.complex(*w), v, info
+
+
+def trsm(a: Value, b: Value, left: bool, lower: bool, transposed: str, unit: bool) -> Value:
+    """X of op(a) X = b, or of X op(a) = b, for triangular a; `transposed`: N, T or C for the adjoint."""
+    if not b.numel:
+        return b
+    letters = {
+        "side": "L" if left else "R",
+        "uplo": "L" if lower else "U",
+        "trans_x": transposed,
+        "diag": "U" if unit else "N",
+    }
+    (x,) = _call("trsm", [a, b], [b.type], 1, **letters)
+    return x

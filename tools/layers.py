@@ -18,6 +18,7 @@ LAYERS = (
     ("nn", "optim", "amp", "data", "utils", "func"),
     (
         "dispatch",
+        "exporting",
         "functional",
         "indexing",
         "interchange",

@@ -15,6 +15,7 @@ from tenfold import (
     functional,
     indexing,
     linalg,
+    mlir,
     ops,
     random,
     special,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         set_autocast_dtype,
         set_autocast_enabled,
     )
+    from tenfold.exporting import export, load_stablehlo
     from tenfold.func import vmap
     from tenfold.serialize import load, save
 
@@ -119,6 +121,8 @@ _AUTOCAST = (
 _LATE = {
     **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
     "vmap": "func",
+    "export": "exporting",
+    "load_stablehlo": "exporting",
     "load": "serialize",
     "save": "serialize",
 }
@@ -130,19 +134,29 @@ __all__ = [
     "Tensor", "TraceError", "UnknownName", "UnsupportedError", "amp", "as_tensor", "asarray", "atleast_1d",
     "atleast_2d", "atleast_3d", "autocast", "autograd", "block_diag", "broadcast_shapes", "broadcast_tensors",
     "can_cast", "cartesian_prod", "cdist", "chain_matmul", "clear_autocast_cache", "compile", "data",
-    "device", "dtype", "dtypes", "einsum", "enable_grad", "errors", "eval", "fft", "finfo", "fork_rng",
-    "from_dlpack", "from_numpy", "frombuffer", "func", "functional", "get_autocast_dtype",
+    "device", "dtype", "dtypes", "einsum", "enable_grad", "errors", "eval", "export", "fft", "finfo",
+    "fork_rng", "from_dlpack", "from_numpy", "frombuffer", "func", "functional", "get_autocast_dtype",
     "get_default_device", "get_default_dtype", "get_printoptions", "get_rng_state", "iinfo", "indexing",
     "inference_mode", "initial_seed", "is_autocast_cache_enabled", "is_autocast_enabled", "is_complex",
     "is_floating_point", "is_grad_enabled", "is_same_size", "is_signed", "is_tensor", "linalg", "load",
-    "manual_seed", "meshgrid", "nn", "no_grad", "nonzero", "norm", "numel", "ops", "optim", "promote_types",
-    "random", "result_type", "save", "seed", "set_autocast_cache_enabled", "set_autocast_dtype",
-    "set_autocast_enabled", "set_default_device", "set_default_dtype", "set_grad_enabled",
+    "load_stablehlo", "manual_seed", "meshgrid", "nn", "no_grad", "nonzero", "norm", "numel", "ops", "optim",
+    "promote_types", "random", "result_type", "save", "seed", "set_autocast_cache_enabled",
+    "set_autocast_dtype", "set_autocast_enabled", "set_default_device", "set_default_dtype", "set_grad_enabled",
     "set_printoptions", "set_rng_state", "show", "special", "split", "tensor", "tensordot", "unique",
     "unique_consecutive", "unravel_index", "utils", "vmap",
 ]  # fmt: skip
 __all__ += sorted({each for each in globals() if not each.startswith("_")}.difference(__all__))
 __all__.remove("TYPE_CHECKING")
+
+
+def _module_context(*, value_tensors: bool = True):
+    """See `tenfold.exporting.module_context`, which this loads."""
+    from tenfold.exporting import module_context
+
+    return module_context(value_tensors=value_tensors)
+
+
+mlir.module_context = _module_context
 
 
 def __getattr__(name: str):

@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold import dtypes
 from tenfold.dtypes import BY_NAME, DType
-from tenfold.ops.samples import S, T
+from tenfold.ops.samples import Matrices, S, T
 from tenfold.ops.schema import MISSING, Argument, Type
 from tenfold.ops.table import PLACEMENT, Row
 
@@ -252,6 +252,8 @@ def array(tensor: T, under_test: DType, rng: np.random.Generator) -> np.ndarray:
             np.broadcast_to(values, tensor.shape).T if tensor.down else np.broadcast_to(values, tensor.shape)
         )
         elements = elements.copy()
+    elif isinstance(tensor, Matrices):
+        elements = matrices(tensor, dtype, rng)
     else:
         elements = drawn(tensor.shape, dtype, tensor.low, tensor.high, rng)
     return np.asfortranarray(elements) if elements.ndim > 2 else elements
@@ -282,6 +284,19 @@ def drawn(
         # Quarters: sums and small products of them are exact, so that the order of rounding does not show.
         return np.asarray(np.round(real() * 4) / 4 + 0.0).astype(dtype.numpy)  # without -0.0
     return real().astype(dtype.numpy)
+
+
+def matrices(tensor: Matrices, dtype: DType, rng: np.random.Generator) -> np.ndarray:
+    """Random elements, and a diagonal that outweighs them; times its adjoint for a positive matrix."""
+    low, high = (-3, 3) if dtype.kind == "int" else (-1, 1)
+    elements = drawn(tensor.shape, dtype, low, high, rng)
+    if dtype.kind == "bool":
+        return elements
+    wide = np.result_type(elements, np.float64) if dtype.itemsize < 4 else elements.dtype
+    found = elements.astype(wide) + 3 * np.eye(*tensor.shape[-2:], dtype=wide)
+    if tensor.positive:
+        found = found @ found.conj().swapaxes(-1, -2)
+    return found.astype(dtype.numpy)
 
 
 def edges(dtype: DType, paired: bool) -> np.ndarray:

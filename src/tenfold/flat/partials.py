@@ -59,7 +59,7 @@ def _by_base(t: Value, op: e.Binary) -> Value:
     exponent = number(op.y)
     if exponent is None:
         origin = eq(op.x, 0) & eq(op.y, 0)
-        return where(eq(op.y, 0), 0, t * (op.y * power(op.x, where(origin, 0, op.y - 1))))
+        return t * (op.y * power(op.x, where(origin, 0, op.y - 1)))
     if exponent == 0:
         return full_like(t, 0)
     if exponent == 1:

@@ -86,7 +86,7 @@ def bindings() -> SimpleNamespace:
     Only the extension modules are loaded: the generated builders cost more than compiling a small program.
     """
     jaxlib_version()
-    from jaxlib.mlir import ir
+    from jaxlib.mlir import ir, passmanager
     from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _stablehlo
 
     upstream = ir.DialectRegistry()
@@ -100,7 +100,16 @@ def bindings() -> SimpleNamespace:
     _chlo.register_dialect(context)
     with context:
         unknown = ir.Location.unknown()
-    return SimpleNamespace(ir=ir, context=context, unknown=unknown, types={}, attributes={}, files={})
+    return SimpleNamespace(
+        ir=ir,
+        passmanager=passmanager,
+        dialect=_stablehlo,
+        context=context,
+        unknown=unknown,
+        types={},
+        attributes={},
+        files={},
+    )
 
 
 def emit(function: Function, donated: Sequence[tuple[int, int]] = ()) -> Module:

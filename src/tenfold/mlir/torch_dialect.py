@@ -1,5 +1,5 @@
 """Modules of the torch dialect, through torch-mlir's bindings (loaded on first use), and its own ways down
-from there: to StableHLO, linalg and TOSA. How a program is written in the dialect is in `torch_emitter.py`."""
+from there: to StableHLO, linalg and TOSA. How a program is written in the dialect: `torch_emitter.py`."""
 
 from __future__ import annotations
 
@@ -72,14 +72,19 @@ def new_context() -> Any:
     return context
 
 
+# What an emitted function takes, and which of the program's outputs it gives.
+Interface = tuple[list[Value], list[tuple[int, int]]]
+
+
 class TorchModule:
-    """A module of the torch dialect."""
+    """A module of the torch dialect; `functions` tells of those that were emitted from programs."""
 
     dialect = "torch"
 
-    def __init__(self, module: Any, context: Any):
+    def __init__(self, module: Any, context: Any, functions: dict[str, Interface] | None = None):
         self.module = module
         self.context = context
+        self.functions = functions or {}
 
     def text(self, locations: bool = False, whole: bool = False) -> str:
         """The module as text; of long literals only their types, unless `whole`."""
@@ -189,42 +194,48 @@ def emit(
     name: str = "main",
     literals: dict[Value, np.ndarray] | None = None,
     value_tensors: bool = True,
-    outputs: Sequence[tuple[int, int]] | None = None,
+    kept: Sequence[Value] = (),
 ) -> TorchModule:
     """A module with one function: the program.
 
-    Its leaves are the function's arguments, those in `literals` aside, whose data goes into the module.
-    Tensors are values, `!torch.vtensor`, or with `value_tensors=False` `!torch.tensor`. A generator's state
-    is neither taken nor given: the dialect's random ops have none. `outputs` are the program's, by default.
+    Its leaves are the function's arguments, those in `literals` aside, whose data goes into the module, and
+    those that its outputs do not need, unless they are to be `kept`. Tensors are values, `!torch.vtensor`, or
+    with `value_tensors=False` `!torch.tensor`. A generator's state is neither taken nor given: the dialect's
+    random ops have none.
     """
-    return emit_all(
-        {name: (program, program.outputs if outputs is None else outputs)}, literals, value_tensors
-    )
+    return emit_all({name: program}, literals=literals, value_tensors=value_tensors, kept=kept)
 
 
 def emit_all(
-    programs: dict[str, tuple[Program, Sequence[tuple[int, int]]]],
+    programs: dict[str, Program],
+    *,
     literals: dict[Value, np.ndarray] | None = None,
     value_tensors: bool = True,
+    kept: Sequence[Value] = (),
 ) -> TorchModule:
-    """A module with one function for each program and the outputs wanted of it, by their names."""
+    """A module with one function for each program, by their names."""
     b = bindings()
+    functions = {}
     with _lock:
         context = new_context()
         with context, b.ir.Location.unknown():
             module = b.ir.Module.create()
-            for name, (program, outputs) in programs.items():
+            for name, program in programs.items():
                 emitter = Emitter(b.ir, context, value_tensors)
-                emitter.function(module, name, program, outputs, literals or {})
+                functions[name] = emitter.function(module, name, program, literals or {}, kept)
             try:
                 module.operation.verify()
             except Exception as error:
                 raise EngineError(f"torch-mlir refuses the module: {_reason(str(error))}") from None
-    return TorchModule(module, context)
+    return TorchModule(module, context, functions)
 
 
 def _reason(told: str) -> str:
-    """The first line of MLIR's diagnostics that says something: headings end in a colon."""
+    """The first line of MLIR's diagnostics that says something: headings end in a colon. The op that it prints
+    after it is left out, but for an ATen op that was passed through under its name."""
+    passed = re.search(r'"torch\.operator".*?name = "torch\.(aten\.[\w.]+)"', told)
+    if passed is not None:
+        return f"it has no lowering of {passed.group(1)}"
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     said = [line for line in lines if not line.endswith(":")] or lines or ["it does not say why"]
-    return re.sub(r"^.*?error: (\S+:\d+:\d+: )?", "", said[0])
+    return re.sub(r"^.*?error: (\S+:\d+:\d+: )?", "", said[0]).partition(": %")[0]

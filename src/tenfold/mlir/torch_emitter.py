@@ -48,15 +48,19 @@ class Emitter:
         module: Any,
         name: str,
         program: Program,
-        outputs: Sequence[tuple[int, int]],
         literals: dict[Value, np.ndarray],
-    ) -> None:
+        kept: Sequence[Value],
+    ) -> tuple[list[Value], list[tuple[int, int]]]:
+        """Add the program to a module; what it takes, and which of the outputs it gives."""
         ir = self.ir
-        for node in program.nodes:
+        given = [each for each in program.outputs if not _is_state(program, *each)]
+        nodes = _needed(program, given)
+        for node in nodes:
             _require_aten(node)
-        hidden = _states(program)
-        inputs = [each for each in program.leaves if each not in literals and each not in hidden]
-        given = [(place, index) for place, index in outputs if not _is_state(program, place, index, hidden)]
+        taken = {each for node in nodes for each in _data(node)}
+        passed = {program.leaves[-1 - place] for place, _ in given if place < 0}
+        dropped = {each for node in program.nodes for each in node.inputs} - taken - passed - set(kept)
+        inputs = [each for each in program.leaves if each not in literals and each not in dropped]
         input_types = [self.tensor(each.type) for each in inputs]
         output_types = [self.tensor(_type_of(program, *each)) for each in given]
         attributes = {
@@ -69,9 +73,9 @@ class Emitter:
         self.leaves.update(zip(inputs, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             for i, leaf in enumerate(program.leaves):
-                if leaf in literals:
+                if leaf in literals and leaf in taken | passed:
                     self.leaves[leaf] = self.literal(literals[leaf], leaf.type, f"{name}_p{i}")
-            for node in program.nodes:
+            for node in nodes:
                 self.location = self.place(node.source)
                 self.node(node)
             results = [
@@ -81,6 +85,7 @@ class Emitter:
                 for place, index in given
             ]
             self.create("func.return", [], results)
+        return inputs, given
 
     def node(self, node: Node) -> None:
         row, signature = node.signature.row, node.signature
@@ -242,32 +247,40 @@ def _require_aten(node: Node) -> None:
         ).located(row.python_name, node.source)
 
 
-def _states(program: Program) -> set[Value]:
-    """The leaves that are states of generators."""
-    found = set()
-    for node in program.nodes:
-        if node.signature.row.random:
-            state = _state_input(node)
-            if state.node is None or state.buffer is not None:
-                found.add(state)
-    return found
+def _needed(program: Program, outputs: Sequence[tuple[int, int]]) -> list[Node]:
+    """The nodes that outputs depend on by data: what drew from a generator before them is not among those."""
+    stack = [program.nodes[place] for place, _ in outputs if place >= 0]
+    found = set(stack)
+    while stack:
+        for each in _data(stack.pop()):
+            if each.buffer is None and each.node is not None and each.node not in found:
+                found.add(each.node)
+                stack.append(each.node)
+    return [node for node in program.nodes if node in found]
 
 
-def _state_input(node: Node) -> Value:
-    names = [each.name for each in node.signature.row.schema.arguments]
+def _data(node: Node) -> list[Value]:
+    """The inputs of a node, a generator's state aside."""
+    row = node.signature.row
+    if not row.random:
+        return list(node.inputs)
+    names = [each.name for each in row.schema.arguments]
     before = itertools.takewhile(lambda pair: pair[0] != "generator", zip(names, node.signature.arguments))
-    return node.inputs[sum(_slots(value) for _, value in before)]
+    state = sum(_slots(value) for _, value in before)
+    return [each for i, each in enumerate(node.inputs) if i != state]
 
 
 def _slots(value: Any) -> int:
     return sum(map(_slots, value)) if isinstance(value, tuple) else int(value is SLOT)
 
 
-def _is_state(program: Program, place: int, index: int, hidden: set[Value]) -> bool:
-    if place < 0:
-        return program.leaves[-1 - place] in hidden
-    signature = program.nodes[place].signature
-    return signature.row.random and index == len(signature.result_types) - 1
+def _is_state(program: Program, place: int, index: int) -> bool:
+    """Whether an output is the state of a generator, before or after it was drawn from."""
+    if place >= 0:
+        signature = program.nodes[place].signature
+        return signature.row.random and index == len(signature.result_types) - 1
+    leaf = program.leaves[-1 - place]
+    return any(leaf in node.inputs and leaf not in _data(node) for node in program.nodes)
 
 
 def _type_of(program: Program, place: int, index: int) -> TensorType:

@@ -22,6 +22,19 @@ class T:
         return f"T{self.shape}" if self.dtype is None else f"T{self.shape}:{self.dtype}"
 
 
+class Matrices(T):
+    """Matrices that are not near singular ones; `positive`: Hermitian and positive-definite."""
+
+    __slots__ = ("positive",)
+
+    def __init__(self, *shape: int, positive: bool = False):
+        super().__init__(*shape)
+        self.positive = positive
+
+    def __repr__(self) -> str:
+        return f"Matrices{self.shape}"
+
+
 class S:
     """One call: positional and keyword arguments, tensors among them as `T`."""
 

@@ -237,16 +237,6 @@ def _zeta(x, q):
 
 
 @widened
-@flat.differentiated(lambda cotangent, result, x: (cotangent * digamma(x),))
-def lgamma(x):
-    """The logarithm of the gamma function's size"""
-    return flat.lgamma(x)
-
-
-_unary(lgamma, "lgamma", "gammaln")
-
-
-@widened
 @flat.differentiated(lambda cotangent, result, x: (cotangent * _trigamma(x),))
 def digamma(x):
     """The derivative of lgamma"""
@@ -254,6 +244,16 @@ def digamma(x):
 
 
 _unary(digamma, "digamma", "digamma", "psi")
+
+
+@widened
+@flat.differentiated(lambda cotangent, result, x: (cotangent * digamma(x),))
+def lgamma(x):
+    """The logarithm of the gamma function's size"""
+    return flat.lgamma(x)
+
+
+_unary(lgamma, "lgamma", "gammaln")
 
 
 def _orders():

@@ -8,7 +8,7 @@ anew at every run: a schedule that changes them compiles nothing, and a compiled
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from tenfold.devices import Device
 from tenfold.errors import ArgumentError, DTypeError, UnsupportedError
 from tenfold.grad_mode import enable_grad, no_grad
 from tenfold.ops.table import SLOT, Row, Signature
-from tenfold.optim.optimizer import Optimizer, OptionError, scalar_dtype
+from tenfold.optim.optimizer import COUNTERS, Optimizer, OptionError, scalar_dtype
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
@@ -95,16 +95,35 @@ class Updating(Optimizer):
         """The values of `flags`, by which programs differ."""
         return tuple([group[name] for name in self.flags])
 
-    def begin(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """The state that a parameter needs, with what is missing of it begun."""
+    def begin(self, param: Tensor, group: dict[str, Any], counters: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The state that a parameter needs, with what is missing of it begun. Numbers that begin together,
+        in `counters`, are one tensor: so they are computed once for all parameters."""
         wanted = self.initial(param, group)
         if wanted:
             state = self.state[param]
             for name, start in wanted.items():
                 if state.get(name) is None:
-                    state[name] = _begun(param, start)
+                    if isinstance(start, tuple):
+                        state[name] = _begun(param, start)
+                    else:
+                        if name not in counters:
+                            counters[name] = _begun(param, start)
+                        state[name] = counters[name]
                 wanted[name] = state[name]
         return wanted
+
+    def _part(self, states: list[dict[str, Tensor]], pairs: list[tuple[Tensor, Tensor]]) -> None:
+        """Give parameters that are updated now counters of their own, where they share one with others that
+        are not."""
+        uses = _occurrences(states)
+        owners = _occurrences(self.state.values())
+        copies: dict[int, Tensor] = {}
+        for (param, _), kept in zip(pairs, states, strict=True):
+            for name, each in kept.items():
+                if owners.get(id(each), 0) > uses.get(id(each), 0):
+                    if id(each) not in copies:
+                        copies[id(each)] = each.clone()
+                    kept[name] = self.state[param][name] = copies[id(each)]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have gradients; `closure` computes the loss and the gradients first."""
@@ -126,12 +145,18 @@ class Updating(Optimizer):
     def _update(
         self, index: int, group: dict[str, Any], device: Device, pairs: list[tuple[Tensor, Tensor]]
     ) -> None:
-        names: list[tuple[str, ...]] = []
+        counters: dict[str, Tensor] = {}
+        kept = [self.begin(param, group, counters) for param, _ in pairs]
+        self._part(kept, pairs)
         states: list[Tensor] = []
-        for param, _ in pairs:
-            kept = self.begin(param, group)
-            names.append(tuple(kept))
-            states += kept.values()
+        places: dict[int, int] = {}  # of each tensor of the state, of which some are shared
+        names: list[tuple[tuple[str, int], ...]] = []
+        for each in kept:
+            for tensor in each.values():
+                if id(tensor) not in places:
+                    places[id(tensor)] = len(states)
+                    states.append(tensor)
+            names.append(tuple([(name, places[id(tensor)]) for name, tensor in each.items()]))
         targets = [*[param for param, _ in pairs], *states]
         params = [param.current() for param, _ in pairs]
         grads = [gradient.current() for _, gradient in pairs]
@@ -172,7 +197,7 @@ class Updating(Optimizer):
         group: dict[str, Any],
         input_types: tuple[flat.TensorType, ...],
         counts: tuple[int, ...],
-        names: Sequence[tuple[str, ...]],
+        names: Sequence[tuple[tuple[str, int], ...]],
         tensors: Sequence[str],
         guarded: bool,
     ) -> Signature:
@@ -184,13 +209,14 @@ class Updating(Optimizer):
             setattr(options, name, flag)
         overflow = flat.ne(flat.reshape(given[-1], ()), 0) if guarded else None
         new_params: list[flat.Value] = []
-        new_kept: list[flat.Value] = []
-        states = iter(kept)
+        new_kept = list(kept)
         for param, grad, wanted in zip(params, grads, names, strict=True):
-            state = {name: next(states) for name in wanted}
+            state = {name: kept[place] for name, place in wanted}
             new_param, new_state = _apply(type(self).update, param, grad, state, options)
             new_params.append(_unless(overflow, param, new_param))
-            new_kept += [_unless(overflow, state[name], new_state[name]) for name in wanted]
+            for name, place in wanted:
+                if new_kept[place] is kept[place]:
+                    new_kept[place] = _unless(overflow, kept[place], new_state[name])
         name = type(self).__name__.lower()
         row = _rows.setdefault(
             name, Row(_SCHEMA.format(name), lambda *values: values, {"differentiable": False})
@@ -223,6 +249,17 @@ def _options(
                 raise ArgumentError(f"{name} is one number, not a tensor of shape {list(source.shape)}")
             parts = [flat.convert(flat.reshape(source, ()), dtypes.float64)]
         setattr(found, name, tuple(parts) if several else parts[0])
+    return found
+
+
+def _occurrences(states: Iterable[dict[str, Any]]) -> dict[int, int]:
+    """How often each counter occurs in the states of parameters."""
+    found: dict[int, int] = {}
+    for kept in states:
+        for name in COUNTERS:
+            each = kept.get(name)
+            if each is not None:
+                found[id(each)] = found.get(id(each), 0) + 1
     return found
 
 

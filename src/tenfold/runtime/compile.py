@@ -156,6 +156,7 @@ class Recorded:
         alone = [i for i in range(len(self.inputs)) if i not in taken]
         self.alone = [(self.inputs[i], self.types[i]) for i in alone]
         self.lent = [(alone.index(place), self.fronts.get(place)) for place, _ in donated]
+        self.lent_to = [result - sum([each < result for each in packed]) for _, result in donated]
         targets = [
             *[("returned", i) for i in range(self.count)],
             *[("written", root) for root in writes],
@@ -227,19 +228,21 @@ class Recorded:
             computed, failure = self.loaded(buffers)
         except TenfoldError as error:
             raise evaluate.placed(error, self.program) from None
+        vectors = () if packing is None else packing.vectors
+        count = len(computed) - len(vectors)
         if failure is not None:
-            shifted = self.donated if packing is None else packing.shifted(self.donated)
-            for (i, _), (_, result) in zip(self.lent, shifted, strict=True):
+            for (i, _), result in zip(self.lent, self.lent_to, strict=True):
                 values[i].buffer = computed[result]
+            for vector, buffer in zip(vectors, computed[count:], strict=True):
+                if vector.pending is not None:
+                    vector.pending.results = buffer
             raise failure
-        if packing is not None:
-            for vector in reversed(packing.vectors):
-                buffer = computed.pop()
-                pending = Pending(buffer, vector.layout)
-                vector.advance(buffer, pending, device, lambda owner: _origin(owner, arguments), wrap)
+        for vector, buffer in zip(vectors, computed[count:], strict=True):
+            pending = Pending(buffer, vector.layout)
+            vector.advance(pending, device, lambda owner: _origin(owner, arguments), wrap)
         return [
             Value(type, device, None, 0, buffer)
-            for type, buffer in zip(self.alone_types, computed, strict=True)
+            for type, buffer in zip(self.alone_types, computed, strict=False)
         ]
 
     def _call_node(self, values: list[Value]) -> list[Value]:

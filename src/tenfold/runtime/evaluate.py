@@ -87,7 +87,8 @@ class Pending:
     def take(self, index: int) -> Any:
         if self.layout is not None:
             start, type = self.layout[index]
-            return xla.fetch(self.results)[start : start + type.numel].reshape(type.shape).copy()
+            whole = self.results if isinstance(self.results, np.ndarray) else xla.fetch(self.results)
+            return whole[start : start + type.numel].reshape(type.shape).copy()
         with lock:
             if self.results is not None:
                 self.buffers, self.results = xla.take_apart(self.results), None
@@ -305,16 +306,16 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
             _observers.append(observe)
     with uncollected():
         function = lower(program)
+        if packing is not None:
+            function = packing.applied(function)
+            donated = packing.donated(donated, function)
         checks = [op for op in function.ops if isinstance(op, Check)]
         first = bool(donated and checks) and _checked_first(function, checks, donated)
         if first:
-            judge = Function(function.params, [_verdict(checks)])
-            verdict = stablehlo.emit(judge if packing is None else packing.opened(judge))
+            verdict = stablehlo.emit(Function(function.params, [_verdict(checks)]))
             function = _without_checks(function)
         elif donated and checks:
             function = _restoring(function, checks, donated)
-        if packing is not None:
-            function, donated = packing.applied(function), packing.shifted(donated)
         module = stablehlo.emit(function, donated)
     if first:
         return Loaded(_compiled(module, device), checks, _compiled(verdict, device))

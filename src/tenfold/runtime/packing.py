@@ -33,7 +33,7 @@ class Vector:
     """Parameters and results that travel together: `places` are the parameters, `results` what replaces them,
     in the same order, and then further results."""
 
-    __slots__ = ("buffer", "kept", "layout", "made", "owners", "places", "results", "roots", "size")
+    __slots__ = ("kept", "layout", "made", "owners", "pending", "places", "results", "roots", "size")
 
     def __init__(self, places: Sequence[int], results: Sequence[int], types: Sequence[TensorType]):
         self.places = tuple(places)
@@ -43,41 +43,62 @@ class Vector:
         for type in types:
             self.layout.append((self.size, type))
             self.size += type.numel
-        self.buffer: Any = None
+        # The last vector, as the data that tensors cut themselves out of.
+        self.pending: Any = None
         # The memory behind each parameter with the tensor in front of it, and the value it was given last.
         self.roots: list[tuple[Any, Any]] = []
-        self.kept: list[Value | None] = [None] * len(self.places)
+        self.kept: list[Any] = [None] * len(self.places)
         # Whose gradients the further results are, and the tensors that they were last.
         self.owners: list[Any] = []
         self.made: list[Any] = [None] * (len(self.results) - len(self.places))
 
     def take(self, device: Device, fetch: Callable[[Value], np.ndarray]) -> Any:
-        """The vector to run with: the last result, if nobody has written one of the tensors since."""
-        for (root, _), known in zip(self.roots, self.kept, strict=True):
-            if root.value is not known:
-                break
-        else:
-            return self.buffer
+        """The vector to run with, which the run may write over: the last result, if nobody has written one of
+        the tensors since. Values that somebody else holds keep their data apart from now on."""
+        if self.pending is not None and self._untouched():
+            buffer = self.pending.results
+            self._set_apart()
+            return buffer
         parts = [fetch(root.value).reshape(-1) for root, _ in self.roots]
         rest = self.size - sum([each.size for each in parts])
         return xla.put(np.concatenate([*parts, np.zeros(rest, DTYPE.numpy)]), device)
 
-    def advance(
-        self,
-        buffer: Any,
-        pending: Any,
-        device: Device,
-        origin: Callable[[Any], Any],
-        wrap: Callable[[Value], Any],
-    ) -> None:
-        """Let all tensors see the new vector. A value that nobody else holds is used again; `pending` is the
-        data to be cut out of the vector, `origin` finds where the gradient of an owner collects."""
-        self.buffer = buffer
-        references = sys.getrefcount
-        for i, (root, front) in enumerate(self.roots):
+    def _untouched(self) -> bool:
+        return all(root.value is kept for (root, _), kept in zip(self.roots, self.kept, strict=True))
+
+    def _set_apart(self) -> None:
+        references, pending = sys.getrefcount, self.pending
+        shared = 3  # references to what is pending: this object's, the name here, the call's
+        for i, (_, front) in enumerate(self.roots):
             value = self.kept[i]
             # Its own references: the memory's, the tensor's in front, the list's, the name here, the call's.
-            if root.value is value and references(value) <= 4 + (front is not None and front._value is value):
+            if references(value) > 4 + (front is not None and front._value is value):
+                self.kept[i] = None
+                if value.buffer is pending:
+                    value.buffer = pending.take(value.index)
+            shared += value.buffer is pending
+        for j in range(len(self.made)):  # not by enumerate, which would hold on to each
+            made = self.made[j]
+            if made is None:
+                continue
+            value = made._value
+            if references(made) > 4 or references(value) > 3 or made._alias is not None:
+                self.made[j] = None
+                if value.buffer is pending:
+                    value.buffer = pending.take(value.index)
+            shared += value.buffer is pending
+        if references(pending) > shared:
+            pending.results = np.array(xla.fetch(pending.results))
+
+    def advance(
+        self, pending: Any, device: Device, origin: Callable[[Any], Any], wrap: Callable[[Value], Any]
+    ) -> None:
+        """Let all tensors see the new vector, `pending` to be cut up. A value that nobody else holds is used
+        again; `origin` finds where the gradient of an owner collects."""
+        self.pending = pending
+        for i, (root, _) in enumerate(self.roots):
+            value = self.kept[i]
+            if value is not None and root.value is value:
                 value.buffer, value.index = pending, i
                 root.version += 1
             else:
@@ -86,8 +107,7 @@ class Vector:
         count = len(self.roots)
         for j, owner in enumerate(self.owners):
             leaf, made = origin(owner), self.made[j]
-            alone = leaf.collected is made is not None and references(made) <= 4 and made._alias is None
-            if alone and references(made._value) <= 2:
+            if made is not None and leaf.collected is made:
                 made._value.buffer, made._value.index = pending, count + j
             else:
                 type = self.layout[count + j][1]
@@ -108,8 +128,8 @@ class Packing:
     def key(self) -> tuple[Any, ...]:
         return tuple([(each.places, each.results) for each in self.vectors])
 
-    def opened(self, function: Function) -> Function:
-        """A function of the same parameters, with the vectors as the last of those that remain."""
+    def applied(self, function: Function) -> Function:
+        """The program with the vectors as its last parameters and its last results."""
         arguments = list(function.params)
         vectors = []
         for i, each in enumerate(self.vectors):
@@ -120,29 +140,26 @@ class Packing:
                 part = flat.slice(vector, (start,), (start + type.numel,))
                 arguments[place] = flat.reshape(part, type.shape)
         params = [each for i, each in enumerate(function.params) if i not in self.taken]
-        return Function([*params, *vectors], function.inline(arguments), function.name)
-
-    def applied(self, function: Function) -> Function:
-        """The program with the vectors as its last parameters and its last results."""
-        opened = self.opened(function)
-        alone = [each for i, each in enumerate(opened.results) if i not in self.results]
+        results = function.inline(arguments)
+        alone = [each for i, each in enumerate(results) if i not in self.results]
         joined = []
         for each in self.vectors:
-            parts = [opened.results[i] for i in each.results]
+            parts = [results[i] for i in each.results]
             joined.append(flat.concatenate([flat.reshape(part, (part.numel,)) for part in parts], 0))
-        return Function(opened.params, [*alone, *joined], function.name)
+        return Function([*params, *vectors], [*alone, *joined], function.name)
 
-    def shifted(self, donated: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        """Where parameters and results that travel alone are when the others have gone."""
-        return tuple(
-            [
-                (
-                    place - sum([each < place for each in self.taken]),
-                    result - sum([each < result for each in self.results]),
-                )
-                for place, result in donated
-            ]
-        )
+    def donated(self, donated: Sequence[tuple[int, int]], function: Function) -> tuple[tuple[int, int], ...]:
+        """What lends its memory to what, once this is applied: parameters and results that travel alone, and
+        every vector to its successor. `function` is the program as it is then."""
+        alone = [
+            (
+                place - sum([each < place for each in self.taken]),
+                result - sum([each < result for each in self.results]),
+            )
+            for place, result in donated
+        ]
+        first = len(function.params) - len(self.vectors), len(function.results) - len(self.vectors)
+        return (*alone, *[(first[0] + i, first[1] + i) for i in range(len(self.vectors))])
 
 
 def pack(

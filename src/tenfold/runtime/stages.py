@@ -1,4 +1,4 @@
-"""The text of a program at every stage: Trace, FlatIR, StableHLO, and what XLA made of it."""
+"""The text of a program at every stage: Trace, FlatIR, StableHLO, the torch dialect, what XLA made of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenfold.trace.graph import Program
 from tenfold.trace.lower import lower
 from tenfold.trace.printer import print_trace
 
-STAGES = ("trace", "flat", "stablehlo", "hlo")
+STAGES = ("trace", "flat", "stablehlo", "torch", "hlo")
 HLO_TITLE = "==== HLO, optimised by XLA ===="
 
 
@@ -25,6 +25,10 @@ def stage_text(program: Program, device: Device, stage: str | None = None) -> st
         return print_flat(lower(program), str(device.resolved))
     if stage == "stablehlo":
         return f"{stablehlo.TITLE}\n{stablehlo.emit(lower(program)).text().rstrip()}"
+    if stage == "torch":
+        from tenfold.mlir import torch_dialect
+
+        return f"{torch_dialect.TITLE}\n{torch_dialect.emit(program).text().rstrip()}"
     if stage == "hlo":
         return f"{HLO_TITLE}\n{evaluate.build(program, device).executable.hlo().rstrip()}"
     raise ArgumentError(

@@ -480,6 +480,9 @@ class Tensor(Holder):
                 raise BufferError(f"a tensor on {self.device} cannot be lent to DLPack's {tuple(dl_device)}")
             return leaf(self._host(), Device("cpu"), self.dtype).__dlpack__(copy=copy)
         lent = leaf(self._host().copy(), self.device, self.dtype) if copy else self
+        held = lent._computed().buffer
+        if type(held) is np.ndarray and held.flags.c_contiguous and held.flags.writeable:
+            return xla.lend(held)
         return xla.to_dlpack(lent._buffer())
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -25,7 +25,6 @@ from tests.ops import generate, golden
 from tests.ops.generate import Edges
 from tests.ops.golden import Call
 
-SAMPLES = 2  # of each row
 SEPARATOR = "// -----"
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -40,7 +39,7 @@ class Recorded(NamedTuple):
     program: Program
 
 
-def recorded(row: Row, count: int = SAMPLES) -> list[Recorded]:
+def recorded(row: Row, count: int) -> list[Recorded]:
     """The first calls of a row that record something; of other dtypes where those for floats do not."""
     found: list[Recorded] = []
     for dtype in (dtypes.float32, dtypes.int64, dtypes.complex64, dtypes.bool_):

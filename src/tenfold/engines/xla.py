@@ -7,6 +7,7 @@ import ctypes
 import functools
 import glob
 import os
+import struct
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -114,7 +115,7 @@ def require(device: Device) -> None:
 
 
 def put(array: np.ndarray, device: Device) -> Any:
-    """A host array as a buffer of the device; on the CPU without a copy where alignment allows."""
+    """A host array copied into a buffer of the device."""
     _, xla_device = _resolve(device)
     j = jaxlib()
     try:
@@ -136,23 +137,58 @@ def copy(buffer: Any, device: Device) -> Any:
     return put(np.array(fetch(buffer)), device)
 
 
-# DLPack's codes for the dtypes that NumPy's own `__dlpack__` does not know.
-_DLPACK_CODES = {"bool": 6, "bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12}
+# DLPack's codes for kinds of numbers, by NumPy's letters and, where those do not tell, by name.
+_DLPACK_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_DLPACK_NAMES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12}
+_ALIGNMENT = 64  # of memory that XLA uses as it is
 
 
 def _capsule(array: np.ndarray) -> Any:
-    """The array, or a copy where its memory cannot be shared, as a DLPack capsule."""
-    if not (array.flags.c_contiguous and array.flags.writeable):
+    """A copy of the array as a DLPack capsule: in one block of memory with its description, which the C
+    library's own `free` releases. XLA lets go of memory in threads of its own, where Python must not be asked
+    to: a thread that waits for the interpreter when that shuts down is killed, and the process with it."""
+    if not array.flags.c_contiguous:
         array = array.copy(order="C")
-    code = _DLPACK_CODES.get(array.dtype.name)
+    c = _c_library()
+    start = -(-(64 + 8 * array.ndim) // _ALIGNMENT) * _ALIGNMENT
+    size = -(-(start + max(array.nbytes, 1)) // _ALIGNMENT) * _ALIGNMENT
+    block = c.allocate(_ALIGNMENT, size)
+    if not block:
+        raise OutOfMemory(f"out of memory: {array.nbytes} bytes cannot be allocated")
+    dtype = array.dtype
+    kind = _DLPACK_NAMES.get(dtype.name, _DLPACK_KINDS.get(dtype.kind, 0))
+    # DLTensor: data, device type and number, dimensions, dtype (kind, bits, lanes), shape, strides, offset;
+    # then DLManagedTensor's context and deleter.
+    described = (array.ndim, kind, dtype.itemsize * 8, 1, block + 64, 0, 0, 0, c.free, *array.shape)
+    head = struct.pack(f"=QiiiBBHQQQQQ{array.ndim}q", block + start, 1, 0, *described)
+    ctypes.memmove(block, head, len(head))
+    ctypes.memmove(block + start, array.__array_interface__["data"][0], array.nbytes)
+    return c.capsule(block, b"dltensor", None)
+
+
+def lend(array: np.ndarray) -> Any:
+    """A capsule of the array's own memory for others to read, not for XLA to compute with."""
+    code = _DLPACK_NAMES.get(array.dtype.name, 6 if array.dtype.kind == "b" else None)
     if code is None:
         return array.__dlpack__()
     capsule = array.view(f"u{array.itemsize}").__dlpack__()
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    # In a DLManagedTensor the code comes after the data pointer (8 bytes), the device (8) and ndim (4).
+    # In a DLManagedTensor the kind of numbers comes after the pointer (8 bytes), the device (8), ndim (4).
     ctypes.c_uint8.from_address(pointer_of(capsule, b"dltensor") + 20).value = code
     return capsule
+
+
+@functools.cache
+def _c_library() -> SimpleNamespace:
+    library = ctypes.CDLL(None)
+    library.aligned_alloc.restype = ctypes.c_void_p
+    library.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype = ctypes.py_object
+    capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    free = ctypes.cast(library.free, ctypes.c_void_p).value
+    return SimpleNamespace(allocate=library.aligned_alloc, free=free, capsule=capsule)
 
 
 @contextlib.contextmanager

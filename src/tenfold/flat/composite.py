@@ -6,6 +6,7 @@
 
 Called on FlatIR values, such a lowering gives a `Composite`, whose body is what it computes and whose rule is
 what it differentiates by. It has no counterpart in StableHLO: where a function is inlined, its body remains.
+On a type of device where there is something better, the body is another: `elsewhere={"cuda": lowering}`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ Rule = Callable[[Sequence[Value | None], Sequence[Value], Sequence[Value]], Sequ
 
 class Composite(Op):
     """`body` on `inputs`. `rule` turns the results' cotangents (None for what has none), the results and the
-    inputs into the inputs' cotangents (None for no gradient)."""
+    inputs into the inputs' cotangents (None for no gradient). `elsewhere` has other bodies, by the type of
+    device that they are for."""
 
     name: ClassVar[str] = "tenfold.composite"
     inputs: tuple[Value, ...]
     body: Function
     rule: Rule
+    elsewhere: dict[str, Function]
 
     def infer(self) -> tuple[TensorType, ...]:
         types = tuple([each.type for each in self.body.results])
@@ -34,7 +37,9 @@ class Composite(Op):
         return types
 
 
-def differentiated(rule: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def differentiated(
+    rule: Callable[..., Any], elsewhere: dict[str, Callable[..., Any]] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Let a lowering differentiate by `rule(cotangent, result, *arguments)`: the arguments are the lowering's
     own; it returns a cotangent, or None, for each FlatIR value among them, in order. A lowering of several
     results gets tuples of cotangents and results; a result without a cotangent, such as one of integers, has
@@ -64,7 +69,12 @@ def differentiated(rule: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
                 return rule(cotangents[0], results[0], *given(values))
 
             body = Function(params, found if several else (found,), lowering.__name__)
-            results = Composite(tuple(inputs), body, on_values).results
+            others = {}
+            for device, other in (elsewhere or {}).items():
+                places_there = [type(each)(each.type) for each in inputs]
+                there = other(*given(places_there))
+                others[device] = Function(places_there, there if several else (there,), other.__name__)
+            results = Composite(tuple(inputs), body, on_values, others).results
             return type(found)(results) if several else results[0]
 
         return call

@@ -79,9 +79,10 @@ def custom_call(
     target: str,
     inputs: Sequence[Value],
     results: Sequence[TensorType],
-    config: Sequence[tuple[str, object]] = (),
+    config: Sequence[tuple[str, object]] | str = (),
     aliases: Sequence[tuple[int, int]] = (),
-    by_columns: Sequence[bool] = (),
+    by_columns: Sequence[bool | tuple[int, ...]] = (),
 ) -> tuple[Value, ...]:
-    settings = (tuple(results), tuple(config), tuple(aliases), tuple(by_columns))
+    options = config if isinstance(config, str) else tuple(config)
+    settings = (tuple(results), options, tuple(aliases), tuple(by_columns))
     return s.CustomCall(tuple(inputs), target, *settings).results

@@ -201,7 +201,7 @@ class Function:
         self.results = tuple(results)
         self.name = name
         self._ops: tuple[Op, ...] | None = None
-        self._recipes: dict[bool, Recipe] = {}
+        self._recipes: dict[str | None, Recipe] = {}
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -217,23 +217,31 @@ class Function:
                 f"{what} must turn {list(params)} into {list(results)}, not {takes} into {gives}"
             )
 
-    def inline(self, arguments: Sequence[Value], source: Any = None, *, whole: bool = False) -> list[Value]:
+    def inline(
+        self,
+        arguments: Sequence[Value],
+        source: Any = None,
+        *,
+        whole: bool = False,
+        device: str = "cpu",
+    ) -> list[Value]:
         """This function's results on other arguments: its ops, made anew, with `source` as their place.
 
-        Composites dissolve into their bodies, unless they are to stay `whole`.
+        Composites dissolve into their bodies for a type of device, unless they are to stay `whole`.
         """
-        recipe = self._recipes.get(whole)
+        kind = None if whole else device
+        recipe = self._recipes.get(kind)
         if recipe is None:
-            recipe = self._recipes[whole] = Recipe(self if whole else self.expanded())
+            recipe = self._recipes[kind] = Recipe(self if whole else self.expanded(device))
         return recipe.follow(arguments, source)
 
-    def expanded(self) -> Function:
+    def expanded(self, device: str = "cpu") -> Function:
         """This function without composites."""
         if not any(op.name == "tenfold.composite" for op in self.ops):
             return self
         params = [Value(each.type) for each in self.params]
         values = dict(zip(self.params, params, strict=True))
-        replay(self.ops, values)
+        replay(self.ops, values, device=device)
         return Function(params, [values.get(each, each) for each in self.results], self.name)
 
 
@@ -293,13 +301,20 @@ class Recipe:
         return [values[place] for place in self.results]
 
 
-def replay(ops: Iterable[Op], values: dict[Value, Value], source: Any = None, whole: bool = False) -> None:
+def replay(
+    ops: Iterable[Op],
+    values: dict[Value, Value],
+    source: Any = None,
+    whole: bool = False,
+    device: str = "cpu",
+) -> None:
     """Make the ops anew on other operands; `values` says which, and learns what becomes of each result."""
     for op in ops:
         copy = op.replace(values, source)
         results = copy.__dict__["results"]
         if op.name == "tenfold.composite" and not whole:
-            results = copy.__dict__["body"].inline(copy.operands, source or op.source)
+            body = copy.__dict__["elsewhere"].get(device, copy.__dict__["body"])
+            results = body.inline(copy.operands, source or op.source, device=device)
         values.update(zip(op.__dict__["results"], results, strict=True))
 
 

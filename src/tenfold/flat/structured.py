@@ -295,16 +295,18 @@ class TriangularSolve(Op):
 class CustomCall(Op):
     """A call of a function that the engine knows by name; `aliases`: results written into which inputs.
 
-    `by_columns` says of each input, and then of each result, whether its matrices lie in memory by columns.
+    `by_columns` says of each input, and then of each result, whether its matrices lie in memory by columns,
+    or names its dimensions from the nearest in memory to the farthest. `backend_config` has the call's named
+    options, or is a text for calls that XLA itself knows.
     """
 
     name: ClassVar[str] = "stablehlo.custom_call"
     inputs: tuple[Value, ...]
     call_target_name: str
     result_types: tuple[TensorType, ...]
-    backend_config: tuple[tuple[str, object], ...]
+    backend_config: tuple[tuple[str, object], ...] | str
     aliases: tuple[tuple[int, int], ...]
-    by_columns: tuple[bool, ...]
+    by_columns: tuple[bool | tuple[int, ...], ...]
 
     def infer(self) -> tuple[TensorType, ...]:
         if not self.call_target_name:
@@ -313,7 +315,7 @@ class CustomCall(Op):
         if len(self.by_columns) not in (0, len(types)):
             raise ArgumentError(f"custom_call: {len(self.by_columns)} layouts for {len(types)} tensors")
         for type, columns in zip(types, self.by_columns):
-            if columns and type.rank < 2:
+            if columns is True and type.rank < 2:
                 raise ShapeError(f"custom_call: {type} is no matrix and has no columns")
         for out, operand in self.aliases:
             if not (0 <= out < len(self.result_types) and 0 <= operand < len(self.inputs)):

@@ -78,7 +78,7 @@ def composite_rule(op: Composite, b: Batch) -> Op:
         cotangents = [Value(each.type) if has else None for each, has in zip(op.results, given, strict=True)]
         results = [Value(each.type) for each in op.results]
         inputs = [type(each)(each.type) for each in op.body.params]
-        found = op.rule(cotangents, results, inputs)
+        found = [each() if callable(each) else each for each in op.rule(cotangents, results, inputs)]
         outer = [*[each for each in cotangents if each is not None], *results]
         rule = Function([*outer, *inputs], [each for each in found if each is not None])
         batched, _ = b.function(rule, [True] * len(outer) + having, [True] * len(rule.results))
@@ -98,7 +98,7 @@ def composite_rule(op: Composite, b: Batch) -> Op:
             for is_there, has in zip(there, having, strict=True)
         ]
 
-    return Composite(b.all_at(op.inputs), body, batched_rule)
+    return Composite(b.all_at(op.inputs), body, batched_rule, {})
 
 
 def _summed(cotangent: Value) -> Value:

@@ -376,11 +376,15 @@ def _random(emitter: _Emitter, op: structured.RngBitGenerator) -> dict[str, Any]
 def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]:
     ir = emitter.b.ir
     emitter.calls.setdefault(op.call_target_name, op)
-    config = ", ".join(f"{name} = {value}" for name, value in op.backend_config)
+    if isinstance(op.backend_config, str):  # a text that XLA itself reads
+        version, config = 2, ir.StringAttr.get(op.backend_config)
+    else:
+        texts = ", ".join(f"{name} = {value}" for name, value in op.backend_config)
+        version, config = 4, ir.Attribute.parse("{" + texts + "}")
     attributes = {
         "call_target_name": ir.StringAttr.get(op.call_target_name),
-        "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4),
-        "backend_config": ir.Attribute.parse("{" + config + "}"),
+        "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), version),
+        "backend_config": config,
     }
     if op.aliases:
         several = len(op.result_types) > 1
@@ -399,10 +403,10 @@ def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]
     return attributes
 
 
-def _layout(rank: int, by_columns: bool) -> str:
+def _layout(rank: int, layout: bool | tuple[int, ...]) -> str:
     """The dimensions from the one that is nearest in memory to the farthest."""
-    order = list(reversed(range(rank)))
-    if by_columns:
+    order = list(layout) if isinstance(layout, tuple) else list(reversed(range(rank)))
+    if layout is True:
         order[:2] = reversed(order[:2])
     return f"dense<{order}> : tensor<{rank}xindex>" if rank else "dense<> : tensor<0xindex>"
 

@@ -29,7 +29,8 @@ from tenfold.trace.graph import Program, Value
 TITLE = "==== Torch IR ===="
 INSTALL = "pip install tenfold[torch-dialect]"
 SINCE = 20261001  # torch-mlir's versions are dates
-PREPARE = "torchdynamo-export-to-torch-backend-pipeline{extra-library=}"
+# Twice, because the ops that its last step makes of lists are ones that its first takes apart.
+PREPARE = ",".join(["torchdynamo-export-to-torch-backend-pipeline{extra-library=}"] * 2)
 # torch-mlir's own ways down, by the dialect where they end.
 PIPELINES = {
     "stablehlo": f"builtin.module({PREPARE},torch-backend-to-stablehlo-backend-pipeline)",

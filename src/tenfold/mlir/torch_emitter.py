@@ -97,13 +97,19 @@ class Emitter:
         except UnsupportedError as error:
             raise error.located(row.python_name, node.source) from None
         if len(returns) == 1 and returns[0].type.is_list:
-            kind = self.parsed(torch_types.list_text("Tensor", False, self.value_tensors))
-            (several,) = self.aten(row, [kind], operands)
+            (several,) = self.aten(row, [self.list_of(signature.result_types)], operands)
             results = self.create("torch.prim.ListUnpack", types, [several])
         else:
             results = self.aten(row, types, operands)
         for index, result in enumerate(results):
             self.results[node, index] = result
+
+    def list_of(self, types: Sequence[TensorType]) -> Any:
+        """The type of a list of tensors: it tells their type if they have but one."""
+        if len(set(types)) == 1:
+            element = torch_types.tensor_text(types[0], self.value_tensors).removeprefix("!torch.")
+            return self.parsed(f"!torch.list<{element}>")
+        return self.parsed(torch_types.list_text("Tensor", False, self.value_tensors))
 
     def aten(self, row: Row, types: list[Any], operands: list[Any]) -> Sequence[Any]:
         name = f"torch.aten.{row.qualified}"

@@ -30,6 +30,8 @@ from tenfold.ops import (  # noqa: F401
     losses,
     margin_losses,
     masks,
+    matrix_functions,
+    matrix_norms,
     max_pooling,
     normalisation,
     padding,

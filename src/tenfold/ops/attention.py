@@ -11,6 +11,7 @@ import math
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
+from tenfold.ops import fused_attention
 from tenfold.ops.random import bits, chance, require
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -165,6 +166,8 @@ def scaled_dot_product_attention(
 ):
     """softmax(query · keyᵀ · scale + attn_mask) · value; True in a mask marks what is attended to."""
     attention = _Attention(query, key, value, scale, enable_gqa)
+    if attn_mask is None and not dropout_p and fused_attention.fits(query, key, value):
+        return fused_attention.fused_attention(query, key, value, float(attention.scale), is_causal)[0], state
     chances, _ = _softmax(attention.scores(attn_mask, is_causal))
     state, chances = _dropped(state, chances, dropout_p)
     return attention.weighted(chances), state

@@ -254,9 +254,27 @@ def cholesky_solve(b, factor, upper):
     if b.shape[-2] != factor.shape[-1]:
         raise ShapeError(f"cholesky_solve: {b.type} does not fit the factor {factor.type}")
     factor, b = stacked(factor, b)
+    return _cholesky_solved(b, factor, upper)
+
+
+def _of_cholesky_solved(ct, result, b, factor, upper):
+    """b's cotangent is A⁻¹ ct, that of A = L Lᴴ is Z = -A⁻¹ ct Xᴴ, and the factor's (Z + Zᴴ) L: not of its
+    triangle alone."""
+    by_b = _cholesky_solved(ct, factor, upper)
+
+    def by_factor():
+        both = matmul(by_b, adjoint(result))
+        both = -(both + adjoint(both))
+        return matmul(factor, both) if upper else matmul(both, factor)
+
+    return lambda: by_b, by_factor
+
+
+@flat.differentiated(_of_cholesky_solved)
+def _cholesky_solved(b, factor, upper):
     first, second = ("C", "N") if upper else ("N", "C")
-    inner = solve_triangular(factor, b, True, not upper, first)
-    return solve_triangular(factor, inner, True, not upper, second)
+    inner = lapack.trsm(factor, b, True, not upper, first, False)
+    return lapack.trsm(factor, inner, True, not upper, second, False)
 
 
 @op(

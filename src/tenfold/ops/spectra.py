@@ -175,13 +175,13 @@ def svd(x, some, compute_uv):
 
 
 def _of_eigh(cts, results, x, lower):
-    """V (Vᴴ ct_V / E + ct_L) Vᴴ, E[i, j] being L[j] - L[i]."""
+    """V (skew(Vᴴ ct_V) / 2E + ct_L) Vᴴ, E[i, j] being L[j] - L[i]."""
     by_values, by_vectors = cts
     values, vectors = results
     inner = None if by_values is None else embedded(flat.convert(by_values, x.dtype))
     if by_vectors is not None:
         turned = matmul(adjoint(vectors), by_vectors)
-        found = off_diagonal(turned / flat.convert(_gaps(values), x.dtype), 0)
+        found = off_diagonal(_skew(turned) * 0.5 / flat.convert(_gaps(values), x.dtype), 0)
         if x.dtype.is_complex:
             found = _free_of_phase(found, flat.imag(diagonal(turned)), "eigh")
         inner = found if inner is None else inner + found

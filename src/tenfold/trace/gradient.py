@@ -82,6 +82,7 @@ class Wiring:
         types: Sequence[flat.TensorType],
         sources: Sequence[Any],
         whole: bool,
+        device: str = "cpu",
     ) -> list[flat.Value]:
         """The wanted cotangents; `frames` says, for each node, what became of its fragment's values."""
         slots: dict[int, flat.Value] = {}
@@ -101,7 +102,7 @@ class Wiring:
             for param, slot in zip(backward.cotangents, self.results[k], strict=True):
                 if param is not None:
                     values[param] = slots[slot]
-            replay(backward.ops, values, sources[k], whole)
+            replay(backward.ops, values, sources[k], whole, device)
             for slot, result in zip(self.inputs[k], backward.results, strict=True):
                 if result is not None:
                     add(slot, values.get(result, result))

@@ -25,20 +25,21 @@ def lower(program: Program, whole: bool = False) -> flat.Function:
     differentiated = {each for node in program.nodes for each in node.path}
     frames: dict[Node, Frame] = {}  # for each of those, what became of its fragment's values
     computed: list[list[flat.Value]] = []
+    device = program.device.type
     for i, node in enumerate(program.nodes):
         arguments = [
             leaves[each] if each in leaves else computed[places[each.node]][each.index]  # type: ignore[index]
             for each in node.inputs
         ]
         if isinstance(node, GradientNode):
-            results = _gradient(node, [frames[each] for each in node.path], arguments, whole)
+            results = _gradient(node, [frames[each] for each in node.path], arguments, whole, device)
         elif node in differentiated:
             fragment = node.signature.fragment
             frame = frames[node] = dict(zip(fragment.params, arguments, strict=True))
-            replay(fragment.ops, frame, node.source, whole)
+            replay(fragment.ops, frame, node.source, whole, device)
             results = [frame.get(each, each) for each in fragment.results]
         else:
-            results = node.signature.fragment.inline(arguments, node.source, whole=whole)
+            results = node.signature.fragment.inline(arguments, node.source, whole=whole, device=device)
         for index, result in enumerate(results):
             if result.name is None:
                 result.name = f"t{i}" if len(results) == 1 else f"t{i}_{index}"
@@ -49,8 +50,11 @@ def lower(program: Program, whole: bool = False) -> flat.Function:
     return flat.Function(params, outputs, "main")
 
 
-def _gradient(node: Any, frames: list[Frame], cotangents: list[flat.Value], whole: bool) -> list[flat.Value]:
+def _gradient(
+    node: Any, frames: list[Frame], cotangents: list[flat.Value], whole: bool, device: str
+) -> list[flat.Value]:
     signatures = [each.signature for each in node.path]
     sources = [each.source for each in node.path]
     signature = node.signature
-    return signature.wiring.lower(signatures, frames, cotangents, signature.result_types, sources, whole)
+    types = signature.result_types
+    return signature.wiring.lower(signatures, frames, cotangents, types, sources, whole, device)

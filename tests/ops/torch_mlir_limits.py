@@ -1,0 +1,4 @@
+BEYOND=set()
+NOT_RECORDED=set()
+RANDOM=set()
+WRONG={}

@@ -353,14 +353,15 @@ def norm(
     out: Tensor | None = None,
     dtype: DType | None = None,
 ) -> Tensor:
-    """The p-norm of all elements or along dimensions; "fro" is 2."""
+    """The p-norm of all elements or along dimensions; "fro" is 2, "nuc" the sum of the singular values."""
     dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise ArgumentError(f"unknown norm {p!r}", help='a number, "fro" or "nuc"')
     if p == "nuc":
-        raise UnsupportedError("the nuclear norm needs singular values, which are not there yet")
-    if isinstance(p, str) and p != "fro":
-        raise ArgumentError(f"unknown norm {p!r}", help='a number or "fro"')
-    order = 2 if p in (None, "fro") else p
-    result = aten("linalg_vector_norm")(input, order, dims, keepdim, dtype=dtype)
+        result = aten("linalg_matrix_norm")(input, "nuc", (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
+    else:
+        order = 2 if p in (None, "fro") else p
+        result = aten("linalg_vector_norm")(input, order, dims, keepdim, dtype=dtype)
     return result if out is None else dispatch.into(out, result)
 
 

@@ -88,7 +88,8 @@ def _shared(obj: Any, dtype: DType | type | None) -> Any:
 
 @located
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that reads a NumPy array's own memory. In-place operators give the tensor new memory."""
+    """A tensor that reads a NumPy array's own memory, until it is first computed with: then it is copied to
+    where the engine wants it. In-place operators give the tensor new memory."""
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"takes a NumPy array, not {type(array).__name__}", help="use tenfold.tensor")
     dtypes.from_numpy(array.dtype)

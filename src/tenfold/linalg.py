@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from tenfold.errors import unknown_name
+from tenfold.errors import LinAlgError, unknown_name
+
+__all__ = ["LinAlgError"]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from tenfold import dispatch, dtypes
 from tenfold.devices import Device
 from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError, did_you_mean, located
+from tenfold.errors import ArgumentError, DTypeError, ShapeError, did_you_mean, located
 from tenfold.flat import build
 from tenfold.interchange import DeviceLike, new_tensor
 from tenfold.ops.table import TABLE, find
@@ -358,7 +358,9 @@ def norm(
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise ArgumentError(f"unknown norm {p!r}", help='a number, "fro" or "nuc"')
     if p == "nuc":
-        result = aten("linalg_matrix_norm")(input, "nuc", (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
+        result = aten("linalg_matrix_norm")(
+            input, "nuc", (-2, -1) if dims is None else dims, keepdim, dtype=dtype
+        )
     else:
         order = 2 if p in (None, "fro") else p
         result = aten("linalg_vector_norm")(input, order, dims, keepdim, dtype=dtype)

@@ -1,11 +1,11 @@
 """Rows of singular values and eigenvalues, with their vectors.
 
-Vectors are determined up to a factor of size one; complex ones up to a phase. A loss that depends on the
-phase has no derivative, and asking for one is an error when the program runs.
+Vectors are determined up to a factor of size one: complex ones up to a phase. A loss that depends on it has
+no derivative. Gradients here leave out what would turn phases: all others are exact.
 """
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, GradientError
+from tenfold.errors import ArgumentError
 from tenfold.flat.grad_products import adjoint, matmul
 from tenfold.ops import lapack
 from tenfold.ops.matrices import check_matrices, diagonal, embedded, off_diagonal, succeeded
@@ -25,17 +25,6 @@ _SQUARE = [Matrices(3, 3), Matrices(2, 2, 4, 4), T(0, 0, dtype="float32"), T(0, 
 
 
 _SIGNS = "the sign, or the phase, of each vector is for the LAPACK to choose that computes it"
-
-
-def _free_of_phase(x, turn, what):
-    """x, where the loss does not change as phases `turn`; the slack is PyTorch's."""
-    small = flat.abs(turn) < 1e-2
-    return flat.check(
-        x,
-        small,
-        GradientError,
-        f"{what}: the loss depends on the phase of complex vectors, which is arbitrary",
-    )
 
 
 def _skew(x):
@@ -81,11 +70,8 @@ def _of_svd(cts, results, x, full, vectors):
         if turned_v is not None:
             terms.append(_rows(turned_v, s))
         found = (terms[0] if len(terms) == 1 else terms[0] + terms[1]) / flat.convert(gaps, x.dtype)
-        if x.dtype.is_complex:
-            phases = [flat.imag(diagonal(each)) for each in (turned_u, turned_v) if each is not None]
-            found = _free_of_phase(found, phases[0] if len(phases) == 1 else phases[0] + phases[1], "svd")
-            if turned_u is not None:
-                found = found + embedded(diagonal(turned_u) / flat.convert(s * 2.0, x.dtype))
+        if x.dtype.is_complex and turned_u is not None:
+            found = found + embedded(diagonal(turned_u) / flat.convert(s * 2.0, x.dtype))
         inner = found if inner is None else inner + found
     if rows > columns and by_u is not None:
         outside = by_u / flat.convert(flat.unsqueeze(s, -2), x.dtype)
@@ -182,8 +168,6 @@ def _of_eigh(cts, results, x, lower):
     if by_vectors is not None:
         turned = matmul(adjoint(vectors), by_vectors)
         found = off_diagonal(_skew(turned) * 0.5 / flat.convert(_gaps(values), x.dtype), 0)
-        if x.dtype.is_complex:
-            found = _free_of_phase(found, flat.imag(diagonal(turned)), "eigh")
         inner = found if inner is None else inner + found
     return (matmul(vectors, matmul(inner, adjoint(vectors))),)
 
@@ -255,10 +239,8 @@ def _of_eig(cts, results, x):
     inner = None if by_values is None else embedded(by_values)
     if by_vectors is not None:
         turned = matmul(adjoint(vectors), by_vectors)
-        along = diagonal(turned)
-        found = turned - _columns(matmul(adjoint(vectors), vectors), flat.real(along))
+        found = turned - _columns(matmul(adjoint(vectors), vectors), flat.real(diagonal(turned)))
         found = off_diagonal(found / flat.conj(_gaps(values)), 0)
-        found = _free_of_phase(found, flat.imag(along), "eig")
         inner = found if inner is None else inner + found
     return (solve_matrices(adjoint(vectors), matmul(inner, adjoint(vectors))),)
 

@@ -41,6 +41,8 @@ TWICE = {
 
 _EMPTY = "PyTorch makes an empty result anew, so that it has no gradient"
 _ZERO = "of a quotient by a complex zero neither the size nor the direction is certain"
+_SIGN = "the sign of each vector is for the LAPACK to choose that computes it"
+_DEGENERATE = "whole numbers make singular matrices, and equal singular values or eigenvalues"
 _ARBITRARY = "which of several equal elements is picked is not PyTorch's to say"
 _POLE = "at a pole PyTorch's derivative is a large number, or an infinity of either sign"
 # Calls whose gradients are not PyTorch's, and why.
@@ -74,6 +76,21 @@ EXCUSED: dict[str, tuple[Callable[[Case], bool], str]] = {
     "smooth_l1_loss": (
         lambda case: case.tied and 0.0 in case.sample.args,
         "where both are equal and beta is 0 PyTorch's slope is that of a larger number",
+    ),
+    **dict.fromkeys(
+        ("_linalg_eigh", "_linalg_svd", "linalg_eig", "linalg_eigh", "linalg_svd", "svd"),
+        (lambda case: True, _SIGN),
+    ),
+    **dict.fromkeys(
+        (
+            *("linalg_cholesky_ex", "linalg_eigvals", "linalg_eigvalsh", "linalg_lstsq"),
+            *("nuclear_norm", "nuclear_norm.dim", "linalg_matrix_norm.str_ord", "linalg_norm.ord_str"),
+        ),
+        (lambda case: case.tied, _DEGENERATE),
+    ),
+    **dict.fromkeys(
+        ("elu_backward", "_prelu_kernel_backward"),
+        (lambda case: case.tied, "at the bend PyTorch's derivative is one side's, and its second the other's"),
     ),
     "pdist": (
         lambda case: case.sample.args[0].shape[0] < 2,
@@ -215,6 +232,14 @@ UNMEASURED: dict[str, str] = {
     **dict.fromkeys(("igamma", "igammac", "special_gammainc", "special_gammaincc"), _HALF),
     **dict.fromkeys(("special_zeta", "special_zeta.other_scalar", "special_zeta.self_scalar"), _HALF),
     **dict.fromkeys(("_standard_gamma", "_sample_dirichlet"), "it refuses"),
+    **dict.fromkeys(("geqrf", "linalg_qr", "qr"), "it refuses"),
+    **dict.fromkeys(
+        (
+            *("cholesky", "linalg_cholesky", "linalg_cholesky_ex", "cholesky_inverse", "cholesky_solve"),
+            *("_linalg_eigh", "linalg_eigh", "linalg_eigvalsh", "linalg_pinv"),
+        ),
+        "it reads one triangle of what it takes for a Hermitian matrix, and its gradient is Hermitian",
+    ),
     "binomial": "counts are drawn, and to what is no whole number nothing is added",
     "multilabel_margin_loss_backward": "it takes marks for numbers",
     "put": "what is written twice to a place has a gradient each time, as in PyTorch",

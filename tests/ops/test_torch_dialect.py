@@ -13,7 +13,7 @@ from tenfold.mlir import torch_dialect
 from tenfold.ops.table import Row, all_rows
 from tests.ops import golden
 from tests.ops.through_torch_mlir import Recorded, computed, recorded
-from tests.ops.torch_mlir_limits import BEYOND, NOT_RECORDED, RANDOM, WRONG
+from tests.ops.torch_mlir_limits import BEYOND, NOT_RECORDED, WRONG
 
 ROWS = sorted((row for row in all_rows() if not row.host), key=lambda row: row.qualified)
 # What the dialect does not define goes through it under its name, and no further.
@@ -38,24 +38,31 @@ def test_row_is_written_in_the_dialect(row: Row) -> None:
 @pytest.mark.parametrize("start", range(0, len(DEFINED), TOGETHER))
 def test_rows_agree_through_torch_mlir(start: int, record_property: Any) -> None:
     rows = DEFINED[start : start + TOGETHER]
-    calls = [call for row in rows for call in recorded(row, SAMPLES)]
+    calls = [call for row in rows for call in recorded(row, SAMPLES) if not endless(call)]
     found = computed(calls)
     through = [(call, arrays) for call, arrays in zip(calls, found) if arrays is not None]
     tn.eval(*[each for call, _ in through for each in call.results])
-    problems = [problem for call, arrays in through if (problem := difference(call, arrays))]
-    passed = {call.row.qualified for call, _ in through}
-    for row in rows:
-        if row.qualified in passed and row.qualified in BEYOND:
-            problems.append(f"{row.qualified} is lowered by this torch-mlir: take it from the list")
-        elif row.qualified not in passed and row.qualified not in BEYOND | NOT_RECORDED:
-            problems.append(f"{row.qualified} is not lowered by torch-mlir")
+    differences = [(call.row.qualified, difference(call, arrays)) for call, arrays in through]
+    problems = [problem for name, problem in differences if problem and name not in WRONG]
+    passed = {name for name, _ in differences}
+    different = {name for name, problem in differences if problem}
+    for name in [row.qualified for row in rows]:
+        if name in passed & BEYOND or (name in WRONG and name not in different):
+            problems.append(f"{name} is lowered well by this torch-mlir: take it from the list")
+        elif name not in passed | BEYOND | NOT_RECORDED:
+            problems.append(f"{name} is not lowered by torch-mlir")
     record_property("through torch-mlir", (len(rows), len(passed), len(calls), len(through)))
     assert problems == []
 
 
+def endless(call: Recorded) -> bool:
+    """Whether torch-mlir's compiler never comes back from this: a softmax of a tensor without dimensions."""
+    return call.row.name.endswith("softmax") and call.results[0].ndim == 0
+
+
 def difference(call: Recorded, arrays: list[np.ndarray]) -> str | None:
     """How a call's results differ from those through torch-mlir, in a line, or None."""
-    if call.row.qualified in WRONG | RANDOM:
+    if call.row.random:
         return None
     for ours, theirs in zip(call.results, arrays, strict=True):
         mine = ours.numpy()
@@ -73,11 +80,10 @@ def difference(call: Recorded, arrays: list[np.ndarray]) -> str | None:
 
 def test_most_of_what_the_dialect_defines_is_compared():
     """The lists of exceptions cannot grow unseen."""
+    compared = {row.qualified for row in DEFINED if not row.random} - BEYOND - NOT_RECORDED
     assert len(DEFINED) >= 430
-    compared = {row.qualified for row in DEFINED} - BEYOND - set(WRONG) - RANDOM - NOT_RECORDED
-    assert len(compared) >= 315
-    known = {row.qualified for row in ROWS}
-    assert BEYOND | set(WRONG) | RANDOM | NOT_RECORDED <= known
+    assert len(compared) >= 320
+    assert BEYOND | set(WRONG) | NOT_RECORDED <= {row.qualified for row in ROWS}
 
 
 def test_rows_run_on_the_host_are_not_recorded():

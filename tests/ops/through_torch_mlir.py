@@ -15,7 +15,7 @@ import numpy as np
 from tenfold import dtypes
 from tenfold.devices import Device
 from tenfold.engines import xla
-from tenfold.errors import TenfoldError
+from tenfold.errors import TenfoldError, UnsupportedError
 from tenfold.mlir import stablehlo, torch_dialect
 from tenfold.ops.table import Row
 from tenfold.runtime import evaluate
@@ -26,6 +26,8 @@ from tests.ops.generate import Edges
 from tests.ops.golden import Call
 
 SEPARATOR = "// -----"
+PATIENCE = 60  # seconds
+TOGETHER = 8  # modules that it is given at a time
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
@@ -81,14 +83,18 @@ def lowered(texts: Sequence[str]) -> list[str | None]:
 
     def attempt(some: Sequence[str]) -> list[str | None] | None:
         whole = f"\n{SEPARATOR}\n".join(some)
-        done = subprocess.run(command, input=whole, capture_output=True, text=True)
+        try:
+            done = subprocess.run(command, input=whole, capture_output=True, text=True, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            return None
         if done.returncode < 0:
             return None
         parts = done.stdout.split(SEPARATOR)
         assert len(parts) == len(some), done.stderr[:2000]
         return [part if part.strip() else None for part in parts]
 
-    return by_halves(texts, attempt)
+    chunks = [texts[i : i + TOGETHER] for i in range(0, len(texts), TOGETHER)]
+    return [each for chunk in chunks for each in by_halves(chunk, attempt)]
 
 
 def run(modules: Sequence[tuple[str, list[np.ndarray]]]) -> list[list[np.ndarray] | None]:
@@ -144,23 +150,26 @@ def join(texts: Sequence[str]) -> tuple[Any, list[int]]:
     return whole, [len(list(type.results)) for _, type in called]
 
 
-def emitted(calls: Sequence[Recorded]) -> list[tuple[str, list[Value]]]:
-    """The text of a module for each call, with a function of its own name, and what that takes."""
+def emitted(calls: Sequence[Recorded]) -> list[tuple[int, str, list[Value]]]:
+    """For each call that the dialect accepts: its place, the text of a module whose function bears a name of
+    its own, and what that takes."""
     texts = []
     for i, each in enumerate(calls):
-        module = torch_dialect.emit(each.program, name=f"f{i}")
-        texts.append((module.text(whole=True), module.functions[f"f{i}"][0]))
+        try:
+            module = torch_dialect.emit(each.program, name=f"f{i}")
+        except UnsupportedError:
+            continue  # as of a dimension of a tensor without any, which PyTorch allows
+        texts.append((i, module.text(whole=True), module.functions[f"f{i}"][0]))
     return texts
 
 
 def computed(calls: Sequence[Recorded]) -> list[list[np.ndarray] | None]:
     """The results of calls through torch-mlir; None for those that do not get through."""
-    texts = emitted(calls)
-    down = lowered([text for text, _ in texts])
-    through = [(i, text) for i, text in enumerate(down) if text is not None]
-    arrays = [[evaluate.computed_array(leaf) for leaf in texts[i][1]] for i, _ in through]
-    ran = run([(text, given) for (_, text), given in zip(through, arrays)])
+    modules = emitted(calls)
+    down = lowered([text for _, text, _ in modules])
+    through = [(i, text, leaves) for (i, _, leaves), text in zip(modules, down) if text is not None]
+    ran = run([(text, [evaluate.computed_array(leaf) for leaf in leaves]) for _, text, leaves in through])
     results: list[list[np.ndarray] | None] = [None] * len(calls)
-    for (i, _), found in zip(through, ran):
+    for (i, _, _), found in zip(through, ran):
         results[i] = found
     return results

@@ -313,6 +313,7 @@ def _lapack() -> frozenset[str]:
 
 
 def compile(module: stablehlo.Module, device: Device) -> Executable:
+    provide(module, device)
     place, xla_device = _resolve(device)
     devices = jaxlib().xc.DeviceList((xla_device,))
     try:

@@ -7,7 +7,6 @@ from typing import Any
 
 from tenfold.flat import build as b
 from tenfold.flat import contracting as c
-from tenfold.flat import elementwise as e
 from tenfold.flat import moving as mv
 from tenfold.flat import structured as s
 from tenfold.flat.build import convert, full_like, where
@@ -67,13 +66,9 @@ def _factor(
 
 
 def _one_dtype(ct: Value, y: Value) -> tuple[Value, Value]:
-    """Products of half-precision factors may come in a wider dtype. Where their cotangent was just widened,
-    its half-precision original is multiplied: the products are exact in the wider one all the same."""
-    if ct.dtype is y.dtype:
-        return ct, y
-    if isinstance(ct.op, e.Convert) and ct.op.x.dtype is y.dtype:
-        return ct.op.x, y
-    return ct, convert(y, ct.dtype)
+    """Products of half-precision factors may come in a wider dtype. Their cotangent is rounded to that of the
+    factors, as PyTorch has it: products of wide matrices take many times as long."""
+    return (ct, y) if ct.dtype is y.dtype else (convert(ct, y.dtype), y)
 
 
 def product(x: Value, y: Value, x_summed: Sequence[int], y_summed: Sequence[int]) -> Value:

@@ -227,13 +227,24 @@ def emit_all(
             try:
                 module.operation.verify()
             except Exception as error:
-                raise EngineError(f"torch-mlir refuses the module: {_reason(str(error))}") from None
+                raise _refused(str(error), list(programs.values())) from None
     return TorchModule(module, context, functions)
 
 
+def _refused(told: str, programs: Sequence[Program]) -> UnsupportedError:
+    """The error for a module that does not verify: the dialect is stricter than ATen in places."""
+    error = UnsupportedError(
+        f"torch-mlir refuses this op: {_reason(told)}", help="emit StableHLO, from Tenfold's own lowerings"
+    )
+    for node in [node for program in programs for node in program.nodes]:
+        if f"'torch.aten.{node.signature.row.qualified}'" in told:
+            return error.located(node.signature.row.python_name, node.source)
+    return error
+
+
 def _reason(told: str) -> str:
-    """The first line of MLIR's diagnostics that says something: headings end in a colon. The op that it prints
-    after it is left out, but for an ATen op that was passed through under its name."""
+    """The first line of MLIR's diagnostics that says something: headings end in a colon. The op that follows
+    is left out, but for an ATen op that was passed through under its name."""
     passed = re.search(r'"torch\.operator".*?name = "torch\.(aten\.[\w.]+)"', told)
     if passed is not None:
         return f"it has no lowering of {passed.group(1)}"

@@ -1,6 +1,7 @@
 """The op table: importing this package declares every row."""
 
 from tenfold.ops import (  # noqa: F401
+    activation_gradients,
     activations,
     addmm,
     attention,
@@ -11,6 +12,7 @@ from tenfold.ops import (  # noqa: F401
     compare,
     contraction,
     convolution,
+    copies,
     covariance,
     creation,
     ctc,
@@ -22,7 +24,9 @@ from tenfold.ops import (  # noqa: F401
     embedding_bags,
     extremes,
     factors,
+    fake_quantize,
     fillings,
+    fourier,
     grids,
     histograms,
     indexing,
@@ -63,6 +67,7 @@ from tenfold.ops import (  # noqa: F401
     transcendental,
     triangles,
     unpooling,
+    view_gradients,
     views,
     windows,
 )

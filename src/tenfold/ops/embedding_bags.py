@@ -1,7 +1,6 @@
-"""Rows of a table, gathered into bags: their sum, mean or maximum, and the gradient of gathered rows.
+"""Rows of a table, each by itself or gathered into bags: their sum, mean or maximum; and their gradients.
 
-Indices stand one after another; `offsets` says where each bag begins. `indexing.py` has the embedding that
-gives every row by itself.
+In bags, indices stand one after another; `offsets` says where each bag begins.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from tenfold.flat import ScatterDimensions, Value
-from tenfold.ops.indexing import At, places
+from tenfold.ops.indexing import At, places, taken
 from tenfold.ops.samples import S, T
 from tenfold.ops.scans import cumsum
 from tenfold.ops.table import op
@@ -33,6 +32,29 @@ def _rows_rule(cotangent, result, weight, indices, padding_idx, scale_grad_by_fr
 def _rows(weight, indices, padding_idx, scale_grad_by_freq):
     """weight[indices]; the row of padding_idx gets no gradient, and frequent ones on request less."""
     return flat.take(weight, indices, 0)
+
+
+@op(
+    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
+    "bool sparse=False) -> Tensor",
+    method=False,
+    samples=lambda: [
+        S(T(5, 3), At(2, 4, size=5)),
+        S(T(5, 3), At(size=5, dtype="int32"), 2),
+        S(T(5, 3), At(0)),
+        S(T(5, 3), At(2, 6, size=5), 1, True),
+        S(T(5, 3), At(2, 6, size=5), 3),
+    ],
+)
+def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    """The rows of weight that indices name. That of padding_idx gets no gradient, frequent ones on request
+    less."""
+    if weight.rank != 2:
+        raise ShapeError(f"the weight must have two dimensions, not {weight.rank}")
+    index = places(indices, weight.shape[0], 0)
+    if padding_idx < 0 and not scale_grad_by_freq:
+        return taken(weight, index, 0)
+    return _rows(weight, index, padding_idx, scale_grad_by_freq)
 
 
 _GRADIENTS = lambda *more: (

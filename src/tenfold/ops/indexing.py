@@ -223,10 +223,10 @@ def index_select(x, dim, index):
             raise ShapeError(f"a zero-dimensional tensor takes one index, not {index.numel}")
         return flat.reshape(index_select(flat.reshape(x, (1,)), 0, index), ())
     index = places(index, x.shape[dim], dim)
-    return _take(x, index, dim)
+    return taken(x, index, dim)
 
 
-def _take(x, index, dim):
+def taken(x, index, dim):
     """x at checked indices of one dimension, which may be empty."""
     shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
     if index.numel and not x.shape[dim]:
@@ -288,7 +288,7 @@ def fits_beside(x, index, dim):
 def take(x, index):
     """Elements of self by their places in row-major order."""
     index = places(index, x.numel, 0, wrap=True, accepts=INT64)
-    return _take(flat.reshape(x, (x.numel,)), index, 0)
+    return taken(flat.reshape(x, (x.numel,)), index, 0)
 
 
 @op(
@@ -320,23 +320,6 @@ def take_along_dim(x, indices, dim):
     x = flat.broadcast_to(x, (*others[:dim], size, *others[dim + 1 :]))
     indices = flat.broadcast_to(indices, (*others[:dim], indices.shape[dim], *others[dim + 1 :]))
     return gather(x, dim, indices, False)
-
-
-@op(
-    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
-    "bool sparse=False) -> Tensor",
-    method=False,
-    samples=lambda: [
-        S(T(5, 3), At(2, 4, size=5)),
-        S(T(5, 3), At(size=5, dtype="int32"), 2),
-        S(T(5, 3), At(0)),
-    ],
-)
-def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
-    """The rows of weight that indices name."""
-    if weight.rank != 2:
-        raise ShapeError(f"the weight must have two dimensions, not {weight.rank}")
-    return _take(weight, places(indices, weight.shape[0], 0), 0)
 
 
 @op(

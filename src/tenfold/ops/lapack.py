@@ -15,18 +15,22 @@ PREFIXES = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dty
 
 
 def _call(
-    routine: str, inputs: Sequence[Value], results: Sequence[TensorType], overwritten: int = 0, **config: str
+    routine: str,
+    inputs: Sequence[Value],
+    results: Sequence[TensorType],
+    letters: dict[str, str] | None = None,
+    overwritten: int = 0,
 ) -> tuple[Value, ...]:
-    """A call whose first result takes the place of one input; characters are what LAPACK's own manual says.
+    """A call whose first result takes the place of one input; the letters are what LAPACK's manual says.
 
     What has as many dimensions as the matrices is a matrix, and lies by columns.
     """
     rank = inputs[0].rank
     columns = [each.rank == rank for each in (*[x.type for x in inputs], *results)]
-    letters = [(name, f"{ord(letter)} : ui8") for name, letter in config.items()]
+    config = [(name, f"{ord(letter)} : ui8") for name, letter in (letters or {}).items()]
     replaced = results[0] is inputs[overwritten].type
     target = f"lapack_{PREFIXES[inputs[0].dtype]}{routine}_ffi"
-    return flat.custom_call(target, inputs, results, letters, [(0, overwritten)] if replaced else (), columns)
+    return flat.custom_call(target, inputs, results, config, [(0, overwritten)] if replaced else (), columns)
 
 
 def _type(x: Value, *extents: int) -> TensorType:
@@ -57,7 +61,7 @@ def potrf(x: Value, lower: bool) -> tuple[Value, Value]:
     """The Cholesky factor in one triangle, whatever x has in the other, and info."""
     if not x.numel:
         return x, _zeros(_info(x))
-    factor, info = _call("potrf", [x], [x.type, _info(x)], uplo="L" if lower else "U")
+    factor, info = _call("potrf", [x], [x.type, _info(x)], {"uplo": "L" if lower else "U"})
     return factor, info
 
 
@@ -101,7 +105,7 @@ def gesdd(x: Value, full: bool, vectors: bool) -> tuple[Value, Value, Value, Val
             u, vh = flat.slice_dim(u, -1, 0, k), flat.slice_dim(vh, -2, 0, k)
         return u, _zeros(_real(x, k)), vh, _zeros(_info(x))
     mode = ("A" if full else "S") if vectors else "N"
-    _, s, u, vh, info = _call("gesdd", [x], [x.type, _real(x, k), left, right, _info(x)], mode=mode)
+    _, s, u, vh, info = _call("gesdd", [x], [x.type, _real(x, k), left, right, _info(x)], {"mode": mode})
     return u, s, vh, info
 
 
@@ -112,7 +116,7 @@ def syevd(x: Value, lower: bool, vectors: bool) -> tuple[Value, Value, Value]:
         return _zeros(values), x, _zeros(_info(x))
     routine = "heevd" if x.dtype.is_complex else "syevd"
     letters = {"mode": "V" if vectors else "N", "uplo": "L" if lower else "U"}
-    v, w, info = _call(routine, [x], [x.type, values, _info(x)], **letters)
+    v, w, info = _call(routine, [x], [x.type, values, _info(x)], letters)
     return w, v, info
 
 
@@ -124,7 +128,7 @@ def geev(x: Value, vectors: bool) -> tuple[Value, Value, Value]:
         return _zeros(complex_values), _zeros(square), _zeros(_info(x))
     parts = [values] if x.dtype.is_complex else [values, values]
     letters = {"compute_left": "N", "compute_right": "V" if vectors else "N"}
-    *w, _, v, info = _call("geev", [x], [*parts, square, square, _info(x)], **letters)
+    *w, _, v, info = _call("geev", [x], [*parts, square, square, _info(x)], letters)
     return w[0] if x.dtype.is_complex else flat.complex(*w), v, info
 
 
@@ -138,5 +142,5 @@ def trsm(a: Value, b: Value, left: bool, lower: bool, transposed: str, unit: boo
         "trans_x": transposed,
         "diag": "U" if unit else "N",
     }
-    (x,) = _call("trsm", [a, b], [b.type], 1, **letters)
+    (x,) = _call("trsm", [a, b], [b.type], letters, 1)
     return x

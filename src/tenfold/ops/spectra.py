@@ -59,7 +59,9 @@ def _of_svd(cts, results, x, full, vectors):
         u, vh = flat.slice_dim(u, -1, 0, k), flat.slice_dim(vh, -2, 0, k)
         by_u = None if by_u is None else flat.slice_dim(by_u, -1, 0, k)
         by_vh = None if by_vh is None else flat.slice_dim(by_vh, -2, 0, k)
-    inner = None if by_s is None else embedded(flat.convert(by_s, x.dtype))
+    inner = flat.full((*x.shape[:-2], k, k), 0, x.dtype)
+    if by_s is not None:
+        inner = embedded(flat.convert(by_s, x.dtype))
     if by_u is not None or by_vh is not None:
         turned_u = None if by_u is None else _skew(matmul(adjoint(u), by_u))
         turned_v = None if by_vh is None else _skew(matmul(vh, adjoint(by_vh)))
@@ -72,7 +74,7 @@ def _of_svd(cts, results, x, full, vectors):
         found = (terms[0] if len(terms) == 1 else terms[0] + terms[1]) / flat.convert(gaps, x.dtype)
         if x.dtype.is_complex and turned_u is not None:
             found = found + embedded(diagonal(turned_u) / flat.convert(s * 2.0, x.dtype))
-        inner = found if inner is None else inner + found
+        inner = inner + found
     if rows > columns and by_u is not None:
         outside = by_u / flat.convert(flat.unsqueeze(s, -2), x.dtype)
         outside = outside - matmul(u, matmul(adjoint(u), outside))
@@ -164,11 +166,13 @@ def _of_eigh(cts, results, x, lower):
     """V (skew(Vᴴ ct_V) / 2E + ct_L) Vᴴ, E[i, j] being L[j] - L[i]."""
     by_values, by_vectors = cts
     values, vectors = results
-    inner = None if by_values is None else embedded(flat.convert(by_values, x.dtype))
+    inner = flat.full_like(vectors, 0)
+    if by_values is not None:
+        inner = embedded(flat.convert(by_values, x.dtype))
     if by_vectors is not None:
         turned = matmul(adjoint(vectors), by_vectors)
         found = off_diagonal(_skew(turned) * 0.5 / flat.convert(_gaps(values), x.dtype), 0)
-        inner = found if inner is None else inner + found
+        inner = inner + found
     return (matmul(vectors, matmul(inner, adjoint(vectors))),)
 
 
@@ -236,12 +240,14 @@ def _of_eig(cts, results, x):
     """V⁻ᴴ ((Vᴴ ct_V - VᴴV diag(re(Vᴴ ct_V))) / conj(E) + ct_L) Vᴴ, E[i, j] being L[j] - L[i]."""
     by_values, by_vectors = cts
     values, vectors = results
-    inner = None if by_values is None else embedded(by_values)
+    inner = flat.full_like(vectors, 0)
+    if by_values is not None:
+        inner = embedded(by_values)
     if by_vectors is not None:
         turned = matmul(adjoint(vectors), by_vectors)
         found = turned - _columns(matmul(adjoint(vectors), vectors), flat.real(diagonal(turned)))
         found = off_diagonal(found / flat.conj(_gaps(values)), 0)
-        inner = found if inner is None else inner + found
+        inner = inner + found
     return (solve_matrices(adjoint(vectors), matmul(inner, adjoint(vectors))),)
 
 

@@ -23,6 +23,7 @@ from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import EngineError, OutOfMemory, TenfoldError, TraceError
 from tenfold.flat.graph import Function, TensorType, in_order, replay
+from tenfold.flat.narrow import narrowed
 from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
@@ -306,6 +307,8 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
             _observers.append(observe)
     with uncollected():
         function = lower(program)
+        if device.type == "cuda":
+            function = narrowed(function)
         if packing is not None:
             function = packing.applied(function)
             donated = packing.donated(donated, function)

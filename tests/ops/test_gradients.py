@@ -90,7 +90,7 @@ EXCUSED: dict[str, tuple[Callable[[Case], bool], str]] = {
     ),
     **dict.fromkeys(
         ("elu_backward", "_prelu_kernel_backward"),
-        (lambda case: case.tied, "at the bend PyTorch's derivative is one side's, and its second the other's"),
+        (lambda case: case.tied, "at the bend PyTorch's derivative is one side's, its second the other's"),
     ),
     "pdist": (
         lambda case: case.sample.args[0].shape[0] < 2,

@@ -379,8 +379,8 @@ def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]
     if isinstance(op.backend_config, str):  # a text that XLA itself reads
         version, config = 2, ir.StringAttr.get(op.backend_config)
     else:
-        texts = ", ".join(f"{name} = {value}" for name, value in op.backend_config)
-        version, config = 4, ir.Attribute.parse("{" + texts + "}")
+        options = ", ".join(f"{name} = {value}" for name, value in op.backend_config)
+        version, config = 4, ir.Attribute.parse("{" + options + "}")
     attributes = {
         "call_target_name": ir.StringAttr.get(op.call_target_name),
         "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), version),

@@ -4,6 +4,7 @@ import math
 
 from tenfold import flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.flat.remat import recomputed
 from tenfold.ops.precision import widened
 from tenfold.ops.random import bits, unit
 from tenfold.ops.samples import S, T
@@ -188,6 +189,7 @@ def celu(x, alpha):
         [S(T(3, 4, low=-9, high=9), approximate=each) for each in ("none", "tanh")] + [S(T()), S(T(0, 3))]
     ),
 )
+@recomputed
 @widened
 def gelu(x, approximate):
     """self * Phi(self), the normal distribution's, exactly or by tanh"""
@@ -200,6 +202,7 @@ def gelu(x, approximate):
 
 
 @op("silu(Tensor self) -> Tensor", module="nn", method=False)
+@recomputed
 @widened
 def silu(x):
     """self * sigmoid(self)"""
@@ -208,6 +211,7 @@ def silu(x):
 
 
 @op("mish(Tensor self) -> Tensor", module="nn", method=False)
+@recomputed
 @widened
 def mish(x):
     """self * tanh(log(1 + exp(self)))"""

@@ -237,6 +237,89 @@ for _kind in KINDS:
     _declare(_kind)
 
 
+# PyTorch's own three, whose scale is a number: none, by the root of the number of points, or by it
+
+SCALES = {0: 0.0, 1: 0.5, 2: 1.0}
+_INNER = lambda: [S((0, 1), 0), S((1,), 1), S((1, 0), 2)]
+
+
+def _inner(name, x, dims, normalization):
+    if normalization not in SCALES:
+        raise ArgumentError(f"{name}: the normalization is 0, 1 or 2, not {normalization}")
+    dims = [_one(x, each) for each in dims]
+    if len(set(dims)) < len(dims):
+        raise ShapeError(f"{name}: a dimension appears twice in {dims}")
+    return dims
+
+
+def _inner_scaled(x, count, normalization):
+    power = SCALES[normalization]
+    return x if power == 0.0 else x * (1.0 / count**power)
+
+
+@op(
+    "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+    method=False,
+    samples=lambda: [
+        S(T(3, 4, dtype=dtype), *each.args, forward)
+        for each in _INNER()
+        for forward in (True, False)
+        for dtype in ("complex64", "complex128")
+    ],
+)
+def fft_complex(x, dims, normalization, forward):
+    """A complex signal's spectrum, or the signal of one."""
+    dims = _inner("_fft_c2c", x, dims, normalization)
+    if not x.dtype.is_complex:
+        raise DTypeError(f"_fft_c2c takes complex tensors, not {x.dtype.name}")
+    found = _complex_transform(x, dims, not forward)
+    return _inner_scaled(found, math.prod([x.shape[each] for each in dims]), normalization)
+
+
+@op(
+    "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    method=False,
+    samples=lambda: [
+        S(T(3, 4, dtype=dtype), *each.args, onesided)
+        for each in _INNER()
+        for onesided in (True, False)
+        for dtype in ("float32", "float64")
+    ],
+)
+def fft_real(x, dims, normalization, onesided):
+    """A real signal's spectrum, or the half that tells the other."""
+    dims = _inner("_fft_r2c", x, dims, normalization)
+    _some("_fft_r2c", dims)
+    lengths = [x.shape[each] for each in dims]
+    if onesided:
+        found = real_to_complex("_fft_r2c", x, dims, lengths, "backward")
+    else:
+        found = complex_to_complex("_fft_r2c", _real("_fft_r2c", x), dims, lengths, "backward", False)
+    return _inner_scaled(found, math.prod(lengths), normalization)
+
+
+@op(
+    "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+    method=False,
+    samples=lambda: [
+        S(T(4, 4, dtype=dtype), *each.args, size)
+        for each in _INNER()
+        for size in (6, 7)
+        for dtype in ("complex64", "complex128")
+    ],
+)
+def fft_to_real(x, dims, normalization, last_dim_size):
+    """The real signal of half a spectrum."""
+    dims = _inner("_fft_c2r", x, dims, normalization)
+    _some("_fft_c2r", dims)
+    if not x.dtype.is_complex:
+        raise DTypeError(f"_fft_c2r takes complex tensors, not {x.dtype.name}")
+    lengths = [*[x.shape[each] for each in dims[:-1]], last_dim_size]
+    return _inner_scaled(
+        complex_to_real("_fft_c2r", x, dims, lengths, "forward"), math.prod(lengths), normalization
+    )
+
+
 # Frequencies
 
 

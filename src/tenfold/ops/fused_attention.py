@@ -1,6 +1,6 @@
-"""Attention of half-precision heads as one kernel: on CUDA through cuDNN's fused call, which XLA knows; elsewhere
-as products and a softmax. The scores are never kept: the gradient computes them again from the logarithm of
-each row's sum, as the kernel does.
+"""Attention of half-precision heads as one kernel: on CUDA through cuDNN's fused call, which XLA knows;
+elsewhere as products and a softmax. The scores are never kept: the gradient computes them again from the
+logarithm of each row's sum, as the kernel does.
 
 Operands are (batch, heads, length, width); cuDNN wants the heads beside the width, which is how models have
 them before they transpose, so that XLA drops both transpositions.
@@ -21,7 +21,7 @@ BESIDE = (3, 1, 2, 0)  # in memory (batch, length, heads, width), from the neare
 
 
 def fits(query: Value, key: Value, value: Value) -> bool:
-    """Whether the kernel takes these: four dimensions, half precision, heads of one width, a multiple of 8."""
+    """Whether the kernel takes these: four dimensions, half precision, one width, a multiple of 8."""
     width = query.shape[-1]
     return (
         query.dtype in NAMES
@@ -45,7 +45,7 @@ def _rule(
     return attention_gradient(query, key, value, out, log_sums, to_out, scale, causal)
 
 
-def _on_cuda(query: Value, key: Value, value: Value, scale: float, causal: bool) -> tuple[Value, Value]:
+def _on_cuda(query: Value, key: Value, value: Value, scale: float, causal: bool) -> tuple[Value, ...]:
     batch, heads, length, _ = query.shape
     results = (query.type, TensorType(dtypes.float32, (batch, heads, length)))
     return _call("__cudnn$fmhaSoftmax", [query, key, value], results, query, key, scale, causal)
@@ -66,8 +66,8 @@ def fused_attention(
 
 def _gradient_rule(cotangents: Any, results: Any, *arguments: Any) -> Any:
     values = [each for each in arguments if isinstance(each, Value)]
-    options = [each for each in arguments if not isinstance(each, Value)]
-    params = [Value(each.type) for each in values]
+    options: list[Any] = [each for each in arguments if not isinstance(each, Value)]
+    params: list[Any] = [Value(each.type) for each in values]
     function = flat.Function(params, _attention_gradient(*params, *options))
     starts = [None if each is None else Value(each.type) for each in cotangents]
     found = gradients(function.ops, function.results, starts, params)
@@ -145,7 +145,7 @@ def _call(
     scale: float,
     causal: bool,
 ) -> tuple[Value, ...]:
-    """The kernel on operands with the heads beside the width; its last result, room to work in, is dropped."""
+    """The kernel on operands with the heads beside the width; its last result, room to work, is dropped."""
     beside = [flat.transpose(each, (0, 2, 1, 3)) if each.rank == 4 else each for each in inputs]
     room = TensorType(dtypes.uint8, (0,))
     layouts = [

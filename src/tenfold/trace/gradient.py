@@ -291,7 +291,7 @@ def spend(path: Sequence[Node]) -> None:
 
 
 def used_up(node: Node) -> bool:
-    """Whether the gradient was taken, and cannot be taken again, since it needed the forward pass's values."""
+    """Whether the gradient was taken, and cannot be again, since it needed values of the forward pass."""
     if not node.spent:
         return False
     if any(each.saves for each in node.signature.backward.values()):

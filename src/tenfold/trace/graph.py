@@ -21,9 +21,9 @@ settle: Callable[[Sequence[Value]], None] | None = None  # set by the runtime, w
 class Node:
     """A call of an op: which (`signature`), on what (`inputs`), where in the user's program (`source`).
 
-    A gradient node also has a `path`: the nodes that it differentiates. `spent` says, of a node that gradients
-    flow through, whether they did and may not again; of others None. `results` remembers several results, so
-    that who computes one computes with it those that are wanted, too.
+    A gradient node also has a `path`: the nodes that it differentiates. `spent` says, of a node which
+    gradients flow through, whether they did and may not again; of others None. `results` remembers several
+    results, so that who computes one computes with it those that are wanted, too.
     """
 
     __slots__ = ("depth", "inputs", "results", "signature", "source", "spent")

@@ -1,0 +1,145 @@
+"""Rows under names that PyTorch keeps for itself, which exported programs hold: variants of public rows."""
+
+from tenfold import dtypes, flat
+from tenfold.errors import ArgumentError, DTypeError
+from tenfold.ops import indexing
+from tenfold.ops.contraction import check_ranks, mm
+from tenfold.ops.distance import cdist, pdist
+from tenfold.ops.joining import stack
+from tenfold.ops.reductions import all, any
+from tenfold.ops.samples import S, T
+from tenfold.ops.scans import logcumsumexp
+from tenfold.ops.softmax import softmax
+from tenfold.ops.statistics import norm_except_dim
+from tenfold.ops.table import op
+
+
+@op(
+    "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    method=False,
+    samples=lambda: [S(T(3, 4), 1), S(T(2, 3, 4), 0, dtypes.float64), S(T(0, 3), -1)],
+)
+def safe_softmax(x, dim, dtype):
+    """softmax, and zeros where all elements along the dimension are -inf"""
+    found = softmax(x, dim, dtype)
+    if not x.rank or x.dtype.kind != "float":
+        return found
+    none = flat.reduce(flat.eq(x, float("-inf")), "and", (flat.axis(dim, x.rank),), True)
+    return flat.where(none, 0, found)
+
+
+@op(
+    "_int_mm(Tensor self, Tensor mat2) -> Tensor",
+    method=False,
+    samples=lambda: [
+        S(T(3, 4, dtype="int8"), T(4, 5, dtype="int8")),
+        S(T(2, 0, dtype="int8"), T(0, 3, dtype="int8")),
+    ],
+)
+def int_mm(x, y):
+    """The product of int8 matrices, in int32."""
+    check_ranks("_int_mm", (x, 2), (y, 2))
+    if x.dtype not in (dtypes.int8, dtypes.uint8) or y.dtype is not dtypes.int8:
+        raise DTypeError(f"_int_mm takes int8 matrices, not {x.type} and {y.type}")
+    return mm(flat.convert(x, dtypes.int32), flat.convert(y, dtypes.int32))
+
+
+def _normed():
+    return [S(T(3, 4), T(3, 1), 0), S(T(2, 3, 4), T(1, 1, 4), 2)]
+
+
+@op("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", samples=_normed)
+def weight_norm(v, g, dim):
+    """v · g / |v|, the norm being over all dimensions but one."""
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
+@op(
+    "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
+    differentiable=(True, False),
+    samples=lambda: [
+        S(*[T(*a.shape, dtype="float32") for a in each.args[:2]], each.args[2]) for each in _normed()
+    ],
+)
+def weight_norm_interface(v, g, dim):
+    """v · g / |v|, and |v|."""
+    if dim not in (0, v.rank - 1):
+        raise ArgumentError(f"_weight_norm_interface: dim is the first or the last, not {dim}")
+    norm = norm_except_dim(v, 2, dim)
+    return v * (g / norm), norm
+
+
+@op(
+    "_is_all_true(Tensor self) -> Tensor",
+    function=False,
+    method=False,
+    samples=lambda: [S(T(3, 4, dtype="bool"))],
+)
+def is_all_true(x):
+    return all(_bool(x))
+
+
+@op(
+    "_is_any_true(Tensor self) -> Tensor",
+    function=False,
+    method=False,
+    samples=lambda: [S(T(3, 4, dtype="bool"))],
+)
+def is_any_true(x):
+    return any(_bool(x))
+
+
+def _bool(x):
+    if x.dtype is not dtypes.bool_:
+        raise DTypeError(f"expected a bool tensor, not {x.type}")
+    return x
+
+
+@op(
+    "_stack(Tensor[] tensors, int dim=0) -> Tensor",
+    samples=lambda: [S([T(3, 4), T(3, 4)]), S([T(3), T(3)], -1)],
+)
+def stack_unchecked(tensors, dim):
+    return stack(tensors, dim)
+
+
+@op(
+    "_logcumsumexp(Tensor self, int dim) -> Tensor",
+    method=False,
+    samples=lambda: [S(T(3, 4, dtype=each), 1) for each in ("float32", "float64")],
+)
+def logcumsumexp_unchecked(x, dim):
+    return logcumsumexp(x, dim)
+
+
+@op(
+    "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    samples=lambda: [S(T(3, 4), T(2, 4), p, None) for p in (2.0, 1.0, 3.0)],
+)
+def cdist_forward(x, y, p, compute_mode):
+    return cdist(x, y, p, compute_mode)
+
+
+@op(
+    "_pdist_forward(Tensor self, float p=2) -> Tensor",
+    method=False,
+    samples=lambda: [S(T(4, 3)), S(T(4, 3), 1.0)],
+)
+def pdist_forward(x, p):
+    return pdist(x, p)
+
+
+@op("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", samples=lambda: [S(T(3, 4), T(2, 4))])
+def euclidean_dist(x, y):
+    return cdist(x, y, 2.0, 1)
+
+
+@op(
+    "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    samples=indexing._reads,
+    function=False,
+    method=False,
+)
+def unsafe_index(x, indices):
+    """x at indices, which are checked all the same."""
+    return indexing.index(x, indices)

@@ -11,7 +11,7 @@ os.environ["TENFOLD_CACHE_DIR"] = ""
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """How many calls the generated suite compared with PyTorch, and what became of the others."""
-    counted: dict[str, list[tuple[int, ...]]] = {"cases": [], "interpreted": []}
+    counted: dict[str, list[tuple[int, ...]]] = {"cases": [], "interpreted": [], "through torch-mlir": []}
     for reports in terminalreporter.stats.values():
         for report in reports:
             for name, counts in getattr(report, "user_properties", []):
@@ -28,6 +28,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         ran, unable = map(sum, zip(*counted["interpreted"]))
         lines.append(
             f"{len(counted['interpreted'])} rows on StableHLO's interpreter: {ran} calls; {unable} beyond it"
+        )
+    if counted["through torch-mlir"]:
+        rows, passed, calls, through = map(sum, zip(*counted["through torch-mlir"]))
+        lines.append(
+            f"{rows} rows that the torch dialect defines: torch-mlir lowers {passed} itself, "
+            f"{through} of {calls} calls"
         )
     if lines:
         terminalreporter.section("generated from the op table")

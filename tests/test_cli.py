@@ -10,6 +10,7 @@ import pytest
 import tenfold
 from tenfold import cli
 from tenfold.ops.table import TABLE, all_rows
+from tools import pytorch_names
 
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess:
@@ -183,3 +184,17 @@ def test_a_wrong_command_line_is_refused(capsys):
         cli.main(["show", "x.py", "--stage", "assembler"])
     assert stopped.value.code == 2
     assert "invalid choice" in capsys.readouterr().err
+
+
+def test_ops_prints_what_pytorch_has_and_we_do_not(capsys):
+    assert cli.main(["ops", "--missing"]) == 0
+    printed = capsys.readouterr().out
+    for title in ("torch:", "torch.Tensor:", "torch.nn.functional:", "torch.linalg:", "the torch dialect:"):
+        assert title in printed
+    assert "ops of the torch dialect are missing" in printed
+    missing = printed.replace("\n", " ").replace(",", " ").split()
+    assert "softmax" not in missing and "sparse_csr_tensor" in missing
+
+
+def test_the_list_of_pytorchs_names_is_that_of_the_installed_one():
+    assert pytorch_names.FILE.read_text(encoding="utf-8") == pytorch_names.text()

@@ -141,9 +141,9 @@ __all__ = [
     "is_floating_point", "is_grad_enabled", "is_same_size", "is_signed", "is_tensor", "linalg", "load",
     "load_stablehlo", "manual_seed", "meshgrid", "nn", "no_grad", "nonzero", "norm", "numel", "ops", "optim",
     "promote_types", "random", "result_type", "save", "seed", "set_autocast_cache_enabled",
-    "set_autocast_dtype", "set_autocast_enabled", "set_default_device", "set_default_dtype", "set_grad_enabled",
-    "set_printoptions", "set_rng_state", "show", "special", "split", "tensor", "tensordot", "unique",
-    "unique_consecutive", "unravel_index", "utils", "vmap",
+    "set_autocast_dtype", "set_autocast_enabled", "set_default_device", "set_default_dtype",
+    "set_grad_enabled", "set_printoptions", "set_rng_state", "show", "special", "split", "tensor",
+    "tensordot", "unique", "unique_consecutive", "unravel_index", "utils", "vmap",
 ]  # fmt: skip
 __all__ += sorted({each for each in globals() if not each.startswith("_")}.difference(__all__))
 __all__.remove("TYPE_CHECKING")

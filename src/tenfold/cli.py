@@ -16,9 +16,10 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 import tenfold
-from tenfold import demo
+from tenfold import demo, ops
 from tenfold.doctor import examine
-from tenfold.errors import ArgumentError, TenfoldError, did_you_mean
+from tenfold.errors import ArgumentError, MissingEngine, TenfoldError, did_you_mean
+from tenfold.mlir import torch_dialect
 from tenfold.ops.table import TABLE, Row
 from tenfold.runtime import evaluate
 from tenfold.runtime.stages import STAGES, stage_text
@@ -81,8 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("file")
     show.add_argument("--stage", choices=STAGES, help="one stage only (default: trace, flat and stablehlo)")
-    ops = command("ops", _ops, "List the op table, or describe one op.", "tenfold ops softmax")
-    ops.add_argument("name", nargs="?", help="an op, such as add or add.Tensor")
+    listed = command("ops", _ops, "List the op table, or describe one op.", "tenfold ops softmax")
+    listed.add_argument("name", nargs="?", help="an op, such as add or add.Tensor")
+    listed.add_argument(
+        "--missing", action="store_true", help="print PyTorch's names that Tenfold does not have"
+    )
     command("doctor", _doctor, "Say what is installed and which engines and devices work.", "tenfold doctor")
     return parser
 
@@ -146,6 +150,8 @@ def _execute(path: str) -> tuple[int, dict[str, Any]]:
 
 
 def _ops(parsed: argparse.Namespace) -> int:
+    if parsed.missing:
+        return _missing()
     if parsed.name is None:
         # A narrow terminal breaks the lines itself: a name that is cut could not be looked up.
         longest = max(map(len, TABLE))
@@ -166,6 +172,39 @@ def _ops(parsed: argparse.Namespace) -> int:
     for row in rows:
         _describe(row)
     return 0
+
+
+def _missing() -> int:
+    """What PyTorch has and we do not: its public names, from a list, and the torch dialect's ATen ops."""
+    counted = 0
+    for title, names in pytorch_names().items():
+        owner: Any = tenfold
+        for part in title.split(".")[1:]:
+            owner = getattr(owner, part)
+        absent = [name for name in names if not hasattr(owner, name)]
+        counted += len(absent)
+        console.print(f"[bold]{title}[/bold]: {len(names) - len(absent)} of {len(names)}")
+        console.print("  " + (", ".join(absent) or "nothing is missing"))
+    try:
+        defined = torch_dialect.aten_ops()
+    except MissingEngine as error:
+        console.print(f"[bold]the torch dialect[/bold]: not compared; {error.help}")
+        return 0
+    rows = [row for each in TABLE.values() for row in each]
+    known = {row.qualified for row in rows}
+    known |= {f"{row.name}_.{row.overload}".rstrip(".") for row in rows if row.inplace}
+    absent = [name for name in defined if name not in known]
+    console.print(f"[bold]the torch dialect[/bold]: {len(defined) - len(absent)} of {len(defined)} ATen ops")
+    console.print("  " + (", ".join(absent) or "nothing is missing"))
+    console.print(f"\n{counted} names and {len(absent)} ops of the torch dialect are missing")
+    return 0
+
+
+def pytorch_names() -> dict[str, list[str]]:
+    """PyTorch's public functions and methods, by module."""
+    listed = Path(ops.__file__).with_name("pytorch_names.txt").read_text(encoding="utf-8")
+    sections = [section.partition("]\n") for section in listed.split("[")[1:]]
+    return {title: names.split() for title, _, names in sections}
 
 
 def _describe(row: Row) -> None:

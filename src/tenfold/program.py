@@ -39,8 +39,8 @@ def compile(function: Callable[P, R]) -> Callable[P, R]:
 def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **kwargs: Any) -> str:
     """The text of a function's program on these arguments.
 
-    `stage` is "trace", "flat", "stablehlo", "torch" (the torch dialect, by torch-mlir) or "hlo" (what XLA made
-    of it); without one, the first three.
+    `stage` is "trace", "flat", "stablehlo", "torch" (the torch dialect, by torch-mlir) or "hlo" (what XLA
+    made of it); without one, the first three.
     """
     _require_callable(function)
     inner = getattr(function, "function", function)  # of a compiled function, what it was made from

@@ -20,7 +20,9 @@ from tests.ops import generate, golden
 from tests.ops.golden import Call
 from tests.ops.test_rows import report
 
-ROWS = sorted(all_rows(), key=lambda row: row.qualified)
+# PyTorch ends the process on pivots that do not fit; `test_linalg.py` has such.
+CRASHES = {"lu_unpack"}
+ROWS = sorted((row for row in all_rows() if row.qualified not in CRASHES), key=lambda row: row.qualified)
 # By the kind of an argument: what it cannot be.
 WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     "Tensor": ("a word", {}),
@@ -40,7 +42,8 @@ def test_wrong_calls_raise_our_errors(row: Row) -> None:
     for sample in spoiled(row, valid.sample):
         call = Call(row, 0, sample, valid.dtype)
         try:
-            call.theirs()
+            if not is_kernel(row):
+                call.theirs()
             pytorch_raises = None
         except Exception as error:
             # It also refuses strides, which only its own tensors have here.
@@ -58,6 +61,12 @@ def test_wrong_calls_raise_our_errors(row: Row) -> None:
         if pytorch_raises:
             wrong.append(f"{call}: we accept it, PyTorch says {pytorch_raises}")
     assert not wrong, report(row, wrong)
+
+
+def is_kernel(row: Row) -> bool:
+    """Whether a row is one of PyTorch's inner functions, which trust their caller: given what does not fit,
+    they write where they should not, and the process ends later and elsewhere."""
+    return row.name.startswith(("_", "native_")) or "backward" in row.name or "forward" in row.name
 
 
 def first_that_runs(row: Row) -> Call:

@@ -26,8 +26,8 @@ from tests.ops.generate import Edges
 from tests.ops.golden import Call
 
 SEPARATOR = "// -----"
-PATIENCE = 60  # seconds
-TOGETHER = 8  # modules that it is given at a time
+PATIENCE = 10  # seconds
+TOGETHER = 4  # modules that it is given at a time
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 

@@ -172,3 +172,27 @@ def test_what_a_gradient_may_still_need_is_not_given_away(retain):
     table.numpy(force=True)
     loss.backward()
     assert table.grad[0, 0].item() == (3 if retain else 1)
+
+
+def test_a_loop_that_reads_nothing_is_not_one_program():
+    problem = Problem(tn)
+    step = problem.step
+    step(problem.x, problem.y).item()
+    sizes = []
+    with evaluate.observing(lambda program, device: sizes.append(len(program.nodes))):
+        for _ in range(100):
+            loss = step(problem.x, problem.y)
+        loss.item()
+    assert len(sizes) <= 6 and max(sizes) < 600
+
+
+def test_an_optimizer_s_step_runs_what_was_recorded():
+    model = tn.nn.Linear(3, 2)
+    optimizer = tn.optim.SGD(model.parameters(), lr=0.1)
+    sizes = []
+    with evaluate.observing(lambda program, device: sizes.append(len(program.nodes))):
+        for _ in range(20):
+            optimizer.zero_grad()
+            model(tn.ones(1, 3)).sum().backward()
+            optimizer.step()
+    assert len(sizes) == 1

@@ -27,6 +27,12 @@ def _floats(name, *values):
             raise DTypeError(f"{name} is not defined for {each.dtype.name}", help="it takes float tensors")
 
 
+def _alike(name, first, *others):
+    for each in others:
+        if each.type is not first.type:
+            raise ShapeError(f"{name} takes tensors of one type, not {first.type} and {each.type}")
+
+
 _HIDDEN = {"function": False, "method": False}
 
 
@@ -99,6 +105,7 @@ def softmax_backward_data(gradient, result, dim, input_dtype):
 @widened
 def _softmax_gradient(gradient, result, dim):
     _floats("_softmax_backward_data", gradient, result)
+    _alike("_softmax_backward_data", gradient, result)
     product = gradient * result
     return product - result * _total(product, dim)
 
@@ -117,6 +124,7 @@ def log_softmax_backward_data(gradient, result, dim, input_dtype):
 @widened
 def _log_softmax_gradient(gradient, result, dim):
     _floats("_log_softmax_backward_data", gradient, result)
+    _alike("_log_softmax_backward_data", gradient, result)
     return gradient - flat.exp(result) * _total(gradient, dim)
 
 
@@ -140,11 +148,11 @@ def threshold_backward(gradient, x, threshold):
 @op(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
     samples=lambda: [*_pairs()(), S(T(3, 4), T(3, 4), approximate="tanh")],
-    promote=common,
     **_HIDDEN,
 )
 @widened
 def gelu_backward(gradient, x, approximate):
+    _alike("gelu_backward", gradient, x)
     return cotangent_of(activations.gelu, gradient, x, approximate)
 
 
@@ -157,9 +165,10 @@ def silu_backward(gradient, x):
     return gradient * (s * (1 + x * (1 - s)))
 
 
-@op("mish_backward(Tensor grad_output, Tensor self) -> Tensor", promote=common, samples=_pairs(), **_HIDDEN)
+@op("mish_backward(Tensor grad_output, Tensor self) -> Tensor", samples=_pairs(), **_HIDDEN)
 @widened
 def mish_backward(gradient, x):
+    _alike("mish_backward", gradient, x)
     return cotangent_of(activations.mish, gradient, x)
 
 
@@ -265,7 +274,6 @@ def elu_backward(gradient, alpha, scale, input_scale, is_result, x):
 @op(
     "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
     samples=lambda: [S(T(*shape), T(*shape), T(*shape)) for shape in ((3, 4), (), (0, 3))],
-    promote=common,
     differs="PyTorch reads exp(-|x|) from the buffer, which the samples do not put there",
     **_HIDDEN,
 )
@@ -273,6 +281,7 @@ def elu_backward(gradient, alpha, scale, input_scale, is_result, x):
 def log_sigmoid_backward(gradient, x, buffer):
     """grad · sigmoid(-x)"""
     _floats("log_sigmoid_backward", x)
+    _alike("log_sigmoid_backward", x, gradient, buffer)
     return gradient * flat.logistic(-x)
 
 
@@ -319,7 +328,8 @@ def prelu_kernel_backward(gradient, x, weight):
 )
 def native_dropout_backward(gradient, mask, scale):
     """grad · mask · scale"""
-    if gradient.dtype in (dtypes.float8_e4m3fn, dtypes.float8_e5m2):
+    narrow = gradient.dtype.is_floating_point and gradient.dtype.itemsize < 2
+    if narrow or gradient.dtype in (dtypes.uint16, dtypes.uint32, dtypes.uint64):
         raise DTypeError(f"native_dropout_backward is not defined for {gradient.dtype.name}")
     gradient = flat.convert(gradient, floating(gradient.dtype))
     return _dropped(gradient, mask, scale)

@@ -331,7 +331,8 @@ def _vectors(name, x, tau):
 
 
 _REFLECTIONS = lambda: [
-    S(Matrices(4, 3), T(3)), S(Matrices(2, 4, 4), T(2, 2)), S(T(3, 0, dtype="float32"), T(0, dtype="float32")),
+    S(Matrices(4, 3), T(3)), S(Matrices(2, 4, 4), T(2, 2)),
+    S(T(3, 0, dtype="float32"), T(0, dtype="float32")),
 ]  # fmt: skip
 
 

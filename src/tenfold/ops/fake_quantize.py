@@ -79,6 +79,8 @@ def fake_quantize_per_tensor_affine(x, scale, zero_point, low, high):
 )
 def fake_quantize_by_tensors(x, scale, zero_point, low, high):
     _check(x, low, high)
+    if scale.dtype.is_complex or zero_point.dtype.is_complex:
+        raise DTypeError(f"fake_quantize: a scale is real, not {scale.type}, nor {zero_point.type}")
     if scale.numel != 1 or zero_point.numel != 1:
         raise ShapeError(
             f"fake_quantize: one scale and one zero point, not {scale.type} and {zero_point.type}"
@@ -103,6 +105,10 @@ def fake_quantize_channels_with_mask(x, scale, zero_point, axis, low, high):
     _check(x, low, high)
     if scale.dtype is not dtypes.float32:
         raise DTypeError(f"fake_quantize: scales are float32, not {scale.dtype.name}")
+    if zero_point.dtype not in (dtypes.int32, dtypes.float32, dtypes.float16):
+        raise DTypeError(
+            f"fake_quantize: zero points are int32, float32 or float16, not {zero_point.dtype.name}"
+        )
     axis = flat.axis(axis, x.rank)
     for each in (scale, zero_point):
         if each.shape != (x.shape[axis],):

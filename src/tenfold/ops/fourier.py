@@ -314,6 +314,8 @@ def fft_to_real(x, dims, normalization, last_dim_size):
     _some("_fft_c2r", dims)
     if not x.dtype.is_complex:
         raise DTypeError(f"_fft_c2r takes complex tensors, not {x.dtype.name}")
+    if x.shape[dims[-1]] != last_dim_size // 2 + 1:
+        raise ShapeError(f"_fft_c2r: {x.type} is not half the spectrum of {last_dim_size} points")
     lengths = [*[x.shape[each] for each in dims[:-1]], last_dim_size]
     return _inner_scaled(
         complex_to_real("_fft_c2r", x, dims, lengths, "forward"), math.prod(lengths), normalization
@@ -353,7 +355,7 @@ _SHIFTS = lambda: [S(T(5)), S(T(3, 4)), S(T(3, 4), 1), S(T(2, 3, 5), (0, 2)), S(
 
 def _halves(x, dim, half):
     dims = list(range(x.rank)) if dim is None else [flat.axis(each, x.rank) for each in dim]
-    return roll(x, tuple([half(x.shape[each]) for each in dims]), tuple(dims)) if dims else x
+    return roll(x, tuple([half(x.shape[each]) for each in dims]), tuple(dims))
 
 
 @op("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", method=False, samples=_SHIFTS)

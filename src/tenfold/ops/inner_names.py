@@ -2,9 +2,9 @@
 
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError
-from tenfold.ops import indexing
 from tenfold.ops.contraction import check_ranks, mm
 from tenfold.ops.distance import cdist, pdist
+from tenfold.ops.indexing import At, index
 from tenfold.ops.joining import stack
 from tenfold.ops.reductions import all, any
 from tenfold.ops.samples import S, T
@@ -21,6 +21,8 @@ from tenfold.ops.table import op
 )
 def safe_softmax(x, dim, dtype):
     """softmax, and zeros where all elements along the dimension are -inf"""
+    if x.dtype.is_complex:
+        raise DTypeError(f"_safe_softmax is not defined for {x.dtype.name}")
     found = softmax(x, dim, dtype)
     if not x.rank or x.dtype.kind != "float":
         return found
@@ -45,7 +47,7 @@ def int_mm(x, y):
 
 
 def _normed():
-    return [S(T(3, 4), T(3, 1), 0), S(T(2, 3, 4), T(1, 1, 4), 2)]
+    return [S(T(3, 4), T(3, 1), 0), S(T(3, 4), T(1, 4), 1)]
 
 
 @op("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", samples=_normed)
@@ -71,8 +73,6 @@ def weight_norm_interface(v, g, dim):
 
 @op(
     "_is_all_true(Tensor self) -> Tensor",
-    function=False,
-    method=False,
     samples=lambda: [S(T(3, 4, dtype="bool"))],
 )
 def is_all_true(x):
@@ -81,8 +81,6 @@ def is_all_true(x):
 
 @op(
     "_is_any_true(Tensor self) -> Tensor",
-    function=False,
-    method=False,
     samples=lambda: [S(T(3, 4, dtype="bool"))],
 )
 def is_any_true(x):
@@ -114,6 +112,7 @@ def logcumsumexp_unchecked(x, dim):
 
 @op(
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    function=False,
     samples=lambda: [S(T(3, 4), T(2, 4), p, None) for p in (2.0, 1.0, 3.0)],
 )
 def cdist_forward(x, y, p, compute_mode):
@@ -123,6 +122,7 @@ def cdist_forward(x, y, p, compute_mode):
 @op(
     "_pdist_forward(Tensor self, float p=2) -> Tensor",
     method=False,
+    function=False,
     samples=lambda: [S(T(4, 3)), S(T(4, 3), 1.0)],
 )
 def pdist_forward(x, p):
@@ -136,10 +136,13 @@ def euclidean_dist(x, y):
 
 @op(
     "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-    samples=indexing._reads,
-    function=False,
+    samples=lambda: [
+        S(T(4, 3), (At(5, size=4, low=-4),)),
+        S(T(4, 3), (None, At(2, 2, size=3, low=-3))),
+        S(T(4, 3, 2), (At(4, size=4), None, At(size=2))),
+    ],
     method=False,
 )
 def unsafe_index(x, indices):
     """x at indices, which are checked all the same."""
-    return indexing.index(x, indices)
+    return index(x, indices)

@@ -11,6 +11,7 @@ from tenfold.ops.matrix_norms import significant, tolerances
 from tenfold.ops.samples import Matrices, S, T
 from tenfold.ops.solving import is_vector, linalg_inv, linalg_solve, solve_matrices
 from tenfold.ops.spectra import linalg_eigh, linalg_svd
+from tenfold.ops.statistics import squared
 from tenfold.ops.table import op
 
 
@@ -132,8 +133,8 @@ def linalg_lstsq(a, b, rcond, driver):
     none = flat.full((0,), 0, a.dtype.to_real())
     residuals, rank, values = none, flat.full((0,), 0, dtypes.int64), none
     if rows > columns and driver != "gelsy":
-        missed = flat.abs(right - matmul(stacked(a, right)[0], solution))
-        residuals = flat.sum(missed * missed, -2)
+        missed = right - matmul(stacked(a, right)[0], solution)
+        residuals = flat.sum(squared(missed), -2)
     if driver != "gels":
         _, found, _ = linalg_svd(a, False, None)
         count = significant(found, atol, rtol) if a.numel else flat.full(found.shape, False, dtypes.bool_)
@@ -261,6 +262,8 @@ def linalg_tensorinv(x, ind):
     """The inverse of the map from the last dimensions, all but `ind`, to the first `ind`."""
     if ind <= 0:
         raise ArgumentError(f"tensorinv: ind is positive, not {ind}")
+    if ind > x.rank:
+        raise ShapeError(f"tensorinv: {x.type} does not have {ind} dimensions")
     rows, columns = math.prod(x.shape[:ind]), math.prod(x.shape[ind:])
     if rows != columns:
         raise ShapeError(f"tensorinv: the dimensions of {x.type} multiply to {rows} and to {columns}")

@@ -117,16 +117,18 @@ def _added(parts, hop, length):
 
 
 def _inverses():
-    half = lambda *shape: [T(*shape, dtype=each) for each in ("complex64", "complex128")]
-    real = {"complex64": "float32", "complex128": "float64"}
-    return [
-        *[S(x, 8) for x in half(5, 6)],
-        *[S(x, 8, 2, 6, T(6, dtype=real[x.dtype], low=0.5, high=1)) for x in half(2, 5, 6)],
-        *[S(x, 8, length=20) for x in half(5, 6)],
-        *[S(x, 8, 4, center=False, normalized=True) for x in half(5, 6)],
-        *[S(x, 8, onesided=False, return_complex=True) for x in half(8, 6)],
-        *[S(x, 8, onesided=False, length=3) for x in half(8, 6)],
-    ]
+    calls = []
+    for kind, real in (("complex64", "float32"), ("complex128", "float64")):
+        half, whole = T(5, 6, dtype=kind), T(8, 6, dtype=kind)
+        calls += [
+            S(half, 8),
+            S(T(2, 5, 6, dtype=kind), 8, 2, 6, T(6, dtype=real, low=0.5, high=1)),
+            S(half, 8, length=20),
+            S(half, 8, 4, center=False, normalized=True),
+            S(whole, 8, onesided=False, return_complex=True),
+            S(whole, 8, onesided=False, length=3),
+        ]
+    return calls
 
 
 @op(

@@ -111,8 +111,8 @@ def _declare(dims):
         def backward(gradient, x, padding, widen=widen, kind=kind):
             """What each element of x was shown at, added up."""
             build = lambda each: along(each, padding, widen, f"{kind}_pad{name}_backward")
-            if build(x).shape != gradient.shape:
-                raise ShapeError(f"the gradient {gradient.type} is not of the widened tensor's shape")
+            if build(x).type is not gradient.type:
+                raise ShapeError(f"the gradient {gradient.type} is not of the widened tensor's type")
             return cotangent_of(build, gradient, x)
 
 

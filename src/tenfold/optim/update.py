@@ -19,6 +19,7 @@ from tenfold.errors import ArgumentError, DTypeError, UnsupportedError
 from tenfold.grad_mode import enable_grad, no_grad
 from tenfold.ops.table import SLOT, Row, Signature
 from tenfold.optim.optimizer import COUNTERS, Optimizer, OptionError, scalar_dtype
+from tenfold.runtime import evaluate
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
@@ -140,6 +141,10 @@ class Updating(Optimizer):
                         by_device.setdefault(param._value.device, []).append((param, gradient))
                 for device, pairs in by_device.items():
                     self._update(i, group, device, pairs)
+        if graph.active() is None:
+            # The end of a step of training: all that it recorded runs now, as one program. A loop that reads
+            # no loss would otherwise be recorded whole.
+            evaluate.evaluate([each.current() for group in self.param_groups for each in group["params"]])
         return loss
 
     def _update(

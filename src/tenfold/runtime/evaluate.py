@@ -43,7 +43,10 @@ _variants: dict[tuple[Any, ...], int] = {}
 MAX_VARIANTS = 2
 MAX_EXECUTABLES = 1000
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
-_written: dict[int, tuple[weakref.ref[Holder], Value]] = {}
+_written: dict[int, tuple[weakref.ref[Holder], Value, int]] = {}
+# So often a tensor may be written before it is computed: a loop that writes without reading would otherwise
+# be recorded as one program, longer with every round.
+MAX_WRITES = 16
 _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
 
@@ -236,7 +239,14 @@ def written(holder: Holder, before: Value) -> None:
     """Note an in-place write: its value is computed with the next evaluation, as program order implies."""
     known = _written.get(id(holder))
     if known is None or known[0]() is not holder:
-        _written[id(holder)] = (weakref.ref(holder), before)
+        _written[id(holder)] = (weakref.ref(holder), before, 1)
+        return
+    reference, first, count = known
+    if count < MAX_WRITES:
+        _written[id(holder)] = (reference, first, count + 1)
+    else:
+        evaluate([holder.current()])
+        _written[id(holder)] = (reference, holder.current(), 1)
 
 
 def _take_written() -> tuple[list[Value], dict[Value, Value]]:
@@ -244,7 +254,7 @@ def _take_written() -> tuple[list[Value], dict[Value, Value]]:
     by which value it is replaced."""
     pending: list[Value] = []
     replaced: dict[Value, Value] = {}
-    for reference, before in _written.values():
+    for reference, before, _ in _written.values():
         holder = reference()
         value = holder.current() if holder is not None else None
         if value is not None and value.buffer is None and value.node is not None:

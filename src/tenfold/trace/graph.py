@@ -14,7 +14,7 @@ from tenfold.ops.table import SLOT, Row, Signature, find
 
 # A loop that never asks for a value would record without end: past this depth its values are computed on the
 # way. The pieces of such a loop are the same program, so it is compiled once.
-MAX_DEPTH = 20_000
+MAX_DEPTH = 5_000
 settle: Callable[[Sequence[Value]], None] | None = None  # set by the runtime, which knows how
 
 

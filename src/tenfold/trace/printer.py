@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold.flat.printer import describe
-from tenfold.ops.table import PLACEMENT, SLOT
+from tenfold.ops.table import PLACEMENT, SLOT, TABLE
 from tenfold.trace.graph import Node, Program, Value
 
 TITLE = "==== Trace IR ===="
@@ -30,8 +30,13 @@ def print_trace(program: Program) -> str:
         for j, text in enumerate(results):
             names[node, j] = text
         place = f"  # {node.source.short}" if node.source else ""
-        inputs = iter([name(each) for each in node.inputs])
-        lines.append(f"{', '.join(results)} = {_call(node, inputs)}{place}")
+        taken = [name(each) for each in node.inputs]
+        if node.signature.row in TABLE.get(node.signature.row.name, ()):
+            call = _call(node, iter(taken))
+        else:  # no op of ATen's: a gradient, an optimizer's step, a function that was transformed or compiled
+            through = [names[each, 0].partition("_")[0] for each in node.path]
+            call = _other_call(node, taken, through)
+        lines.append(f"{', '.join(results)} = {call}{place}")
     lines.append("outputs:")
     for place_, index in program.outputs:
         if place_ >= 0:
@@ -59,6 +64,12 @@ def _call(node: Node, inputs: Any) -> str:
     # A random row whose schema names no generator takes the state after its arguments.
     parts += [f"generator={_text(value, inputs)}" for value in node.signature.arguments[named:]]
     return f"aten.{row.qualified}({', '.join(parts)})"
+
+
+def _other_call(node: Node, taken: list[str], through: list[str]) -> str:
+    """A node that is no op of ATen's; of a gradient also the nodes that it goes back through."""
+    parts = taken + ([f"through=({', '.join(through)})"] if through else [])
+    return f"tenfold.{node.signature.row.name}({', '.join(parts)})"
 
 
 def _has_slot(value: Any) -> bool:

@@ -1,0 +1,142 @@
+"""Models as modules for other compilers, and StableHLO files run again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import nn
+from tenfold.exporting import DIALECTS
+
+
+@pytest.fixture(scope="module")
+def model() -> nn.Module:
+    tn.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Linear(8, 3)).eval()
+
+
+@pytest.fixture(scope="module")
+def x() -> tn.Tensor:
+    return tn.rand(2, 4).eval()
+
+
+def array(tensor: tn.Tensor) -> np.ndarray:
+    return tensor.detach().numpy()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("parameters", ["arguments", "literals"])
+def test_a_model_in_every_dialect(model, x, dialect, parameters):
+    exported = tn.export(model, (x,), dialect=dialect, parameters=parameters)
+    word = {"torch": "torch.aten.linear", "stablehlo": "stablehlo.dot_general", "linalg": "linalg.matmul"}
+    assert word.get(dialect, "tosa.") in exported.text()
+    assert [str(each) for each in (*exported.inputs, *exported.outputs)] == ["f32[2,4]", "f32[2,3]"]
+    takes = len(exported.inputs) + len(exported.parameters)
+    assert f"%arg{takes - 1}" in exported.text() and f"%arg{takes}:" not in exported.text()
+    names = [name for name in model.state_dict() if "num_batches" not in name]
+    assert sorted(exported.parameters) == (sorted(names) if parameters == "arguments" else [])
+    assert exported.bytecode().startswith(b"ML\xefR")
+
+
+@pytest.mark.parametrize("name", ["model.stablehlo", "model.mlir", "model.mlirbc"])
+def test_a_saved_stablehlo_file_runs_again(model, x, name, tmp_path):
+    expected = array(model(x))
+    whole = tn.export(model, (x,), dialect="stablehlo", parameters="literals")
+    whole.save(tmp_path / name)
+    run = tn.load_stablehlo(tmp_path / name)
+    np.testing.assert_allclose(array(run(x)), expected, rtol=1e-6)
+    np.testing.assert_allclose(array(run(array(x))), expected, rtol=1e-6)
+    open_to_others = tn.export(model, (x,), dialect="stablehlo")
+    run = tn.load_stablehlo(open_to_others.portable())
+    np.testing.assert_allclose(array(run(x, *open_to_others.parameters.values())), expected, rtol=1e-6)
+
+
+def test_what_torch_mlir_lowers_is_a_file_that_runs(model, x):
+    module = tn.export(model, (x,), parameters="literals").module.lowered("stablehlo")
+    run = tn.load_stablehlo(module.bytecode())
+    np.testing.assert_allclose(array(run(x)), array(model(x)), rtol=1e-5)
+
+
+def test_arguments_keep_their_order_and_are_all_there():
+    x, y = tn.ones(2), tn.zeros(3)
+    exported = tn.export(lambda a, b, c, d: {"sum": d + a}, (x, y, y, x), dialect="torch")
+    types = ["%arg0: !torch.vtensor<[2],f32>", "%arg1: !torch.vtensor<[3],f32>"]
+    types += ["%arg2: !torch.vtensor<[3],f32>", "%arg3: !torch.vtensor<[2],f32>"]
+    assert f"@main({', '.join(types)})" in exported.text()
+    assert "torch.aten.add.Tensor %arg3, %arg0" in exported.text()
+
+
+def test_what_a_model_writes_is_given_back():
+    model, x = nn.BatchNorm1d(3), tn.rand(4, 3)
+    exported = tn.export(model, x, dialect="stablehlo")
+    assert sorted(exported.writes) == ["num_batches_tracked", "running_mean", "running_var"]
+    assert len(exported.outputs) == 4
+    np.testing.assert_array_equal(model.running_mean.numpy(), np.zeros(3))
+
+
+def test_writes_inside_are_no_matter_and_scalars_are_results():
+    def function(x):
+        x = x.clone()
+        x[0] = 5.0
+        x.view(-1).mul_(2)
+        return x.sum(), (x,)
+
+    x = tn.ones(2, 2)
+    run = tn.load_stablehlo(tn.export(function, (x,), dialect="stablehlo").portable())
+    total, (values,) = function(x)
+    found_total, found = run(x)
+    assert found_total.shape == () and float(found_total) == float(total) == 24
+    np.testing.assert_array_equal(found.numpy(), values.numpy())
+    assert "scatter" in tn.export(function, (x,)).text()
+
+
+def test_functions_without_inputs_and_empty_tensors():
+    run = tn.load_stablehlo(tn.export(lambda: tn.arange(3) * 2, dialect="stablehlo").portable())
+    assert run().tolist() == [0, 2, 4]
+    run = tn.load_stablehlo(tn.export(lambda x: x + 1, tn.zeros(0, 3), dialect="stablehlo").portable())
+    assert run(tn.zeros(0, 3)).shape == (0, 3)
+
+
+def test_checks_of_indices_are_left_out():
+    take = lambda x, i: x.index_select(0, i)
+    exported = tn.export(take, (tn.arange(3.0), tn.tensor([2, 0])), dialect="stablehlo")
+    assert len(exported.outputs) == 1
+    assert tn.load_stablehlo(exported.portable())(tn.arange(3.0), tn.tensor([2, 0])).tolist() == [2, 0]
+
+
+MISTAKES = [
+    (lambda m, x: tn.export(m, (x,), dialect="onnx"), "no dialect 'onnx'", "torch, stablehlo"),
+    (lambda m, x: tn.export(m, (x,), dialect="tosha"), "no dialect 'tosha'", "did you mean tosa?"),
+    (lambda m, x: tn.export(m, (x,), parameters="none"), "no parameters 'none'", "arguments, literals"),
+    (lambda m, x: tn.export(3), "takes a model or a function, not int", ""),
+    (lambda m, x: tn.export(m, (x,), dynamic={0: "n"}), "dynamic dimensions", "once for each size"),
+    (lambda m, x: tn.export(m, (x,)).portable(), "only StableHLO has", "dialect='stablehlo'"),
+    (lambda m, x: tn.export(m, (x,)).save("model"), "which form", ".mlirbc for bytecode"),
+    (lambda m, x: tn.load_stablehlo("nowhere.mlir"), "cannot be read", "the path of a StableHLO file"),
+    (lambda m, x: tn.load_stablehlo(b"nothing"), "no StableHLO module", "export("),
+    (lambda m, x: tn.load_stablehlo(b"module {}"), "no function @main", ""),
+]
+
+
+@pytest.mark.parametrize(("call", "message", "help"), MISTAKES)
+def test_mistakes_are_explained(model, x, call, message, help):
+    with pytest.raises(tn.TenfoldError) as raised:
+        call(model, x)
+    assert message in raised.value.message and help in str(raised.value)
+
+
+def test_damaged_artifacts_are_refused(model, x):
+    data = tn.export(model, (x,), dialect="stablehlo").portable()
+    for damaged in (data[:20], data[: len(data) // 2], data[:-1], b"ML\xefR" + b"\0" * 40):
+        with pytest.raises(tn.FormatError):
+            tn.load_stablehlo(damaged)
+
+
+def test_a_loaded_module_checks_what_it_is_given(model, x):
+    run = tn.load_stablehlo(tn.export(model, (x,), dialect="stablehlo", parameters="literals").portable())
+    with pytest.raises(tn.ArgumentError, match="takes 1 tensors, not 2"):
+        run(x, x)
+    with pytest.raises(tn.ShapeError, match=r"argument 0 of the module is f32\[2,4\], not f32\[3\]"):
+        run(tn.ones(3))
+    assert repr(run) == "<LoadedModule: (f32[2,4]) -> (f32[2,3])>"

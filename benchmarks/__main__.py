@@ -12,12 +12,15 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.core import BENCHMARKS
+from benchmarks import core, training
 from benchmarks.harness import Benchmark, Result, measure, table
 
 EXAMPLE = """example:
   python -m benchmarks --only record --only call --json build/bench.json
 """
+
+
+BENCHMARKS = (*core.BENCHMARKS, *training.BENCHMARKS)
 
 
 def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark] = BENCHMARKS) -> int:

@@ -25,7 +25,7 @@ def gpt2(module: Any, length: int) -> Any:
     """GPT-2 as it is usually written for PyTorch; `module` is torch or tenfold."""
     nn, functional = module.nn, module.nn.functional
 
-    class Block(nn.Module):
+    class Block(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
@@ -42,7 +42,7 @@ def gpt2(module: Any, length: int) -> Any:
             x = x + self.proj(mixed.transpose(1, 2).reshape(batch, length, width))
             return x + self.out(functional.gelu(self.fc(self.ln_2(x)), approximate="tanh"))
 
-    class Gpt2(nn.Module):
+    class Gpt2(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.wte, self.wpe = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(length, WIDTH)
@@ -154,8 +154,9 @@ def contender(name: str, batch: int, length: int) -> Callable[[], Any]:
         import tenfold
 
         compiled = name == "tenfold"
-        wrap = lambda step, model: tenfold.compile(step) if compiled else step
-        return in_pytorch_style(tenfold, batch, length, wrap)
+        return in_pytorch_style(
+            tenfold, batch, length, lambda step, model: tenfold.compile(step) if compiled else step
+        )
     import torch
 
     def wrap(step: Any, model: Any) -> Any:

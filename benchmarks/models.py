@@ -60,7 +60,7 @@ def gpt(module: Any) -> Any:
     """A small GPT as it is usually written: pre-norm blocks, causal attention, exact gelu."""
     nn, functional = module.nn, module.nn.functional
 
-    class Block(nn.Module):
+    class Block(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.before_attention = nn.LayerNorm(WIDTH)
@@ -79,7 +79,7 @@ def gpt(module: Any) -> Any:
             x = x + self.projection(mixed.transpose(1, 2).reshape(batch, length, width))
             return x + self.mlp(self.before_mlp(x))
 
-    class Gpt(nn.Module):
+    class Gpt(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.tokens = nn.Embedding(VOCABULARY, WIDTH)

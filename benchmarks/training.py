@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -113,7 +114,8 @@ def first_step(task: Task) -> Callable[[Path], Mapping[str, Sample]]:
 
     def prepare(folder: Path) -> Mapping[str, Sample]:
         weights = folder / "weights.npz"
-        np.savez(weights, **initial_weights(task))
+        arrays: dict[str, Any] = dict(initial_weights(task))
+        np.savez(weights, **arrays)
 
         def sample(name: str) -> Sample:
             command = [sys.executable, "-m", "benchmarks.training", name, task.name, str(weights)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import torch.utils.checkpoint
 
 import tenfold as tn
 
@@ -412,3 +413,122 @@ def test_the_printed_tensor_says_where_it_comes_from():
     x = tn.tensor([1.0], requires_grad=True)
     assert repr(x) == "tensor([1.], requires_grad=True)"
     assert repr(x * 2) == "tensor([2.], grad_fn=<MulBackward0>)"
+
+
+def detached_inside(x):
+    return x * x.detach()
+
+
+def without_gradients_inside(x):
+    for m in (tn, torch):
+        if isinstance(x, m.Tensor):
+            with m.no_grad():
+                doubled = x * 2
+    return x * doubled
+
+
+TRANSFORMS = {
+    "compile": lambda m: tn.compile if m is tn else lambda function: function,
+    "checkpoint": lambda m: (
+        lambda function: lambda x: m.utils.checkpoint.checkpoint(function, x, use_reentrant=False)
+    ),
+    "vmap": lambda m: m.vmap,
+}
+
+
+@pytest.mark.parametrize("function", [detached_inside, without_gradients_inside])
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_gradients_stop_inside_a_transformed_function_where_python_says(transform, function):
+    def case(m):
+        x = leaf(m)
+        transform(m)(function)(x).sum().backward()
+        return [x.grad]
+
+    agree(case)
+
+
+def test_a_tangent_stops_where_python_says():
+    x, t = np.float32([1, 2, 3]), np.float32([1, 1, 1])
+    ours = tn.func.jvp(detached_inside, (tn.tensor(x),), (tn.tensor(t),))[1]
+    theirs = torch.func.jvp(detached_inside, (torch.tensor(x),), (torch.tensor(t),))[1]
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy())
+
+
+def test_a_function_of_several_results_gives_each_its_gradient():
+    def case(m):
+        class Two(m.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2, x * 3
+
+            @staticmethod
+            def backward(ctx, first, second):
+                return first * 2 + second * 3
+
+        x = leaf(m)
+        first, second = Two.apply(x)
+        first.retain_grad()
+        second.retain_grad()
+        (first * second).sum().backward()
+        return [first.grad, second.grad, x.grad]
+
+    agree(case)
+
+
+def test_gradients_do_not_share_what_python_returned():
+    def case(m):
+        class Sum(m.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                return x + y
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient, gradient
+
+        x, y = leaf(m), leaf(m)
+        for _ in range(2):
+            Sum.apply(x, y).sum().backward()
+        return [x.grad, y.grad]
+
+    agree(case)
+
+
+def test_gradients_of_one_result_are_taken_one_after_the_other():
+    def case(m):
+        x, y = leaf(m), leaf(m)
+        total = (x.exp() + y.exp()).sum()
+        return [*m.autograd.grad(total, x), *m.autograd.grad(total, y)]
+
+    agree(case)
+
+
+def test_a_hook_runs_without_gradients():
+    for m in (tn, torch):
+        x, w = leaf(m), leaf(m)
+        x.register_hook(lambda g, w=w: g * w)
+        (x * 2).sum().backward()
+        assert not x.grad.requires_grad
+
+
+@pytest.mark.parametrize("write", [lambda x: x.detach().mul_(5), lambda x: x.data.mul_(5)])
+def test_a_leaf_that_is_frozen_keeps_what_was_written(write):
+    for m in (tn, torch):
+        x = leaf(m)
+        write(x)
+        x.requires_grad_(False)
+        np.testing.assert_allclose(np.asarray(x), np.float32(DATA) * 5)
+
+
+def test_what_python_says_about_gradients_outside_is_refused_inside_compile():
+    x = leaf(tn)
+    hooked = tn.compile(lambda x: (x * 2).register_hook(print) and x * 2)
+
+    def with_hook(x):
+        y = x * 2
+        y.register_hook(lambda g: g * 7)
+        return y * 3
+
+    with pytest.raises(tn.TraceError, match="a hook or an autograd.Function"):
+        tn.compile(with_hook)(x)
+    assert hooked(x).requires_grad  # the hook is on something else

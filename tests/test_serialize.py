@@ -436,3 +436,11 @@ def test_without_the_package_the_error_says_how_to_get_it(tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "safetensors", None)
     with pytest.raises(tn.MissingEngine, match=r"pip install 'tenfold\[safetensors\]'"):
         tn.save({"x": tn.ones(2)}, tmp_path / "x.safetensors")
+
+
+def test_a_state_dict_is_saved(tmp_path):
+    model = tn.nn.Linear(2, 3)
+    tn.save({"model": model.state_dict()}, tmp_path / "model.pt")
+    found = torch.load(tmp_path / "model.pt")["model"]
+    assert list(found) == ["weight", "bias"]
+    assert model.load_state_dict(tn.load(tmp_path / "model.pt")["model"])

@@ -11,13 +11,13 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, GradientError, ShapeError, located
+from tenfold.errors import ArgumentError, GradientError, ShapeError, UnsupportedError, located
 from tenfold.functional import aten
 from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_grad_mode
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
-from tenfold.trace.gradient import gradient, raise_spent, spend
+from tenfold.trace.gradient import find_path, gradient, raise_spent, spend
 from tenfold.trace.graph import Origin, Value
 
 __all__ = [
@@ -179,6 +179,15 @@ class _Sweep:
         for root, cotangent in zip(roots, cotangents, strict=True):
             self.add(self.pending, root.current(), cotangent)
         self.order, leaves, cuts = survey([value for value, _ in self.pending.values()])
+        if wanted is not None:
+            leading = set(find_path([value for value, _ in self.pending.values()], wanted, ()))
+            goals = {id(each.origin.of) for each in wanted if each.origin is not None}
+            self.order = [node for node in self.order if node in leading]
+            cuts = [
+                each
+                for each in cuts
+                if each.origin is not None and (each.origin.node in leading or id(each.origin.of) in goals)
+            ]
         self.cuts = cuts
         self.wanted = leaves if wanted is None else list(wanted)
         self.all_leaves = wanted is None
@@ -247,11 +256,7 @@ class _Sweep:
         """Python's part: hooks of the value, and the backward of the Function that made it."""
         origin = value.origin
         assert origin is not None
-        cotangent = _hooked(origin, cotangent)
-        if origin.retains and self.all_leaves:
-            _accumulate(origin, cotangent, self.create_graph)
-        if any(each.origin is not None and each.origin.of is origin for each in self.wanted):
-            self.add(self.found, value, cotangent)
+        cotangent = self.arrived(value, cotangent)
         maker = origin.node
         if not isinstance(maker, CustomNode):
             if maker is not None:
@@ -262,7 +267,7 @@ class _Sweep:
         for key, (other, given) in list(self.pending.items()):
             if other.origin is not None and other.origin.node is maker:
                 del self.pending[key]
-                gradients[other.origin.index] = _hooked(other.origin, given)
+                gradients[other.origin.index] = self.arrived(other, given)
         for source, result in maker.run_backward(gradients, self.create_graph):
             if source.origin is None or result is None:
                 continue
@@ -273,11 +278,28 @@ class _Sweep:
             else:
                 self.add(self.pending, source, result)
 
+    def arrived(self, value: Value, cotangent: Tensor) -> Tensor:
+        """The whole gradient of a value inside has come: its hooks, and whoever wants or retains it."""
+        origin = value.origin
+        assert origin is not None
+        cotangent = _hooked(origin, cotangent, self.create_graph)
+        if origin.retains:
+            _accumulate(origin, self.own(cotangent), self.create_graph)
+        if any(each.origin is not None and each.origin.of is origin for each in self.wanted):
+            self.add(self.found, value, cotangent)
+        return cotangent
+
+    def own(self, found: Tensor) -> Tensor:
+        """A gradient to be kept, apart from tensors that Python code may hold or give to others, too."""
+        return found if self.create_graph else Tensor(graph.fresh(found.current(), self.where))
+
     def finish(self, value: Value, found: Tensor) -> tuple[Value, Tensor]:
         """What a leaf gets in the end, its hooks passed."""
         assert value.origin is not None
         origin = value.origin.of
-        return value, _hooked(origin, found) if origin.node is None else found
+        if origin.node is None and origin.hooks:
+            return value, self.own(_hooked(origin, found, self.create_graph))
+        return value, self.own(found) if self.cuts else found
 
 
 def _place(value: Value, places: dict[Any, int]) -> tuple[int, int]:
@@ -285,9 +307,10 @@ def _place(value: Value, places: dict[Any, int]) -> tuple[int, int]:
     return places.get(value.origin.node, -1), value.origin.index
 
 
-def _hooked(origin: Origin, gradient: Tensor) -> Tensor:
+def _hooked(origin: Origin, gradient: Tensor, create_graph: bool) -> Tensor:
     for hook in list((origin.hooks or {}).values()):
-        replaced = hook(gradient)
+        with set_grad_mode(create_graph):
+            replaced = hook(gradient)
         if replaced is not None:
             if not isinstance(replaced, Tensor) or replaced.shape != gradient.shape:
                 raise ArgumentError(
@@ -451,6 +474,12 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Compute forward; gradients of the result come from backward."""
+        recorder = graph.active()
+        if recorder is not None and hasattr(recorder, "what"):
+            raise UnsupportedError(
+                f"a Function inside {recorder.what}: the derivative would not be its own",
+                help="write its forward with ordinary ops there",
+            ).located(cls.__name__, capture())
         tensors = [each for each in args if isinstance(each, Tensor)]
         followed = graph.mode.enabled and any(each.requires_grad for each in tensors)
         context = Context([isinstance(each, Tensor) and each.requires_grad for each in args])
@@ -575,8 +604,9 @@ def _retain_grad(self: Tensor) -> None:
 
 def _detach_(self: Tensor) -> Tensor:
     """Forget what this tensor was computed from."""
+    value = self.detach().current()
     self._leaf = None
-    self._value = graph.fresh(self.current(), capture())
+    self._value = graph.fresh(value, capture())
     return self
 
 

@@ -90,7 +90,7 @@ class Tensor(Holder):
         """The trace value of this tensor now: a view replays its ops if its storage was written."""
         alias, recorder = self._alias, graph.active()
         if alias is not None and alias.version != alias.storage.version:
-            if recorder is not None:
+            if recorder is not None and alias.steps:
                 recorder.read(alias.storage, alias.storage.value)
             version = alias.storage.version  # before reading: another thread may write meanwhile
             self._value = self._marked(views.read(alias, alias.storage.value.made_at))
@@ -249,16 +249,18 @@ class Tensor(Holder):
                 f"only tensors of float and complex dtypes have gradients, not {self.dtype.name}",
                 help="convert with .float() first",
             ).located("requires_grad_", capture())
+        present = self.current()
         before, self._leaf = self._leaf, Origin() if requires_grad else None
         if self._leaf is not None:
             self._leaf.grad = vars(self).pop("_grad", None)
         elif before is not None and before.grad is not None:
             vars(self)["_grad"] = before.grad
-        value = self._marked(graph.fresh(self._value, capture()))
+        value = self._marked(graph.fresh(present, capture()))
         self._value = value
         if self._alias is not None and not self._alias.steps:
             self._alias.storage.leaf = self._leaf
             self._alias.storage.value = value
+            self._alias.version = self._alias.storage.version
         return self
 
     def _marked(self, value: Value) -> Value:

@@ -3,6 +3,8 @@ handed over from step to step, and nothing lost when a step fails."""
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -196,3 +198,92 @@ def test_an_optimizer_s_step_runs_what_was_recorded():
             model(tn.ones(1, 3)).sum().backward()
             optimizer.step()
     assert len(sizes) == 1
+
+
+def test_writes_are_not_repeated_after_a_failed_check():
+    x, table, seen = tn.ones(8192).eval(), tn.arange(4.0), []
+    for k in range(6):
+        x.add_(float(k + 1))
+        with contextlib.suppress(IndexError):
+            (table.index_select(0, tn.tensor([1 if k < 4 else 9])) + x[:1]).tolist()
+        seen.append(x[0].item())
+    assert seen == [2, 4, 7, 11, 16, 22]
+
+
+def test_a_tensor_from_outside_that_is_an_argument_too_is_not_written():
+    p = tn.ones(3)
+    with pytest.raises(tn.TraceError, match="given as an argument"):
+        tn.compile(lambda x: (p.mul_(2), x.sum())[1])(p)
+
+
+def test_a_parameter_may_be_read_while_another_thread_trains():
+    import threading
+
+    problem = Problem(tn)
+    step = tn.compile(problem.step)
+    problem.losses(step, 3)
+    failures, done = [], threading.Event()
+
+    def look():
+        while not done.is_set():
+            try:
+                problem.w.detach().numpy()
+            except Exception as error:
+                failures.append(error)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    problem.losses(step, 200)
+    done.set()
+    thread.join()
+    assert not failures
+
+
+def trained(change, steps=3):
+    """A compiled step of a small model, and what `change` does to it between steps, beside PyTorch."""
+    found = []
+    for m in (tn, torch):
+        model = m.nn.Linear(5, 3)
+        model.load_state_dict({"weight": m.tensor(W.T.copy()), "bias": m.zeros(3)})
+        optimizer = m.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x, y, m=m, model=model, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = tn.compile(step) if m is tn else step
+        x, y = m.tensor(X), m.tensor(Y)
+        losses = [run(x, y).item() for _ in range(steps)]
+        change(m, model, optimizer)
+        losses += [run(x, y).item() for _ in range(steps)]
+        found.append(losses)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4)
+
+
+def test_a_compiled_step_follows_a_new_parameter():
+    def change(m, model, optimizer):
+        model.bias = m.nn.Parameter(m.ones(3))
+
+    trained(change)
+
+
+def test_a_compiled_step_follows_a_frozen_parameter():
+    trained(lambda m, model, optimizer: model.bias.requires_grad_(False))
+
+
+def test_a_compiled_step_follows_the_options_of_its_optimizer():
+    def change(m, model, optimizer):
+        optimizer.param_groups[0]["lr"] = 0.5
+        optimizer.param_groups[0]["maximize"] = True
+
+    trained(change)
+
+
+def test_a_compiled_step_follows_a_learning_rate_that_becomes_a_tensor():
+    def change(m, model, optimizer):
+        optimizer.param_groups[0]["lr"] = m.tensor(0.5)
+
+    trained(change)

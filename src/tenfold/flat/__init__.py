@@ -2,7 +2,7 @@
 
 from tenfold.flat import operators as _operators  # noqa: F401
 from tenfold.flat.build import *  # noqa: F403
-from tenfold.flat.composite import Composite, differentiated
+from tenfold.flat.composite import Composite, differentiated, stop_gradient, stopped
 from tenfold.flat.contracting import *  # noqa: F403
 from tenfold.flat.folding import *  # noqa: F403
 from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
@@ -25,4 +25,6 @@ __all__ = [
     "TensorType",
     "Value",
     "differentiated",
+    "stop_gradient",
+    "stopped",
 ]

@@ -37,6 +37,19 @@ class Composite(Op):
         return types
 
 
+def stopped(
+    cotangents: Sequence[Value | None], results: Sequence[Value], inputs: Sequence[Value]
+) -> Sequence[Value | None]:
+    """The rule of what no gradient flows through."""
+    return [None] * len(inputs)
+
+
+def stop_gradient(value: Value) -> Value:
+    """The value itself, as a constant to all derivatives."""
+    param = Value(value.type)
+    return Composite((value,), Function([param], [param], "stop_gradient"), stopped, {}).result
+
+
 def differentiated(
     rule: Callable[..., Any], elsewhere: dict[str, Callable[..., Any]] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

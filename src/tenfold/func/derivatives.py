@@ -60,7 +60,7 @@ class Level:
     def released(self, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs as those outside see them: without this level's leaves, where nothing else follows."""
         follows = self.followed and self.sees_beyond(outputs)
-        return [each if follows else each.detach() for each in outputs]
+        return [each if follows else Tensor(graph.fresh(each.current(), capture())) for each in outputs]
 
 
 def _leaf(tensor: Tensor) -> Tensor:

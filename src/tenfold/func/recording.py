@@ -168,6 +168,7 @@ def record(what: str, call: Callable[[list[Tensor]], Any], given: Sequence[Value
             value.source = each.made_at
         recorder.arguments.update(values)
         before, graph.recorder = graph.recorder, recorder
+        enabled, graph.mode.enabled = graph.mode.enabled, True  # what is off outside is on in here
         try:
             result = call(stand_ins)
             outputs: list[Any] = []
@@ -175,7 +176,7 @@ def record(what: str, call: Callable[[list[Tensor]], Any], given: Sequence[Value
             _check_outputs(what, structure)
             targets = [each.current() for each in outputs]
         finally:
-            graph.recorder = before
+            graph.recorder, graph.mode.enabled = before, enabled
             finals = {root: root.current() for root in recorder.before}
             touched = {origin: origin.collected for origin in recorder.grads}
             for root, value in recorder.before.items():

@@ -10,6 +10,7 @@ from tenfold.errors import ArgumentError, TenfoldError, UnknownName, did_you_mea
 from tenfold.nn.parameter import Buffer, Parameter
 from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.trace import graph
 
 
 class RegistrationError(TenfoldError, KeyError):
@@ -132,6 +133,9 @@ class Registry:
         own = self.__dict__
         for kind in ("_parameters", "_buffers", "_modules"):
             if kind in own and name in own[kind]:
+                recorder = graph.active()
+                if recorder is not None and kind != "_modules":
+                    recorder.guard(self, name)  # which tensor it is, not what it holds
                 return own[kind][name]
         raise self._unknown(name)
 

@@ -118,6 +118,8 @@ def reach(function: flat.Function) -> tuple[int, ...]:
     }
     every = sum(bits.values())
     for op in function.ops:
+        if isinstance(op, flat.Composite) and op.rule is flat.stopped:
+            continue
         found = 0
         for operand in op.operands:
             found |= bits.get(operand, 0)

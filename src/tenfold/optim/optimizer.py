@@ -316,7 +316,9 @@ def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
         tensor = kept if isinstance(kept, Tensor) else _copied(from_dlpack(kept))
         follows = name not in COUNTERS and param.dtype.is_floating_point
         value = tensor.to(device=param.device, dtype=param.dtype if follows else tensor.dtype).current()
-        if isinstance(present, Tensor) and present.current().type is value.type:
+        # A counter may be shared with other parameters, whose own may be loaded differently.
+        mine = name not in COUNTERS
+        if mine and isinstance(present, Tensor) and present.current().type is value.type:
             present.replace(value)
             return present
         return Tensor(graph.fresh(value, capture()))

@@ -51,6 +51,20 @@ class Numbers(Holder):
         return self._value if recorder is None else recorder.read(self, self._value)
 
 
+class Decisions:
+    """What a group's options decide about the program of a step, for a compiled function to compare."""
+
+    def __init__(self, optimizer: Any, group: int):
+        self._optimizer = optimizer
+        self._group = group
+
+    @property
+    def now(self) -> tuple[Any, ...]:
+        group = self._optimizer.param_groups[self._group]
+        tensors = [(each, id(group[each])) for each in group if isinstance(group[each], Tensor)]
+        return self._optimizer.decided(group), tuple(tensors), len(group["params"])
+
+
 def numbers_of(group: dict[str, Any], names: Sequence[str]) -> list[float]:
     """The group's numbers in order; what a tensor gives instead, or nothing does, counts as 0."""
     found = []
@@ -187,6 +201,10 @@ class Updating(Optimizer):
     ) -> tuple[tuple[str, ...], list[Value]]:
         """The inputs of a step beside tensors: the group's numbers, those that are tensors, and whether
         gradients overflowed."""
+        recorder = graph.active()
+        if recorder is not None:
+            decisions = self.__dict__.setdefault("_decisions", {})
+            recorder.guard(decisions.setdefault(index, Decisions(self, index)), "now")
         holders = self.__dict__.setdefault("_numbers", {})
         holder = holders.get((index, device))
         if holder is None:

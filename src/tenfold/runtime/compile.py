@@ -83,7 +83,10 @@ class Recording:
 
     def guard(self, holder: Any, attribute: str) -> None:
         """What is recorded depends on a Python attribute: another value of it needs another program."""
-        self.guards.setdefault((id(holder), attribute), (holder, attribute, getattr(holder, attribute)))
+        key = (id(holder), attribute)
+        if key not in self.guards:
+            self.guards[key] = (holder, attribute, None)  # to ask for it may ask to guard it
+            self.guards[key] = (holder, attribute, getattr(holder, attribute))
 
 
 Guard = tuple[Any, str, Any]
@@ -116,6 +119,7 @@ class Recorded:
             if each is not root
         }
         self.watched = [(each, self.inputs[i]) for i, each in self.fronts.items()]
+        self.leaves = [(each, each.leaf) for each in self.inputs if hasattr(each, "leaf")]
         self.structure = structure
         self.returned = returned  # for each tensor: an argument, one from outside, or None for a new one
         self.count = len(returned)
@@ -285,7 +289,8 @@ class Recorded:
         """The values that go in, if what it depends on from outside is as it was: types of tensors, Python
         attributes, whether there are gradients, and which, where they are read."""
         for holder, attribute, value in self.guards:
-            if getattr(holder, attribute) != value:
+            found = getattr(holder, attribute)
+            if found is not value and (isinstance(value, Holder) or found != value):
                 return None
         for owner, gradient in self.gradients.expected:
             found = _origin(owner, arguments).collected
@@ -293,6 +298,9 @@ class Recorded:
                 return None
         for tensor, root in self.watched:
             if tensor._alias.storage is not root:
+                return None
+        for root, leaf in self.leaves:
+            if root.leaf is not leaf:  # it requires gradients now, or no longer
                 return None
         return self._inputs(arguments)
 
@@ -357,6 +365,13 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
         raise TraceError(
             "the function writes to an argument that shares memory with another", help="clone() one of them"
         ).located("compile", capture())
+    memory = {id(_memory(each)) for each in given}
+    inside = [each for each in recording.holders.values() if id(_memory(each)) in memory]
+    if any(id(root) in memory for root in recording.before) or (changed and inside):
+        raise TraceError(
+            "the function writes to a tensor that it is given as an argument and also reads from outside",
+            help="pass it in one of the two ways",
+        ).located("compile", capture())
     leaves = {each._leaf: i for i, each in enumerate(stand_ins) if each._leaf is not None}
     gradients, collected = _gradients(recording, after, leaves)
     wanted = targets + list(written.values()) + [finals[i] for i in changed] + collected
@@ -365,6 +380,8 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
             "the compiled function neither returns nor changes a tensor", help="return what it computes"
         ).located("compile", capture())
     program, _ = collect(wanted)
+    followed = [each.origin for each in targets if each.origin is not None and not _spent(each.origin)]
+    _refuse_python(followed)
     places = {values[i]: i for i in first.values()}
     inputs: list[int | Holder | Value] = [
         places[leaf] if leaf in places else recording.holders.get(leaf, leaf) for leaf in program.leaves
@@ -390,8 +407,25 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
         gradients,
         list(recording.guards.values()),
         replaced,
-        any(each.origin is not None and not _spent(each.origin) for each in targets),
+        bool(followed),
     )
+
+
+def _refuse_python(followed: list[Origin]) -> None:
+    """Refuse a function whose gradient is taken outside of it though Python has a say in it: a compiled
+    function is differentiated as the program that it is."""
+    seen: set[Any] = set()
+    stack = list(followed)
+    while stack:
+        origin = stack.pop()
+        if origin.node is not None and (origin.hooks or not isinstance(origin.node, Node)):
+            raise TraceError(
+                "a hook or an autograd.Function in a compiled function cannot change gradients taken outside",
+                help="call backward() inside the function, or leave this part out of it",
+            ).located("compile", capture())
+        if origin.node is not None and origin.node not in seen:
+            seen.add(origin.node)
+            stack += [each.origin for each in origin.node.inputs if each.origin is not None]
 
 
 def _stand_in(made: Any, given: Any) -> Any:

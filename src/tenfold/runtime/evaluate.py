@@ -89,11 +89,11 @@ class Pending:
         self.buffers: list[Any] = []
 
     def take(self, index: int) -> Any:
-        if self.layout is not None:
-            start, type = self.layout[index]
-            whole = self.results if isinstance(self.results, np.ndarray) else xla.fetch(self.results)
-            return whole[start : start + type.numel].reshape(type.shape).copy()
         with lock:
+            if self.layout is not None:
+                start, type = self.layout[index]
+                whole = self.results if isinstance(self.results, np.ndarray) else xla.fetch(self.results)
+                return whole[start : start + type.numel].reshape(type.shape).copy()
             if self.results is not None:
                 self.buffers, self.results = xla.take_apart(self.results), None
             return self.buffers[index]
@@ -130,7 +130,7 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value]) -> 
     program, given = collect(targets, held)
     donated = _donations(program, given, replaced)
     try:
-        results, failure = _execute(program, device, donated)
+        results, failure, donated = _execute(program, device, donated)
     except TenfoldError as error:
         raise placed(error, program) from None
     if failure is not None:
@@ -190,8 +190,9 @@ def _lend(program: Program, donated: Donations, buffers: list[Any]) -> None:
 
 def _execute(
     program: Program, device: Device, donated: Donations = ()
-) -> tuple[list[Any], TenfoldError | None]:
-    """Run a program. The third that differs from others in its numbers alone is compiled for all numbers."""
+) -> tuple[list[Any], TenfoldError | None, Donations]:
+    """Run a program: its results, what a check says, and what was donated. The third program that differs
+    from others in its numbers alone is compiled for all numbers, and takes nothing for itself."""
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
     loaded = _recent(_executables, (device, program.key, donated))
     if loaded is None:
@@ -206,11 +207,11 @@ def _execute(
         if opened is not None:
             loaded, order = opened
             given = buffers + [xla.put(np.asarray(each), device) for each in numbers]
-            return loaded([given[place] for place in order])
+            return (*loaded([given[place] for place in order]), ())
         loaded = build(program, device, donated)
     if donated:
         _lend(program, donated, buffers)
-    return loaded(buffers)
+    return (*loaded(buffers), donated)
 
 
 def _recent(programs: dict[Any, Any], key: Any) -> Any:
@@ -237,16 +238,17 @@ def held(uses: dict[Value, int]) -> list[Value]:
 
 def written(holder: Holder, before: Value) -> None:
     """Note an in-place write: its value is computed with the next evaluation, as program order implies."""
-    known = _written.get(id(holder))
-    if known is None or known[0]() is not holder:
-        _written[id(holder)] = (weakref.ref(holder), before, 1)
-        return
-    reference, first, count = known
-    if count < MAX_WRITES:
-        _written[id(holder)] = (reference, first, count + 1)
-    else:
-        evaluate([holder.current()])
-        _written[id(holder)] = (reference, holder.current(), 1)
+    with lock:
+        known = _written.get(id(holder))
+        if known is None or known[0]() is not holder:
+            _written[id(holder)] = (weakref.ref(holder), before, 1)
+            return
+        reference, first, count = known
+        if count < MAX_WRITES:
+            _written[id(holder)] = (reference, first, count + 1)
+        else:
+            evaluate([holder.current()])
+            _written[id(holder)] = (reference, holder.current(), 1)
 
 
 def _take_written() -> tuple[list[Value], dict[Value, Value]]:
@@ -254,20 +256,22 @@ def _take_written() -> tuple[list[Value], dict[Value, Value]]:
     by which value it is replaced."""
     pending: list[Value] = []
     replaced: dict[Value, Value] = {}
-    for reference, before, _ in _written.values():
+    taken = list(_written.values())
+    _written.clear()
+    for reference, before, _ in taken:
         holder = reference()
         value = holder.current() if holder is not None else None
         if value is not None and value.buffer is None and value.node is not None:
             pending.append(value)
             if before.buffer is not None:
                 replaced[before] = value
-    _written.clear()
     return pending, replaced
 
 
 def host_array(value: Value) -> np.ndarray:
     """A value's data as a NumPy array that shares its memory where it can."""
-    return value.buffer if type(value.buffer) is np.ndarray else xla.fetch(buffer_of(value, value.device))
+    with lock:  # a compiled function in another thread may be about to give the memory away
+        return value.buffer if type(value.buffer) is np.ndarray else xla.fetch(buffer_of(value, value.device))
 
 
 def computed_array(value: Value) -> np.ndarray:

@@ -35,7 +35,7 @@ def survey(obj: Any) -> list[Tensor]:
             raise ArgumentError(
                 f"{where or 'the data'} cannot be saved: it holds itself, or is nested over {MAX_DEPTH} deep"
             )
-        elif type(item) in (list, tuple, dict, OrderedDict, Tensors):
+        elif type(item) in (list, tuple, dict) or isinstance(item, (OrderedDict, Tensors)):
             open_.add(id(item))
             if isinstance(item, dict):
                 for key, each in item.items():

@@ -26,7 +26,7 @@ class Node:
     results, so that who computes one computes with it those that are wanted, too.
     """
 
-    __slots__ = ("depth", "inputs", "results", "signature", "source", "spent")
+    __slots__ = ("cut", "depth", "inputs", "results", "signature", "source", "spent")
     depth: int
     path: tuple[Node, ...] = ()
 
@@ -35,6 +35,7 @@ class Node:
         self.inputs = inputs
         self.source = source
         self.spent: bool | None = None
+        self.cut = False  # of a function that is recorded: whether gradients stop here
         self.results: tuple[weakref.ref[Value], ...] = ()
         depth: int = 0
         for each in inputs:
@@ -141,9 +142,12 @@ def track(node: Node, results: Sequence[Value]) -> None:
 
 
 def fresh(value: Value, where: Any) -> Value:
-    """The same data as a value of its own, to which no gradient flows."""
+    """The same data as a value of its own, to which no gradient of `backward` flows. A transformation of the
+    function around it sees through it."""
     if value.buffer is None:
-        return record(find("detach"), (value,), where)[0]
+        same = record(find("alias"), (value,), where)[0]
+        same.origin = None
+        return same
     copy = Value(value.type, value.device, None, value.index, value.buffer)
     copy.source = value.source
     return copy
@@ -197,6 +201,7 @@ def follow(node: Node) -> None:
     following = active()
     if following is not None:
         following.nodes.add(node)
+        node.cut = not mode.enabled
 
 
 class Holder:

@@ -40,6 +40,8 @@ def lower(program: Program, whole: bool = False) -> flat.Function:
             results = [frame.get(each, each) for each in fragment.results]
         else:
             results = node.signature.fragment.inline(arguments, node.source, whole=whole, device=device)
+        if whole:
+            results = _stopped(node, results)
         for index, result in enumerate(results):
             if result.name is None:
                 result.name = f"t{i}" if len(results) == 1 else f"t{i}_{index}"
@@ -48,6 +50,19 @@ def lower(program: Program, whole: bool = False) -> flat.Function:
         computed[place][index] if place >= 0 else params[-1 - place] for place, index in program.outputs
     ]
     return flat.Function(params, outputs, "main")
+
+
+def _stopped(node: Node, results: list[flat.Value]) -> list[flat.Value]:
+    """A node's results in a function that is to be differentiated: as constants where Python said so, by
+    `detach` or `no_grad`."""
+    flows = node.signature.row.differentiable
+    flowing = flows if isinstance(flows, tuple) else (flows,) * len(results)
+    return [
+        flat.stop_gradient(each)
+        if (node.cut or not flows_here) and each.dtype.kind in ("float", "complex")
+        else each
+        for each, flows_here in zip(results, flowing, strict=True)
+    ]
 
 
 def _gradient(

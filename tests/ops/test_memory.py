@@ -24,8 +24,14 @@ def named(rows: list[Row]) -> Any:
     return pytest.mark.parametrize("row", ordered, ids=[row.qualified for row in ordered])
 
 
+# PyTorch's own `out=` leaves memory of these unwritten: what comes out is what happened to be there.
+UNWRITTEN = {"_native_batch_norm_legit.no_stats"}
+
+
 def has_out(row: Row) -> bool:
     """Whether PyTorch's public function of this row takes `out=`."""
+    if row.qualified in UNWRITTEN:
+        return False
     overloads = getattr(torch.ops.aten, row.name).overloads()
     written = {"out", f"{row.overload}_out"} if row.overload else {"out"}
     return (

@@ -213,3 +213,12 @@ def test_the_least_recently_used_executables_go(monkeypatch):
     with counting_compiles() as compiles:
         often()
     assert compiles == 0
+
+
+def test_executables_go_before_memory_mappings_run_out(monkeypatch):
+    x = tn.ones(3).eval()
+    x.exp().eval()
+    monkeypatch.setattr(evaluate, "MAX_MAPPINGS", 1)
+    monkeypatch.setattr(evaluate, "_compiles", 7)
+    (x + 0.125).tanh().eval()  # the eighth compile counts the mappings
+    assert len(evaluate._executables) == 1

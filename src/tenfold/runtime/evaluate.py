@@ -42,6 +42,7 @@ _opened: dict[tuple[Any, ...], tuple[Loaded, tuple[int, ...]]] = {}
 _variants: dict[tuple[Any, ...], int] = {}
 MAX_VARIANTS = 2
 MAX_EXECUTABLES = 1000
+MAX_MAPPINGS = 30_000
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
 _written: dict[int, tuple[weakref.ref[Holder], Value, int]] = {}
 # So often a tensor may be written before it is computed: a loop that writes without reading would otherwise
@@ -111,9 +112,10 @@ def evaluate(values: Sequence[Value]) -> None:
         try:
             _run_by_device(wanted + pending, replaced)
         except TenfoldError:
-            # If a write is at fault, it is for those to hear who read what was written.
+            # If something else is at fault, a write or another result of an op, it is for those to hear who
+            # read it: what was asked for is computed alone.
             remaining = [each for each in wanted if each.buffer is None]
-            if not pending or not remaining:
+            if not remaining:
                 raise
             _run_by_device(remaining)
 
@@ -123,12 +125,13 @@ def _run_by_device(values: Sequence[Value], replaced: dict[Value, Value] | None 
     for each in values:
         by_device.setdefault(each.device, []).append(each)
     for device, targets in by_device.items():
-        _run(list(dict.fromkeys(targets)), device, replaced or {})
+        _run(list(dict.fromkeys(targets)), device, replaced)
 
 
-def _run(targets: list[Value], device: Device, replaced: dict[Value, Value]) -> None:
-    program, given = collect(targets, held)
-    donated = _donations(program, given, replaced)
+def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | None) -> None:
+    """Compute these values, and with them others that are held, unless (without `replaced`) they alone."""
+    program, given = collect(targets, held if replaced is not None else None)
+    donated = _donations(program, given, replaced or {})
     try:
         results, failure, donated = _execute(program, device, donated)
     except TenfoldError as error:
@@ -223,11 +226,30 @@ def _recent(programs: dict[Any, Any], key: Any) -> Any:
 
 
 def _remember(programs: dict[Any, Any], key: Any, found: Any) -> None:
-    """Keep an executable, and let the least recently used go: each holds several mappings of memory, of which
-    a process may have 65,530."""
+    """Keep an executable, and let the least recently used go."""
     programs[key] = found
     while len(programs) > MAX_EXECUTABLES:
         del programs[next(iter(programs))]
+
+
+def _relieve() -> None:
+    """Let executables go that have not been used for long, before the process runs out of memory mappings.
+
+    A large program holds thousands of them, and a process may have 65,530: past that XLA's compiler crashes.
+    """
+    while _mappings() > MAX_MAPPINGS and (_executables or _opened):
+        for programs in (_executables, _opened):
+            for key in list(programs)[: len(programs) // 2 + 1]:
+                del programs[key]
+
+
+def _mappings() -> int:
+    """How many mappings of memory the process has, where the system tells."""
+    try:
+        with open("/proc/self/maps", "rb") as file:
+            return file.read().count(b"\n")
+    except OSError:
+        return 0
 
 
 def held(uses: dict[Value, int]) -> list[Value]:
@@ -351,6 +373,8 @@ def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
             cache.discard(name, f"XLA cannot load it ({error})")
     executable = xla.compile(module, device)
     _compiles += 1
+    if _compiles % 8 == 0:
+        _relieve()
     if cache.folder() is not None:
         try:
             cache.store(name, xla.serialize(executable))

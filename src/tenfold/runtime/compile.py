@@ -108,6 +108,7 @@ class Recorded:
         guards: list[Guard],
         replaced: evaluate.Donations,
         differentiable: bool,
+        follows: list[bool],
     ):
         self.program = program
         # Memory that is read is asked itself for its value, not the tensor in front of it; which must still
@@ -142,6 +143,7 @@ class Recorded:
             ]
         )
         self.differentiable = differentiable
+        self.follows = follows  # of each result, whether gradients flow through it
         self.signature: Signature | None = None
         self.types = [leaf.type for leaf in program.leaves]
         self.loaded: evaluate.Loaded | None = None
@@ -258,6 +260,9 @@ class Recorded:
         graph.follow(node)
         results = list(graph.results_of(node, self.device))
         graph.track(node, results)
+        for result, follows in zip(results, self.follows, strict=True):
+            if not follows:
+                result.origin = None
         for root in self.writes:
             evaluate.written(root, root.current())
         return results
@@ -408,6 +413,7 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
         list(recording.guards.values()),
         replaced,
         bool(followed),
+        [each.origin is not None for each in wanted],
     )
 
 

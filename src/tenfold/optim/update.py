@@ -62,7 +62,9 @@ class Decisions:
     def now(self) -> tuple[Any, ...]:
         group = self._optimizer.param_groups[self._group]
         tensors = [(each, id(group[each])) for each in group if isinstance(group[each], Tensor)]
-        return self._optimizer.decided(group), tuple(tensors), len(group["params"])
+        # Counters are other tensors once they were loaded, or once parameters no longer share one.
+        counters = [id(self._optimizer.state.get(each, {}).get("step")) for each in group["params"]]
+        return self._optimizer.decided(group), tuple(tensors), tuple(counters)
 
 
 def numbers_of(group: dict[str, Any], names: Sequence[str]) -> list[float]:

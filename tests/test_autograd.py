@@ -532,3 +532,11 @@ def test_what_python_says_about_gradients_outside_is_refused_inside_compile():
     with pytest.raises(tn.TraceError, match="a hook or an autograd.Function"):
         tn.compile(with_hook)(x)
     assert hooked(x).requires_grad  # the hook is on something else
+
+
+def test_what_is_no_tensor_is_refused():
+    x = leaf(tn)
+    with pytest.raises(tn.ArgumentError, match="for a Tensor, not for a int"):
+        tn.autograd.grad(x.sum(), [3])
+    with pytest.raises(tn.ArgumentError, match="is a Tensor, not a float"):
+        x.sum().backward(3.0)

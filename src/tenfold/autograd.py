@@ -94,6 +94,8 @@ def grad(
     if allow_unused is False and materialize_grads:
         raise ArgumentError("materialize_grads=True allows unused inputs", help="leave allow_unused out")
     for each in wanted:
+        if not isinstance(each, Tensor):
+            raise ArgumentError(f"gradients are for a Tensor, not for a {type(each).__name__}")
         if not each.requires_grad:
             raise GradientError(
                 f"an input of {each.current().type} does not require gradients", help="call requires_grad_()"
@@ -149,6 +151,8 @@ def _cotangents(roots: Sequence[Tensor], given: Sequence[Any], create_graph: boo
                 )
             with no_grad():
                 start = aten("ones_like")(root)
+        elif not isinstance(start, Tensor):
+            raise ArgumentError(f"the gradient to start from is a Tensor, not a {type(start).__name__}")
         elif start.shape != root.shape:
             raise ShapeError(
                 f"the gradient of {root.current().type} cannot start from {start.current().type}",
@@ -463,11 +467,11 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError("a Function needs a static method forward")
+        raise UnsupportedError("a Function needs a static method forward")
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        raise NotImplementedError("a Function needs a static method backward")
+        raise UnsupportedError("a Function needs a static method backward")
 
     setup_context: Any = None
 

@@ -12,6 +12,7 @@ import json
 from typing import Any
 
 from tenfold import dtypes, flat
+from tenfold.errors import UnsupportedError
 from tenfold.flat import TensorType, Value
 from tenfold.flat.grad import gradients
 
@@ -41,7 +42,7 @@ def _rule(
     out, log_sums = results
     to_out, to_sums = cotangents
     if to_sums is not None:
-        raise NotImplementedError("the logarithms of the sums are for the gradient alone")
+        raise UnsupportedError("the logarithms of the sums are for the gradient alone")
     return attention_gradient(query, key, value, out, log_sums, to_out, scale, causal)
 
 

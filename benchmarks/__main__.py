@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
                 own = Path(folder, benchmark.name)
                 own.mkdir()
                 results.append(measure(benchmark, own, chosen.repeats))
+                print(f"{benchmark.name}: {results[-1].ratio:.2f} x {benchmark.against}", file=sys.stderr)
     print(table(results))
     if chosen.json:
         chosen.json.parent.mkdir(parents=True, exist_ok=True)

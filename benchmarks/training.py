@@ -99,8 +99,11 @@ def steps(task: Task, ours: str) -> Callable[[Path], Mapping[str, Sample]]:
     def prepare(folder: Path) -> Mapping[str, Sample]:
         found = contenders(task)
         losses = {name: [step() for _ in range(3)] for name, step in found.items()}
-        for values in losses.values():
-            if not np.allclose(values, losses["PyTorch"], rtol=1e-3):
+        for name, values in losses.items():
+            # Adam's first step goes by the gradient's sign, which rounding decides where the gradient is nearly
+            # zero: a peer must agree on the first loss, we on the losses after it too.
+            count = 3 if name in (OURS, "lazy") else 1
+            if not np.allclose(values[:count], losses["PyTorch"][:count], rtol=1e-3):
                 raise RuntimeError(f"{task.name}: the losses differ: {losses}")
         mine = found.pop(ours)
         found = {OURS: mine, **{name: step for name, step in found.items() if name not in (OURS, "lazy")}}

@@ -118,15 +118,16 @@ def test_cuda_without_its_plugin_says_what_to_install(monkeypatch):
 
 def test_a_compiled_program_survives_being_saved():
     x = Value(TensorType(dtypes.float32, (3,)))
-    executable = xla.compile(stablehlo.emit(Function([x], [flat.mul(x, x), flat.exp(x)])), CPU)
-    again = xla.deserialize(xla.serialize(executable), CPU)
+    module = stablehlo.emit(Function([x], [flat.mul(x, x), flat.exp(x)]))
+    executable = xla.compile(module, CPU)
+    again = xla.deserialize(xla.serialize(executable), module, CPU)
     array = np.float32([1, 2, 3])
     for first, second in zip(executable([xla.put(array, CPU)]), again([xla.put(array, CPU)]), strict=True):
         assert xla.fetch(first).tobytes() == xla.fetch(second).tobytes()
     assert "multiply" in executable.hlo()
     for damaged in (b"", b"not a program", xla.serialize(executable)[:100]):
         with pytest.raises(EngineError, match="XLA: "):
-            xla.deserialize(damaged, CPU)
+            xla.deserialize(damaged, module, CPU)
 
 
 def test_a_program_given_the_wrong_buffers_raises_an_error_of_ours():
@@ -192,7 +193,7 @@ TWO_DEVICES = """
     assert str(tn.ones(2, device="cpu:1").eval().device) == "cpu:1"
     assert (there + tn.tensor(5.0)).tolist() == [6.0, 7.0]
     buffer = (there + 1).eval()._buffer()
-    assert [each.id for each in buffer.devices()] == [1], buffer.devices()
+    assert buffer._sharding._device.id == 1
     with tn.device("cpu:1"):
         assert str(tn.zeros(2).device) == "cpu:1"
     tn.eval(there + 1, here + 1)

@@ -6,8 +6,8 @@ import contextlib
 import ctypes
 import functools
 import glob
+import math
 import os
-import struct
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -25,6 +25,7 @@ from tenfold.errors import (
     TenfoldError,
     UnsupportedError,
 )
+from tenfold.flat.graph import TensorType
 from tenfold.mlir import stablehlo
 
 _lock = threading.RLock()
@@ -39,7 +40,21 @@ def jaxlib() -> SimpleNamespace:
     from jaxlib import _jax, xla_client
 
     wide = _jax.config.Config("tenfold_enable_x64", True)
-    return SimpleNamespace(xc=xla_client, _jax=_jax, version=version, wide=wide)
+
+    class Sharding(xla_client.SingleDeviceSharding):
+        """Where an array lies: on one device, whole."""
+
+        memory_kind = None
+
+        def __init__(self, device: Any):
+            super().__init__(device)
+            self.on_host = device.platform == "cpu"
+
+        def _to_xla_hlo_sharding(self, rank: int) -> Any:
+            return xla_client.HloSharding.replicate()
+
+    sharding = functools.cache(Sharding)
+    return SimpleNamespace(xc=xla_client, _jax=_jax, version=version, wide=wide, sharding=sharding)
 
 
 class Client:
@@ -72,7 +87,10 @@ def client(platform: str) -> Client:
 def _make_client(platform: str) -> Any:
     xc = jaxlib().xc
     if platform == "cpu":
-        return xc.make_cpu_client(num_devices=int(os.environ.get("TENFOLD_CPU_DEVICES", "1")))
+        # A thread of XLA's own for each run would cost small programs more than they take; and large ones use
+        # all cores whoever waits for them.
+        count = int(os.environ.get("TENFOLD_CPU_DEVICES", "1"))
+        return xc.make_cpu_client(asynchronous=False, num_devices=count)
     plugin = find_cuda_plugin()
     if plugin is None:
         raise DeviceError(
@@ -118,13 +136,13 @@ def put(array: np.ndarray, device: Device) -> Any:
     """A host array copied into a buffer of the device."""
     _, xla_device = _resolve(device)
     j = jaxlib()
+    sharding = j.sharding(xla_device)
     try:
-        if device.type == "cpu":
-            return j._jax.dlpack_managed_tensor_to_buffer(_capsule(array), xla_device, None)
-        sharding = j.xc.SingleDeviceSharding(xla_device)
-        whole = np.ascontiguousarray(array).reshape(array.shape)
+        whole = np.array(array, order="C")  # of its own, since XLA computes with it where it lies
         with _wide_types(j):
-            buffer = j._jax.batched_device_put(_Aval(array, sharding), sharding, [whole], [xla_device])
+            buffer = j._jax.batched_device_put(
+                _Aval(array.shape, array.dtype, sharding), sharding, [whole], [xla_device]
+            )
     except Exception as error:
         raise translate(error) from None
     if buffer.on_device_size_in_bytes() != array.nbytes:
@@ -134,36 +152,11 @@ def put(array: np.ndarray, device: Device) -> Any:
 
 def copy(buffer: Any, device: Device) -> Any:
     """The same data in memory of its own."""
-    return put(np.array(fetch(buffer)), device)
+    return put(fetch(buffer), device)
 
 
-# DLPack's codes for kinds of numbers, by NumPy's letters and, where those do not tell, by name.
-_DLPACK_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+# DLPack's codes for kinds of numbers, where NumPy does not know them.
 _DLPACK_NAMES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12}
-_ALIGNMENT = 64  # of memory that XLA uses as it is
-
-
-def _capsule(array: np.ndarray) -> Any:
-    """A copy of the array as a DLPack capsule: in one block of memory with its description, which the C
-    library's own `free` releases. XLA lets go of memory in threads of its own, where Python must not be asked
-    to: a thread that waits for the interpreter when that shuts down is killed, and the process with it."""
-    if not array.flags.c_contiguous:
-        array = array.copy(order="C")
-    c = _c_library()
-    start = -(-(64 + 8 * array.ndim) // _ALIGNMENT) * _ALIGNMENT
-    size = -(-(start + max(array.nbytes, 1)) // _ALIGNMENT) * _ALIGNMENT
-    block = c.allocate(_ALIGNMENT, size)
-    if not block:
-        raise OutOfMemory(f"out of memory: {array.nbytes} bytes cannot be allocated")
-    dtype = array.dtype
-    kind = _DLPACK_NAMES.get(dtype.name, _DLPACK_KINDS.get(dtype.kind, 0))
-    # DLTensor: data, device type and number, dimensions, dtype (kind, bits, lanes), shape, strides, offset;
-    # then DLManagedTensor's context and deleter.
-    described = (array.ndim, kind, dtype.itemsize * 8, 1, block + 64, 0, 0, 0, c.free, *array.shape)
-    head = struct.pack(f"=QiiiBBHQQQQQ{array.ndim}q", block + start, 1, 0, *described)
-    ctypes.memmove(block, head, len(head))
-    ctypes.memmove(block + start, array.__array_interface__["data"][0], array.nbytes)
-    return c.capsule(block, b"dltensor", None)
 
 
 def lend(array: np.ndarray) -> Any:
@@ -177,18 +170,6 @@ def lend(array: np.ndarray) -> Any:
     # In a DLManagedTensor the kind of numbers comes after the pointer (8 bytes), the device (8), ndim (4).
     ctypes.c_uint8.from_address(pointer_of(capsule, b"dltensor") + 20).value = code
     return capsule
-
-
-@functools.cache
-def _c_library() -> SimpleNamespace:
-    library = ctypes.CDLL(None)
-    library.aligned_alloc.restype = ctypes.c_void_p
-    library.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
-    capsule = ctypes.pythonapi.PyCapsule_New
-    capsule.restype = ctypes.py_object
-    capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    free = ctypes.cast(library.free, ctypes.c_void_p).value
-    return SimpleNamespace(allocate=library.aligned_alloc, free=free, capsule=capsule)
 
 
 @contextlib.contextmanager
@@ -210,19 +191,41 @@ class _Aval:
     weak_type = False
     vma = frozenset[Any]()
 
-    def __init__(self, array: np.ndarray, sharding: Any):
-        self.shape = array.shape
-        self.dtype = array.dtype
-        self.ndim = array.ndim
-        self.size = array.size
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, sharding: Any):
+        self.on_host = sharding.on_host
+        self.shape = shape
+        self.dtype = dtype
+        self.ndim = len(shape)
+        self.size = math.prod(shape)
         self.sharding = sharding
 
 
 def fetch(buffer: Any) -> np.ndarray:
     """A buffer's data as a NumPy array, read-only, and on the CPU the same memory."""
     try:
+        aval = buffer.aval
+        if type(aval) is _Aval and aval.on_host and aval.dtype.isbuiltin == 1 and aval.size:
+            return np.asarray(memoryview(buffer))
         # Without the package jax, np.asarray knows no bfloat16.
         return buffer._single_device_array_to_np_array_did_copy()[0]
+    except Exception as error:
+        raise translate(error) from None
+
+
+_C_NUMBERS = {
+    np.dtype(each): each
+    for each in (ctypes.c_bool, ctypes.c_uint8, ctypes.c_int8, ctypes.c_int16, ctypes.c_int32, ctypes.c_int64)
+} | {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
+
+
+def number(buffer: Any, dtype: np.dtype, device: Device) -> Any:
+    """The one element of a buffer as a Python number; much sooner than as an array."""
+    kind = _C_NUMBERS.get(dtype) if device.type == "cpu" else None
+    if kind is None:
+        return fetch(buffer).item()
+    try:
+        buffer.block_until_ready()
+        return kind.from_address(buffer.unsafe_buffer_pointer()).value
     except Exception as error:
         raise translate(error) from None
 
@@ -251,28 +254,32 @@ def pointer(buffer: Any) -> int:
 
 
 class Executable:
-    """A compiled program: call it with buffers, get buffers. `start` gives the results still in one piece."""
+    """A compiled program: call it with buffers, get buffers."""
 
-    __slots__ = ("loaded", "start")
+    __slots__ = ("_makers", "_start", "loaded")
 
-    def __init__(self, loaded: Any):
+    def __init__(self, loaded: Any, results: Sequence[TensorType], xla_device: Any):
         self.loaded = loaded
-        self.start = loaded.execute_sharded
+        self._start = loaded.execute_sharded
+        # To be told what each result is saves jaxlib from asking Python about every one, at every run.
+        xc = jaxlib().xc
+        sharding = jaxlib().sharding(xla_device)
+        self._makers = [
+            xc.array_result_handler(
+                _Aval(each.shape, each.dtype.numpy, sharding), sharding, committed=True, _skip_checks=True
+            )
+            for each in results
+        ]
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         try:
-            return take_apart(self.start(buffers))
+            return self._start(buffers).consume_with_handlers(self._makers)
         except Exception as error:
             raise translate(error) from None
 
     def hlo(self) -> str:
         """What XLA made of the program."""
         return "\n".join(module.to_string() for module in self.loaded.hlo_modules())
-
-
-def take_apart(results: Any) -> list[Any]:
-    """The buffers of a run's results."""
-    return [each[0] for each in results.disassemble_into_single_device_arrays()]
 
 
 def provide(module: stablehlo.Module, device: Device) -> None:
@@ -323,7 +330,7 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
             raise translate(error) from None
         CPU_OPTIONS.clear()  # this jaxlib's XLA does not have the option: results are the same without
         return compile(module, device)
-    return Executable(loaded)
+    return Executable(loaded, module.results, xla_device)
 
 
 def serialize(executable: Executable) -> bytes:
@@ -333,14 +340,15 @@ def serialize(executable: Executable) -> bytes:
         raise translate(error) from None
 
 
-def deserialize(data: bytes, device: Device) -> Executable:
+def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Executable:
+    """The executable of a module, from what was stored of it."""
     place, xla_device = _resolve(device)
     xc = jaxlib().xc
     try:
         loaded = place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), _options(xla_device))
     except Exception as error:
         raise translate(error) from None
-    return Executable(loaded)
+    return Executable(loaded, module.results, xla_device)
 
 
 # By default XLA gives convolutions to YNNPACK, which takes four times as long for them as XLA itself.

@@ -103,7 +103,7 @@ class _Recorder:
     def touch_grad(self, origin: Origin) -> None:
         pass
 
-    def guard(self, holder: Any, attribute: str) -> None:
+    def guard(self, container: Any, key: Any) -> None:
         pass
 
 

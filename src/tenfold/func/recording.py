@@ -53,9 +53,9 @@ class Recorder:
     def touch_grad(self, origin: Origin) -> None:
         self.grads.setdefault(origin, origin.collected)
 
-    def guard(self, holder: Any, attribute: str) -> None:
+    def guard(self, container: Any, key: Any) -> None:
         if self.outer is not None:
-            self.outer.guard(holder, attribute)
+            self.outer.guard(container, key)
 
 
 class Recorded:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.dtypes import DType, from_numpy
+from tenfold.dtypes import DType, from_numpy, int32
 from tenfold.errors import EngineError, MissingEngine, UnsupportedError
 from tenfold.flat import elementwise, indexed, movement, structured, windows
 from tenfold.flat.graph import Function, Op, TensorType, Value
@@ -38,13 +38,18 @@ _lock = threading.RLock()
 
 
 class Module:
-    """A StableHLO module. `checks` are run-time checks, whose joined verdict is its last result, if any;
-    `calls`, one for each function that the engine must know by name."""
+    """A StableHLO module, and the types of its results. `checks` are run-time checks, whose joined verdict is
+    its last result, if any; `calls`, one for each function that the engine must know by name."""
 
     def __init__(
-        self, module: Any, checks: Sequence[structured.Check], calls: Sequence[structured.CustomCall] = ()
+        self,
+        module: Any,
+        results: Sequence[TensorType],
+        checks: Sequence[structured.Check] = (),
+        calls: Sequence[structured.CustomCall] = (),
     ):
         self.module = module
+        self.results = tuple(results)
         self.checks = tuple(checks)
         self.calls = tuple(calls)
 
@@ -159,9 +164,10 @@ class _Emitter:
         ir = self.b.ir
         module = ir.Module.create()
         inputs = [self.type(each.type) for each in function.params]
-        outputs = [self.type(each.type) for each in function.results]
+        result_types = [each.type for each in function.results]
         if any(type(op) is structured.Check for op in function.ops):
-            outputs.append(ir.Type.parse("tensor<i32>"))
+            result_types.append(TensorType(int32, ()))
+        outputs = [self.type(each) for each in result_types]
         attributes = {
             "sym_name": ir.StringAttr.get("main"),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs)),
@@ -186,7 +192,7 @@ class _Emitter:
             if self.checks:
                 results.append(self.verdict())
             ir.Operation.create("func.return", operands=results)
-        return Module(module, self.checks, list(self.calls.values()))
+        return Module(module, result_types, self.checks, list(self.calls.values()))
 
     def ops(self, function: Function) -> None:
         values, forms, create = self.values, self.forms, self.b.ir.Operation.create
@@ -238,10 +244,14 @@ class _Emitter:
             self.region(region, function, captured)
         return created.results
 
+    def inner(self) -> _Emitter:
+        """What emits a region of an op."""
+        return _Emitter(self.b)
+
     def region(self, region: Any, function: Function, captured: Sequence[Value]) -> None:
         """Fill a region; its parameters are its block's, or stand for `captured` values of the outer."""
         ir = self.b.ir
-        inner = _Emitter(self.b)
+        inner = self.inner()
         inner.calls = self.calls
         function = function.expanded()
         if captured:

@@ -91,7 +91,7 @@ class Module(Stateful):
         """Tell a function that is recorded that it depends on whether this module is in training."""
         guard = getattr(graph.active(), "guard", None)
         if guard is not None:
-            guard(self, "training")
+            guard(self.__dict__, "training")
 
     def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         after = {**hooks.forward, **self._forward_hooks}

@@ -135,7 +135,7 @@ class Registry:
             if kind in own and name in own[kind]:
                 recorder = graph.active()
                 if recorder is not None and kind != "_modules":
-                    recorder.guard(self, name)  # which tensor it is, not what it holds
+                    recorder.guard(own[kind], name)  # which tensor it is, not what it holds
                 return own[kind][name]
         raise self._unknown(name)
 

@@ -25,6 +25,7 @@ class Adafactor(Updating):
     """Steps relative to the size of a parameter, over the root of an estimate of squared gradients that takes
     memory for a row and a column only. `d` bounds how large a step may be."""
 
+    elementwise = False
     numbers = ("lr", "beta2_decay", "eps", "d", "weight_decay")
     flags = ("maximize", "default_eps")
 

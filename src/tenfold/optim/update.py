@@ -18,6 +18,7 @@ from tenfold.devices import Device
 from tenfold.errors import ArgumentError, DTypeError, UnsupportedError
 from tenfold.grad_mode import enable_grad, no_grad
 from tenfold.ops.table import SLOT, Row, Signature
+from tenfold.optim.joined import bunches, joined, parted
 from tenfold.optim.optimizer import COUNTERS, Optimizer, OptionError, scalar_dtype
 from tenfold.runtime import evaluate
 from tenfold.source import capture
@@ -52,19 +53,17 @@ class Numbers(Holder):
 
 
 class Decisions:
-    """What a group's options decide about the program of a step, for a compiled function to compare."""
+    """What each group's options decide about the program of a step, for a compiled function to compare."""
 
-    def __init__(self, optimizer: Any, group: int):
+    def __init__(self, optimizer: Any):
         self._optimizer = optimizer
-        self._group = group
 
-    @property
-    def now(self) -> tuple[Any, ...]:
-        group = self._optimizer.param_groups[self._group]
-        tensors = [(each, id(group[each])) for each in group if isinstance(group[each], Tensor)]
-        # Counters are other tensors once they were loaded, or once parameters no longer share one.
-        counters = [id(self._optimizer.state.get(each, {}).get("step")) for each in group["params"]]
-        return self._optimizer.decided(group), tuple(tensors), tuple(counters)
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        optimizer = self._optimizer
+        groups = optimizer.param_groups
+        group = groups[index]
+        tensors = [id(group[name]) for name in optimizer.numbers if isinstance(group[name], Tensor)]
+        return optimizer.decided(group), tensors, len(groups), len(group["params"])
 
 
 def numbers_of(group: dict[str, Any], names: Sequence[str]) -> list[float]:
@@ -85,6 +84,7 @@ class Updating(Optimizer):
 
     numbers: ClassVar[tuple[str, ...]] = ()
     flags: ClassVar[tuple[str, ...]] = ()
+    elementwise: ClassVar[bool] = True  # whether an element's update depends on that element alone
     # Set by a GradScaler: not 0 where gradients overflowed, and then the step itself leaves all as it was.
     found_inf: Tensor | None = None
 
@@ -205,8 +205,14 @@ class Updating(Optimizer):
         gradients overflowed."""
         recorder = graph.active()
         if recorder is not None:
-            decisions = self.__dict__.setdefault("_decisions", {})
-            recorder.guard(decisions.setdefault(index, Decisions(self, index)), "now")
+            own = self.__dict__
+            recorder.guard(own.setdefault("_decisions", Decisions(self)), index)
+            # Counters are other tensors once they were loaded, or once parameters no longer share one.
+            recorder.guard(own, "state")
+            for param in group["params"]:
+                if "step" in self.state.get(param, ()):
+                    recorder.guard(self.state, param)
+                    recorder.guard(self.state[param], "step")
         holders = self.__dict__.setdefault("_numbers", {})
         holder = holders.get((index, device))
         if holder is None:
@@ -233,15 +239,25 @@ class Updating(Optimizer):
         for name, flag in zip(self.flags, self.decided(group), strict=True):
             setattr(options, name, flag)
         overflow = flat.ne(flat.reshape(given[-1], ()), 0) if guarded else None
-        new_params: list[flat.Value] = []
+        new_params = list(params)
         new_kept = list(kept)
-        for param, grad, wanted in zip(params, grads, names, strict=True):
-            state = {name: kept[place] for name, place in wanted}
-            new_param, new_state = _apply(type(self).update, param, grad, state, options)
-            new_params.append(_unless(overflow, param, new_param))
-            for name, place in wanted:
-                if new_kept[place] is kept[place]:
-                    new_kept[place] = _unless(overflow, kept[place], new_state[name])
+        alone = [[i] for i in range(len(params))]
+        for bunch in bunches(params, kept, names) if self.elementwise else alone:
+            own = [params[i] for i in bunch]
+            tensors_of: dict[str, list[int]] = {}
+            for name, place in [each for i in bunch for each in names[i]]:
+                if place not in tensors_of.setdefault(name, []):  # a counter is one for all
+                    tensors_of[name].append(place)
+            state = {name: joined([kept[each] for each in places]) for name, places in tensors_of.items()}
+            param, grad = joined(own), joined([grads[i] for i in bunch])
+            changed, new_state = _apply(type(self).update, param, grad, state, options)
+            for i, each in zip(bunch, parted(changed, own), strict=True):
+                new_params[i] = _unless(overflow, params[i], each)
+            for name, places in tensors_of.items():
+                before = [kept[each] for each in places]
+                for place, each in zip(places, parted(new_state[name], before), strict=True):
+                    if new_kept[place] is kept[place]:
+                        new_kept[place] = _unless(overflow, kept[place], each)
         name = type(self).__name__.lower()
         row = _rows.setdefault(
             name, Row(_SCHEMA.format(name), lambda *values: values, {"differentiable": False})

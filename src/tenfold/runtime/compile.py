@@ -41,7 +41,7 @@ class Recording:
         self.before: dict[Holder, Value] = {}
         self.written: list[Holder] = []
         self.grads: dict[Origin, Any] = {}
-        self.guards: dict[tuple[int, str], Guard] = {}
+        self.guards: dict[tuple[int, Any], Guard] = {}
 
     def read(self, holder: Holder, value: Value) -> Value:
         """A tensor's value is used: one from outside is computed now, and remembered as an input."""
@@ -81,15 +81,15 @@ class Recording:
         """A leaf's gradient is about to be read or replaced."""
         self.grads.setdefault(origin, origin.collected)
 
-    def guard(self, holder: Any, attribute: str) -> None:
-        """What is recorded depends on a Python attribute: another value of it needs another program."""
-        key = (id(holder), attribute)
-        if key not in self.guards:
-            self.guards[key] = (holder, attribute, None)  # to ask for it may ask to guard it
-            self.guards[key] = (holder, attribute, getattr(holder, attribute))
+    def guard(self, container: Any, key: Any) -> None:
+        """What is recorded depends on what a container has under a key: something else there needs another
+        program. Attributes are what `__dict__` contains."""
+        self.guards.setdefault((id(container), key), (container, key, container[key]))
 
 
-Guard = tuple[Any, str, Any]
+Guard = tuple[Any, Any, Any]
+# What may be another object of the same value; of anything else it must be the same object.
+PLAIN = frozenset([bool, int, float, str, tuple])
 
 
 class Recorded:
@@ -293,10 +293,13 @@ class Recorded:
     def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
         """The values that go in, if what it depends on from outside is as it was: types of tensors, Python
         attributes, whether there are gradients, and which, where they are read."""
-        for holder, attribute, value in self.guards:
-            found = getattr(holder, attribute)
-            if found is not value and (isinstance(value, Holder) or found != value):
-                return None
+        try:
+            for container, key, value in self.guards:
+                found = container[key]
+                if found is not value and (type(value) not in PLAIN or found != value):
+                    return None
+        except LookupError:
+            return None
         for owner, gradient in self.gradients.expected:
             found = _origin(owner, arguments).collected
             if (found is None) != (gradient is None) or (gradient is not ANY and found is not gradient):
@@ -492,8 +495,8 @@ class Compiled:
                 values = [each._value for each in args if each._alias is None and each._value.origin is None]
                 same = len(args) == len(types) and [each.type for each in values] == types
                 if same and default is dtypes.get_default_dtype():
-                    results = start([each.buffer for each in values])
-                    return self._tensor(Value(result, values[0].device, None, 0, Pending(results)))
+                    (buffer,) = start([each.buffer for each in values])
+                    return self._tensor(Value(result, values[0].device, None, 0, buffer))
             except (AttributeError, TypeError, RuntimeError):
                 pass  # not all tensors, or data not there yet
         if self._last is not None and not kwargs:
@@ -574,7 +577,7 @@ class Compiled:
             return
         if all(isinstance(each, self._tensor) for each in args):
             shapes = [each._value.type for each in args]
-            start = loaded.executable.start
+            start = loaded.executable
             self._short = (shapes, start, recorded.result_types[0], dtypes.get_default_dtype())
 
     def __get__(self, instance: Any, owner: Any) -> Any:

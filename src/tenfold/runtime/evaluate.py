@@ -56,11 +56,16 @@ class Loaded:
     """An executable and the run-time checks, whose verdict is its last result, or that of a program that runs
     `first`."""
 
-    __slots__ = ("checks", "executable", "first")
+    __slots__ = ("checks", "device", "executable", "first")
 
     def __init__(
-        self, executable: xla.Executable, checks: Sequence[Check], first: xla.Executable | None = None
+        self,
+        device: Device,
+        executable: xla.Executable,
+        checks: Sequence[Check],
+        first: xla.Executable | None = None,
     ):
+        self.device = device
         self.executable = executable
         self.checks = tuple(checks)
         self.first = first
@@ -69,35 +74,37 @@ class Loaded:
         """The results, and the error of a check that failed. Then the results must be kept nevertheless where
         they replace what was donated: the program made them equal to it."""
         if self.first is not None:
-            failure = _failure(int(xla.fetch(self.first(buffers)[0])), self.checks)
+            failure = self._failure(self.first(buffers)[0])
             if failure is not None:
                 raise failure
             return self.executable(buffers), None
         results = self.executable(buffers)
-        failure = _failure(int(xla.fetch(results.pop())), self.checks) if self.checks else None
-        return results, failure
+        return results, self._failure(results.pop()) if self.checks else None
+
+    def _failure(self, verdict: Any) -> Any:
+        """The error of the first check that failed; its number, counted from 1, is the verdict."""
+        found = xla.number(verdict, VERDICT.numpy, self.device)
+        if not found:
+            return None
+        failed = self.checks[found - 1]
+        error = failed.error(failed.message)
+        return error.located("", failed.source, []) if isinstance(error, TenfoldError) else error
 
 
 class Pending:
-    """The results of a run, not yet taken apart: making buffers of them costs as much as a small program. Or,
-    with a `layout`, one buffer that holds several."""
+    """One buffer that holds the data of several values, each cut out when it is asked for."""
 
-    __slots__ = ("buffers", "layout", "results")
+    __slots__ = ("layout", "results")
 
-    def __init__(self, results: Any, layout: Sequence[tuple[int, TensorType]] | None = None):
+    def __init__(self, results: Any, layout: Sequence[tuple[int, TensorType]]):
         self.results = results
         self.layout = layout
-        self.buffers: list[Any] = []
 
     def take(self, index: int) -> Any:
         with lock:
-            if self.layout is not None:
-                start, type = self.layout[index]
-                whole = self.results if isinstance(self.results, np.ndarray) else xla.fetch(self.results)
-                return whole[start : start + type.numel].reshape(type.shape).copy()
-            if self.results is not None:
-                self.buffers, self.results = xla.take_apart(self.results), None
-            return self.buffers[index]
+            start, type = self.layout[index]
+            whole = self.results if isinstance(self.results, np.ndarray) else xla.fetch(self.results)
+            return whole[start : start + type.numel].reshape(type.shape).copy()
 
 
 def evaluate(values: Sequence[Value]) -> None:
@@ -296,6 +303,14 @@ def host_array(value: Value) -> np.ndarray:
         return value.buffer if type(value.buffer) is np.ndarray else xla.fetch(buffer_of(value, value.device))
 
 
+def number(value: Value) -> Any:
+    """The one element of a value, which has data, as a Python number."""
+    with lock:
+        if type(value.buffer) in (np.ndarray, Pending):
+            return host_array(value).reshape(()).item()
+        return xla.number(value.buffer, value.type.dtype.numpy, value.device)
+
+
 def computed_array(value: Value) -> np.ndarray:
     """A value's data as a NumPy array, computed if it is not there yet."""
     if value.buffer is None:
@@ -357,8 +372,8 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
             function = _restoring(function, checks, donated)
         module = stablehlo.emit(function, donated)
     if first:
-        return Loaded(_compiled(module, device), checks, _compiled(verdict, device))
-    return Loaded(_compiled(module, device), module.checks)
+        return Loaded(device, _compiled(module, device), checks, _compiled(verdict, device))
+    return Loaded(device, _compiled(module, device), module.checks)
 
 
 def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
@@ -368,7 +383,7 @@ def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
     stored = cache.load(name)
     if stored is not None:
         try:
-            return xla.deserialize(stored, device)
+            return xla.deserialize(stored, module, device)
         except Exception as error:
             cache.discard(name, f"XLA cannot load it ({error})")
     executable = xla.compile(module, device)
@@ -385,6 +400,7 @@ def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
 
 # A program that writes over its inputs must lose nothing when one of its run-time checks fails. Either it
 # puts them back then, or, where that costs more, the checks are a program of their own that runs before.
+VERDICT = dtypes.int32
 LARGE = 1 << 20  # bytes of state that are better not read and written once more
 CHEAP = 1 << 20  # elements that checks may compute on their own
 
@@ -401,9 +417,9 @@ def _bytes(type: TensorType) -> int:
 
 def _verdict(checks: Sequence[Check]) -> flat.Value:
     """0, or the number of the first check that does not hold, counted from 1."""
-    verdict = flat.full((), 0, dtypes.int32)
+    verdict = flat.full((), 0, VERDICT)
     for i in range(len(checks), 0, -1):
-        verdict = flat.where(checks[i - 1].holds, verdict, flat.full((), i, dtypes.int32))
+        verdict = flat.where(checks[i - 1].holds, verdict, flat.full((), i, VERDICT))
     return verdict
 
 
@@ -436,14 +452,6 @@ def uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _failure(verdict: int, checks: Sequence[Check]) -> Any:
-    if not verdict:
-        return None
-    failed = checks[verdict - 1]
-    error = failed.error(failed.message)
-    return error.located("", failed.source, []) if isinstance(error, TenfoldError) else error
 
 
 def placed(error: TenfoldError, program: Program) -> TenfoldError:

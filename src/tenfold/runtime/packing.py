@@ -20,7 +20,6 @@ from tenfold.engines import xla
 from tenfold.flat.graph import Function, TensorType
 from tenfold.trace.graph import Value
 
-SMALL = 4096  # bytes of a tensor that travels with others
 FEW = 3  # tensors for which it does not pay
 # XLA runs a program whose arrays are all no larger than this in the caller's own thread, which is quicker.
 INLINE = 512
@@ -169,23 +168,25 @@ def pack(
     results: Sequence[TensorType],
 ) -> Packing | None:
     """What of a program's state should travel together: of `written` (a parameter, and the result that
-    replaces it) and `others` (further results, seldom read), those that are small; None if they are few."""
-
-    def small(type: TensorType) -> bool:
-        return type.dtype is DTYPE and type.numel * 4 <= SMALL
-
-    pairs = [pair for pair in written if small(params[pair[0]]) and params[pair[0]] is results[pair[1]]]
-    items: list[tuple[int | None, int]] = [*pairs, *[(None, each) for each in others if small(results[each])]]
+    replaces it) and `others` (further results, seldom read); None if they are few, or the program is not one
+    of small arrays alone."""
+    pairs = [
+        (place, result)
+        for place, result in written
+        if params[place].dtype is DTYPE and params[place] is results[result]
+    ]
+    further = [each for each in others if results[each].dtype is DTYPE]
+    items: list[tuple[int | None, int]] = [*pairs, *[(None, each) for each in further]]
     if len(items) <= FEW:
         return None
-    largest = max([each.numel * each.dtype.itemsize for each in (*params, *results)])
-    limit = INLINE if largest <= INLINE else None
+    if max([each.numel * each.dtype.itemsize for each in (*params, *results)]) > INLINE:
+        return None
     vectors: list[list[tuple[int | None, int]]] = [[]]
     size = 0
     for item in items:
         more = results[item[1]].numel * 4
         # A vector begins with what replaces parameters: further results come last, in it or in the next.
-        if limit is not None and size + more > limit:
+        if size + more > INLINE:
             vectors.append([])
             size = 0
         vectors[-1].append(item)

@@ -1,0 +1,53 @@
+"""Small parameters updated as one.
+
+Each loop of a program takes XLA a while to compile and a little to start, however small the tensor it runs
+over; and an update is several loops for every parameter. The biases of a model, laid end to end, need no more
+of them than one does. The result is the same: an update joined here is elementwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold import flat
+from tenfold.optim.optimizer import COUNTERS
+
+SMALL = 4096  # bytes of a parameter that is worth joining to others
+
+Places = Sequence[tuple[str, int]]  # what a parameter's state is called, and which of the tensors it is
+
+
+def bunches(
+    params: Sequence[flat.Value], kept: Sequence[flat.Value], names: Sequence[Places]
+) -> list[list[int]]:
+    """Which parameters are updated together: small ones of one dtype, with the same kinds of state."""
+    found: dict[object, list[int]] = {}
+    for i, (param, places) in enumerate(zip(params, names, strict=True)):
+        state = {name: kept[place] for name, place in places if name not in COUNTERS}
+        small = param.numel * param.dtype.itemsize <= SMALL and not param.dtype.is_complex
+        if small and all(each.shape == param.shape for each in state.values()):
+            dtypes = tuple([(name, each.dtype) for name, each in state.items()])
+            counters = tuple([each for each in places if each[0] in COUNTERS])
+            found.setdefault((param.dtype, dtypes, counters), []).append(i)
+        else:
+            found[i] = [i]
+    return list(found.values())
+
+
+def joined(values: Sequence[flat.Value]) -> flat.Value:
+    """The elements of all as one vector; a single one stays as it is."""
+    if len(values) == 1:
+        return values[0]
+    return flat.concatenate([flat.reshape(each, (each.numel,)) for each in values], 0)
+
+
+def parted(whole: flat.Value, like: Sequence[flat.Value]) -> list[flat.Value]:
+    """What was joined, in the shapes of these."""
+    if len(like) == 1:
+        return [whole]
+    parts, start = [], 0
+    for each in like:
+        part = flat.slice(whole, (start,), (start + each.numel,))
+        parts.append(flat.reshape(part, each.shape))
+        start += each.numel
+    return parts

@@ -53,8 +53,17 @@ def jaxlib() -> SimpleNamespace:
         def _to_xla_hlo_sharding(self, rank: int) -> Any:
             return xla_client.HloSharding.replicate()
 
-    sharding = functools.cache(Sharding)
-    return SimpleNamespace(xc=xla_client, _jax=_jax, version=version, wide=wide, sharding=sharding)
+    handler = xla_client.array_result_handler
+    if version.startswith("0.10."):  # which looks at each array again unless it is told not to
+        handler = functools.partial(handler, _skip_checks=True)
+    return SimpleNamespace(
+        xc=xla_client,
+        _jax=_jax,
+        version=version,
+        wide=wide,
+        sharding=functools.cache(Sharding),
+        handler=handler,
+    )
 
 
 class Client:
@@ -254,26 +263,23 @@ def pointer(buffer: Any) -> int:
 
 
 class Executable:
-    """A compiled program: call it with buffers, get buffers."""
+    """A compiled program: call it with buffers, get buffers. Inside, `start` gives all results in one piece,
+    of which `makers` make the buffers."""
 
-    __slots__ = ("_makers", "_start", "loaded")
+    __slots__ = ("loaded", "makers", "start")
 
     def __init__(self, loaded: Any, results: Sequence[TensorType], xla_device: Any):
         self.loaded = loaded
-        self._start = loaded.execute_sharded
+        self.start = loaded.execute_sharded
         # To be told what each result is saves jaxlib from asking Python about every one, at every run.
-        xc = jaxlib().xc
-        sharding = jaxlib().sharding(xla_device)
-        self._makers = [
-            xc.array_result_handler(
-                _Aval(each.shape, each.dtype.numpy, sharding), sharding, committed=True, _skip_checks=True
-            )
-            for each in results
-        ]
+        j = jaxlib()
+        sharding = j.sharding(xla_device)
+        avals = [_Aval(each.shape, each.dtype.numpy, sharding) for each in results]
+        self.makers = [j.handler(each, sharding, committed=True) for each in avals]
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         try:
-            return self._start(buffers).consume_with_handlers(self._makers)
+            return self.start(buffers).consume_with_handlers(self.makers)
         except Exception as error:
             raise translate(error) from None
 

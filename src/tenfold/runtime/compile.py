@@ -490,13 +490,14 @@ class Compiled:
         short = self._short
         if short is not None and not kwargs and len(xla.in_use) == 1 and graph.mode.precision is None:
             # A call like the last one, with its data on the device: nothing to do but start the program.
-            types, start, result, default = short
+            types, executable, result, default = short
             try:
-                values = [each._value for each in args if each._alias is None and each._value.origin is None]
-                same = len(args) == len(types) and [each.type for each in values] == types
-                if same and default is dtypes.get_default_dtype():
-                    (buffer,) = start([each.buffer for each in values])
-                    return self._tensor(Value(result, values[0].device, None, 0, buffer))
+                values = [each._value for each in args if each._alias is None]
+                if [each.type for each in values if each.origin is None] == types:
+                    if default is dtypes.get_default_dtype():
+                        started = executable.start([each.buffer for each in values])
+                        (buffer,) = started.consume_with_handlers(executable.makers)
+                        return self._tensor(Value(result, values[0].device, None, 0, buffer))
             except (AttributeError, TypeError, RuntimeError):
                 pass  # not all tensors, or data not there yet
         if self._last is not None and not kwargs:
@@ -577,8 +578,7 @@ class Compiled:
             return
         if all(isinstance(each, self._tensor) for each in args):
             shapes = [each._value.type for each in args]
-            start = loaded.executable
-            self._short = (shapes, start, recorded.result_types[0], dtypes.get_default_dtype())
+            self._short = (shapes, loaded.executable, recorded.result_types[0], dtypes.get_default_dtype())
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -111,3 +111,29 @@ def test_an_executable_comes_from_the_cache_on_disk(tmp_path, monkeypatch):
     with counting_compiles() as compiles:
         assert compute() == first
     assert compiles == 0
+
+
+def test_a_training_step_on_bad_data_raises_when_it_is_read_and_changes_nothing():
+    model = tn.nn.Linear(600, 600).to("cuda")  # large enough for the checks to be a program of their own
+    optimizer = tn.optim.Adam(model.parameters())
+
+    @tn.compile
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = tn.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x, good = tn.randn(4, 600, device="cuda"), tn.tensor([1, 2, 3, 4], device="cuda")
+    step(x, good).item()
+    before = model.weight.detach().cpu().numpy().copy()
+    bad = step(x, tn.tensor([1, 2, 3, 600], device="cuda"))
+    with pytest.raises(tn.TenfoldError, match="600"):
+        bad.item()
+    assert np.array_equal(model.weight.detach().cpu().numpy(), before)
+    step(x, tn.tensor([1, 2, 3, 600], device="cuda"))
+    with pytest.raises(tn.TenfoldError, match="600"):
+        step(x, good)
+    assert np.array_equal(model.weight.detach().cpu().numpy(), before)
+    assert step(x, good).item() > 0

@@ -332,9 +332,10 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
     try:
         loaded = place.client.compile_and_load(module.bytecode(), devices, _options(xla_device))
     except Exception as error:
-        if not (CPU_OPTIONS and CPU_OPTIONS[0][0] in str(error)):
+        options = OPTIONS[device.type]
+        if not (options and options[0][0] in str(error)):
             raise translate(error) from None
-        CPU_OPTIONS.clear()  # this jaxlib's XLA does not have the option: results are the same without
+        options.clear()  # this jaxlib's XLA does not have the option: results are the same without
         return compile(module, device)
     return Executable(loaded, module.results, xla_device)
 
@@ -357,18 +358,20 @@ def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Execut
     return Executable(loaded, module.results, xla_device)
 
 
-# By default XLA gives convolutions to YNNPACK, which takes four times as long for them as XLA itself.
-CPU_OPTIONS = [
-    ("xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE")
-]
+# On CPUs, XLA would give convolutions to YNNPACK, which takes four times as long for them as XLA itself; on
+# GPUs it would run large matrix products by Triton that take cuBLAS half the time.
+_YNN = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE"
+OPTIONS: dict[str, list[tuple[str, Any]]] = {
+    "cpu": [("xla_cpu_experimental_ynn_fusion_type", _YNN)],
+    "cuda": [("xla_gpu_enable_triton_gemm", False)],
+}
 
 
 def _options(xla_device: Any) -> Any:
     xc = jaxlib().xc
     options = xc.CompileOptions()
     options.device_assignment = xc.DeviceAssignment.create(np.array([[xla_device.id]], np.int32))
-    if xla_device.platform == "cpu":
-        options.env_option_overrides = CPU_OPTIONS
+    options.env_option_overrides = OPTIONS["cpu" if xla_device.platform == "cpu" else "cuda"]
     return options
 
 
@@ -377,7 +380,8 @@ def fingerprint(device: Device) -> str:
     place = client(device.type)
     chip = place.device(device.index or 0)
     flags = os.environ.get("XLA_FLAGS", "")
-    return f"{jaxlib().version} {place.client.platform_version} {chip} {_processor()} {flags} {CPU_OPTIONS}"
+    versions = f"{jaxlib().version} {place.client.platform_version}"
+    return f"{versions} {chip} {_processor()} {flags} {OPTIONS[device.type]}"
 
 
 @functools.cache

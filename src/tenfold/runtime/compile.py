@@ -20,6 +20,7 @@ from tenfold.engines import xla
 from tenfold.errors import ArgumentError, TenfoldError, TraceError
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, tree
+from tenfold.runtime.checks import Loaded, settle
 from tenfold.runtime.evaluate import Pending
 from tenfold.runtime.packing import Packing, pack
 from tenfold.source import capture
@@ -146,7 +147,7 @@ class Recorded:
         self.follows = follows  # of each result, whether gradients flow through it
         self.signature: Signature | None = None
         self.types = [leaf.type for leaf in program.leaves]
-        self.loaded: evaluate.Loaded | None = None
+        self.loaded: Loaded | None = None
         # Whether a call is no more than its arguments in, one tensor out.
         in_order = all(type(each) is int and each == i for i, each in enumerate(inputs))
         new = structure is tree.LEAF and returned == [None]
@@ -183,6 +184,7 @@ class Recorded:
             return self._run(arguments, wrap)
 
     def _run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
+        settle()
         values = self.fits(arguments)
         if values is None:
             return OTHER
@@ -481,7 +483,7 @@ class Compiled:
         self.function = function
         self._tensor = tensor
         self._recorded: dict[Any, list[Recorded]] = {}
-        self._short: tuple[list[Any], Callable[..., Any], Any, Any] | None = None
+        self._short: tuple[list[Any], xla.Executable, Any, Any] | None = None
         self._last: tuple[list[Any], Recorded, Any, bool] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -493,11 +495,11 @@ class Compiled:
             types, executable, result, default = short
             try:
                 values = [each._value for each in args if each._alias is None]
-                if [each.type for each in values if each.origin is None] == types:
-                    if default is dtypes.get_default_dtype():
-                        started = executable.start([each.buffer for each in values])
-                        (buffer,) = started.consume_with_handlers(executable.makers)
-                        return self._tensor(Value(result, values[0].device, None, 0, buffer))
+                same = [each.type for each in values if each.origin is None] == types
+                if same and default is dtypes.get_default_dtype():
+                    started = executable.start([each.buffer for each in values])
+                    (buffer,) = started.consume_with_handlers(executable.makers)
+                    return self._tensor(Value(result, values[0].device, None, 0, buffer))
             except (AttributeError, TypeError, RuntimeError):
                 pass  # not all tensors, or data not there yet
         if self._last is not None and not kwargs:

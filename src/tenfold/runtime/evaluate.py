@@ -18,23 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes, flat
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import EngineError, OutOfMemory, TenfoldError, TraceError
-from tenfold.flat.graph import Function, TensorType, in_order, replay
+from tenfold.flat.graph import TensorType
 from tenfold.flat.narrow import narrowed
-from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
+from tenfold.runtime.checks import Donations, Guarded, Loaded, settle, size_in_bytes
 from tenfold.runtime.packing import Packing
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import Holder, Program, Value, collect
 from tenfold.trace.lower import lower
-
-Donations = tuple[tuple[int, int], ...]  # which leaf gives its memory to which result
 
 lock = threading.RLock()  # of all that is computed: one evaluation at a time
 _executables: dict[tuple[Any, ...], Loaded] = {}
@@ -50,45 +47,6 @@ _written: dict[int, tuple[weakref.ref[Holder], Value, int]] = {}
 MAX_WRITES = 16
 _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
-
-
-class Loaded:
-    """An executable and the run-time checks, whose verdict is its last result, or that of a program that runs
-    `first`."""
-
-    __slots__ = ("checks", "device", "executable", "first")
-
-    def __init__(
-        self,
-        device: Device,
-        executable: xla.Executable,
-        checks: Sequence[Check],
-        first: xla.Executable | None = None,
-    ):
-        self.device = device
-        self.executable = executable
-        self.checks = tuple(checks)
-        self.first = first
-
-    def __call__(self, buffers: Sequence[Any]) -> tuple[list[Any], TenfoldError | None]:
-        """The results, and the error of a check that failed. Then the results must be kept nevertheless where
-        they replace what was donated: the program made them equal to it."""
-        if self.first is not None:
-            failure = self._failure(self.first(buffers)[0])
-            if failure is not None:
-                raise failure
-            return self.executable(buffers), None
-        results = self.executable(buffers)
-        return results, self._failure(results.pop()) if self.checks else None
-
-    def _failure(self, verdict: Any) -> Any:
-        """The error of the first check that failed; its number, counted from 1, is the verdict."""
-        found = xla.number(verdict, VERDICT.numpy, self.device)
-        if not found:
-            return None
-        failed = self.checks[found - 1]
-        error = failed.error(failed.message)
-        return error.located("", failed.source, []) if isinstance(error, TenfoldError) else error
 
 
 class Pending:
@@ -137,6 +95,7 @@ def _run_by_device(values: Sequence[Value], replaced: dict[Value, Value] | None 
 
 def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | None) -> None:
     """Compute these values, and with them others that are held, unless (without `replaced`) they alone."""
+    settle()
     program, given = collect(targets, held if replaced is not None else None)
     donated = _donations(program, given, replaced or {})
     try:
@@ -174,7 +133,7 @@ def _donations(program: Program, given: list[Value], replaced: dict[Value, Value
 
 def donatable(before: TensorType, after: TensorType) -> bool:
     """Whether it pays to reuse the memory of a value for the one that replaces it."""
-    return before is after and _bytes(before) >= WORTHWHILE
+    return before is after and size_in_bytes(before) >= WORTHWHILE
 
 
 def lent(value: Value, buffer: Any, known: int) -> Any:
@@ -299,12 +258,14 @@ def _take_written() -> tuple[list[Value], dict[Value, Value]]:
 
 def host_array(value: Value) -> np.ndarray:
     """A value's data as a NumPy array that shares its memory where it can."""
+    settle()
     with lock:  # a compiled function in another thread may be about to give the memory away
         return value.buffer if type(value.buffer) is np.ndarray else xla.fetch(buffer_of(value, value.device))
 
 
 def number(value: Value) -> Any:
     """The one element of a value, which has data, as a Python number."""
+    settle()
     with lock:
         if type(value.buffer) in (np.ndarray, Pending):
             return host_array(value).reshape(()).item()
@@ -363,17 +324,11 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
         if packing is not None:
             function = packing.applied(function)
             donated = packing.donated(donated, function)
-        checks = [op for op in function.ops if isinstance(op, Check)]
-        first = bool(donated and checks) and _checked_first(function, checks, donated)
-        if first:
-            verdict = stablehlo.emit(Function(function.params, [_verdict(checks)]))
-            function = _without_checks(function)
-        elif donated and checks:
-            function = _restoring(function, checks, donated)
-        module = stablehlo.emit(function, donated)
-    if first:
-        return Loaded(device, _compiled(module, device), checks, _compiled(verdict, device))
-    return Loaded(device, _compiled(module, device), module.checks)
+        guarded = Guarded(function, donated, device)
+        module = stablehlo.emit(guarded.function, donated)
+        verdict = stablehlo.emit(guarded.verdict) if guarded.verdict else None
+    first = _compiled(verdict, device) if verdict else None
+    return Loaded(device, _compiled(module, device), guarded.checks, first)
 
 
 def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
@@ -396,50 +351,6 @@ def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
         except EngineError as error:
             cache.warn(f"a program cannot be stored: {error.message}")
     return executable
-
-
-# A program that writes over its inputs must lose nothing when one of its run-time checks fails. Either it
-# puts them back then, or, where that costs more, the checks are a program of their own that runs before.
-VERDICT = dtypes.int32
-LARGE = 1 << 20  # bytes of state that are better not read and written once more
-CHEAP = 1 << 20  # elements that checks may compute on their own
-
-
-def _checked_first(function: Function, checks: Sequence[Check], donated: Donations) -> bool:
-    state = sum([_bytes(function.params[place].type) for place, _ in donated])
-    work = sum([result.numel for op in in_order([each.holds for each in checks]) for result in op.results])
-    return state > LARGE and work < CHEAP
-
-
-def _bytes(type: TensorType) -> int:
-    return type.numel * type.dtype.itemsize
-
-
-def _verdict(checks: Sequence[Check]) -> flat.Value:
-    """0, or the number of the first check that does not hold, counted from 1."""
-    verdict = flat.full((), 0, VERDICT)
-    for i in range(len(checks), 0, -1):
-        verdict = flat.where(checks[i - 1].holds, verdict, flat.full((), i, VERDICT))
-    return verdict
-
-
-def _without_checks(function: Function) -> Function:
-    values: dict[flat.Value, flat.Value] = {}
-    for op in function.ops:
-        if isinstance(op, Check):
-            values[op.result] = values.get(op.x, op.x)
-        elif any(operand in values for operand in op.operands):
-            replay((op,), values)
-    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
-
-
-def _restoring(function: Function, checks: Sequence[Check], donated: Donations) -> Function:
-    """The program that gives donated parameters back unchanged where a check fails."""
-    holds = functools.reduce(lambda x, y: x & y, [each.holds for each in checks])
-    results = list(function.results)
-    for place, result in donated:
-        results[result] = flat.where(holds, results[result], function.params[place])
-    return Function(function.params, results, function.name)
 
 
 @contextlib.contextmanager

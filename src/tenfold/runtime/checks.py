@@ -4,7 +4,7 @@ is raised for it.
 A program that writes over its inputs must lose nothing when a check fails. Either it puts them back then, or,
 where that costs more, the checks are a program of their own that runs before. On a GPU nobody waits for that
 one: the program proper puts back what it would have changed, and the error is raised by whoever reads a
-result, or runs the next program.
+result, or a few runs later.
 """
 
 from __future__ import annotations
@@ -91,13 +91,15 @@ class Loaded:
 
 _lock = threading.Lock()
 _unsettled: list[tuple[Loaded, Any]] = []
+AHEAD = 2  # runs that may be under way unsettled, so that the device never waits for the next
 
 
-def settle() -> None:
-    """Raise the error of a run whose verdict nobody has waited for, if there is one."""
-    while _unsettled:
+def settle(ahead: int = 0) -> None:
+    """Raise the error of a run whose verdict nobody has waited for, if there is one; but do not wait for the
+    last runs, so many `ahead`."""
+    while len(_unsettled) > ahead:
         with _lock:
-            if not _unsettled:
+            if len(_unsettled) <= ahead:
                 return
             loaded, verdict = _unsettled.pop(0)
         failure = loaded.failure(verdict)

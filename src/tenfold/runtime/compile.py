@@ -20,7 +20,7 @@ from tenfold.engines import xla
 from tenfold.errors import ArgumentError, TenfoldError, TraceError
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.checks import Loaded, settle
+from tenfold.runtime.checks import AHEAD, Loaded, settle
 from tenfold.runtime.evaluate import Pending
 from tenfold.runtime.packing import Packing, pack
 from tenfold.source import capture
@@ -184,7 +184,7 @@ class Recorded:
             return self._run(arguments, wrap)
 
     def _run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
-        settle()
+        settle(AHEAD)
         values = self.fits(arguments)
         if values is None:
             return OTHER
@@ -489,6 +489,8 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if graph.recorder is not None and graph.active() is not None:
             return self.function(*args, **kwargs)
+        if evaluate.get_engine() == "libtorch":
+            return self.function(*args, **kwargs)  # it runs op by op: there is nothing to compile
         short = self._short
         if short is not None and not kwargs and len(xla.in_use) == 1 and graph.mode.precision is None:
             # A call like the last one, with its data on the device: nothing to do but start the program.

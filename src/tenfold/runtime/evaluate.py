@@ -20,12 +20,12 @@ import numpy as np
 
 from tenfold.devices import Device
 from tenfold.engines import xla
-from tenfold.errors import EngineError, OutOfMemory, TenfoldError, TraceError
+from tenfold.errors import ArgumentError, EngineError, OutOfMemory, TenfoldError, TraceError
 from tenfold.flat.graph import TensorType
 from tenfold.flat.narrow import narrowed
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
-from tenfold.runtime.checks import Donations, Guarded, Loaded, settle, size_in_bytes
+from tenfold.runtime.checks import AHEAD, Donations, Guarded, Loaded, settle, size_in_bytes
 from tenfold.runtime.packing import Packing
 from tenfold.source import capture
 from tenfold.trace import graph
@@ -47,6 +47,8 @@ _written: dict[int, tuple[weakref.ref[Holder], Value, int]] = {}
 MAX_WRITES = 16
 _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
+ENGINES = ("xla", "libtorch")
+_engine = "xla"
 
 
 class Pending:
@@ -95,7 +97,7 @@ def _run_by_device(values: Sequence[Value], replaced: dict[Value, Value] | None 
 
 def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | None) -> None:
     """Compute these values, and with them others that are held, unless (without `replaced`) they alone."""
-    settle()
+    settle(AHEAD)
     program, given = collect(targets, held if replaced is not None else None)
     donated = _donations(program, given, replaced or {})
     try:
@@ -162,6 +164,10 @@ def _execute(
 ) -> tuple[list[Any], TenfoldError | None, Donations]:
     """Run a program: its results, what a check says, and what was donated. The third program that differs
     from others in its numbers alone is compiled for all numbers, and takes nothing for itself."""
+    if _engine == "libtorch":
+        from tenfold.engines import libtorch
+
+        return libtorch.run(program, [host_array(leaf) for leaf in program.leaves], device), None, ()
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
     loaded = _recent(_executables, (device, program.key, donated))
     if loaded is None:
@@ -181,6 +187,24 @@ def _execute(
     if donated:
         _lend(program, donated, buffers)
     return (*loaded(buffers), donated)
+
+
+def set_engine(name: str) -> None:
+    """Choose what computes from now on: "xla", whole programs compiled, or "libtorch", op by op through
+    libtenfold, which the first use builds. Values that are there already serve both."""
+    global _engine
+    if name not in ENGINES:
+        raise ArgumentError(f"there is no engine {name!r}", help=f"one of {', '.join(ENGINES)}")
+    if name == "libtorch":
+        from tenfold.engines import libtorch
+
+        libtorch.library()
+    _engine = name
+
+
+def get_engine() -> str:
+    """What computes: "xla" or "libtorch"."""
+    return _engine
 
 
 def _recent(programs: dict[Any, Any], key: Any) -> Any:

@@ -100,8 +100,8 @@ def steps(task: Task, ours: str) -> Callable[[Path], Mapping[str, Sample]]:
         found = contenders(task)
         losses = {name: [step() for _ in range(3)] for name, step in found.items()}
         for name, values in losses.items():
-            # Adam's first step goes by the gradient's sign, which rounding decides where the gradient is nearly
-            # zero: a peer must agree on the first loss, we on the losses after it too.
+            # Adam's first step goes by the gradient's sign, which rounding decides where the gradient is
+            # nearly zero: a peer must agree on the first loss, we on the losses after it too.
             count = 3 if name in (OURS, "lazy") else 1
             if not np.allclose(values[:count], losses["PyTorch"][:count], rtol=1e-3):
                 raise RuntimeError(f"{task.name}: the losses differ: {losses}")

@@ -283,6 +283,12 @@ class Executable:
         except Exception as error:
             raise translate(error) from None
 
+    def memory(self) -> int:
+        """The bytes that a run holds: what goes in, what comes out elsewhere, and what it needs meanwhile."""
+        stats = self.loaded.get_compiled_memory_stats()
+        results = stats.output_size_in_bytes - stats.alias_size_in_bytes
+        return stats.argument_size_in_bytes + results + stats.temp_size_in_bytes
+
     def hlo(self) -> str:
         """What XLA made of the program."""
         return "\n".join(module.to_string() for module in self.loaded.hlo_modules())

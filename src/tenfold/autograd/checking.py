@@ -1,0 +1,261 @@
+"""`gradcheck`: gradients compared with finite differences of the function itself."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import dtypes
+from tenfold.autograd.flow import grad
+from tenfold.errors import ArgumentError, GradientError, UnsupportedError, located
+from tenfold.functional import aten
+from tenfold.interchange import from_numpy
+from tenfold.source import capture
+from tenfold.tensor import Tensor
+
+Tensors = Tensor | Sequence[Any]
+
+
+@located
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Whether the gradients of `func` at these inputs are those that finite differences give.
+
+    x = tenfold.randn(3, dtype=tenfold.float64, requires_grad=True)
+    tenfold.autograd.gradcheck(lambda x: x.sin() * x, x)
+    """
+    _refuse(batched=check_batched_grad, batched_forward=check_batched_forward_grad, forward=check_forward_ad)
+    try:
+        if check_backward_ad:
+            _check(func, _as_tuple(inputs), eps, atol, rtol, nondet_tol, check_grad_dtypes)
+        if check_undefined_grad and check_backward_ad:
+            _check_silence(func, _as_tuple(inputs))
+    except GradientError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+@located
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    grad_outputs: Tensors | None = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Whether the gradients of the gradients of `func` are those that finite differences give; `grad_outputs`
+    are the cotangents that they are taken at, random ones by default."""
+    _refuse(batched=check_batched_grad, forward=check_fwd_over_rev)
+    given = _as_tuple(inputs)
+    outputs = _differentiable(func(*given))
+    if grad_outputs is None:
+        rng = np.random.default_rng(0)
+        cotangents = [_drawn(rng, each) for each in outputs]
+    else:
+        cotangents = [each for each in _as_tuple(grad_outputs) if each is not None]
+    asked = [i for i, each in enumerate(given) if _asks(each)]
+
+    def gradients(*arguments: Any) -> tuple[Tensor, ...]:
+        own, given_cotangents = arguments[: len(given)], arguments[len(given) :]
+        found = grad(
+            _differentiable(func(*own)),
+            [own[i] for i in asked],
+            list(given_cotangents),
+            create_graph=True,
+            allow_unused=True,
+        )
+        return tuple([each for each in found if each is not None and each.requires_grad])
+
+    if not check_rev_over_rev:
+        return True
+    return gradcheck(
+        gradients,
+        (*given, *cotangents),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+    )
+
+
+def _refuse(**wanted: bool) -> None:
+    for kind, asked in wanted.items():
+        if asked:
+            raise UnsupportedError(
+                f"gradcheck does not check {kind.replace('_', ' ')} gradients",
+                help="compare tenfold.func.jvp or tenfold.func.vmap with what you expect of it",
+            )
+
+
+def _check(
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    check_dtypes: bool,
+) -> None:
+    asked = [i for i, each in enumerate(inputs) if _asks(each)]
+    if not asked:
+        raise ArgumentError(
+            "gradcheck needs an input that requires a gradient", help="make one with requires_grad=True"
+        )
+    for i in asked:
+        if inputs[i].dtype not in (dtypes.float64, dtypes.complex128):
+            warnings.warn(
+                f"input {i} is {inputs[i].dtype.name}, whose differences are too coarse to compare with: "
+                "gradcheck wants float64 or complex128",
+                stacklevel=3,
+            )
+    numerical = _numerical(func, inputs, asked, eps)
+    analytical = _analytical(func, inputs, asked, check_dtypes)
+    if nondet_tol < np.inf:
+        again = _analytical(func, inputs, asked, False)
+        both = [pair for each in zip(analytical, again, strict=True) for pair in zip(*each, strict=True)]
+        for first, second in both:
+            if not np.allclose(first, second, rtol=0, atol=nondet_tol, equal_nan=True):
+                raise GradientError(
+                    "the gradient is not the same when it is computed again",
+                    help="leave random numbers out of the function, or give nondet_tol",
+                )
+    for i, expected, found in zip(asked, numerical, analytical, strict=True):
+        for output, (theirs, ours) in enumerate(zip(expected, found, strict=True)):
+            if not np.allclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=True):
+                raise GradientError(
+                    f"Jacobian mismatch for output {output} with respect to input {i}:\n"
+                    f"numerical:\n{theirs}\nanalytical:\n{ours}"
+                )
+
+
+def _numerical(
+    func: Callable[..., Any], inputs: tuple[Any, ...], asked: Sequence[int], eps: float
+) -> list[list[np.ndarray]]:
+    """For each input, the Jacobians of all outputs by central differences: a row for each of its elements."""
+    found = []
+    for i in asked:
+        base = np.array(inputs[i].detach().numpy())
+        rows: list[list[np.ndarray]] = []
+        for place in range(base.size):
+            slope: list[np.ndarray] = []
+            for direction in (1, 1j) if np.iscomplexobj(base) else (1,):
+                either = []
+                for sign in (1, -1):
+                    moved = base.copy().reshape(-1)
+                    moved[place] += sign * direction * eps
+                    argument = from_numpy(moved.reshape(base.shape)).requires_grad_()
+                    either.append(_outputs(func, (*inputs[:i], argument, *inputs[i + 1 :])))
+                parts = [(up - down) / (2 * eps) * direction for up, down in zip(*either, strict=True)]
+                slope = parts if not slope else [x + y for x, y in zip(slope, parts, strict=True)]
+            rows.append(slope)
+        count = len(rows[0]) if rows else len(_outputs(func, inputs))
+        found.append([np.array([row[k] for row in rows]) for k in range(count)])
+    return found
+
+
+def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[np.ndarray]:
+    """The outputs as vectors of real numbers: of complex ones the real parts, then the imaginary ones."""
+    return [_real(np.array(each.detach().numpy())) for each in _differentiable(func(*inputs))]
+
+
+def _real(array: np.ndarray) -> np.ndarray:
+    flat = array.reshape(-1)
+    return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat
+
+
+def _analytical(
+    func: Callable[..., Any], inputs: tuple[Any, ...], asked: Sequence[int], check_dtypes: bool
+) -> list[list[np.ndarray]]:
+    """The same Jacobians by `grad`, an element of an output at a time."""
+    outputs = _differentiable(func(*inputs))
+    wanted = [inputs[i] for i in asked]
+    found: list[list[np.ndarray]] = [[] for _ in asked]
+    for output in outputs:
+        columns: list[list[np.ndarray]] = [[] for _ in asked]
+        for direction in (1, 1j) if output.dtype.is_complex else (1,):
+            for place in range(output.numel()):
+                one = np.zeros(output.numel(), output.dtype.numpy)
+                one[place] = direction
+                cotangent = from_numpy(one.reshape(tuple(output.shape)))
+                gradients = grad([output], wanted, [cotangent], retain_graph=True, allow_unused=True)
+                for column, each, given in zip(columns, gradients, wanted, strict=True):
+                    if check_dtypes and each is not None and each.dtype is not given.dtype:
+                        raise GradientError(
+                            f"the gradient of a {given.dtype.name} input is {each.dtype.name}"
+                        )
+                    zero = np.zeros(given.numel(), given.dtype.numpy)
+                    column.append(zero if each is None else np.array(each.numpy()).reshape(-1))
+        for own, column, given in zip(found, columns, wanted, strict=True):
+            own.append(np.stack(column, 1) if column else np.zeros((given.numel(), 0)))
+    return found
+
+
+def _check_silence(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+    """A cotangent of zeros, which is what PyTorch makes of none, must give gradients of zeros."""
+    outputs = _differentiable(func(*inputs))
+    wanted = [each for each in inputs if _asks(each)]
+    zeros = [aten("zeros_like")(each.detach()) for each in outputs]
+    for each in grad(outputs, wanted, zeros, allow_unused=True):
+        if each is not None and np.any(each.numpy() != 0):
+            raise GradientError("the gradient for a cotangent of zeros is not zero")
+
+
+def _as_tuple(tensors: Any) -> tuple[Any, ...]:
+    return tuple(tensors) if isinstance(tensors, (tuple, list)) else (tensors,)
+
+
+def _asks(argument: Any) -> bool:
+    return isinstance(argument, Tensor) and argument.requires_grad
+
+
+def _differentiable(result: Any) -> list[Tensor]:
+    found = [each for each in _as_tuple(result) if _asks(each)]
+    if not found:
+        raise ArgumentError(
+            "the function returns no tensor that requires a gradient",
+            help="return what depends on the inputs",
+        ).located("gradcheck", capture())
+    return found
+
+
+def _drawn(rng: np.random.Generator, like: Tensor) -> Tensor:
+    drawn = rng.normal(size=tuple(like.shape)).astype(like.dtype.numpy)
+    if like.dtype.is_complex:
+        drawn = drawn + 1j * rng.normal(size=tuple(like.shape)).astype(like.dtype.numpy)
+    return from_numpy(drawn.astype(like.dtype.numpy)).requires_grad_()

@@ -1,0 +1,620 @@
+"""How gradients flow: `backward` and `grad`, functions of the user's own, hooks.
+
+`backward` and `grad` record one gradient node for all that lies between a result and what it was computed
+from. Where Python has a say in between, a hook or a `Function`, the flow is cut there: one node for each
+piece, and Python's own code between them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.errors import ArgumentError, GradientError, ShapeError, UnsupportedError, located
+from tenfold.functional import aten
+from tenfold.grad_mode import no_grad, set_grad_mode
+from tenfold.source import capture
+from tenfold.tensor import Tensor
+from tenfold.trace import graph
+from tenfold.trace.gradient import find_path, gradient, raise_spent, spend
+from tenfold.trace.graph import Origin, Value
+
+
+def is_grad_enabled() -> bool:
+    return graph.mode.enabled
+
+
+@located
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of `tensors` to the `grad` of every leaf that they were computed from.
+
+    `inputs` names the tensors to do so for instead; `retain_graph` allows a second time; `create_graph` lets
+    the gradients be differentiated in turn.
+    """
+    roots = _several(tensors)
+    given = [None] * len(roots) if grad_tensors is None else _several(grad_tensors)
+    cotangents = _cotangents(roots, given, create_graph)
+    if inputs is None:
+        wanted: list[Value] | None = None
+    else:
+        wanted = [each.current() for each in _several(inputs)]
+        if not wanted:
+            raise ArgumentError("inputs= is empty", help="leave it out to reach all leaves")
+    retain = create_graph if retain_graph is None else retain_graph
+    found = _Sweep(roots, cotangents, wanted, retain, create_graph).run()
+    for value, given_gradient in found:
+        assert value.origin is not None
+        _accumulate(value.origin.of, given_gradient, create_graph)
+
+
+def _accumulate(leaf: Origin, found: Tensor, create_graph: bool) -> None:
+    if leaf.grad is None:
+        leaf.grad = found
+    elif create_graph:
+        leaf.grad = leaf.grad + found
+    else:
+        with no_grad():
+            leaf.grad.add_(found)
+    for hook in list((leaf.after or {}).values()):
+        hook()
+
+
+@located
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` for each of `inputs`, as a tuple; nothing is added to `grad`."""
+    roots, wanted = _several(outputs), _several(inputs)
+    if is_grads_batched:
+        raise ArgumentError("is_grads_batched is not supported", help="use tenfold.func.vmap over grad")
+    if allow_unused is False and materialize_grads:
+        raise ArgumentError("materialize_grads=True allows unused inputs", help="leave allow_unused out")
+    for each in wanted:
+        if not isinstance(each, Tensor):
+            raise ArgumentError(f"gradients are for a Tensor, not for a {type(each).__name__}")
+        if not each.requires_grad:
+            raise GradientError(
+                f"an input of {each.current().type} does not require gradients", help="call requires_grad_()"
+            )
+    given = [None] * len(roots) if grad_outputs is None else _several(grad_outputs)
+    cotangents = _cotangents(roots, given, create_graph)
+    values = [each.current() for each in wanted]
+    retain = create_graph if retain_graph is None else retain_graph
+    sweep = _Sweep(roots, cotangents, values, retain, create_graph)
+    found = {id(value.origin.of): each for value, each in sweep.run() if value.origin is not None}
+    results: list[Tensor | None] = []
+    for each, value in zip(wanted, values, strict=True):
+        assert value.origin is not None
+        result = found.get(id(value.origin.of))
+        if result is None and materialize_grads:
+            result = aten("zeros_like")(each)
+        if result is None and not allow_unused:
+            raise GradientError(
+                f"an input of {value.type} was not used to compute the outputs",
+                help="pass allow_unused=True to get None for it",
+            )
+        results.append(result)
+    return tuple(results)
+
+
+def _several(tensors: Any) -> list[Any]:
+    return [tensors] if isinstance(tensors, Tensor) or tensors is None else list(tensors)
+
+
+def _cotangents(roots: Sequence[Tensor], given: Sequence[Any], create_graph: bool) -> list[Tensor]:
+    """The gradients to start from: those given, or 1 for results that are single numbers."""
+    if len(given) != len(roots):
+        raise ArgumentError(f"{len(given)} gradients are given for {len(roots)} tensors")
+    cotangents = []
+    for root, start in zip(roots, given, strict=True):
+        if not isinstance(root, Tensor):
+            raise ArgumentError(f"gradients are those of a Tensor, not of a {type(root).__name__}")
+        if not root.requires_grad:
+            raise GradientError(
+                "this tensor does not require gradients: nothing it was computed from does",
+                help="call requires_grad_() on what gradients are wanted for, before computing",
+            )
+        if start is None:
+            if root.numel() != 1:
+                raise GradientError(
+                    f"a gradient is implied only for a single number, this is {root.current().type}",
+                    help="reduce it first, as with .sum(), or pass the gradient to start from",
+                )
+            if root.dtype.is_complex:
+                raise GradientError(
+                    "a gradient is implied only for a real number, this one is complex",
+                    help="take .abs() or .real first, or pass the gradient to start from",
+                )
+            with no_grad():
+                start = aten("ones_like")(root)
+        elif not isinstance(start, Tensor):
+            raise ArgumentError(f"the gradient to start from is a Tensor, not a {type(start).__name__}")
+        elif start.shape != root.shape:
+            raise ShapeError(
+                f"the gradient of {root.current().type} cannot start from {start.current().type}",
+                help="give a gradient of the result's own shape",
+            )
+        elif start.dtype is not root.dtype:
+            start = start.to(root.dtype)
+        cotangents.append(start)
+    return cotangents
+
+
+class _Sweep:
+    """One pass from results back to what is wanted of them."""
+
+    def __init__(
+        self,
+        roots: Sequence[Tensor],
+        cotangents: Sequence[Tensor],
+        wanted: Sequence[Value] | None,
+        retain: bool,
+        create_graph: bool,
+    ):
+        self.where = capture()
+        self.create_graph = create_graph
+        self.retain = retain
+        # What gradients have come to and shall flow on from, by the value's origin.
+        self.pending: dict[int, tuple[Value, Tensor]] = {}
+        for root, cotangent in zip(roots, cotangents, strict=True):
+            self.add(self.pending, root.current(), cotangent)
+        self.order, leaves, cuts = survey([value for value, _ in self.pending.values()])
+        if wanted is not None:
+            leading = set(find_path([value for value, _ in self.pending.values()], wanted, ()))
+            goals = {id(each.origin.of) for each in wanted if each.origin is not None}
+            self.order = [node for node in self.order if node in leading]
+            cuts = [
+                each
+                for each in cuts
+                if each.origin is not None and (each.origin.node in leading or id(each.origin.of) in goals)
+            ]
+        self.cuts = cuts
+        self.wanted = leaves if wanted is None else list(wanted)
+        self.all_leaves = wanted is None
+        self.found: dict[int, tuple[Value, Tensor]] = {}
+
+    def add(self, into: dict[int, tuple[Value, Tensor]], value: Value, cotangent: Tensor) -> None:
+        assert value.origin is not None
+        key = id(value.origin.of)
+        if key in into:
+            with set_grad_mode(self.create_graph):
+                cotangent = into[key][1] + cotangent
+        into[key] = (value, cotangent)
+
+    def run(self) -> list[tuple[Value, Tensor]]:
+        for node in self.order:
+            if node.spent:
+                raise_spent(node)
+        place = {node: i for i, node in enumerate(self.order)}
+        if not self.cuts:
+            self.flow(list(self.pending.values()))
+        else:
+            cut = {id(each.origin): each for each in self.cuts if each.origin is not None}
+            free = [each for each in self.pending.values() if id(each[0].origin) not in cut]
+            self.pending = {key: each for key, each in self.pending.items() if key in cut}
+            if free:
+                self.flow(free)
+            while self.pending:
+                # The last computed first: nothing that is still to flow can add to its gradient.
+                key = max(self.pending, key=lambda k: _place(self.pending[k][0], place))
+                value, cotangent = self.pending.pop(key)
+                self.pass_cut(value, cotangent)
+        if not self.retain:
+            spend(self.order)
+        return [self.finish(value, each) for value, each in self.found.values()]
+
+    def flow(self, starts: Sequence[tuple[Value, Tensor]]) -> None:
+        """Let gradients flow from these values as far as the next cuts."""
+        wants = [*self.wanted, *self.cuts]
+        results = gradient(
+            [value for value, _ in starts],
+            [each.current() for _, each in starts],
+            wants,
+            self.where,
+            stops=self.cuts,
+            closed=self.create_graph,
+        )
+        wanted = {id(each.origin.of) for each in self.wanted if each.origin is not None}
+        seen: set[int] = set()
+        begun = {id(value.origin) for value, _ in starts}
+        for value, result in zip(wants, results, strict=True):
+            if result is None or id(value) in seen:
+                continue
+            seen.add(id(value))
+            assert value.origin is not None
+            if id(value.origin) in begun and value in self.cuts:
+                continue
+            self.arrive(value, Tensor(result), id(value.origin.of) in wanted)
+
+    def arrive(self, value: Value, cotangent: Tensor, wanted: bool) -> None:
+        if value in self.cuts:
+            self.add(self.pending, value, cotangent)
+        elif wanted:
+            self.add(self.found, value, cotangent)
+
+    def pass_cut(self, value: Value, cotangent: Tensor) -> None:
+        """Python's part: hooks of the value, and the backward of the Function that made it."""
+        origin = value.origin
+        assert origin is not None
+        cotangent = self.arrived(value, cotangent)
+        maker = origin.node
+        if not isinstance(maker, CustomNode):
+            if maker is not None:
+                self.flow([(value, cotangent)])
+            return
+        gradients: list[Any] = [None] * len(maker.outputs)
+        gradients[origin.index] = cotangent
+        for key, (other, given) in list(self.pending.items()):
+            if other.origin is not None and other.origin.node is maker:
+                del self.pending[key]
+                gradients[other.origin.index] = self.arrived(other, given)
+        for source, result in maker.run_backward(gradients, self.create_graph):
+            if source.origin is None or result is None:
+                continue
+            if source.origin.node is None:
+                of = source.origin.of
+                if any(each.origin is not None and each.origin.of is of for each in self.wanted):
+                    self.add(self.found, source, result)
+            else:
+                self.add(self.pending, source, result)
+
+    def arrived(self, value: Value, cotangent: Tensor) -> Tensor:
+        """The whole gradient of a value inside has come: its hooks, and whoever wants or retains it."""
+        origin = value.origin
+        assert origin is not None
+        cotangent = _hooked(origin, cotangent, self.create_graph)
+        if origin.retains:
+            _accumulate(origin, self.own(cotangent), self.create_graph)
+        if any(each.origin is not None and each.origin.of is origin for each in self.wanted):
+            self.add(self.found, value, cotangent)
+        return cotangent
+
+    def own(self, found: Tensor) -> Tensor:
+        """A gradient to be kept, apart from tensors that Python code may hold or give to others, too."""
+        return found if self.create_graph else Tensor(graph.fresh(found.current(), self.where))
+
+    def finish(self, value: Value, found: Tensor) -> tuple[Value, Tensor]:
+        """What a leaf gets in the end, its hooks passed."""
+        assert value.origin is not None
+        origin = value.origin.of
+        if origin.node is None and origin.hooks:
+            return value, self.own(_hooked(origin, found, self.create_graph))
+        return value, self.own(found) if self.cuts else found
+
+
+def _place(value: Value, places: dict[Any, int]) -> tuple[int, int]:
+    assert value.origin is not None
+    return places.get(value.origin.node, -1), value.origin.index
+
+
+def _hooked(origin: Origin, gradient: Tensor, create_graph: bool) -> Tensor:
+    for hook in list((origin.hooks or {}).values()):
+        with set_grad_mode(create_graph):
+            replaced = hook(gradient)
+        if replaced is not None:
+            if not isinstance(replaced, Tensor) or replaced.shape != gradient.shape:
+                raise ArgumentError(
+                    f"a hook returns None or a gradient of {gradient.current().type}, not "
+                    f"{replaced.current().type if isinstance(replaced, Tensor) else type(replaced).__name__}"
+                )
+            gradient = replaced
+    return gradient
+
+
+def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]]:
+    """All nodes behind these values, each after those it depends on; the leaves; the values where Python has
+    a say: with hooks or a gradient to retain, made by a Function, or taken by one."""
+    order: dict[Any, None] = {}
+    leaves: dict[int, Value] = {}
+    cuts: dict[int, Value] = {}
+
+    def visit(value: Value, taken: bool) -> None:
+        origin = value.origin
+        assert origin is not None
+        if origin.node is None:
+            leaves.setdefault(id(origin.of), value)
+        elif taken or origin.hooks or origin.retains or isinstance(origin.node, CustomNode):
+            cuts.setdefault(id(origin), value)
+
+    for each in starts:
+        visit(each, False)
+    stack = [each.origin.node for each in starts if each.origin is not None and each.origin.node is not None]
+    stack.reverse()
+    while stack:
+        node = stack[-1]
+        if node in order:
+            stack.pop()
+            continue
+        taken = isinstance(node, CustomNode)
+        waiting = []
+        for each in node.inputs:
+            if each.origin is not None:
+                visit(each, taken)
+                if each.origin.node is not None and each.origin.node not in order:
+                    waiting.append(each.origin.node)
+        if waiting:
+            waiting.reverse()
+            stack += waiting
+            continue
+        stack.pop()
+        order[node] = None
+    return list(order), list(leaves.values()), list(cuts.values())
+
+
+class Context:
+    """What a Function's forward leaves for its backward."""
+
+    def __init__(self, needs: Sequence[bool]):
+        self.needs_input_grad = tuple(needs)
+        self.saved_tensors: tuple[Any, ...] = ()
+        self.materialize = True
+        self.non_differentiable: list[Tensor] = []
+        self.dirty: list[Tensor] = []
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        self.non_differentiable += tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        self.dirty += tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        self.materialize = value
+
+
+class CustomNode:
+    """A call of a Function, as the sweep meets it."""
+
+    def __init__(self, function: type[Function], context: Context, inputs: Sequence[Any]):
+        self.function = function
+        self.context = context
+        self.arguments = list(inputs)
+        self.inputs = tuple([each.current() for each in inputs if isinstance(each, Tensor)])
+        self.outputs: list[Value] = []
+        self.source = capture()
+        self.spent = False
+
+    def run_backward(self, gradients: list[Any], create_graph: bool) -> list[tuple[Value, Tensor | None]]:
+        if self.context.materialize:
+            with no_grad():
+                gradients = [
+                    aten("zeros")(each.type.shape, dtype=each.type.dtype, device=each.device)
+                    if given is None
+                    else given
+                    for given, each in zip(gradients, self.outputs, strict=True)
+                ]
+        with set_grad_mode(create_graph):
+            results = self.function.backward(self.context, *gradients)
+        results = results if isinstance(results, tuple) else (results,)
+        given = list(results)
+        while len(given) > len(self.arguments) and given[-1] is None:
+            given.pop()
+        if len(given) != len(self.arguments):
+            raise GradientError(
+                f"{self.function.__name__}.backward returned {len(results)} gradients for "
+                f"{len(self.arguments)} arguments",
+                help="return one for each argument of forward, None for those without",
+            ).located("backward", self.source)
+        pairs = []
+        values = iter(self.inputs)
+        for argument, result in zip(self.arguments, given, strict=True):
+            if isinstance(argument, Tensor):
+                value = next(values)
+                if result is not None and result.shape != tuple(value.type.shape):
+                    raise ShapeError(
+                        f"{self.function.__name__}.backward returned {result.current().type} as the gradient "
+                        f"of {value.type}"
+                    ).located("backward", self.source)
+                pairs.append((value, result))
+        return pairs
+
+    @property
+    def signature(self) -> Any:
+        """For the messages of those that name a node's op."""
+        return _Named(self.function.__name__)
+
+
+class _Named:
+    def __init__(self, name: str):
+        self.row = self
+        self.python_name = name
+        self.backward: dict[Any, Any] = {None: self}
+        self.saves = True
+
+
+class Function:
+    """An op whose gradient is the user's own: a subclass has static methods `forward(ctx, *args)` and
+    `backward(ctx, *gradients)`, and is called by `apply`.
+
+        class Exp(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx, gradient):
+                (y,) = ctx.saved_tensors
+                return gradient * y
+    """
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError("a Function needs a static method forward")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise UnsupportedError("a Function needs a static method backward")
+
+    setup_context: Any = None
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Compute forward; gradients of the result come from backward."""
+        recorder = graph.active()
+        if recorder is not None and hasattr(recorder, "what"):
+            raise UnsupportedError(
+                f"a Function inside {recorder.what}: the derivative would not be its own",
+                help="write its forward with ordinary ops there",
+            ).located(cls.__name__, capture())
+        tensors = [each for each in args if isinstance(each, Tensor)]
+        followed = graph.mode.enabled and any(each.requires_grad for each in tensors)
+        context = Context([isinstance(each, Tensor) and each.requires_grad for each in args])
+        with no_grad():
+            if cls.setup_context is None:
+                results = cls.forward(context, *args)
+            else:
+                results = cls.forward(*args)
+                cls.setup_context(context, args, results)
+        if not followed:
+            return results
+        node = CustomNode(cls, context, args)
+        several = isinstance(results, tuple)
+        made = []
+        for each in results if several else (results,):
+            if isinstance(each, Tensor):
+                fixed = any(each is other for other in context.non_differentiable)
+                index = len(node.outputs)
+                same = any(each is other for other in tensors) and not any(each is o for o in context.dirty)
+                value = graph.fresh(each.current(), capture())
+                node.outputs.append(value)
+                if not fixed and value.type.dtype.kind in ("float", "complex"):
+                    value.origin = Origin(node, index)
+                if same or each._alias is not None:
+                    each = Tensor(value)
+                else:
+                    each._value = value
+            made.append(each)
+        return tuple(made) if several else made[0]
+
+
+class GradFn:
+    """What made a tensor, as `Tensor.grad_fn` shows it."""
+
+    def __init__(self, node: Any):
+        self._node = node
+
+    def name(self) -> str:
+        if isinstance(self._node, CustomNode):
+            return f"{self._node.function.__name__}Backward"
+        words = self._node.signature.row.name.strip("_").split("_")
+        return "".join(each[:1].upper() + each[1:] for each in words) + "Backward0"
+
+    @property
+    def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
+        origins = [each.origin for each in self._node.inputs]
+        return tuple(
+            [
+                (None, 0) if each is None or each.node is None else (GradFn(each.node), each.index)
+                for each in origins
+            ]
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GradFn) and other._node is self._node
+
+    def __hash__(self) -> int:
+        return hash(self._node)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+class RemovableHandle:
+    """Removes a hook: by `remove()`, or at the end of a `with` block."""
+
+    _count = itertools.count()
+
+    def __init__(self, hooks: dict[int, Any], hook: Any):
+        self.id = next(RemovableHandle._count)
+        self._hooks = hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.remove()
+
+
+# What a Tensor has of this
+
+
+def _backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add this tensor's gradients to the `grad` of every leaf that it was computed from."""
+    backward(self, None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+
+
+@located
+def _register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
+    """Call `hook(gradient)` when this tensor's gradient is known; what it returns replaces the gradient."""
+    if not self.requires_grad:
+        raise GradientError(
+            "a tensor that does not require gradients has none to call a hook with",
+            help="call requires_grad_() first",
+        )
+    origin = self._leaf or self.current().origin
+    assert origin is not None
+    if origin.hooks is None:
+        origin.hooks = {}
+    return RemovableHandle(origin.hooks, hook)
+
+
+@located
+def _retain_grad(self: Tensor) -> None:
+    """Keep this tensor's gradient in `grad` though it is no leaf."""
+    if not self.requires_grad:
+        raise GradientError("a tensor that does not require gradients has none to retain")
+    origin = self.current().origin
+    if self._leaf is None and origin is not None:
+        origin.retains = True
+
+
+def _detach_(self: Tensor) -> Tensor:
+    """Forget what this tensor was computed from."""
+    value = self.detach().current()
+    self._leaf = None
+    self._value = graph.fresh(value, capture())
+    return self
+
+
+def _grad_fn(self: Tensor) -> GradFn | None:
+    """What made this tensor, or None for a leaf."""
+    origin = None if self._leaf is not None else self.current().origin
+    return None if origin is None or origin.node is None else GradFn(origin.node)
+
+
+Tensor.backward = _backward  # type: ignore[attr-defined]
+Tensor.register_hook = _register_hook  # type: ignore[attr-defined]
+Tensor.retain_grad = _retain_grad  # type: ignore[attr-defined]
+Tensor.detach_ = _detach_  # type: ignore[attr-defined]
+Tensor.grad_fn = property(_grad_fn)  # type: ignore[attr-defined]
+Tensor.retains_grad = property(  # type: ignore[attr-defined]
+    lambda self: self._leaf is None and self._value.origin is not None and self._value.origin.retains
+)

@@ -98,6 +98,37 @@ def test_functions_without_inputs_and_empty_tensors():
     assert run(tn.zeros(0, 3)).shape == (0, 3)
 
 
+def test_what_a_function_makes_itself_is_no_parameter():
+    layer, x = nn.LSTM(3, 4), tn.ones(5, 2, 3)
+    for dialect in ("torch", "stablehlo"):
+        exported = tn.export(layer, (x,), dialect=dialect)
+        assert sorted(exported.parameters) == ["bias_hh_l0", "bias_ih_l0", "weight_hh_l0", "weight_ih_l0"]
+        assert len(exported.outputs) == 3 and exported.writes == ()
+    numbers = np.array([1.0, 2.0, 3.0], np.float32)
+    exported = tn.export(lambda x: x + tn.tensor(numbers), tn.ones(3), dialect="stablehlo")
+    assert exported.parameters == {}
+    assert tn.load_stablehlo(exported.portable())(tn.ones(3)).tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_are_unrolled_for_the_torch_dialect(kind):
+    tn.manual_seed(0)
+    layer = kind(3, 4, num_layers=2, bidirectional=True, batch_first=True)
+    x = tn.rand(2, 5, 3)
+    exported = tn.export(layer, (x,), parameters="literals")
+    assert "torch.operator" not in exported.text() and "torch.aten.tanh" in exported.text()
+    found = tn.load_stablehlo(exported.module.lowered("stablehlo").bytecode())(x)
+    output, states = layer(x)
+    for one, two in zip(found, (output, *(states if isinstance(states, tuple) else (states,))), strict=True):
+        np.testing.assert_allclose(array(one), array(two), rtol=1e-5, atol=1e-6)
+
+
+def test_recurrent_layers_that_drop_something_stay_whole():
+    layer = nn.LSTM(3, 4, num_layers=2, dropout=0.5)
+    assert 'torch.operator "torch.aten.lstm.input"' in tn.export(layer, tn.ones(5, 2, 3)).text()
+    assert "torch.operator" not in tn.export(layer.eval(), tn.ones(5, 2, 3)).text()
+
+
 def test_checks_of_indices_are_left_out():
     take = lambda x, i: x.index_select(0, i)
     exported = tn.export(take, (tn.arange(3.0), tn.tensor([2, 0])), dialect="stablehlo")
@@ -110,7 +141,6 @@ MISTAKES = [
     (lambda m, x: tn.export(m, (x,), dialect="tosha"), "no dialect 'tosha'", "did you mean tosa?"),
     (lambda m, x: tn.export(m, (x,), parameters="none"), "no parameters 'none'", "arguments, literals"),
     (lambda m, x: tn.export(3), "takes a model or a function, not int", ""),
-    (lambda m, x: tn.export(m, (x,), dynamic={0: "n"}), "dynamic dimensions", "once for each size"),
     (lambda m, x: tn.export(m, (x,)).portable(), "only StableHLO has", "dialect='stablehlo'"),
     (lambda m, x: tn.export(m, (x,)).save("model"), "which form", ".mlirbc for bytecode"),
     (lambda m, x: tn.load_stablehlo("nowhere.mlir"), "cannot be read", "the path of a StableHLO file"),

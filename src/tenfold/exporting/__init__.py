@@ -1,16 +1,22 @@
-"""Programs for other compilers: `export` a model to the torch dialect, StableHLO, linalg or TOSA, and
-`load_stablehlo` to run such a file; `module_context` records what is done in a block."""
+"""Programs for other compilers: `export` a model to the torch dialect, StableHLO, linalg or TOSA, or have
+IREE compile it; run such files with `load_stablehlo` and `load_vmfb`; `module_context` records what is done
+in a block."""
 
+from tenfold.exporting.built import BuiltModule, load_vmfb
 from tenfold.exporting.context import RecordedModule, module_context
+from tenfold.exporting.dimensions import Dim
 from tenfold.exporting.exported import DIALECTS, Exported, export
 from tenfold.exporting.loaded import LoadedModule, load_stablehlo
 
 __all__ = [
     "DIALECTS",
+    "BuiltModule",
+    "Dim",
     "Exported",
     "LoadedModule",
     "RecordedModule",
     "export",
     "load_stablehlo",
+    "load_vmfb",
     "module_context",
 ]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tenfold import flat
 from tenfold.errors import ArgumentError, UnsupportedError, did_you_mean, located
+from tenfold.exporting.dimensions import Dim, SymbolicType
+from tenfold.exporting.dynamic import OpenDims, open_dimensions
+from tenfold.exporting.merging import merged_functions
+from tenfold.exporting.recordings import Recordings
 from tenfold.flat.graph import Function, TensorType, replay
 from tenfold.flat.structured import Check
-from tenfold.mlir import portable, stablehlo
+from tenfold.mlir import open_stablehlo, portable, stablehlo
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.compile import Recorded, trace
 from tenfold.serialize.atomic import replacing
@@ -23,7 +29,7 @@ from tenfold.trace.lower import lower
 DIALECTS = ("torch", "stablehlo", "linalg", "tosa")
 PARAMETERS = ("arguments", "literals")
 # What a file's name says of its form.
-FORMS = {".mlir": "text", ".mlirbc": "bytecode", ".stablehlo": "portable"}
+FORMS = {".mlir": "text", ".mlirbc": "bytecode", ".stablehlo": "portable", ".vmfb": "build"}
 
 
 class Exported:
@@ -38,10 +44,11 @@ class Exported:
         self,
         module: Any,
         dialect: str,
-        inputs: Sequence[TensorType],
-        outputs: Sequence[TensorType],
+        inputs: Sequence[TensorType | SymbolicType],
+        outputs: Sequence[TensorType | SymbolicType],
         parameters: dict[str, Tensor],
         writes: Sequence[str],
+        dimensions: dict[str, Dim],
     ):
         self.module = module
         self.dialect = dialect
@@ -49,6 +56,7 @@ class Exported:
         self.outputs = tuple(outputs)
         self.parameters = parameters
         self.writes = tuple(writes)
+        self.dimensions = dimensions
 
     def text(self, locations: bool = False, whole: bool = False) -> str:
         """The module as text; of long constants only their types, unless `whole`."""
@@ -69,14 +77,37 @@ class Exported:
         return portable.serialize(self.module)
 
     @located
+    def build(self, *, target: str = "cpu", processor: str = "host") -> bytes:
+        """The program compiled by IREE, as a `.vmfb`: for the target "cpu", "vmvx" (a portable bytecode) or
+        "cuda". On a CPU it may use all instructions of the `processor`, by default this machine's; "generic"
+        runs on every one."""
+        from tenfold.engines import iree
+
+        if self.dimensions and self.dialect == "stablehlo":
+            raise UnsupportedError(
+                "IREE does not compile StableHLO with open sizes",
+                help="export(..., dialect='torch'), which it does, or run this on XLA by load_stablehlo",
+            )
+        further = [each.current().type for each in self.parameters.values()]
+        about = {
+            "inputs": [str(each) for each in (*self.inputs, *further)],
+            "outputs": [str(each) for each in self.outputs],
+            "parameters": list(self.parameters),
+            "dimensions": {name: dim.constraints for name, dim in self.dimensions.items()},
+        }
+        return iree.compile(self.bytecode(), self.dialect, target=target, processor=processor, about=about)
+
+    @located
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file: text to `.mlir`, bytecode to `.mlirbc`, the portable artifact to `.stablehlo`."""
+        """Write a file: text to `.mlir`, bytecode to `.mlirbc`, the portable artifact to `.stablehlo`, or a
+        program that IREE compiled for this machine to `.vmfb`."""
         name = os.fspath(path)
         form = FORMS.get(os.path.splitext(name)[1])
         if form is None:
             raise ArgumentError(
                 f"the name of {name!r} does not say which form to write",
-                help="end it in .mlir for text, .mlirbc for bytecode, .stablehlo for the portable artifact",
+                help="end it in .mlir for text, .mlirbc for bytecode, .stablehlo for the portable artifact, "
+                ".vmfb for a program compiled by IREE",
             )
         data = self.text(whole=True).encode() if form == "text" else getattr(self, form)()
         with replacing(name) as file:
@@ -110,6 +141,10 @@ def export(
     results. With `value_tensors=False` the torch dialect's tensors are `!torch.tensor`. Checks that Tenfold
     makes while a program runs, as of indices, are left out: these dialects have none.
 
+    `dynamic` says which dimensions may have other sizes than in these arguments, by an argument's place or
+    name: `{"x": {0: "batch"}}`. A `Dim` in the place of a name also says which sizes. The program is recorded
+    at several, and refused where it is another one for some of them.
+
         exported = tenfold.export(model, (x,), dialect="stablehlo", parameters="literals")
         exported.save("model.stablehlo")
     """
@@ -117,43 +152,97 @@ def export(
         raise ArgumentError(f"takes a model or a function, not {type(function).__name__}")
     _require("dialect", dialect, DIALECTS)
     _require("parameters", parameters, PARAMETERS)
-    if dynamic:
-        raise UnsupportedError(
-            "dynamic dimensions are not supported: a program is recorded for the sizes of its arguments",
-            help="leave dynamic out, and export once for each size",
-        )
     arguments = args if isinstance(args, (tuple, list)) else (args,)
     given: list[Tensor] = []
     structure = tree.flatten((tuple(arguments), kwargs or {}), lambda each: isinstance(each, Tensor), given)
     distinct = [_apart(each, given[:i]) for i, each in enumerate(given)]
-    call_args, call_kwargs = tree.unflatten(structure, iter(distinct))
     inner = getattr(function, "function", function)  # of a compiled function, what it was made from
-    recorded = trace(inner, call_args, call_kwargs, Tensor)
-    program, inputs, outside = _arranged(recorded, distinct)
-    names = _names(function, recorded, outside)
-    literals = {leaf: evaluate.computed_array(leaf) for leaf in outside} if parameters == "literals" else {}
-    taken, outputs = program.leaves, program.outputs
+
+    def record(tensors: Sequence[Tensor]) -> Recorded:
+        call_args, call_kwargs = tree.unflatten(structure, iter(tensors))
+        return trace(inner, call_args, call_kwargs, Tensor)
+
+    open = _open(dynamic, function, arguments, kwargs or {}) if dynamic else {}
+    recordings = Recordings(record, distinct, open, lambda: _members(function), dialect)
+    members = recordings.members
+    recorded, program = recordings.first, recordings.program
+    inputs, outside = program.leaves[: len(given)], program.leaves[len(given) :]
+    literals = {
+        leaf: evaluate.computed_array(leaf)
+        for leaf, holder in zip(outside, recordings.holders, strict=True)
+        if parameters == "literals" or holder is None
+    }
+    taken, outputs = program.leaves, recordings.outputs
     if dialect == "stablehlo":
         with evaluate.uncollected():
-            module: Any = stablehlo.emit(_written_into(lower(program), program, literals))
+            module: Any
+            module, outputs, used = _stablehlo(recordings, [literals.get(leaf) for leaf in outside])
+        taken = [leaf for leaf, is_used in zip(outside, used, strict=True) if is_used]
     else:
         from tenfold.mlir import torch_dialect
 
-        emitted = torch_dialect.emit(program, literals=literals, value_tensors=value_tensors, kept=inputs)
+        emitted = torch_dialect.emit(
+            program,
+            literals=literals,
+            value_tensors=value_tensors,
+            kept=inputs,
+            symbols=recordings.symbols(),
+            annotated=dialect == "torch",
+        )
         module = emitted if dialect == "torch" else emitted.lowered(dialect)
-        taken, outputs = emitted.functions["main"]
-    written = [names.get(id(root), "state") for root in recorded.writes]
+        taken = emitted.functions["main"][0]
+    named = {
+        members.get(id(holder), f"outside{i}"): leaf
+        for i, (leaf, holder) in enumerate(zip(outside, recordings.holders, strict=True))
+    }
+    written = [members.get(id(root), "state") for root in recorded.writes]
     written += [f"argument {i}" for i in recorded.argument_writes]
     written += ["gradient"] * len(recorded.gradients.made)
-    given_back = [i for i, each in enumerate(program.outputs) if each in outputs]
+    types = [_type_of(program, *each) for each in program.outputs]
     return Exported(
         module,
         dialect,
-        [each.type for each in inputs],
-        [recorded.result_types[i] for i in given_back],
-        {names[id(leaf)]: Tensor(leaf) for leaf in outside if leaf in taken and leaf not in literals},
-        [written[i - recorded.count] for i in given_back if i >= recorded.count],
+        [recordings.named(each.type) for each in inputs],
+        [recordings.named(types[recordings.outputs.index(i)]) for i in outputs],
+        {name: Tensor(leaf) for name, leaf in named.items() if leaf in taken and leaf not in literals},
+        [written[i - recorded.count] for i in outputs if i >= recorded.count],
+        recordings.dims,
     )
+
+
+def _stablehlo(
+    recordings: Recordings, literals: Sequence[np.ndarray | None]
+) -> tuple[stablehlo.Module, list[int], list[bool]]:
+    """The program by Tenfold's own lowerings, merged anew where sizes are open; which outputs it gives, and
+    which tensors from outside it takes. Written tensors that come out as they went in are left out: a
+    generator that nothing was drawn from."""
+    functions, outputs, used = [], recordings.outputs, [True] * len(literals)
+    for program in recordings.programs[: recordings.common]:
+        function = lower(program)
+        same = set(function.params)
+        outputs = [i for i in outputs if i < recordings.first.count or function.results[i] not in same]
+        kept = Function(function.params, [function.results[i] for i in outputs], function.name)
+        count = len(program.leaves) - len(literals)
+        read = {each for op in kept.ops for each in op.operands} | set(kept.results)
+        used = [param in read for param in kept.params[count:]]
+        data = dict(zip(program.leaves[count:], literals, strict=True))
+        taken = [*program.leaves[:count], *itertools.compress(program.leaves[count:], used)]
+        functions.append(_written_into(kept, program, data, taken))
+    if not recordings.dims:
+        return stablehlo.emit(functions[0]), outputs, used
+    merged = merged_functions(functions, recordings.described)
+    return open_stablehlo.emit(merged, list(recordings.symbols(common=True))), outputs, used
+
+
+def _open(dynamic: Any, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> OpenDims:
+    """The open dimensions of the tensors of a call."""
+    import inspect  # slow to import, and only needed here
+
+    called = getattr(function, "forward", function)
+    names: list[str] = []
+    with contextlib.suppress(TypeError, ValueError):  # of what is written in C
+        names = list(inspect.signature(called).parameters)
+    return open_dimensions(dynamic, args, kwargs, names)
 
 
 def _require(what: str, given: object, known: Sequence[str]) -> None:
@@ -169,35 +258,18 @@ def _apart(tensor: Tensor, before: Sequence[Tensor]) -> Tensor:
     return Tensor(tensor.current()) if any(each is tensor for each in before) else tensor
 
 
-def _arranged(recorded: Recorded, given: Sequence[Tensor]) -> tuple[Program, list[Value], list[Value]]:
-    """The program with its leaves in order: all arguments, used or not, then those from outside."""
-    program = recorded.program
-    used = {each: leaf for each, leaf in zip(recorded.inputs, program.leaves) if type(each) is int}
-    arguments = [
-        used[i] if i in used else Value(each.current().type, each.current().device)
-        for i, each in enumerate(given)
-    ]
-    outside = [leaf for each, leaf in zip(recorded.inputs, program.leaves) if type(each) is not int]
-    leaves = arguments + outside
-    places = {leaf: i for i, leaf in enumerate(leaves)}
-    outputs = [
-        (place, index) if place >= 0 else (-1 - places[program.leaves[-1 - place]], 0)
-        for place, index in program.outputs
-    ]
-    return Program(program.nodes, leaves, outputs, program.key, program.device), arguments, outside
+def _type_of(program: Program, place: int, index: int) -> Any:
+    return (
+        program.nodes[place].signature.result_types[index] if place >= 0 else program.leaves[-1 - place].type
+    )
 
 
-def _names(function: Any, recorded: Recorded, outside: Sequence[Value]) -> dict[int, str]:
-    """What to call each leaf from outside, and each memory, by identity: as the model does, or by number."""
+def _members(function: Any) -> dict[int, str]:
+    """What a model calls the memory of its parameters and buffers, by identity."""
     members: list[tuple[str, Any]] = []
     for kind in ("named_parameters", "named_buffers"):
         members += getattr(function, kind)() if hasattr(function, kind) else []
-    known = {id(_memory(tensor)): name for name, tensor in members}
-    names = dict(known)
-    holders = [each for each in recorded.inputs if type(each) is not int]
-    for i, (leaf, holder) in enumerate(zip(outside, holders, strict=True)):
-        names[id(leaf)] = known.get(id(holder), f"outside{i}")
-    return names
+    return {id(_memory(tensor)): name for name, tensor in members}
 
 
 def _memory(tensor: Tensor) -> Any:
@@ -206,13 +278,20 @@ def _memory(tensor: Tensor) -> Any:
     return tensor if alias is None or alias.steps else alias.storage
 
 
-def _written_into(function: Function, program: Program, literals: dict[Value, np.ndarray]) -> Function:
-    """The function with literals in the place of parameters, and without run-time checks."""
+def _written_into(
+    function: Function,
+    program: Program,
+    literals: Mapping[Value, np.ndarray | None],
+    taken: Container[Value],
+) -> Function:
+    """The function with literals in the place of parameters, without run-time checks, and without parameters
+    that are not `taken`."""
     params, values = [], {}
     for leaf, param in zip(program.leaves, function.params, strict=True):
-        if leaf in literals:
-            values[param] = flat.constant(literals[leaf], param.dtype)
-        else:
+        literal = literals.get(leaf)
+        if literal is not None:
+            values[param] = flat.constant(literal, param.dtype)
+        elif leaf in taken:
             values[param] = flat.Value(param.type)
             params.append(values[param])
     for op in function.ops:

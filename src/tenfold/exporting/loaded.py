@@ -11,6 +11,7 @@ from tenfold.errors import ArgumentError, FormatError, ShapeError, located
 from tenfold.flat.graph import TensorType
 from tenfold.interchange import as_tensor
 from tenfold.mlir import portable, stablehlo
+from tenfold.mlir.sizes import Open, OpenType
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import Value
 
@@ -18,27 +19,33 @@ from tenfold.trace.graph import Value
 class LoadedModule:
     """A StableHLO module that is called like a function: tensors in, a tensor or a tuple of them out.
 
-    `inputs` and `outputs` are the types of what its `main` takes and gives.
+    `inputs` and `outputs` are the types of what its `main` takes and gives; sizes that are open are "?" in
+    them. A module with open sizes is compiled once for each that it is called with.
     """
 
     def __init__(self, module: stablehlo.Module):
         self.module = module
         self.inputs, self.outputs = portable.signature(module)
-        self._executables: dict[Device, xla.Executable] = {}
+        self._executables: dict[Any, tuple[xla.Executable, list[Any]]] = {}
 
     @located
     def __call__(self, *arguments: Any) -> Any:
         tensors = [as_tensor(each) for each in arguments]
-        self._check([each.current().type for each in tensors])
+        given = [each.current().type for each in tensors]
+        self._check(given)
         device = tensors[0].device.resolved if tensors else Device("cpu")
-        executable = self._executables.get(device)
-        if executable is None:
-            executable = self._executables[device] = xla.compile(self.module, device)
+        key = (device, *[each for each, type in zip(given, self.inputs) if isinstance(type, OpenType)])
+        found = self._executables.get(key)
+        if found is None:
+            module = self.module if len(key) == 1 else portable.refined(self.module, given)
+            outputs = portable.signature(module)[1]
+            found = self._executables[key] = (xla.compile(module, device), outputs)
+        executable, outputs = found
         buffers = executable([each.to(device)._buffer() for each in tensors])
         results = tuple(
             [
                 Tensor(Value(type, device, buffer=buffer))
-                for type, buffer in zip(self.outputs, buffers, strict=True)
+                for type, buffer in zip(outputs, buffers, strict=True)
             ]
         )
         return results[0] if len(results) == 1 else results
@@ -47,7 +54,14 @@ class LoadedModule:
         if len(given) != len(self.inputs):
             raise ArgumentError(f"the module takes {len(self.inputs)} tensors, not {len(given)}")
         for i, (found, expected) in enumerate(zip(given, self.inputs, strict=True)):
-            if found is not expected:
+            fits = found is expected
+            if isinstance(expected, OpenType):
+                fits = found.dtype is expected.dtype and found.rank == expected.rank
+                fits = fits and all(
+                    isinstance(extent, Open) or extent == size
+                    for extent, size in zip(expected.shape, found.shape)
+                )
+            if not fits:
                 raise ShapeError(f"argument {i} of the module is {expected}, not {found}")
 
     def text(self) -> str:

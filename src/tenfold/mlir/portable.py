@@ -4,16 +4,26 @@ modules read from it, from bytecode or from text. The bindings are `stablehlo.py
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tenfold import dtypes
-from tenfold.errors import EngineError, FormatError, UnsupportedError
+from tenfold.errors import EngineError, FormatError, ShapeError, UnsupportedError
 from tenfold.flat.graph import TensorType
 from tenfold.mlir import stablehlo
+from tenfold.mlir.sizes import Open, OpenType
 from tenfold.mlir.stablehlo import Module
 
 BYTECODE = b"ML\xefR"  # how all MLIR bytecode starts; a portable artifact names its producer next
 PRODUCER = b"StableHLO_v"
+RESOURCE = re.compile(r'dense_resource<"?([^">]+)"?>')
+# From types for the arguments of main to a module without open sizes.
+FIX_SIZES = (
+    "builtin.module(stablehlo-refine-arguments{{types={}}},stablehlo-refine-shapes,"
+    "func.func(stablehlo-canonicalize-dynamism))"
+)
 _DTYPES = {dtype.mlir: dtype for dtype in dtypes.ALL}
 
 
@@ -27,6 +37,7 @@ def serialize(module: Module) -> bytes:
             plain = b.ir.Module.parse(module.bytecode())
             try:
                 b.passmanager.PassManager.parse(stablehlo.WITHOUT_CHLO).run(plain.operation)
+                _without_shapes(b.ir, plain)
                 return b.dialect.serialize_portable_artifact(plain, b.dialect.get_current_version())
             except Exception as error:
                 raise EngineError(
@@ -45,22 +56,101 @@ def read(data: bytes) -> Module:
                 else:
                     module = b.ir.Module.parse(data if data.startswith(BYTECODE) else data.decode())
                 module.operation.verify()
+                _inline_resources(b.ir, module)
             except Exception as error:
                 raise FormatError(
                     f"this is no StableHLO module: {_first_line(error)}",
                     help="give a file that export(..., dialect='stablehlo') saved, or any StableHLO text",
                 ) from None
-    return Module(module, ())
+        return Module(module, _signature(module)[1])
 
 
-def signature(module: Module) -> tuple[list[TensorType], list[TensorType]]:
-    """The types that the module's `main` takes and gives."""
+def refined(module: Module, types: Sequence[TensorType]) -> Module:
+    """The module for arguments of these types: sizes that were open are fixed, and what follows from them."""
     with stablehlo._lock:
-        mains = [each for each in module.module.body.operations if _name(each) == "main"]
-        if not mains:
-            raise FormatError("the module has no function @main")
-        type = mains[0].attributes["function_type"].value
-        return [_read(str(each)) for each in type.inputs], [_read(str(each)) for each in type.results]
+        b = stablehlo.bindings()
+        b.dialect.register_stablehlo_passes()
+        with b.context, b.unknown:
+            fixed = b.ir.Module.parse(module.bytecode())
+            takes = ",".join(
+                f"tensor<{''.join(f'{e}x' for e in each.shape)}{each.dtype.mlir}>" for each in types
+            )
+            try:
+                b.passmanager.PassManager.parse(FIX_SIZES.format(takes)).run(fixed.operation)
+            except Exception as error:
+                raise ShapeError(f"these sizes do not fit the module: {_first_line(error)}") from None
+        results = _signature(fixed)[1]
+        if any(isinstance(each, OpenType) for each in results):
+            raise UnsupportedError(
+                f"the sizes of the results, {results}, do not follow from those of the arguments"
+            )
+        return Module(fixed, results)
+
+
+def signature(module: Module) -> tuple[list[Any], list[Any]]:
+    """The types that the module's `main` takes and gives; where sizes are open an OpenType."""
+    with stablehlo._lock:
+        return _signature(module.module)
+
+
+def _signature(module: Any) -> tuple[list[Any], list[Any]]:
+    mains = [each for each in module.body.operations if _name(each) == "main"]
+    if not mains:
+        raise FormatError("the module has no function @main")
+    type = mains[0].attributes["function_type"].value
+    return [_read(str(each)) for each in type.inputs], [_read(str(each)) for each in type.results]
+
+
+def _without_shapes(ir: Any, module: Any) -> None:
+    """Replace MLIR's questions for shapes, which CHLO's ops leave where sizes are open, by StableHLO's."""
+    asking: list[Any] = []
+
+    def look(op: Any) -> Any:
+        if op.name == "shape.shape_of":
+            asking.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    for op in asking:
+        value = op.operands[0]
+        rank = len(value.type.shape)
+        scalar, one, all = (ir.Type.parse(f"tensor<{each}i32>") for each in ("", "1x", f"{rank}x"))
+        with ir.InsertionPoint(op), op.location:
+            rows = []
+            for axis in range(rank):
+                dimension = {"dimension": ir.Attribute.parse(f"{axis} : i64")}
+                size = ir.Operation.create("stablehlo.get_dimension_size", [scalar], [value], dimension)
+                rows.append(ir.Operation.create("stablehlo.reshape", [one], [size.result]).result)
+            first = {"dimension": ir.Attribute.parse("0 : i64")}
+            shape = ir.Operation.create("stablehlo.concatenate", [all], rows, first).result
+        op.results[0].replace_all_uses_with(shape)
+        op.erase()
+
+
+def _inline_resources(ir: Any, module: Any) -> None:
+    """Write literals that stand beside the module as resources into it: XLA does not read those. MLIR's
+    bindings give their data in the text alone."""
+    found: list[tuple[Any, str]] = []
+
+    def look(op: Any) -> Any:
+        if op.name == "stablehlo.constant":
+            match = RESOURCE.match(str(op.attributes["value"]))
+            if match is not None:
+                found.append((op, match.group(1)))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    if not found:
+        return
+    text = module.operation.get_asm()
+    beside = text[text.rindex("{-#") :]
+    # The data of each starts with four bytes that tell how it is aligned.
+    data = {name: bytes.fromhex(digits)[4:] for name, digits in re.findall(r'(\w+): "0x(\w*)"', beside)}
+    for op, name in found:
+        type = op.results[0].type
+        dtype = _DTYPES[str(type.element_type)]
+        array = np.frombuffer(data[name], dtype.numpy).reshape(type.shape)
+        op.attributes["value"] = ir.DenseElementsAttr.get(array, type=type.element_type, shape=array.shape)
 
 
 def _name(op: Any) -> str:
@@ -68,14 +158,15 @@ def _name(op: Any) -> str:
     return attributes["sym_name"].value if "sym_name" in attributes else ""
 
 
-def _read(text: str) -> TensorType:
-    match = re.fullmatch(r"tensor<((?:\d+x)*)([^?]+)>", text)
+def _read(text: str) -> TensorType | OpenType:
+    match = re.fullmatch(r"tensor<((?:(?:\d+|\?)x)*)([^?]+)>", text)
     if match is None or match.group(2) not in _DTYPES:
-        raise UnsupportedError(
-            f"Tenfold cannot run a module with a {text}", help="export it with fixed sizes"
-        )
-    shape = tuple([int(extent) for extent in match.group(1).split("x")[:-1]])
-    return TensorType(_DTYPES[match.group(2)], shape)
+        raise UnsupportedError(f"Tenfold cannot run a module with a {text}")
+    extents = match.group(1).split("x")[:-1]
+    dtype = _DTYPES[match.group(2)]
+    if "?" in extents:
+        return OpenType(dtype, [Open(()) if each == "?" else int(each) for each in extents])
+    return TensorType(dtype, tuple([int(each) for each in extents]))
 
 
 def _first_line(error: Exception) -> str:

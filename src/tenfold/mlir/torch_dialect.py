@@ -24,6 +24,7 @@ from tenfold.errors import (
     did_you_mean,
 )
 from tenfold.mlir.torch_emitter import Emitter
+from tenfold.mlir.torch_sizes import Symbols
 from tenfold.trace.graph import Program, Value
 
 TITLE = "==== Torch IR ===="
@@ -37,6 +38,8 @@ PIPELINES = {
     "linalg": f"builtin.module({PREPARE},torch-backend-to-linalg-on-tensors-backend-pipeline)",
     "tosa": f"builtin.module({PREPARE},torch-backend-to-tosa-backend-pipeline)",
 }
+# The name of an op whose condition alone ends it, as bytecode has it.
+LOOP = b"prim.Loop"
 # What stands after a module whose resources were all too long to print.
 NOTHING_KEPT = "\n{-#\n\n#-}\n"
 _lock = threading.RLock()
@@ -107,8 +110,14 @@ class TorchModule:
                 f"torch-mlir does not lower to {dialect!r}",
                 help=did_you_mean(dialect, PIPELINES) or f"the dialects are {', '.join(PIPELINES)}",
             )
+        bytecode = self.bytecode()
+        if LOOP in bytecode:
+            raise UnsupportedError(
+                f"torch-mlir cannot lower this module to {dialect}: it would unroll its loop without end",
+                help="export StableHLO, or give the torch dialect to IREE, which both have loops",
+            )
         flags = [f"--pass-pipeline={PIPELINES[dialect]}", "--emit-bytecode"]
-        done = subprocess.run([compiler(), *flags], input=self.bytecode(), capture_output=True)
+        done = subprocess.run([compiler(), *flags], input=bytecode, capture_output=True)
         if done.returncode:
             crashed = done.returncode < 0
             reason = "its compiler crashed" if crashed else _reason(done.stderr.decode(errors="replace"))
@@ -196,15 +205,25 @@ def emit(
     literals: dict[Value, np.ndarray] | None = None,
     value_tensors: bool = True,
     kept: Sequence[Value] = (),
+    symbols: Symbols | None = None,
+    annotated: bool = True,
 ) -> TorchModule:
     """A module with one function: the program.
 
     Its leaves are the function's arguments, those in `literals` aside, whose data goes into the module, and
     those that its outputs do not need, unless they are to be `kept`. Tensors are values, `!torch.vtensor`, or
     with `value_tensors=False` `!torch.tensor`. A generator's state is neither taken nor given: the dialect's
-    random ops have none.
+    random ops have none. Of a program with open sizes `symbols` are those of its inputs; what is demanded of
+    them is part of the module if it is `annotated`, which torch-mlir's own pipelines do not take.
     """
-    return emit_all({name: program}, literals=literals, value_tensors=value_tensors, kept=kept)
+    return emit_all(
+        {name: program},
+        literals=literals,
+        value_tensors=value_tensors,
+        kept=kept,
+        symbols=symbols,
+        annotated=annotated,
+    )
 
 
 def emit_all(
@@ -213,6 +232,8 @@ def emit_all(
     literals: dict[Value, np.ndarray] | None = None,
     value_tensors: bool = True,
     kept: Sequence[Value] = (),
+    symbols: Symbols | None = None,
+    annotated: bool = True,
 ) -> TorchModule:
     """A module with one function for each program, by their names."""
     b = bindings()
@@ -222,7 +243,7 @@ def emit_all(
         with context, b.ir.Location.unknown():
             module = b.ir.Module.create()
             for name, program in programs.items():
-                emitter = Emitter(b.ir, context, value_tensors)
+                emitter = Emitter(b.ir, context, value_tensors, symbols, annotated)
                 functions[name] = emitter.function(module, name, program, literals or {}, kept)
             try:
                 module.operation.verify()

@@ -18,9 +18,12 @@ from tenfold.devices import Device
 from tenfold.dtypes import DType, complex64, float32, int64
 from tenfold.errors import UnsupportedError
 from tenfold.flat.graph import TensorType
-from tenfold.mlir import torch_types
+from tenfold.mlir import torch_control, torch_types
+from tenfold.mlir.sizes import Open
+from tenfold.mlir.torch_sizes import OpenSizes, Symbols
 from tenfold.ops.schema import Argument
-from tenfold.ops.table import SLOT, TABLE, Row
+from tenfold.ops.table import OTHERS, SLOT, TABLE, Row
+from tenfold.trace.control import ControlNode
 from tenfold.trace.gradient import GRADIENT
 from tenfold.trace.graph import Node, Program, Value
 
@@ -32,7 +35,14 @@ NUMBERS = ("bool", "int", "float", "Scalar", "complex")
 class Emitter:
     """Emits one function, with MLIR's bindings `ir`."""
 
-    def __init__(self, ir: Any, context: Any, value_tensors: bool):
+    def __init__(
+        self,
+        ir: Any,
+        context: Any,
+        value_tensors: bool,
+        symbols: Symbols | None = None,
+        annotated: bool = True,
+    ):
         self.ir = ir
         self.context = context
         self.value_tensors = value_tensors
@@ -40,6 +50,8 @@ class Emitter:
         self.constants: dict[Any, Any] = {}
         self.leaves: dict[Value, Any] = {}
         self.results: dict[tuple[Node, int], Any] = {}
+        # Shapes are bound to values alone.
+        self.sizes = OpenSizes(self, symbols or {}, annotated and value_tensors)
         self.unknown = ir.Location.unknown()
         self.location = self.unknown
 
@@ -53,7 +65,7 @@ class Emitter:
     ) -> tuple[list[Value], list[tuple[int, int]]]:
         """Add the program to a module; what it takes, and which of the outputs it gives."""
         ir = self.ir
-        given = [each for each in program.outputs if not _is_state(program, *each)]
+        given = [each for each in program.outputs if not is_state(program, *each)]
         nodes = _needed(program, given)
         for node in nodes:
             _require_aten(node)
@@ -67,11 +79,14 @@ class Emitter:
             "sym_name": ir.StringAttr.get(name),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(input_types, output_types)),
         }
+        if self.sizes.symbols:  # sizes that differ in a recording are never broadcast against each other
+            attributes["torch.assume_strict_symbolic_shapes"] = ir.UnitAttr.get()
         with ir.InsertionPoint(module.body):
             made = ir.Operation.create("func.func", attributes=attributes, regions=1)
         block = made.regions[0].blocks.append(*input_types)
         self.leaves.update(zip(inputs, block.arguments, strict=True))
         with ir.InsertionPoint(block):
+            self.sizes.bind(inputs)
             for i, leaf in enumerate(program.leaves):
                 if leaf in literals and leaf in taken | passed:
                     self.leaves[leaf] = self.literal(literals[leaf], leaf.type, f"{name}_p{i}")
@@ -87,8 +102,23 @@ class Emitter:
             self.create("func.return", [], results)
         return inputs, given
 
+    def inner(self) -> Emitter:
+        """What emits a region: it knows what is known out here."""
+        found = Emitter(self.ir, self.context, self.value_tensors)
+        found.types, found.location = self.types, self.location
+        found.constants, found.leaves, found.results = (
+            dict(self.constants),
+            dict(self.leaves),
+            dict(self.results),
+        )
+        return found
+
     def node(self, node: Node) -> None:
         row, signature = node.signature.row, node.signature
+        if isinstance(node, ControlNode):
+            results = torch_control.emit(self, node)
+            self.results.update(((node, i), each) for i, each in enumerate(results))
+            return
         returns = row.schema.returns
         count = len(signature.result_types) - row.random
         types = [self.tensor(each) for each in signature.result_types[:count]]
@@ -103,16 +133,18 @@ class Emitter:
             results = self.aten(row, types, operands)
         for index, result in enumerate(results):
             self.results[node, index] = result
+            if self.sizes.symbols:
+                self.sizes.learn(result, signature.result_types[index])
 
     def list_of(self, types: Sequence[TensorType]) -> Any:
         """The type of a list of tensors: it tells their type if they have but one."""
-        if len(set(types)) == 1:
+        if len({torch_types.tensor_text(each, True) for each in types}) == 1:
             element = torch_types.tensor_text(types[0], self.value_tensors).removeprefix("!torch.")
             return self.parsed(f"!torch.list<{element}>")
         return self.parsed(torch_types.list_text("Tensor", False, self.value_tensors))
 
     def aten(self, row: Row, types: list[Any], operands: list[Any]) -> Sequence[Any]:
-        name = f"torch.aten.{row.qualified}"
+        name = f"torch.{row.namespace}.{row.qualified}"
         if self.context.is_registered_operation(name):
             return self.create(name, types, operands)
         return self.create("torch.operator", types, operands, {"name": self.ir.StringAttr.get(name)})
@@ -149,6 +181,8 @@ class Emitter:
     def element(self, kind: str, value: Any, inputs: Iterator[Value]) -> Any:
         if value is SLOT:
             return self.value(next(inputs))
+        if isinstance(value, Open):
+            return self.sizes.operand(value, kind)
         if value is None:
             return self.constant(None)
         if isinstance(value, DType):
@@ -209,9 +243,10 @@ class Emitter:
         types: Sequence[Any],
         operands: Sequence[Any],
         attributes: dict[str, Any] | None = None,
+        regions: int = 0,
     ) -> Any:
         return self.ir.Operation.create(
-            name, types, operands, attributes or {}, None, 0, self.location
+            name, types, operands, attributes or {}, None, regions, self.location
         ).results
 
     def tensor(self, type: TensorType) -> Any:
@@ -241,7 +276,14 @@ def _require_aten(node: Node) -> None:
             "the torch dialect has no gradients: this program takes one",
             help="emit StableHLO, which has them computed, or emit the forward pass alone",
         ).located("backward", node.source)
-    if not any(each is row for each in TABLE.get(row.name, ())):
+    if isinstance(node, ControlNode):
+        torch_control.require_drawless(node)
+        for part in node.parts:
+            for each in part.program.nodes:
+                _require_aten(each)
+        return
+    table = TABLE if row.namespace == "aten" else OTHERS[row.namespace]
+    if not any(each is row for each in table.get(row.name, ())):
         raise UnsupportedError(
             f"{row.name!r} is a program of its own and no op of ATen's: the torch dialect has no word for it",
             help="emit StableHLO, or call the function itself where the whole is recorded",
@@ -280,7 +322,7 @@ def _slots(value: Any) -> int:
     return sum(map(_slots, value)) if isinstance(value, tuple) else int(value is SLOT)
 
 
-def _is_state(program: Program, place: int, index: int) -> bool:
+def is_state(program: Program, place: int, index: int) -> bool:
     """Whether an output is the state of a generator, before or after it was drawn from."""
     if place >= 0:
         signature = program.nodes[place].signature

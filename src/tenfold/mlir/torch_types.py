@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ ENUMERATIONS = {
     },
     "Layout": {"strided": 0},
 }
+ANY_SIZE = (1 << 63) - 1
 # The type of a list's elements, by the schema's kind; tensors aside.
 ELEMENTS = {"int": "int", "float": "float", "bool": "bool", "str": "str", "ScalarType": "int"}
 
@@ -76,6 +78,26 @@ def dense_text(array: np.ndarray, type: TensorType) -> str:
     if type.dtype.kind == "bool":
         return f"dense<{str(array.tolist()).lower()}> : {builtin_text(type)}"
     return f'dense<"0x{np.ascontiguousarray(array).tobytes().hex()}"> : {builtin_text(type)}'
+
+
+def symbol_text(dim: Any) -> tuple[str, dict[str, int]]:
+    """The name and bounds of an open size. Of a multiple of 8 the symbol is an eighth."""
+    step = dim.multiple
+    most = ANY_SIZE if dim.max is None else dim.max // step
+    name = dim.name if step == 1 else f"{dim.name}_by_{step}"
+    return name, {"min_val": dim.min // step, "max_val": most}
+
+
+def shape_text(shape: Sequence[Any], places: Mapping[Any, int], dims: Sequence[Any]) -> str:
+    """A shape by its symbols, `affine_map<()[s0] -> (s0, 3)>`."""
+    symbols = ", ".join(f"s{i}" for i in range(len(dims)))
+    extents = []
+    for each in shape:
+        step = dims[places[each]].multiple if each in places else 1
+        extents.append(
+            f"s{places[each]}" + (f" * {step}" if step > 1 else "") if each in places else str(each)
+        )
+    return f"affine_map<()[{symbols}] -> ({', '.join(extents)})>"
 
 
 def constant_text(value: Any) -> tuple[str, str, str | None]:

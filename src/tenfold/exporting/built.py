@@ -1,0 +1,88 @@
+"""Programs compiled by IREE to `.vmfb` files, run on tensors again."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tenfold.errors import ArgumentError, FormatError, located
+from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
+from tenfold.flat.graph import TensorType
+from tenfold.interchange import as_tensor, tensor
+
+
+class BuiltModule:
+    """A `.vmfb` that is called like a function: tensors in, a tensor or a tuple of them out.
+
+    `inputs` and `outputs` are the types of what its `main` takes and gives, as `f32[n,3]`. Files that other
+    programs made do not tell them: then they are None, and IREE alone checks what it is given.
+    """
+
+    def __init__(self, data: bytes, target: str = "cpu"):
+        from tenfold.engines import iree
+
+        self._executable = iree.Executable(data, target)
+        about = self._executable.about
+        self.inputs: tuple[SymbolicType, ...] | None = None
+        self.outputs: tuple[SymbolicType, ...] | None = None
+        self.parameters: tuple[str, ...] = ()
+        self.dimensions: dict[str, Dim] = {}
+        if about:
+            try:
+                self.inputs, self.outputs = (
+                    tuple(map(read_type, about[each])) for each in ("inputs", "outputs")
+                )
+                self.parameters = tuple(map(str, about["parameters"]))
+                self.dimensions = {name: Dim(name, **rest) for name, rest in about["dimensions"].items()}
+            except (KeyError, TypeError, AttributeError) as error:
+                raise FormatError(
+                    f"what the file tells of its function is damaged: {error}", help="build it again"
+                ) from None
+
+    @located
+    def __call__(self, *arguments: Any) -> Any:
+        tensors = [as_tensor(each) for each in arguments]
+        if self.inputs is not None:
+            self._check([each.current().type for each in tensors])
+        results = self._executable([each.detach().cpu().numpy() for each in tensors])
+        if self.outputs is not None:  # from the torch dialect unsigned integers come without their sign
+            wanted = [each.dtype.numpy for each in self.outputs]
+            results = [each.view(dtype) for each, dtype in zip(results, wanted, strict=True)]
+        given_back = tuple([tensor(each) for each in results])
+        return given_back[0] if len(given_back) == 1 else given_back
+
+    def _check(self, given: list[TensorType]) -> None:
+        assert self.inputs is not None
+        if len(given) != len(self.inputs):
+            raise ArgumentError(
+                f"the module takes {len(self.inputs)} tensors, not {len(given)}",
+                help=f"after its arguments it takes {', '.join(self.parameters)}"
+                if self.parameters
+                else None,
+            )
+        check(self.inputs, given, self.dimensions)
+
+    def __repr__(self) -> str:
+        if self.inputs is None or self.outputs is None:
+            return "<BuiltModule of unknown types>"
+        takes, gives = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
+        return f"<BuiltModule: ({takes}) -> ({gives})>"
+
+
+@located
+def load_vmfb(source: str | os.PathLike[str] | bytes, target: str = "cpu") -> BuiltModule:
+    """A program that IREE compiled, from a `.vmfb` file or from the bytes of one.
+
+    run = tenfold.load_vmfb("model.vmfb")
+    run(x)
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return BuiltModule(bytes(source), target)
+    try:
+        with open(source, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise FormatError(
+            f"{os.fspath(source)} cannot be read: {error.strerror}", help="give the path of a .vmfb file"
+        ) from None
+    return BuiltModule(data, target)

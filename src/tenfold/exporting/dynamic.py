@@ -1,0 +1,115 @@
+"""What `dynamic` says of a call: which dimensions of its tensors are open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tenfold.errors import ArgumentError
+from tenfold.exporting.dimensions import Dim
+from tenfold.tensor import Tensor
+
+# For a tensor's place among those of a call, which of its dimensions are open.
+OpenDims = dict[int, dict[int, Dim]]
+
+
+def open_dimensions(
+    dynamic: Any, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]
+) -> OpenDims:
+    """What `dynamic` says, by the place of each tensor in the call. Its keys are arguments, by place or name;
+    its values are dimensions, {0: "n"}, or where an argument holds several tensors the same for each."""
+    if isinstance(dynamic, Sequence) and not isinstance(dynamic, str):
+        dynamic = dict(enumerate(dynamic))
+    if not isinstance(dynamic, Mapping):
+        raise ArgumentError(
+            f"dynamic says for each argument which dimensions are open, and {dynamic!r} does not",
+            help='as dynamic={0: {0: "batch"}}, for the first dimension of the first argument',
+        )
+    found: OpenDims = {}
+    arguments = [*args, *kwargs.values()]
+    for key, said in dynamic.items():
+        place = _place(key, args, kwargs, names)
+        before = len(_tensors(arguments[:place]))
+        for tensor, dims in _matched(arguments[place], said, f"dynamic[{key!r}]", before):
+            found.setdefault(tensor, {}).update(dims)
+    _require_agreement(found, _tensors(arguments))
+    return {place: dims for place, dims in found.items() if dims}
+
+
+def _place(key: Any, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]) -> int:
+    """The place of an argument, those by keyword after the others."""
+    if key in kwargs:
+        return len(args) + list(kwargs).index(key)
+    place = names.index(key) if key in names else key
+    if type(place) is int and 0 <= place < len(args):
+        return place
+    known = [*range(len(args)), *names[: len(args)], *kwargs]
+    raise ArgumentError(
+        f"dynamic names an argument {key!r}, which the call does not have",
+        help=f"its arguments are {', '.join(map(repr, known))}" if known else "the call has no arguments",
+    )
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    if isinstance(tree, Tensor):
+        return [tree]
+    parts = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, (tuple, list)) else ()
+    return [tensor for part in parts for tensor in _tensors(part)]
+
+
+def _matched(argument: Any, said: Any, where: str, before: int) -> Iterator[tuple[int, dict[int, Dim]]]:
+    """The open dimensions of an argument's tensors, by their places; so many tensors come before it."""
+    if said is None:
+        return
+    if isinstance(argument, Tensor):
+        yield before, _dimensions(argument, said, where)
+        return
+    if not isinstance(argument, (Mapping, tuple, list)):
+        raise ArgumentError(f"{where} is about an argument that is no tensor but {type(argument).__name__}")
+    if not isinstance(said, (Mapping, tuple, list)):
+        raise ArgumentError(f"{where} is about several tensors: it holds the same for each, not {said!r}")
+    parts = dict(argument) if isinstance(argument, Mapping) else dict(enumerate(argument))
+    for key, each in said.items() if isinstance(said, Mapping) else enumerate(said):
+        if key not in parts:
+            raise ArgumentError(f"{where} names {key!r}, which the argument does not have")
+        earlier = list(parts.values())[: list(parts).index(key)]
+        yield from _matched(parts[key], each, f"{where}[{key!r}]", before + len(_tensors(earlier)))
+
+
+def _dimensions(tensor: Tensor, said: Any, where: str) -> dict[int, Dim]:
+    if not isinstance(said, Mapping):
+        raise ArgumentError(
+            f"{where} says which dimensions are open, and {said!r} does not", help='as {0: "batch"}'
+        )
+    found = {}
+    rank = len(tensor.shape)
+    for key, name in said.items():
+        if type(key) is not int or not -rank <= key < rank:
+            raise ArgumentError(
+                f"{where} names a dimension {key!r}, and the argument is {tensor.current().type}"
+            )
+        if not isinstance(name, (str, Dim)):
+            raise ArgumentError(f"{where}[{key}] is the name of a dimension or a Dim, not {name!r}")
+        found[key % rank] = Dim(name) if isinstance(name, str) else name
+    return found
+
+
+def _require_agreement(found: OpenDims, tensors: Sequence[Tensor]) -> None:
+    """Refuse what contradicts itself: two demands, or two sizes, for one name."""
+    dims: dict[str, Dim] = {}
+    sizes: dict[str, int] = {}
+    for place, several in found.items():
+        for axis, dim in several.items():
+            size = tensors[place].shape[axis]
+            if dims.setdefault(dim.name, dim) != dim:
+                raise ArgumentError(
+                    f"dynamic contradicts itself: {dims[dim.name]!r} and {dim!r}",
+                    help="make one Dim, use it twice",
+                )
+            if sizes.setdefault(dim.name, size) != size:
+                raise ArgumentError(
+                    f"{dim.name} is one size, and the example has {sizes[dim.name]} and {size} for it",
+                    help="give dimensions of different sizes different names",
+                )
+            if not dim.admits(size):
+                raise ArgumentError(f"{dim.name} must be {dim.demands}, and the example has {size}")

@@ -1,0 +1,216 @@
+"""A function recorded: once, or where dimensions are open at several sizes, which are merged into one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
+from tenfold.exporting.dimensions import Dim, SymbolicType
+from tenfold.exporting.dynamic import OpenDims
+from tenfold.exporting.merging import merged_programs
+from tenfold.exporting.rewriting import FOR_LOWERING, FOR_TORCH, Expansions, rewritten
+from tenfold.flat.graph import TensorType
+from tenfold.mlir.sizes import Formulas, Open, OpenType
+from tenfold.mlir.torch_emitter import is_state
+from tenfold.runtime import evaluate
+from tenfold.runtime.compile import Recorded
+from tenfold.tensor import Tensor
+from tenfold.trace.graph import Program, Value
+
+# At how many sizes a program is recorded, and how far apart they are, besides the smallest, the largest and
+# the example's own.
+FAR = (0, 1, 2, 3, 5, 20, 39, 46, 130, 263)
+# Sizes below are left to the recording at the smallest: ops on sizes of 1 broadcast.
+LEAST = 11
+
+# Which ops are expanded on the way to a dialect.
+EXPANSIONS: dict[str, Expansions] = {
+    "stablehlo": {},
+    "torch": FOR_TORCH,
+    "linalg": FOR_LOWERING,
+    "tosa": FOR_LOWERING,
+}
+Record = Callable[[Sequence[Tensor]], Recorded]
+
+
+class Recordings:
+    """`program` is what was recorded, its leaves in order: all arguments, used or not, then tensors from
+    outside. `programs` are the recordings that it was merged from: the first `common` at sizes as they
+    usually are, the rest at the example's, the smallest and the largest. `first` is the first as it came.
+
+    `members` names a model's tensors, by their holders' identities, as they are after it was recorded.
+    `holders` are what holds each tensor from outside; of those that the function made itself, None: they are
+    literals of the program. `outputs` are the places of those that were recorded which the program has.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        given: Sequence[Tensor],
+        open: OpenDims,
+        members: Callable[[], dict[int, str]],
+        dialect: str,
+    ):
+        self.dims = {dim.name: dim for several in open.values() for dim in several.values()}
+        self.sizes: list[dict[str, int]] = _chosen(self.dims, given, open) if open else [{}]
+        self.common = min(len(FAR), len(self.sizes))
+        tensors = [[_of_size(t, open.get(i, {}), sizes) for i, t in enumerate(given)] for sizes in self.sizes]
+        recorded = [self._record(record, each, sizes) for each, sizes in zip(tensors, self.sizes)]
+        self.first = recorded[0]
+        whole = [arranged(found, each) for found, each in zip(recorded, tensors)]
+        holders = [[each for each in found.inputs if type(each) is not int] for found in recorded]
+        self.members = members()
+        strangers = [e for e in holders[0] if id(e) not in self.members and isinstance(e, Tensor)]
+        if len(recorded) == 1 and strangers:
+            # What the function makes itself is made anew when it is called again.
+            again = record(tensors[0])
+            holders.append([each for each in again.inputs if type(each) is not int])
+        made = [
+            i for i, several in enumerate(zip(*holders)) if any(each is not several[0] for each in several)
+        ]
+        filled = self._filled(whole, [len(given) + i for i in made])
+        self.outputs = list(range(len(whole[0].outputs)))
+        expansions = EXPANSIONS[dialect]
+        if dialect != "stablehlo":  # the torch dialect's random ops have no state
+            self.outputs = [i for i, each in enumerate(whole[0].outputs) if not is_state(whole[0], *each)]
+        self.programs = [
+            rewritten(
+                each, {each.leaves[i]: number for i, number in filled.items()}, self.outputs, expansions
+            )
+            for each in whole
+        ]
+        self.program = merged_programs(self.programs, self.described) if open else self.programs[0]
+        by_leaf = dict(zip(whole[0].leaves[len(given) :], holders[0]))
+        own = {whole[0].leaves[len(given) + i] for i in made}
+        outside = self.programs[0].leaves[len(given) :]
+        self.holders = [None if leaf in own else by_leaf[leaf] for leaf in outside]
+
+    def _record(self, record: Record, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> Recorded:
+        if not sizes:
+            return record(tensors)
+        try:
+            return record(tensors)
+        except TenfoldError as error:
+            bounds = ", ".join(f"Dim({name!r}, min=…)" for name in sizes)
+            raise type(error)(
+                f"at {_words(sizes)} the program fails: {error.message}",
+                help="either a size is written into the program, or two dimensions are equal and need one "
+                f"name, or not every size will do: {bounds}",
+            ).located(error.op, error.source, error.operands) from None
+
+    def _filled(self, programs: Sequence[Program], places: Sequence[int]) -> dict[int, float]:
+        """Of tensors that the function makes itself those that hold one number all over, with it. Others must
+        hold the same at all sizes."""
+        filled = {}
+        for place in places:
+            leaves = [each.leaves[place] for each in programs]
+            arrays = [evaluate.computed_array(each) for each in leaves]
+            first = arrays[0]
+            if first.size > 1 and leaves[0].type.dtype.kind in ("float", "int", "bool"):
+                number = first.ravel()[0]
+                if all((each == number).all() for each in arrays):
+                    filled[place] = number.item()
+                    continue
+            for k, (leaf, array) in enumerate(zip(leaves, arrays)):
+                if leaf.type is not leaves[0].type or array.tobytes() != first.tobytes():
+                    raise UnsupportedError(
+                        f"a tensor made of Python's numbers is {leaves[0].type} at {self.described(0)}, and "
+                        f"{leaf.type} or other numbers at {self.described(k)}",
+                        help="make it from shapes with arange, full and their like",
+                    ).located("tensor", leaf.made_at)
+        return filled
+
+    def described(self, k: int) -> str:
+        """At which sizes a recording was made, in words."""
+        return _words(self.sizes[k])
+
+    def symbols(self, common: bool = False) -> dict[Open, Dim]:
+        """The open sizes of the arguments: by what they are in each recording, or in the common ones."""
+        sizes = self.sizes[: self.common] if common else self.sizes
+        return {Open(each[name] for each in sizes): dim for name, dim in self.dims.items()}
+
+    def named(self, type: Any) -> TensorType | SymbolicType:
+        """A type of the program with the names of its open sizes, or how they follow from those."""
+        if not isinstance(type, OpenType):
+            return type
+        symbols = self.symbols()
+        formulas, names = Formulas(symbols), {size: dim.name for size, dim in symbols.items()}
+        extents: list[int | str] = []
+        for each in type.shape:
+            found = formulas.find(each) if isinstance(each, Open) else None
+            extents.append(found.text(names) if found else "?" if isinstance(each, Open) else each)
+        return SymbolicType(type.dtype, extents)
+
+
+def arranged(recorded: Recorded, given: Sequence[Tensor]) -> Program:
+    """The program with its leaves in order: all arguments, used or not, then those from outside."""
+    program = recorded.program
+    used = {each: leaf for each, leaf in zip(recorded.inputs, program.leaves) if type(each) is int}
+    arguments = [
+        used[i] if i in used else Value(each.current().type, each.current().device)
+        for i, each in enumerate(given)
+    ]
+    outside = [leaf for each, leaf in zip(recorded.inputs, program.leaves) if type(each) is not int]
+    leaves = arguments + outside
+    places = {leaf: i for i, leaf in enumerate(leaves)}
+    outputs = [
+        (place, index) if place >= 0 else (-1 - places[program.leaves[-1 - place]], 0)
+        for place, index in program.outputs
+    ]
+    return Program(program.nodes, leaves, outputs, program.key, program.device)
+
+
+def _of_size(tensor: Tensor, open: Mapping[int, Dim], sizes: Mapping[str, int]) -> Tensor:
+    """A tensor without data in the place of an argument, its open dimensions of these sizes."""
+    if not sizes:
+        return tensor
+    value = tensor.current()
+    shape = [sizes[open[axis].name] if axis in open else size for axis, size in enumerate(value.type.shape)]
+    stand_in = Value(TensorType(value.type.dtype, tuple(shape)), value.device)
+    stand_in.source = value.made_at
+    return Tensor(stand_in)
+
+
+def _chosen(dims: Mapping[str, Dim], given: Sequence[Tensor], open: OpenDims) -> list[dict[str, int]]:
+    """The sizes to record at."""
+    example: dict[str, int] = {}
+    fixed: set[int] = set()
+    for i, tensor in enumerate(given):
+        for axis, extent in enumerate(tensor.shape):
+            if axis in open.get(i, {}):
+                example[open[i][axis].name] = extent
+            else:
+                fixed.add(extent)
+    several = [_near(dim, example[name], i, fixed) for i, (name, dim) in enumerate(dims.items())]
+    sizes = [dict(zip(dims, each)) for each in zip(*several)]
+    smallest = {name: dim.min for name, dim in dims.items()}
+    largest = {name: dim.max or example[name] for name, dim in dims.items()}
+    for edge in (example, smallest, largest):
+        if edge not in sizes:
+            sizes.append(edge)
+    return sizes
+
+
+def _near(dim: Dim, example: int, place: int, fixed: set[int]) -> list[int]:
+    """Common sizes of a dimension: neighbours, which differ modulo every stride, and others far away, which
+    tell formulas apart; in an order of their own, and none that something else has, which ops could take for
+    the same."""
+    step = dim.multiple
+    start = max(dim.min, -(-max(example, LEAST + 16 * place) // step) * step)
+    if dim.max is not None and start + FAR[-1] * step > dim.max:
+        start = max(dim.min, (dim.max // step - FAR[-1]) * step)
+    last = start + 2 * FAR[-1] * step if dim.max is None else dim.max
+    sizes = range(start, last + 1, step)
+    if len(sizes) < 2:
+        raise ArgumentError(f"{dim.name} can only be {start}: it is not open", help="leave it out of dynamic")
+    apart = [each for each in sizes[: 2 * FAR[-1]] if each > 1 and each not in fixed]
+    usable = apart if len(apart) > 1 else list(sizes)
+    chosen = [usable[far] for far in FAR if far < len(usable)]
+    random.Random(place).shuffle(chosen)
+    return [chosen[k % len(chosen)] for k in range(len(FAR))]
+
+
+def _words(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())

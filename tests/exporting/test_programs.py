@@ -1,0 +1,184 @@
+"""Programs of every shape as modules: what they write, branch on, take and return, on XLA and on IREE; and
+what cannot be one, with the reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import nn
+
+
+def assigns_into_slices(x):
+    y = x.clone()
+    y[0] = 5.0
+    y[1:, ::2] = x[1:, ::2] * 2
+    y[x > 0.9] = -1.0
+    return y
+
+
+def writes_to_views(x):
+    y = x * 2
+    row = y[1]
+    row.add_(1)
+    y.view(-1)[2:5].mul_(3)
+    y.t()[0].zero_()
+    return y, row
+
+
+def branches_on_shapes(x):
+    if x.shape[0] % 2 == 0 and x.ndim == 2:
+        return x.sum(0)
+    return x.sum(1)
+
+
+def returns_a_tree(x):
+    return {"both": (x, [x + 1]), "count": 3, "scalar": x.sum(), "none": None}
+
+
+def without_inputs():
+    return tn.arange(6).view(2, 3) * 2
+
+
+def of_a_scalar(x):
+    return x * 2, x.reshape(1), x.expand(3)
+
+
+def of_nothing(x):
+    return x.sum(), tn.cat([x, tn.ones(2, 3)]), x.t()
+
+
+def loops(x):
+    total = tn.zeros(x.shape[1])
+    for row in x:
+        total = total + row.tanh()
+    return total
+
+
+def chooses_by_data(x):
+    return tn.cond(x.sum() > 100, lambda x: x.sin() * 2, lambda x: (x + 1).cos(), (x,))
+
+
+def repeats_by_data(x):
+    return tn.while_loop(lambda i, x: x.sum() < 50, lambda i, x: (i + 1, x * 2), (0, x))
+
+
+X = (4, 3)
+PROGRAMS = {
+    assigns_into_slices: [X],
+    writes_to_views: [X],
+    branches_on_shapes: [X],
+    returns_a_tree: [X],
+    without_inputs: [],
+    of_a_scalar: [()],
+    of_nothing: [(0, 3)],
+    loops: [X],
+    chooses_by_data: [X],
+    repeats_by_data: [X],
+}
+
+
+def leaves(tree) -> list[tn.Tensor]:
+    if isinstance(tree, tn.Tensor):
+        return [tree]
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (tuple, list)) else ()
+    return [leaf for part in parts for leaf in leaves(part)]
+
+
+@pytest.mark.parametrize(("dialect", "engine"), [("stablehlo", "xla"), ("torch", "iree")])
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)
+def test_a_module_computes_what_the_program_does(function, dialect, engine):
+    tn.manual_seed(0)
+    given = [tn.rand(shape).eval() for shape in PROGRAMS[function]]
+    expected = leaves(function(*[each.clone() for each in given]))
+    tn.eval(*expected)
+    exported = tn.export(function, given, dialect=dialect)
+    run = tn.load_stablehlo(exported.portable()) if engine == "xla" else tn.load_vmfb(exported.build())
+    found = leaves(run(*given))
+    for one, two in zip(found, expected, strict=True):
+        assert (one.shape, one.dtype) == (two.shape, two.dtype)
+        np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=1e-5)
+
+
+def test_a_program_that_only_writes_gives_what_it_wrote():
+    counter = nn.Module()
+    counter.register_buffer("count", tn.zeros(2))
+
+    def step(x):
+        counter.count.add_(x)
+
+    exported = tn.export(step, tn.ones(2), dialect="stablehlo")
+    assert len(exported.writes) == 1 and [str(each) for each in exported.outputs] == ["f32[2]"]
+    run = tn.load_stablehlo(exported.portable())
+    assert run(tn.ones(2), *exported.parameters.values()).tolist() == [1, 1]
+    assert counter.count.tolist() == [0, 0]
+
+
+def test_an_argument_that_is_written_is_given_back():
+    exported = tn.export(lambda x: x.mul_(2).sum(), tn.ones(3))
+    assert exported.writes == ("argument 0",)
+    total, written = tn.load_vmfb(exported.build())(tn.ones(3))
+    assert (total.item(), written.tolist()) == (6, [2, 2, 2])
+
+
+def test_choices_and_loops_are_ops_of_the_torch_dialect():
+    text = tn.export(chooses_by_data, tn.ones(2)).text()
+    assert "torch.prim.If %" in text and text.count("torch.prim.If.yield") == 2
+    text = tn.export(repeats_by_data, tn.ones(2)).text()
+    assert "torch.prim.Loop %" in text and "torch.prim.Loop.condition" in text
+    assert "scf.if" in tn.export(chooses_by_data, tn.ones(2), dialect="linalg").text()
+
+
+# What cannot be a module
+
+
+def test_loops_that_torch_mlir_would_unroll_without_end_are_refused():
+    with pytest.raises(tn.UnsupportedError, match="it would unroll its loop without end"):
+        tn.export(repeats_by_data, tn.ones(2), dialect="linalg")
+
+
+def test_branches_that_draw_are_refused_by_the_torch_dialect():
+    noisy = lambda x: tn.cond(x.sum() > 0, lambda x: x + tn.rand(2), lambda x: x, (x,))
+    with pytest.raises(tn.UnsupportedError, match="cond with random numbers inside"):
+        tn.export(noisy, tn.ones(2))
+
+
+def test_a_choice_with_open_sizes_inside_is_refused():
+    with pytest.raises(tn.UnsupportedError, match="cond with open sizes inside"):
+        tn.export(chooses_by_data, tn.ones(2, 3), dynamic=[{0: "n"}])
+
+
+def test_a_program_that_does_nothing_is_refused():
+    with pytest.raises(tn.TraceError, match="neither returns nor changes a tensor"):
+        tn.export(lambda x: None, tn.ones(2))
+
+
+def test_a_question_about_data_is_refused_with_its_line():
+    def function(x):
+        if x.sum() > 0:
+            return x
+        return -x
+
+    with pytest.raises(tn.TraceError) as raised:
+        tn.export(function, tn.ones(2))
+    assert "if x.sum() > 0:" in str(raised.value)
+
+
+def test_a_gradient_has_no_word_in_the_torch_dialect_and_is_computed_in_stablehlo():
+    def function(x):
+        x = x.detach().requires_grad_()
+        (x * x).sum().backward()
+        return x.grad
+
+    with pytest.raises(tn.UnsupportedError, match="the torch dialect has no gradients"):
+        tn.export(function, tn.ones(3))
+    exported = tn.export(function, tn.ones(3), dialect="stablehlo")
+    assert exported.writes == ("gradient",)
+    result, gradient = tn.load_stablehlo(exported.portable())(tn.full((3,), 2.0))
+    assert result.tolist() == gradient.tolist() == [4, 4, 4]
+
+
+def test_ops_that_have_no_lowering_there_are_named():
+    with pytest.raises(tn.UnsupportedError, match="it has no lowering of aten.special_i0e"):
+        tn.export(lambda x: tn.special.i0e(x), tn.ones(2), dialect="linalg")

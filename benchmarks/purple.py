@@ -1,0 +1,299 @@
+"""Compiled Purple against its peers: small classics against Scheme compilers, training against PyTorch eager
+and a C++
+libtorch program, and one tensor op against the same call in C. A peer that is not installed is left out."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from benchmarks.harness import OURS, Benchmark, Sample
+from tenfold.capi.build import build as build_libtenfold
+from tenfold.capi.locate import find_libtorch
+from tenfold.purple.build import build_program, find_compiler
+from tenfold.purple.expand import expand_program
+
+# Each ends with (print RESULT): Scheme runs the same text after SCHEME.
+CLASSICS = {
+    "fib": """
+(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
+(print (fib 32))""",
+    "tak": """
+(define (tak x y z) (if (not (< y x)) z (tak (tak (- x 1) y z) (tak (- y 1) z x) (tak (- z 1) x y))))
+(define (repeat n) (if (= n 0) (tak 18 12 6) (begin (tak 18 12 6) (repeat (- n 1)))))
+(print (repeat 200))""",
+    "nqueens": """
+(define (count-to n) (let loop ((i n) (l nil)) (if (= i 0) l (loop (- i 1) (cons i l)))))
+(define (place x y z)
+  (if (null? x)
+      (if (null? y) 1 0)
+      (+ (if (ok? (car x) 1 z) (place (append (cdr x) y) nil (cons (car x) z)) 0)
+         (place (cdr x) (cons (car x) y) z))))
+(define (ok? row dist placed)
+  (if (null? placed)
+      #t
+      (and (not (= (car placed) (+ row dist)))
+           (not (= (car placed) (- row dist)))
+           (ok? row (+ dist 1) (cdr placed)))))
+(print (place (count-to 10) nil nil))""",
+    "deriv": """
+(define (all xs) (if (null? xs) nil (cons (deriv (car xs)) (all (cdr xs)))))
+(define (over xs) (if (null? xs) nil (cons (list '/ (deriv (car xs)) (car xs)) (over (cdr xs)))))
+(define (deriv a)
+  (cond ((not (pair? a)) (if (eq? a 'x) 1 0))
+        ((eq? (car a) '+) (cons '+ (all (cdr a))))
+        ((eq? (car a) '-) (cons '- (all (cdr a))))
+        ((eq? (car a) '*) (list '* a (cons '+ (over (cdr a)))))
+        (else (error "no rule for" a))))
+(define (repeat n)
+  (if (= n 0)
+      (deriv '(+ (* 3 x x) (* a x x) (* b x) 5))
+      (begin (deriv '(+ (* 3 x x) (* a x x) (* b x) 5)) (repeat (- n 1)))))
+(print (repeat 400000))""",
+    "sort": """
+(define (make n seed)
+  (let loop ((i 0) (s seed) (l nil))
+    (if (= i n) l (loop (+ i 1) (modulo (+ (* s 1103515245) 12345) 2147483648) (cons s l)))))
+(define (merge-lists a b)
+  (cond ((null? a) b)
+        ((null? b) a)
+        ((< (car a) (car b)) (cons (car a) (merge-lists (cdr a) b)))
+        (else (cons (car b) (merge-lists a (cdr b))))))
+(define (halve l)
+  (let loop ((slow l) (fast l) (front nil))
+    (if (or (null? fast) (null? (cdr fast)))
+        (cons (reverse front) slow)
+        (loop (cdr slow) (cdr (cdr fast)) (cons (car slow) front)))))
+(define (merge-sort l)
+  (if (or (null? l) (null? (cdr l)))
+      l
+      (let ((halves (halve l))) (merge-lists (merge-sort (car halves)) (merge-sort (cdr halves))))))
+(define (repeat n) (if (= n 0) 'sorted (begin (merge-sort (make 50000 n)) (repeat (- n 1)))))
+(print (repeat 10))""",
+}
+SCHEME = "(define nil '()) (define (print x) (display x) (newline))"
+
+
+def native(text: str, folder: Path, name: str = "ours") -> str:
+    program = str(folder / name)
+    build_program(expand_program(text, f"{name}.purple"), program)
+    return program
+
+
+def process(*command: str) -> Sample:
+    """Seconds that a program takes from its start to its end."""
+
+    def sample() -> float:
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - start
+
+    return sample
+
+
+def printed(*command: str) -> Sample:
+    """The seconds that a program prints."""
+    return lambda: float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def classic(name: str) -> Callable[[Path], Mapping[str, Sample]]:
+    def contenders(folder: Path) -> Mapping[str, Sample]:
+        text = CLASSICS[name]
+        found = {OURS: process(native(text, folder))}
+        source = folder / "program.scm"
+        source.write_text(SCHEME + text, encoding="utf-8")
+        if shutil.which("csc"):
+            subprocess.run(["csc", "-O3", str(source), "-o", str(folder / "chicken")], check=True)
+            found["Chicken"] = process(str(folder / "chicken"))
+        if shutil.which("guile"):
+            compiled = str(folder / "program.go")
+            subprocess.run(
+                ["guild", "compile", "-O2", str(source), "-o", compiled],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+            found["Guile"] = process(
+                "guile", "-C", str(folder), "--no-auto-compile", "-c", f'(load-compiled "{compiled}")'
+            )
+        return found
+
+    return contenders
+
+
+# Training: layers, activation, batch, steps to warm up, steps to time.
+MODELS = {"xor": ((2, 8, 2), "tanh", 4, 100, 1000), "mlp": ((784, 512, 512, 10), "relu", 128, 3, 20)}
+
+
+def training(name: str) -> Callable[[Path], Mapping[str, Sample]]:
+    sizes, activation, batch, warm, steps = MODELS[name]
+
+    def contenders(folder: Path) -> Mapping[str, Sample]:
+        layers = f" ({activation}) ".join(f"(linear {a} {b})" for a, b in itertools.pairwise(sizes))
+        text = f"""
+(define model (sequential {layers}))
+(define x (tensor-randn {batch} {sizes[0]}))
+(define y (tensor-randint 0 {sizes[-1]} (list {batch})))
+(define opt (adam model :lr 0.001))
+(define (step)
+  (zero-grad opt)
+  (let ((loss (cross-entropy (forward model x) y))) (backward loss) (optimizer-step opt)))
+(dotimes (i {warm}) (step))
+(define start (clock))
+(dotimes (i {steps}) (step))
+(print (/ (- (clock) start) {steps}))"""
+        script = folder / "train.py"
+        script.write_text(
+            PYTORCH.format(
+                sizes=sizes,
+                name=activation.capitalize().replace("Relu", "ReLU"),
+                batch=batch,
+                warm=warm,
+                steps=steps,
+            )
+        )
+        return {
+            OURS: printed(native(text, folder)),
+            "PyTorch": printed(sys.executable, str(script)),
+            "C++": printed(
+                cplusplus(
+                    folder,
+                    CPLUSPLUS
+                    % (activation, warm, steps, batch, sizes[0], sizes[-1], batch, layer_lines(sizes)),
+                )
+            ),
+        }
+
+    return contenders
+
+
+PYTORCH = """
+import time, torch
+sizes = {sizes}
+layers = [m for a, b in zip(sizes, sizes[1:]) for m in (torch.nn.Linear(a, b), torch.nn.{name}())][:-1]
+model = torch.nn.Sequential(*layers)
+x, y = torch.randn({batch}, sizes[0]), torch.randint(0, sizes[-1], ({batch},))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+def step():
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+for _ in range({warm}):
+    step()
+start = time.perf_counter()
+for _ in range({steps}):
+    step()
+print((time.perf_counter() - start) / {steps})
+"""
+CPLUSPLUS = """
+#include <torch/torch.h>
+#include <chrono>
+#include <cstdio>
+#define ACTIVATION torch::%s
+enum { WARM = %d, STEPS = %d };
+int main() {
+    auto x = torch::randn({%d, %d}), y = torch::randint(0, %d, {%d}, torch::kLong);
+    std::vector<torch::nn::Linear> layers{%s};
+    std::vector<torch::Tensor> parameters;
+    for (auto &layer : layers)
+        for (auto &p : layer->parameters()) parameters.push_back(p);
+    torch::optim::Adam optimizer(parameters, 0.001);
+    auto step = [&] {
+        optimizer.zero_grad();
+        auto h = x;
+        for (size_t i = 0; i < layers.size(); i++) {
+            h = layers[i](h);
+            if (i + 1 < layers.size()) h = ACTIVATION(h);
+        }
+        torch::nn::functional::cross_entropy(h, y).backward();
+        optimizer.step();
+    };
+    for (int i = 0; i < WARM; i++) step();
+    auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < STEPS; i++) step();
+    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    std::printf("%%.9f\\n", taken.count() / STEPS);
+}
+"""
+
+
+def layer_lines(sizes: tuple[int, ...]) -> str:
+    return ", ".join(f"torch::nn::Linear({a}, {b})" for a, b in itertools.pairwise(sizes))
+
+
+def cplusplus(folder: Path, text: str) -> str:
+    libtorch = find_libtorch()
+    source, program = folder / "train.cpp", str(folder / "cplusplus")
+    source.write_text(text, encoding="utf-8")
+    includes = [f"-I{path}" for path in libtorch.include]
+    links = [f"-L{libtorch.lib}", "-ltorch", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{libtorch.lib}"]
+    subprocess.run(["g++", "-std=c++20", "-O2", *includes, str(source), "-o", program, *links], check=True)
+    return program
+
+
+def one_tensor_op(folder: Path) -> Mapping[str, Sample]:
+    """`(+ x y)` of one element, its result freed, against the same two calls in C."""
+    count = 200_000
+    text = f"""
+(define (run x y n) (when (> n 0) (+ x y) (run x y (- n 1))))
+(define x (tensor '(1.0)))
+(run x x 1000)
+(define start (clock))
+(run x x {count})
+(print (/ (- (clock) start) {count}))"""
+    source = folder / "direct.c"
+    source.write_text(DIRECT % count, encoding="utf-8")
+    built = build_libtenfold()
+    command = [
+        find_compiler(),
+        "-O2",
+        *built.compile_flags,
+        str(source),
+        "-o",
+        str(folder / "direct"),
+        *built.link_flags,
+    ]
+    subprocess.run(command, check=True)
+    return {OURS: printed(native(text, folder)), "C": printed(str(folder / "direct"))}
+
+
+DIRECT = """
+#include <stdio.h>
+#include <tenfold.h>
+#include <time.h>
+int main(void) {
+    enum { COUNT = %d };
+    float one = 1;
+    int64_t size = 1;
+    tn_tensor *x = tn_tensor_from_data(&one, TN_FLOAT32, &size, 1, NULL, 0);
+    for (int i = 0; i < 1000; i++) tn_free(tn_add(x, x));
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (int i = 0; i < COUNT; i++) tn_free(tn_add(x, x));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf("%%.12f\\n", ((end.tv_sec - start.tv_sec) + 1e-9 * (end.tv_nsec - start.tv_nsec)) / COUNT);
+    tn_free(x);
+    return 0;
+}
+"""
+
+
+def rival() -> str | None:
+    """The Scheme compiler to beat: Chicken where it is installed, else Guile."""
+    return "Chicken" if shutil.which("csc") else "Guile" if shutil.which("guile") else None
+
+
+BENCHMARKS = (
+    *(
+        Benchmark(f"purple-{name}", f"Purple, {name}", against, 1, classic(name), repeats=5)
+        for name in CLASSICS
+        if (against := rival())
+    ),
+    Benchmark("purple-xor", "Purple, XOR training step", "PyTorch", 0.4, training("xor"), repeats=5),
+    Benchmark("purple-mlp", "Purple, MLP training step", "PyTorch", 1, training("mlp"), repeats=5),
+    Benchmark("purple-op", "Purple, one tensor op", "C", 1.1, one_tensor_op, repeats=5),
+)

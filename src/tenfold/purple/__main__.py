@@ -1,0 +1,9 @@
+"""`python -m tenfold.purple` is the command `purple`."""
+
+from __future__ import annotations
+
+import sys
+
+from tenfold.purple.cli import main
+
+sys.exit(main())

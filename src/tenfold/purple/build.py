@@ -1,0 +1,126 @@
+"""Native programs: the C of a program is compiled with the runtime, whose object files are kept between
+builds, and linked with
+libtenfold where it uses tensors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tenfold.capi.build import build as build_libtenfold
+from tenfold.purple import core
+from tenfold.purple.emit_c import compile_program, deep
+from tenfold.purple.errors import PurpleError
+from tenfold.purple.expand import expand_program
+from tenfold.purple.foreign import libraries
+from tenfold.purple.reader import read_source
+from tenfold.purple.usage import uses_tensors
+from tenfold.runtime.cache import folder as cache_folder
+
+RUNTIME = Path(__file__).parent / "runtime"
+PLAIN = (
+    "calls",
+    "equality",
+    "errors",
+    "lists",
+    "memory",
+    "numbers",
+    "print",
+    "random",
+    "system",
+    "tables",
+    "text",
+)
+WITH_TENSORS = ("tensors", "rows", "tensor_text")
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
+
+
+def build(path: str, output: str, debug: bool = False) -> None:
+    """Compile a program's file to a native program. With `debug`, gdb shows the program's own lines."""
+    program = deep(lambda: expand_program(read_source(path), path))
+    build_program(program, output, debug=debug)
+
+
+def build_program(
+    program: core.Program,
+    output: str,
+    *,
+    debug: bool = False,
+    compiler: str | None = None,
+    options: tuple[str, ...] = (),
+) -> None:
+    """`options` go to the C compiler, for the runtime too: sanitizers, or -DPURPLE_INJECT for
+    PURPLE_FAIL_AT."""
+    text = compile_program(program, lines=debug)
+    compiler = compiler or find_compiler()
+    level = ("-g", "-O0") if debug else ("-O2",)
+    tensors = uses_tensors(program)
+    libtenfold = build_libtenfold() if tensors else None
+    flags = (*STRICT, *level, *options, *(libtenfold.compile_flags if libtenfold else ()))
+    objects = runtime_objects(compiler, flags, tensors)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "program.c"
+        source.write_text(text)
+        links = list(libtenfold.link_flags) if libtenfold else []
+        for library in libraries(program):
+            links.append(library if "/" in library or library.endswith(".so") else f"-l{library}")
+        command = [
+            compiler,
+            *flags,
+            f"-I{RUNTIME}",
+            str(source),
+            *objects,
+            "-o",
+            output,
+            *links,
+            "-lm",
+            "-lpthread",
+        ]
+        run(command, program.file)
+
+
+def find_compiler() -> str:
+    """CC, gcc or clang, whichever is there."""
+    for name in (os.environ.get("CC"), "gcc", "clang", "cc"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise PurpleError(
+        "there is no C compiler: neither gcc nor clang was found",
+        "file",
+        help="install one (Debian: apt install gcc), or name one in the environment variable CC",
+    )
+
+
+def runtime_objects(compiler: str, flags: tuple[str, ...], tensors: bool) -> list[str]:
+    """The runtime's object files for these flags, compiled unless they are there already."""
+    digest = hashlib.sha256(repr((compiler, flags)).encode())
+    for source in sorted(RUNTIME.glob("*.[ch]")):
+        digest.update(source.read_bytes())
+    base = cache_folder() or os.path.join(tempfile.gettempdir(), "tenfold")
+    folder = Path(base) / "purple" / digest.hexdigest()[:20]
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [*PLAIN, *(WITH_TENSORS if tensors else ())]
+    for name in names:
+        target = folder / f"{name}.o"
+        if not target.exists():
+            unfinished = folder / f"{name}.{os.getpid()}.o"
+            source = RUNTIME / f"{name}.c"
+            run(
+                [compiler, *flags, "-D_GNU_SOURCE", f"-I{RUNTIME}", "-c", str(source), "-o", str(unfinished)],
+                str(source),
+            )
+            unfinished.rename(target)
+    return [str(folder / f"{name}.o") for name in names]
+
+
+def run(command: list[str], file: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        first = "\n".join(done.stderr.strip().splitlines()[:20])
+        raise PurpleError(f"{file}: the C compiler failed\n{first}", "file")

@@ -1,0 +1,157 @@
+"""The command `purple`: run a file or an expression, compile, build, show where memory is freed, or talk."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import tenfold
+from tenfold.purple import build as builder
+from tenfold.purple import core, emit_c, memory, repl
+from tenfold.purple.errors import PurpleError, report
+from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import Session, with_deep_stack
+from tenfold.purple.prims import control
+from tenfold.purple.printing import write_text
+from tenfold.purple.reader import read_source
+from tenfold.purple.values import UNSPECIFIED
+
+USAGE = """\
+purple FILE [ARGUMENT …]        run a program
+purple -e EXPRESSION            print an expression's value
+purple                          talk: a line at a time, with history and completion
+purple -c FILE                  print the program as C99
+purple build FILE -o PROGRAM    make a native program (-g keeps source lines for gdb)
+purple memory FILE              print the program with the places where memory is freed"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status is 1 for an error of the program and 2 for a wrong command line."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # whatever the locale says, and whatever bytes an argument held
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+    parsed = _parse(given)
+    if parsed is None:
+        return repl.main()
+    try:
+        return parsed()
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parse(given: list[str]) -> Callable[[], int] | None:
+    """What the command line asks for; None for the REPL."""
+    if given[:1] == ["build"]:
+        parser = argparse.ArgumentParser(prog="purple build", description="Make a native program.")
+        parser.add_argument("file")
+        parser.add_argument("-o", "--output", help="the program to make (default: FILE without its ending)")
+        parser.add_argument("-g", "--debug", action="store_true", help="keep source lines for gdb")
+        built = parser.parse_args(given[1:])
+        output = built.output or str(Path(built.file).with_suffix(""))
+        return lambda: _guarded(built.file, lambda: _build(built.file, output, built.debug))
+    if given[:1] == ["memory"]:
+        parser = argparse.ArgumentParser(prog="purple memory", description="Show where memory is freed.")
+        parser.add_argument("file")
+        shown = parser.parse_args(given[1:])
+        return lambda: _guarded(shown.file, lambda: _print(memory.report(_expanded(shown.file))))
+    parser = argparse.ArgumentParser(
+        prog="purple",
+        usage=USAGE.replace("\n", "\n       "),
+        description="Purple: a small Lisp whose values include tensors.",
+    )
+    parser.add_argument("--version", action="version", version=f"purple {tenfold.__version__}")
+    parser.add_argument(
+        "-e", metavar="EXPRESSION", dest="expression", help="print the value of an expression"
+    )
+    parser.add_argument("-c", metavar="FILE", dest="compiled", help="print a program as C99")
+    parser.add_argument("file", nargs="?", help="the program to run")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what (command-line) gives")
+    options = parser.parse_args(given)
+    if options.expression is not None:
+        rest = [options.file] if options.file is not None else []
+        return lambda: _evaluate(options.expression, [*rest, *options.arguments])
+    if options.compiled is not None:
+        return lambda: _guarded(
+            options.compiled, lambda: _print(emit_c.compile_program(_expanded(options.compiled)))
+        )
+    if options.file is None:
+        return None
+    return lambda: _run(options.file, options.arguments)
+
+
+def _run(path: str, arguments: list[str]) -> int:
+    control.command_line[:] = arguments
+    session = Session()
+
+    def work() -> int:
+        session.run_text(read_source(path), path)
+        return 0
+
+    return _reported(work, session.sources)
+
+
+def _evaluate(expression: str, arguments: list[str]) -> int:
+    control.command_line[:] = arguments
+    session = Session()
+
+    def work() -> int:
+        value = session.run_text(expression, "<expression>")
+        if value is not UNSPECIFIED:
+            print(write_text(value))
+        return 0
+
+    return _reported(work, session.sources)
+
+
+_sources: dict[str, str] = {}
+
+
+def _expanded(path: str) -> core.Program:
+    text = read_source(path)
+    _sources[path] = text
+    return expand_program(text, path)
+
+
+def _build(path: str, output: str, debug: bool) -> int:
+    _sources[path] = read_source(path)
+    builder.build(path, output, debug)
+    return 0
+
+
+def _print(text: str) -> int:
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0
+
+
+def _guarded(path: str, work: Callable[[], int]) -> int:
+    return _reported(work, _sources)
+
+
+def _reported(work: Callable[[], int], sources: dict[str, str]) -> int:
+    """Do the work where recursion may go deep; tell of errors on the error output."""
+    try:
+        status = with_deep_stack(work)
+    except control.Exit as left:
+        status = left.status
+    except PurpleError as error:
+        sys.stdout.flush()
+        print(report(error, sources), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        print("interrupted", file=sys.stderr)
+        return 130
+    sys.stdout.flush()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

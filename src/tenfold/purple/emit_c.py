@@ -1,0 +1,306 @@
+"""C99 from a program in A-normal form: one C function for each of its functions, with the source form beside
+it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from tenfold.purple import anf, core, ir
+from tenfold.purple.certify import certify
+from tenfold.purple.constants import Constants, c_string
+from tenfold.purple.emit_function import EmitGroup, c_type
+from tenfold.purple.emit_names import Names
+from tenfold.purple.foreign import prototypes
+from tenfold.purple.infer import infer
+from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Function
+from tenfold.purple.names import PRIMITIVES, row_of
+from tenfold.purple.natives import c_name, general, returns_truth
+from tenfold.purple.own import own
+from tenfold.purple.rows import RowTables
+from tenfold.purple.usage import uses_tensors
+
+T = TypeVar("T")
+
+
+def compile_program(program: core.Program, *, lines: bool = False) -> str:
+    """The C of a whole program, certified. With `lines`, `#line` keeps the source's lines for a debugger."""
+    return deep(lambda: Emission(analysed(program), lines).text())
+
+
+def analysed(program: core.Program) -> ir.Module:
+    """The program in A-normal form with its ownership, proved."""
+    module = anf.lower(program)
+    infer(module)
+    own(module)
+    certify(module)
+    return module
+
+
+def deep(work: Callable[[], T]) -> T:
+    """Do something that recurses as deep as the program is nested."""
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # handed to the caller's thread
+            failure.append(error)
+
+    old_limit, old_size = sys.getrecursionlimit(), threading.stack_size(512 << 20)
+    sys.setrecursionlimit(400_000)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        sys.setrecursionlimit(old_limit)
+        threading.stack_size(old_size)
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+class Emission:
+    """The parts of the C file, in the order in which they stand there."""
+
+    def __init__(self, module: ir.Module, lines: bool):
+        self.module, self.program = module, module.program
+        self.constants = Constants()
+        self.rows = RowTables()
+        self.tensors = uses_tensors(self.program)
+        self.names = Names(self.program, self.constants, self.rows, lines)
+
+    def text(self) -> str:
+        groups = tail_groups([*self.module.functions, self.module.main])
+        bodies = [EmitGroup(self.names, group).text() for group in groups]
+        escaping = [f for f in self.module.functions if f.escapes]
+        closures = [self.closure(f) for f in escaping] + [
+            self.primitive(p) for p in self.module.primitives_as_values
+        ]
+        parts = [
+            f"/* {self.program.file}, compiled by Purple. */",
+            f'#include "{"purple_tensors.h" if self.tensors else "purple_all.h"}"\n',
+            *[f"static const char {name}[] = {c_string(path)};" for path, name in self.names.files.items()],
+            *[self.record_type(each) for each in self.program.types.values() if self.names.has_type(each)],
+            *[
+                f"static Value {self.names.globals(name)}; /* {core.shown(name)} */"
+                for name in self.module.globals
+            ],
+            f"static Value constant[{max(1, len(self.constants.lines))}];",
+            *self.rows.definitions(),
+            *prototypes(self.program),
+            "",
+            *[f"{signature(f)} PU_UNUSED;" for f in self.module.functions],
+            "",
+            *closures,
+            *bodies,
+            self.main(),
+        ]
+        return "\n".join(parts) + "\n"
+
+    def record_type(self, declared: core.DefType) -> str:
+        name = self.names.type(declared)
+        fields = [
+            f"{{{c_string(f.name)}, {c_string(f.type)}, {'true' if f.weak else 'false'}}}"
+            for f in declared.fields
+        ]
+        listed = f"static const PuField fields_{name}[] = {{{', '.join(fields)}}};\n" if fields else ""
+        pointer = f"fields_{name}" if fields else "NULL"
+        shown = c_string(core.shown(declared.name))
+        unique = c_string(declared.name)
+        return f"{listed}static const PuType type_{name} = {{{shown}, {unique}, {len(fields)}, {pointer}}};"
+
+    def closure(self, function: Function) -> str:
+        """The code of a function's closures, and their description."""
+        name, definition = function.cname, function.definition
+        assert definition is not None
+        count = len(function.params)
+        required = len(definition.params)
+        keywords = [
+            f"{{{c_string(word)}, {'false' if default is not None else 'true'}}}"
+            for word, _, default in definition.keywords
+        ]
+        args = [f"slot[{i}]" for i in range(count)]
+        for i, var in enumerate(function.captured):
+            args.append(UNPACK[var.rep].format(f"self->captured[{i}]"))
+        rest = "true" if definition.rest else "false"
+        shape = (
+            f"{{{c_string(core.shown(function.name))}, code_{name}, {required}, {rest}, "
+            f"{len(keywords)}, {f'keywords_{name}' if keywords else 'NULL'}, {len(function.captured)}, "
+            f"{{{self.names.file(function.place.file)}, {function.place.line}, {function.place.column}}}, "
+            f"{c_string(written_signature(function))}}}"
+        )
+        call = f"{name}({', '.join(args)})"
+        simple = not definition.rest and not keywords
+        lines = [f"static Value code_{name}(PuClosure *self, Value *arguments, int count, int keywords);"]
+        if keywords:
+            lines.append(f"static const PuKeywordParameter keywords_{name}[] = {{{', '.join(keywords)}}};")
+        lines.append(f"static const PuFunction function_{name} = {shape};")
+        if not function.captured:
+            lines.append(
+                f"static PuClosure closure_{name} PU_UNUSED = {{PU_STATIC(PU_CLOSURE), &function_{name}}};"
+            )
+        lines.append(
+            f"static Value code_{name}(PuClosure *self, Value *arguments, int count, int keywords) {{"
+        )
+        lines.append("    (void)self;")
+        if simple:
+            lines += ["    Value *slot = arguments;"] if count else []
+            lines.append(
+                f"    if (PU_UNLIKELY(count != {count} || keywords)) "
+                f"return pu_wrong_count(&function_{name}, arguments, count, keywords);"
+            )
+        else:
+            lines.append(f"    Value slot[{count}];")
+            lines.append(
+                f"    if (!pu_bind(&function_{name}, arguments, count, keywords, slot)) return PU_FAILURE;"
+            )
+        if function.rep == VALUE:
+            lines.append(f"    return {call};")
+        else:
+            lines.append(f"    {c_type(function.rep)}result = {call};")
+            lines.append(f"    return pu.pending ? PU_FAILURE : {PACK[function.rep].format('result')};")
+        return "\n".join([*lines, "}"]) + "\n"
+
+    def primitive(self, name: str) -> str:
+        """A primitive as a value."""
+        ident = "primitive_" + re.sub(r"[^A-Za-z0-9_]", lambda m: f"_{ord(m[0]):x}_", name)
+        lines = [f"static Value code_{ident}(PuClosure *self, Value *arguments, int count, int keywords) {{"]
+        lines.append("    (void)self;")
+        found = PRIMITIVES.get(name)
+        if row_of(name) is not None:
+            lines.append(
+                f"    Value result = pu_row_call(&{self.rows.table(name)}, arguments, count, keywords);"
+            )
+            minimum, rest = 0, True
+        else:
+            assert found is not None
+            minimum, rest = found.minimum, found.rest
+            most = -1 if found.maximum is None else found.maximum
+            check = (
+                f"pu_primitive_fits({c_string(name)}, {found.minimum}, {most}, arguments, count, keywords)"
+            )
+            lines.append(f"    if (!{check}) return PU_FAILURE;")
+            lines += self._primitive_call(name, found.rest, len(found.parameters))
+        lines += ["    pu_drop_all(arguments, count + 2 * keywords);", "    return result;", "}"]
+        lines.append(
+            f"static const PuFunction function_{ident} = {{{c_string(name)}, code_{ident}, {minimum}, "
+            f"{'true' if rest else 'false'}, 0, NULL, 0, {{NULL, 0, 0}}, {c_string(f'({name} …)')}}};"
+        )
+        lines.append(
+            f"static PuClosure closure_{ident} PU_UNUSED = {{PU_STATIC(PU_CLOSURE), &function_{ident}}};"
+        )
+        return "\n".join(lines) + "\n"
+
+    def _primitive_call(self, name: str, rest: bool, parameters: int) -> list[str]:
+        wrap = "pu_of_bool({})" if returns_truth(name) else "{}"
+        if name in ("cons", "box"):
+            own = ", ".join(f"pu_dup(arguments[{i}])" for i in range(parameters))
+            return [f"    Value result = {c_name(name)}({own});"]
+        if name in ("list", "vector", "values"):
+            return [
+                "    pu_dup_all(arguments, count);",
+                f"    Value result = {c_name(name)}(arguments, count);",
+            ]
+        if rest:
+            call = general(name, 3).c.partition("(")[0]
+            return [f"    Value result = {call}(arguments, count);"]
+        each = ", ".join(f"count > {i} ? arguments[{i}] : PU_ABSENT" for i in range(parameters))
+        return [f"    Value result = {wrap.format(f'{c_name(name)}({each})')};"]
+
+    def main(self) -> str:
+        start = ["pu_use_tensors();"] if self.tensors else []
+        setup = "\n".join(f"    {line}" for line in [*start, *(self.constants.lines or ["(void)constant;"])])
+        # Values that later ones may need go last.
+        drops = [f"    pu_forget(&{self.names.globals(name)});" for name in reversed(self.module.globals)]
+        drops += [f"    pu_drop_all(constant, {len(self.constants.lines)});"] if self.constants.lines else []
+        return (
+            f"static void setup(void) {{\n{setup}\n}}\n\n"
+            f"static bool run(void) {{\n    return {self.module.main.cname}() != PU_FAILURE;\n}}\n\n"
+            "static void leave(void) {\n" + "\n".join(drops) + "\n}\n\n"
+            "int main(int count, char **arguments) {\n"
+            "    return pu_main(count, arguments, setup, run, leave);\n}"
+        )
+
+
+PACK = {VALUE: "{}", INT: "pu_of_int({})", FLOAT: "pu_of_float({})", BOOL: "pu_of_bool({})"}
+UNPACK = {VALUE: "pu_dup({})", INT: "pu_int({})", FLOAT: "pu_float({})", BOOL: "pu_truthy({})"}
+
+
+def written_signature(function: Function) -> str:
+    """(f x y :lr) as its author would write it."""
+    definition = function.definition
+    assert definition is not None
+    words = [core.shown(function.name), *(p.name for p in definition.params)]
+    words += [f". {definition.rest.name}"] if definition.rest else []
+    return f"({' '.join([*words, *(f':{word}' for word, _, _ in definition.keywords)])})"
+
+
+def signature(function: Function) -> str:
+    params = ", ".join(c_type(p.rep).rstrip() for p in function.all_params) or "void"
+    return f"static {c_type(function.rep)}{function.cname}({params})"
+
+
+def tail_groups(functions: list[Function]) -> list[list[Function]]:
+    """Functions that call each other in tail position, together: such a group becomes one C function."""
+    calls = {
+        id(f): [
+            s.function
+            for s in ir.statements(f.body)
+            if isinstance(s, ir.TailCall)
+            and s.function.rep == f.rep
+            and not f.has_hole
+            and not s.function.has_hole
+        ]
+        for f in functions
+    }
+    return [sorted(group, key=functions.index) for group in components(functions, lambda f: calls[id(f)])]
+
+
+def components(
+    functions: list[Function], successors: Callable[[Function], list[Function]]
+) -> list[list[Function]]:
+    """Strongly connected components (Tarjan's algorithm, without recursion), callees first."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[Function] = []
+    on_stack: set[int] = set()
+    found: list[list[Function]] = []
+    for root in functions:
+        if id(root) in index:
+            continue
+        work = [(root, iter(successors(root)))]
+        index[id(root)] = low[id(root)] = len(index)
+        stack.append(root)
+        on_stack.add(id(root))
+        while work:
+            node, rest = work[-1]
+            for each in rest:
+                if id(each) not in index:
+                    index[id(each)] = low[id(each)] = len(index)
+                    stack.append(each)
+                    on_stack.add(id(each))
+                    work.append((each, iter(successors(each))))
+                    break
+                if id(each) in on_stack:
+                    low[id(node)] = min(low[id(node)], index[id(each)])
+            else:
+                work.pop()
+                if work:
+                    parent = work[-1][0]
+                    low[id(parent)] = min(low[id(parent)], low[id(node)])
+                if low[id(node)] == index[id(node)]:
+                    group = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(id(member))
+                        group.append(member)
+                        if member is node:
+                            break
+                    found.append(group)
+    return found

@@ -1,0 +1,83 @@
+"""Names in the C of a program: those of its globals, record types and files, what C reserves, what is
+read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tenfold.purple import core, ir
+from tenfold.purple.constants import Constants
+from tenfold.purple.ir import Atom, Block, Drop, Let, Variable
+from tenfold.purple.rows import RowTables
+
+# Words of C, of the runtime and of what it includes that no local variable may be called.
+C_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        auto break case char const continue default do double else enum extern float for goto if inline int
+        long
+        register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
+        while bool true false Value asm typeof constant entry self arguments count keywords main NULL NAN
+        stdin
+        stdout stderr errno signal exp sin cos tan sqrt floor fabs log pow index unix linux head hole
+        """,
+    )
+)
+
+
+class Names:
+    """What the functions of one C file share: names of globals, record types and files, constants, operator
+    tables."""
+
+    def __init__(self, program: core.Program, constants: Constants, rows: RowTables, lines: bool):
+        self.program, self.constants, self.rows, self.lines = program, constants, rows, lines
+        self.files: dict[str, str] = {}
+        self._globals: dict[str, str] = {}
+        self._types: dict[str, str] = {}
+
+    def file(self, path: str) -> str:
+        if path not in self.files:
+            self.files[path] = f"file_{len(self.files)}"
+        return self.files[path]
+
+    def globals(self, name: str) -> str:
+        return self._globals.setdefault(name, f"global_{identifier(name)}_{len(self._globals)}")
+
+    def has_type(self, declared: core.DefType) -> bool:
+        """Whether some code uses it."""
+        return declared.name in self._types
+
+    def type(self, declared: core.DefType) -> str:
+        return self._types.setdefault(declared.name, f"{identifier(declared.name)}_{len(self._types)}")
+
+
+def identifier(name: str) -> str:
+    """A name of the source as C allows it."""
+    return re.sub(
+        r"[^A-Za-z0-9_]", "_", core.shown(name).replace("->", "_to_").replace("?", "_p").replace("!", "_x")
+    )
+
+
+def reads(block: Block) -> Iterable[Variable]:
+    """The variables that some statement reads."""
+    for each in ir.statements(block):
+        atoms: list[Atom] = []
+        match each:
+            case Let():
+                atoms = list(each.op.args)
+                yield from each.on_error
+            case ir.LetTry():
+                atoms = [*each.args, each.ok, each.var]
+            case ir.TailCall() | ir.TailClosure():
+                atoms = each.args
+            case ir.If():
+                atoms = [each.test]
+            case ir.Return():
+                atoms = [each.value]
+            case Drop() | ir.Dup():
+                atoms = [each.var]
+            case ir.Uncons():
+                atoms = [each.pair, each.car, each.cdr]
+        yield from (atom for atom in atoms if isinstance(atom, Variable))

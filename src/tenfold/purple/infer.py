@@ -1,0 +1,308 @@
+"""Types: what each variable and each function's result can be, over the whole program, and from that which of
+them are numbers
+as C has them. Then every operand is converted to what its operation takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.purple import ir, natives
+from tenfold.purple.anf import ABSENT, UNDEFINED
+from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Block, Constant, Function, Let, Variable
+from tenfold.purple.values import NIL, UNSPECIFIED, Char, Keyword, Pair, Symbol
+
+REPS = {"int": INT, "float": FLOAT, "bool": BOOL}
+
+
+def infer(module: ir.Module) -> None:
+    """Find the types, choose representations, and make every conversion explicit."""
+    Inference(module).run()
+    for function in [*module.functions, module.main]:
+        for var in variables(function):
+            var.rep = REPS.get(var.type, VALUE)
+        function.rep = VALUE if function.bounces else REPS.get(function.result, VALUE)
+    for function in [*module.functions, module.main]:
+        for each in ir.statements(function.body):
+            if isinstance(each, ir.LetTry):
+                each.function.rep = VALUE  # what it gives joins with the error
+    count = max((v.number for f in [*module.functions, module.main] for v in variables(f)), default=0)
+    conversion = Conversion(count)
+    for function in [*module.functions, module.main]:
+        function.body = conversion.block(function.body, function)
+
+
+def variables(function: Function) -> list[Variable]:
+    found: dict[Variable, None] = dict.fromkeys(function.all_params)
+    for each in ir.statements(function.body):
+        if isinstance(each, Let):
+            found[each.var] = None
+        elif isinstance(each, ir.LetTry):
+            found[each.ok] = found[each.var] = None
+    return list(found)
+
+
+def join(a: str, b: str) -> str:
+    if a == b or b == "none":
+        return a
+    if a == "none":
+        return b
+    for group, name in ((NUMBERS, "number"), (LISTS, "list")):
+        if a in group and b in group:
+            return name
+    return "any"
+
+
+NUMBERS = ("int", "float", "number")
+LISTS = ("nil", "pair", "list")
+
+
+def type_of_literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if value is NIL or value is UNSPECIFIED:
+        return "nil" if value is NIL else "void"
+    if value is ABSENT or value is UNDEFINED:
+        return "any"
+    for kind, name in (
+        (int, "int"),
+        (float, "float"),
+        (str, "string"),
+        (Char, "char"),
+        (Symbol, "symbol"),
+        (Keyword, "keyword"),
+        (Pair, "pair"),
+        (list, "vector"),
+    ):
+        if isinstance(value, kind):
+            return name
+    return "any"
+
+
+class Inference:
+    """A fixpoint from below: what nothing contradicts is so."""
+
+    def __init__(self, module: ir.Module):
+        self.module = module
+        self.changed = True
+        self.globals: dict[str, str] = {}
+
+    def run(self) -> None:
+        functions = [*self.module.functions, self.module.main]
+        for function in functions:
+            if function.escapes:
+                for param in function.params:
+                    param.type = "any"
+        for function in functions:
+            if function.has_hole:
+                function.result = "any"
+        while self.changed:
+            self.changed = False
+            for function in functions:
+                for each in ir.statements(function.body):
+                    self.statement(each, function)
+
+    def statement(self, each: ir.Statement, function: Function) -> None:
+        match each:
+            case Let():
+                self.widen(each.var, self.op(each.op))
+                if isinstance(each.op, ir.Prim) and each.op.name == "%apply-tail":
+                    self.bounce(function)
+            case ir.LetTry():
+                self.pass_to(each.function, each.args)
+                self.widen(each.ok, "bool")
+                self.widen(each.var, "any")
+            case ir.Return():
+                self.returns(function, self.of(each.value))
+            case ir.TailCall():
+                self.pass_to(each.function, each.args)
+                self.returns(function, each.function.result)
+                if each.function.bounces:
+                    self.bounce(function)
+            case ir.TailClosure():
+                self.returns(function, "any")
+                self.bounce(function)
+
+    def bounce(self, function: Function) -> None:
+        if not function.bounces:
+            function.bounces = self.changed = True
+
+    def of(self, atom: Atom) -> str:
+        return atom.type if isinstance(atom, Variable) else type_of_literal(atom.value)
+
+    def widen(self, var: Variable, found: str) -> None:
+        wider = join(var.type, found)
+        if wider != var.type:
+            var.type = wider
+            self.changed = True
+
+    def returns(self, function: Function, found: str) -> None:
+        wider = join(function.result, found)
+        if wider != function.result:
+            function.result = wider
+            self.changed = True
+
+    def pass_to(self, function: Function, args: list[Atom]) -> None:
+        for param, arg in zip(function.all_params, args):
+            self.widen(param, self.of(arg))
+
+    def op(self, op: ir.Op) -> str:
+        types = [self.of(each) for each in op.args]
+        match op:
+            case ir.Prim():
+                if op.name in ("%apply-tail", "%hole"):
+                    return "any" if op.name == "%apply-tail" else "void"
+                if "none" in types:  # some operand is not computed yet, or never
+                    return "none"
+                return natives.result_type(op.name, types)
+            case ir.Copy():
+                return types[0]
+            case ir.CallKnown():
+                self.pass_to(op.function, op.args)
+                return op.function.result
+            case ir.CallWithin():
+                self.pass_to(op.function, op.args[op.kind == "device" :])
+                return op.function.result
+            case ir.MakeClosure():
+                for param, found in zip(op.function.captured, types):
+                    self.widen(param, found)
+                return "procedure"
+            case ir.PrimClosure():
+                return "procedure"
+            case ir.LoadGlobal():
+                return self.globals.get(op.name, "none")
+            case ir.StoreGlobal():
+                wider = join(self.globals.get(op.name, "none"), types[0])
+                self.changed |= wider != self.globals.get(op.name, "none")
+                self.globals[op.name] = wider
+                return "void"
+            case ir.Defined() | ir.CheckField() | ir.SetField():
+                return "void"
+            case ir.IsAbsent() | ir.IsRecord():
+                return "bool"
+            case ir.MakeRecord():
+                return "record"
+            case ir.FieldRef():
+                kind = op.type.fields[op.index]
+                return (
+                    kind.type
+                    if kind.type in ("int", "float", "tensor", "string") and not kind.weak
+                    else "any"
+                )
+            case ir.Foreign():
+                kind_of = {"int32": "int", "float32": "float"}
+                return kind_of.get(op.declaration.result.type, op.declaration.result.type)
+        return "any"
+
+
+class Conversion:
+    """Puts a `Convert` wherever a variable is not what its use takes."""
+
+    def __init__(self, count: int):
+        self.count = count
+        self.out: Block = []
+
+    def block(self, block: Block, function: Function) -> Block:
+        outer, self.out = self.out, []
+        for each in block:
+            self.statement(each, function)
+        made, self.out = self.out, outer
+        return made
+
+    def statement(self, each: ir.Statement, function: Function) -> None:
+        match each:
+            case Let():
+                self.let(each)
+                return
+            case ir.LetTry():
+                each.args = self.passed(each.function, each.args, each)
+            case ir.If():
+                each.then = self.block(each.then, function)
+                each.otherwise = self.block(each.otherwise, function)
+            case ir.Loop():
+                each.body = self.block(each.body, function)
+            case ir.Return():
+                each.value = self.convert(each.value, function.rep, function.place)
+            case ir.TailCall():
+                each.args = self.passed(each.function, each.args, each)
+                if each.function.rep != function.rep:
+                    result = self.variable(each.function.result, each.function.rep, each.place)
+                    self.out.append(Let(result, ir.CallKnown(each.args, each.function), each.place))
+                    self.out.append(ir.Return(self.convert(result, function.rep, each.place)))
+                    return
+            case ir.TailClosure():
+                each.args = [self.convert(arg, VALUE, each.place) for arg in each.args]
+        self.out.append(each)
+
+    def let(self, each: Let) -> None:
+        op = each.op
+        result = VALUE
+        match op:
+            case ir.Copy():
+                arg = op.args[0]
+                if isinstance(arg, Variable) and arg.rep != each.var.rep:
+                    each.op = ir.Convert([arg], each.var.rep)
+                result = each.var.rep
+            case ir.Prim():
+                op.form = self.form(op)
+                op.args = [self.convert(a, rep, each.place) for a, rep in zip(op.args, op.form.args)]
+                result = op.form.result
+            case ir.CallKnown():
+                op.args = self.passed(op.function, op.args, each)
+                result = op.function.rep
+            case ir.CallWithin():
+                given = op.args[: op.kind == "device"]
+                args = self.passed(op.function, op.args[len(given) :], each)
+                op.args = [*(self.convert(a, VALUE, each.place) for a in given), *args]
+                result = op.function.rep
+            case ir.IsAbsent() | ir.IsRecord():
+                result = BOOL
+            case ir.Foreign():
+                takes = {"int": INT, "int32": INT, "float": FLOAT, "float32": FLOAT, "bool": BOOL}
+                op.args = [self.convert(a, VALUE, each.place) for a in op.args]
+                result = takes.get(op.declaration.result.type, VALUE)
+            case _:
+                op.args = [self.convert(arg, VALUE, each.place) for arg in op.args]
+        if result == each.var.rep:
+            self.out.append(each)
+            return
+        raw = self.variable(each.var.type if result == VALUE else REP_TYPES[result], result, each.place)
+        if result == VALUE and raw.type in ir.UNMANAGED:
+            raw.type = "any"
+        self.out.append(Let(raw, each.op, each.place))
+        self.out.append(Let(each.var, ir.Convert([raw], each.var.rep), each.place))
+
+    def form(self, op: ir.Prim) -> natives.Form:
+        if op.name == "%hole":
+            return natives.Form("pu_extend(&hole, {0})", (VALUE,), VALUE, "")
+        if op.name == "%check-device":
+            return natives.Form("pu_check_device({0})", (VALUE,), VALUE, "zero")
+        types = [a.type if isinstance(a, Variable) else type_of_literal(a.value) for a in op.args]
+        typed = None if op.keywords else natives.typed_row(op.name, types)
+        if typed is not None:
+            return typed
+        known = op.name in natives.PRIMITIVES or op.name == "%apply-tail"
+        if op.keywords or not known or not natives.accepts(op.name, len(op.args), ()):
+            return natives.Form("", (VALUE,) * len(op.args), VALUE, "zero")
+        return natives.choose(op.name, types)
+
+    def passed(self, function: Function, args: list[Atom], each: Any) -> list[Atom]:
+        return [self.convert(arg, p.rep, each.place) for p, arg in zip(function.all_params, args)]
+
+    def convert(self, atom: Atom, rep: str, place: Any) -> Atom:
+        if isinstance(atom, Constant) or atom.rep == rep:
+            return atom
+        if {atom.rep, rep} == {INT, FLOAT}:  # C converts
+            return atom
+        var = self.variable(atom.type, rep, place)
+        self.out.append(Let(var, ir.Convert([atom], rep), place))
+        return var
+
+    def variable(self, type_: str, rep: str, place: Any) -> Variable:
+        self.count += 1
+        var = Variable("boxed" if rep == VALUE else "plain", self.count, place)
+        var.type, var.rep = type_, rep
+        return var
+
+
+REP_TYPES = {INT: "int", FLOAT: "float", BOOL: "bool"}

@@ -1,0 +1,405 @@
+"""The interpreter: runs the core language by way of Python's own compiler, and says where a program
+failed.
+
+A `Session` keeps the definitions of one program, or of one REPL. Errors of every sort that a program can
+meet become a `PurpleError` with the place and the calls under way, both read off Python's traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import itertools
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import tenfold
+from tenfold.errors import TenfoldError, did_you_mean
+from tenfold.purple import core, messages, names
+from tenfold.purple.core import NOWHERE, Form, Place
+from tenfold.purple.errors import PurpleError
+from tenfold.purple.expand import Expander
+from tenfold.purple.generate import form_module
+from tenfold.purple.prims import foreign
+from tenfold.purple.prims.control import spread, want_procedure
+from tenfold.purple.prims.records import RecordType, get_field, is_record, make_record, set_field
+from tenfold.purple.prims.registry import REGISTRY, want_string
+from tenfold.purple.prims.rows import row_function
+from tenfold.purple.printing import brief
+from tenfold.purple.python_ast import Unit
+from tenfold.purple.values import NIL, UNSPECIFIED, Char, Pair, Record, Symbol, list_of
+
+CALL_LIMIT = 250_000  # Python frames; a call of Purple's takes one or two
+STACK_BYTES = 512 << 20
+STACK_KEPT = 200
+PRELUDE_FILE = "prelude.purple"
+CATCHABLE = (TenfoldError, TypeError, NameError, RecursionError, MemoryError)
+Result = TypeVar("Result")
+
+
+class Tail:
+    """A call that was in tail position, for the nearest caller to run."""
+
+    __slots__ = ("arguments", "function", "place")
+
+    def __init__(self, function: Any, arguments: tuple[Any, ...], place: Place):
+        self.function, self.arguments, self.place = function, arguments, place
+
+
+def run(tail: Tail) -> Any:
+    while True:
+        function, arguments = tail.function, tail.arguments
+        # Calls with so many arguments written out cost Python no room on the machine's stack.
+        match len(arguments):
+            case 0:
+                value = function()
+            case 1:
+                value = function(arguments[0])
+            case 2:
+                value = function(arguments[0], arguments[1])
+            case 3:
+                value = function(arguments[0], arguments[1], arguments[2])
+            case 4:
+                value = function(arguments[0], arguments[1], arguments[2], arguments[3])
+            case _:
+                value = function(*arguments)
+        if type(value) is not Tail:
+            return value
+        tail = value
+
+
+def call(function: Any, *arguments: Any) -> Any:
+    """Call a procedure from Python."""
+    return run(Tail(function, arguments, NOWHERE))
+
+
+def invoke(function: Any, argument: Any, place: Place) -> Any:
+    return run(Tail(function, (argument,), place))
+
+
+class Session:
+    """Definitions, and the code that runs on them. `late`: names may be defined after they are mentioned."""
+
+    def __init__(self, late: bool = False):
+        self.expander = Expander(late)
+        self.late = late
+        self.objects: dict[Any, Any] = {}
+        self.namespace: dict[str, Any] = {
+            "NIL": NIL,
+            "UNSPECIFIED": UNSPECIFIED,
+            "MISSING": object(),
+            "Pair": Pair,
+            "Record": Record,
+            "Symbol": Symbol,
+            "Char": Char,
+            "Tail": Tail,
+            "CATCHABLE": CATCHABLE,
+            "run": run,
+            "invoke": invoke,
+            "spread": spread,
+            "list_of": list_of,
+            "caught": self.locate,
+            "within": within,
+            "wrong_arity": wrong_arity,
+            "wrong_keyword": wrong_keyword,
+            "partial": functools.partial,
+            "make_record": make_record,
+            "is_record": is_record,
+            "get_field": get_field,
+            "set_field": set_field,
+        }
+        self.unit = Unit(self.namespace, self.runtime_object)
+        self.primitive_functions: dict[int, str] = {}
+
+    @property
+    def sources(self) -> dict[str, str]:
+        return self.expander.sources
+
+    def run_text(self, text: str, file: str) -> Any:
+        """Run a program's text; the value of its last form."""
+        return self.run_forms(self.expander.run(text, file))
+
+    def run_program(self, program: core.Program) -> Any:
+        self.expander.globals.update(program.globals)
+        self.expander.sources.update(program.sources)
+        return self.run_forms(program.forms)
+
+    def run_forms(self, forms: Iterable[Form]) -> Any:
+        forms = list(forms)
+        self.unit.flow.study(forms, self._stable)
+        value: Any = UNSPECIFIED
+        for form in forms:
+            value = self._run_form(form)
+        return value
+
+    def _stable(self, name: str) -> bool:
+        info = self.expander.globals.get(name)
+        return info is not None and not info.assigned and (not self.late or name.startswith("prelude::"))
+
+    def _run_form(self, form: Form) -> Any:
+        if isinstance(form, core.DefType):
+            self.runtime_object(form)
+            return UNSPECIFIED
+        if isinstance(form, core.Ffi):
+            return UNSPECIFIED
+        try:
+            code = compile(form_module(self.unit, form), form.place.file, "exec")
+        except RecursionError:
+            raise PurpleError("this form is nested too deeply", "syntax", form.place) from None
+        except SyntaxError as error:  # "too many statically nested blocks"
+            raise PurpleError(f"this form cannot be compiled: {error.msg}", "syntax", form.place) from None
+        try:
+            exec(code, self.namespace)
+            value = self.namespace["top"]()
+            return run(value) if type(value) is Tail else value
+        except CATCHABLE as error:
+            raise self.locate(error) from None
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            raise _internal(error, self._frames(error.__traceback__)) from error
+
+    def runtime_object(self, wanted: str | core.DefType | core.Ffi) -> Any:
+        """What the code finds under a primitive's name, or for a declaration."""
+        found = self.objects.get(wanted)
+        if found is None:
+            if isinstance(wanted, core.DefType):
+                found = RecordType(wanted)
+            elif isinstance(wanted, core.Ffi):
+                found = foreign.function(wanted)
+            elif wanted == "apply":
+                found = _apply
+            elif wanted == "procedure-arity":
+                found = self._arity
+            else:
+                found = REGISTRY.get(wanted) or row_function(wanted)
+            self.objects[wanted] = found
+        return found
+
+    # Errors
+
+    def locate(self, error: BaseException) -> PurpleError:
+        """The error as Purple tells it, with its place and the calls that led there."""
+        frames = self._frames(error.__traceback__)
+        if isinstance(error, PurpleError):
+            found = error
+        elif isinstance(error, TenfoldError):
+            help = error.help() if callable(error.help) else error.help
+            found = PurpleError(error.message, "tensor", help=help)
+        elif isinstance(error, RecursionError):
+            found = PurpleError(messages.TOO_DEEP, "memory")
+        elif isinstance(error, MemoryError):
+            found = PurpleError("out of memory", "memory")
+        elif isinstance(error, NameError):
+            found = self._unbound(error)
+        else:
+            found = self._bad_call(error) or _internal(error, frames)
+        if found.place is NOWHERE and not (found.raised and getattr(found.payload, "origin", None)):
+            inner = next((place for _, place in reversed(frames) if place.file != PRELUDE_FILE), NOWHERE)
+            found.place = inner
+            calls = [
+                (name, frames[i - 1][1])
+                for i, (name, _) in enumerate(frames)
+                if i and name and frames[i - 1][1].file != PRELUDE_FILE
+            ]
+            found.stack = calls[::-1]
+        return found
+
+    def _frames(self, traceback: types.TracebackType | None) -> list[tuple[str, Place]]:
+        """Purple's frames, outermost first: the function's name, and the place where it was."""
+        found: list[tuple[types.FrameType, int]] = []
+        last_tail: Place | None = None
+        while traceback is not None:
+            frame = traceback.tb_frame
+            if frame.f_globals is self.namespace:
+                found.append((frame, traceback.tb_lasti))
+                last_tail = None
+            elif frame.f_code is run.__code__:
+                last_tail = frame.f_locals["tail"].place
+            traceback = traceback.tb_next
+        if len(found) > STACK_KEPT:
+            found = found[:1] + found[-STACK_KEPT:]
+        frames: list[tuple[str, Place]] = []
+        for frame, at in found:
+            code = frame.f_code
+            line, _, column, _ = next(itertools.islice(code.co_positions(), at // 2, None))
+            key = (code.co_filename, line or 1, column or 0)
+            place = self.unit.places.get(key) or Place(key[0], key[1], key[2] + 1)
+            function = self.unit.functions.get(code.co_name)
+            if code.co_name.startswith("let") and function is None and frames:
+                frames[-1] = (frames[-1][0], place)
+            else:
+                frames.append((function.name if function else "", place))
+        if last_tail is not None and last_tail is not NOWHERE and frames:
+            # It failed before what was called in tail position had begun.
+            frames[-1] = (frames[-1][0], last_tail)
+        return frames
+
+    def _unbound(self, error: NameError) -> PurpleError:
+        python_name = error.name or ""
+        name = next((each for each, known in self.unit.global_names.items() if known == python_name), None)
+        if name is None:
+            return PurpleError(messages.unbound(python_name.rpartition("_")[0] or python_name), "unbound")
+        shown = core.shown(name)
+        if name in self.expander.globals:
+            return PurpleError(messages.unbound(shown), "unbound")
+        candidates = [*self.expander.main.scope.visible(), *names.PRIMITIVES]
+        return PurpleError(f"{shown} is not defined", "unbound", help=did_you_mean(shown, candidates))
+
+    def _bad_call(self, error: BaseException) -> PurpleError | None:
+        """What Python calls a TypeError: something that is no procedure was called, or with wrong
+        arguments.
+        """
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_next is not None:
+            traceback = traceback.tb_next
+        if traceback is None:
+            return None
+        frame = traceback.tb_frame
+        if frame.f_code is run.__code__:
+            tail = frame.f_locals["tail"]
+            return self.diagnose(tail.function, len(tail.arguments), ())
+        if frame.f_globals is not self.namespace:
+            return None
+        line, _, column, _ = next(
+            itertools.islice(frame.f_code.co_positions(), traceback.tb_lasti // 2, None)
+        )
+        node = self.unit.calls.get((frame.f_code.co_filename, line or 1, column or 0))
+        if node is None:
+            return None
+        function = self._callee(node.function, frame)
+        return self.diagnose(function, len(node.arguments), [keyword for keyword, _ in node.keywords])
+
+    def _callee(self, node: core.Expr, frame: types.FrameType) -> Any:
+        if isinstance(node, core.Local):
+            name = next((each for each in frame.f_locals if each.endswith(f"_{node.var.number}")), None)
+            return frame.f_locals[name] if name else frame.f_locals.get("callee")
+        if isinstance(node, core.Global):
+            return self.namespace[self.unit.global_name(node.name)]
+        return frame.f_locals.get("callee")
+
+    def diagnose(self, function: Any, count: int, keywords: Iterable[str]) -> PurpleError | None:
+        if isinstance(function, functools.partial):  # a tail call with keywords
+            keywords = [keyword.removeprefix("k_").replace("_", "-") for keyword in function.keywords]
+            function = function.func
+        if not callable(function):
+            return PurpleError(messages.not_a_procedure(brief(function)), "type")
+        known = self.unit.functions.get(getattr(function, "__name__", ""))
+        if known is None:
+            name = getattr(function, "purple_name", None)
+            primitive = names.PRIMITIVES.get(name) if name else None
+            if primitive is None:
+                return None
+            for keyword in keywords:
+                return PurpleError(messages.unknown_keyword(primitive.name, keyword), "arity")
+            return PurpleError(
+                messages.wrong_count(primitive.name, primitive.minimum, primitive.maximum, count), "arity"
+            )
+        minimum = len(known.params)
+        maximum = None if known.rest else minimum
+        if count < minimum or (maximum is not None and count > maximum):
+            found = PurpleError(messages.wrong_count(known.name, minimum, maximum, count), "arity")
+        else:
+            given = list(keywords)
+            taken = [keyword for keyword, _, _ in known.keywords]
+            unknown = [keyword for keyword in given if keyword not in taken]
+            missing = [
+                keyword for keyword, _, default in known.keywords if default is None and keyword not in given
+            ]
+            if unknown:
+                found = PurpleError(
+                    messages.unknown_keyword(known.name, unknown[0]),
+                    "arity",
+                    help=did_you_mean(unknown[0], taken),
+                )
+            elif missing:
+                found = PurpleError(messages.missing_keyword(known.name, missing[0]), "arity")
+            else:
+                return None
+        return found.note(f"{known.name} is defined here", known.place)
+
+    def _arity(self, function: Any) -> int:
+        want_procedure("procedure-arity", function)
+        known = self.unit.functions.get(getattr(function, "__name__", ""))
+        if known is not None:
+            return len(known.params)
+        primitive = names.PRIMITIVES.get(getattr(function, "purple_name", ""))
+        return primitive.minimum if primitive else 1
+
+
+def _internal(error: BaseException, frames: list[tuple[str, Place]]) -> PurpleError:
+    """An error that is the interpreter's fault, not the program's."""
+    place = frames[-1][1] if frames else NOWHERE
+    return PurpleError(
+        f"internal error: {type(error).__name__}: {error}", "internal", place, help="please report this"
+    )
+
+
+def _apply(function: Any, *arguments: Any) -> Any:
+    if not arguments:
+        raise PurpleError(messages.wrong_count("apply", 2, None, 1), "arity")
+    return run(Tail(function, spread(*arguments), NOWHERE))
+
+
+_apply.purple_name = "apply"  # type: ignore[attr-defined]
+
+
+def wrong_arity(name: str, given: int, values: tuple[Any, ...]) -> Any:
+    known = names.PRIMITIVES[name]
+    raise PurpleError(messages.wrong_count(name, known.minimum, known.maximum, given), "arity")
+
+
+def wrong_keyword(name: str, keyword: str, values: tuple[Any, ...]) -> Any:
+    known = names.PRIMITIVES[name].keywords
+    raise PurpleError(messages.unknown_keyword(name, keyword), "arity", help=did_you_mean(keyword, known))
+
+
+@contextlib.contextmanager
+def within(kind: str, argument: Any = None) -> Iterator[None]:
+    """The effect of `with-device`, `with-grad` and `no-grad` on what runs inside."""
+    if kind == "device":
+        before = tenfold.get_default_device()
+        tenfold.set_default_device(want_string("with-device", argument))
+        try:
+            yield
+        finally:
+            tenfold.set_default_device(before)
+    else:
+        with tenfold.enable_grad() if kind == "grad" else tenfold.no_grad():
+            yield
+
+
+def with_deep_stack(function: Callable[[], Result]) -> Result:
+    """Run a function where recursion may go deep: on a thread whose stack is large."""
+    outcome: list[Any] = []
+
+    def work() -> None:
+        try:
+            outcome.append((True, function()))
+        except BaseException as error:
+            outcome.append((False, error))
+
+    limit, size = sys.getrecursionlimit(), threading.stack_size(STACK_BYTES)
+    try:
+        sys.setrecursionlimit(CALL_LIMIT)
+        thread = threading.Thread(target=work, name="purple", daemon=True)
+        thread.start()
+        try:
+            thread.join()
+        except KeyboardInterrupt:
+            # Hand the interruption on to where the program runs.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+            )
+            thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
+    succeeded, value = outcome[0]
+    if succeeded:
+        return value
+    raise value

@@ -1,0 +1,408 @@
+"""The compiler's own form of a program: functions of statements in A-normal form, whose operands are
+variables or constants.
+
+A conditional's value reaches the join after it through a variable that both branches define; a loop's
+parameters are
+variables defined again before each `Continue`. `own` adds `Dup` and `Drop` and fills in `on_error`; `certify`
+checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tenfold.purple import core
+from tenfold.purple.core import Place
+
+# What a variable is in C: a counted Value, or a number or truth value as C has it.
+VALUE, INT, FLOAT, BOOL = "value", "int", "float", "bool"
+
+
+class Variable:
+    """`type` is what `infer` finds out; `rep` follows from it. `origin` is the source variable, if it has
+    one."""
+
+    __slots__ = ("lender", "name", "number", "origin", "place", "rep", "type")
+
+    def __init__(self, name: str, number: int, place: Place, origin: core.Var | None = None):
+        self.name, self.number, self.place, self.origin = name, number, place, origin
+        self.type = "none"
+        self.rep = VALUE
+        self.lender: Variable | None = None  # whose part it is, where that lives longer and so is not shared
+
+    def __repr__(self) -> str:
+        return f"{self.name}.{self.number}"
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether someone must release it."""
+        return self.rep == VALUE and self.type not in UNMANAGED and self.lender is None
+
+
+# Types whose values are immediates.
+UNMANAGED = ("none", "bool", "char", "nil", "void")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A literal; objects among them live as long as the program."""
+
+    value: Any
+
+
+Atom: TypeAlias = Variable | Constant
+
+
+@dataclass(slots=True, eq=False)
+class Op:
+    """What a `Let` computes. `args` are borrowed unless `owned` says otherwise."""
+
+    args: list[Atom]
+
+    def owned(self) -> list[bool]:
+        return [False] * len(self.args)
+
+
+@dataclass(slots=True, eq=False)
+class Prim(Op):
+    """A primitive; the last arguments belong to `keywords`. `form` is what C shall do, chosen once types are
+    known."""
+
+    name: str
+    keywords: tuple[str, ...] = ()
+    form: Any = None
+
+    def owned(self) -> list[bool]:
+        return [self.name in CONSTRUCTORS] * len(self.args)
+
+
+# Primitives that keep their arguments as parts of the result: they take them over. `%hole` adds an element to
+# the
+# list that a function builds from its front, whose end is still open.
+CONSTRUCTORS = ("cons", "list", "vector", "box", "values", "%hole")
+
+
+@dataclass(slots=True, eq=False)
+class Copy(Op):
+    def owned(self) -> list[bool]:
+        return [True]
+
+
+@dataclass(slots=True, eq=False)
+class Convert(Op):
+    """From one representation of the same value to another: `rep`."""
+
+    rep: str
+
+
+@dataclass(slots=True, eq=False)
+class CallKnown(Op):
+    function: Function
+
+    def owned(self) -> list[bool]:
+        return [True] * len(self.args)
+
+
+@dataclass(slots=True, eq=False)
+class CallClosure(Op):
+    """The first argument is the procedure, which is borrowed; the last ones belong to `keywords`."""
+
+    keywords: tuple[str, ...] = ()
+
+    def owned(self) -> list[bool]:
+        return [False] + [True] * (len(self.args) - 1)
+
+
+@dataclass(slots=True, eq=False)
+class MakeClosure(Op):
+    function: Function
+
+    def owned(self) -> list[bool]:
+        return [True] * len(self.args)
+
+
+@dataclass(slots=True, eq=False)
+class PrimClosure(Op):
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class LoadGlobal(Op):
+    name: str
+    checked: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class StoreGlobal(Op):
+    """Gives nothing; takes its argument over."""
+
+    name: str
+
+    def owned(self) -> list[bool]:
+        return [True]
+
+
+@dataclass(slots=True, eq=False)
+class Defined(Op):
+    """Fails when the variable's definition has not run: its argument, which is borrowed, is `undefined`."""
+
+    shown: str
+
+
+@dataclass(slots=True, eq=False)
+class IsAbsent(Op):
+    """Whether a keyword parameter was not given."""
+
+
+@dataclass(slots=True, eq=False)
+class CheckField(Op):
+    """Fails when the value does not fit the field."""
+
+    type: core.DefType
+    index: int
+
+
+@dataclass(slots=True, eq=False)
+class MakeRecord(Op):
+    type: core.DefType
+
+    def owned(self) -> list[bool]:
+        return [not each.weak for each in self.type.fields]
+
+
+@dataclass(slots=True, eq=False)
+class FieldRef(Op):
+    type: core.DefType
+    index: int
+
+
+@dataclass(slots=True, eq=False)
+class SetField(Op):
+    type: core.DefType
+    index: int
+
+
+@dataclass(slots=True, eq=False)
+class IsRecord(Op):
+    type: core.DefType
+
+
+@dataclass(slots=True, eq=False)
+class Foreign(Op):
+    declaration: core.Ffi
+
+
+@dataclass(slots=True, eq=False)
+class CallWithin(Op):
+    """Calls a function within a scope: "device" (whose name is the first argument, borrowed), "grad" or
+    "no-grad"."""
+
+    kind: str
+    function: Function
+
+    def owned(self) -> list[bool]:
+        given = self.kind == "device"
+        return [False] * given + [True] * (len(self.args) - given)
+
+
+@dataclass(slots=True, eq=False)
+class Take(Op):
+    """`car` or `cdr`, or both, of a pair that dies here: a `Drop` specialised. `part` is "car", "cdr"."""
+
+    part: str
+
+    def owned(self) -> list[bool]:
+        return [True]
+
+
+@dataclass(slots=True, eq=False)
+class Reuse(Op):
+    """A tensor operator whose operand at `dying` dies here, and whose memory becomes the result's where it
+    fits."""
+
+    name: str
+    dying: int
+
+    def owned(self) -> list[bool]:
+        return [i == self.dying for i in range(len(self.args))]
+
+
+@dataclass(slots=True, eq=False)
+class Let:
+    var: Variable
+    op: Op
+    place: Place
+    on_error: tuple[Variable, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class LetTry:
+    """Calls a function that may fail: `ok` says whether it did not; `var` is its result, or the error it
+    failed with."""
+
+    ok: Variable
+    var: Variable
+    function: Function
+    args: list[Atom]
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
+class Uncons:
+    """Both parts of a pair that dies here."""
+
+    car: Variable
+    cdr: Variable
+    pair: Variable
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
+class If:
+    test: Atom
+    then: Block
+    otherwise: Block
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """Runs its body once; `Continue` starts it again."""
+
+    label: str
+    body: Block
+
+
+@dataclass(slots=True, eq=False)
+class Continue:
+    label: str
+
+
+@dataclass(slots=True, eq=False)
+class Return:
+    value: Atom
+
+
+@dataclass(slots=True, eq=False)
+class TailCall:
+    function: Function
+    args: list[Atom]
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
+class TailClosure:
+    """Returns to whoever lands this function's calls, who goes on with the procedure, `args[0]`; owns them
+    all."""
+
+    args: list[Atom]
+    keywords: tuple[str, ...]
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
+class Dup:
+    var: Variable
+
+
+@dataclass(slots=True, eq=False)
+class Drop:
+    """`reason`: the place of the last use, in words. `unique`: nothing else can hold the value."""
+
+    var: Variable
+    reason: str
+    place: Place
+    unique: str = ""
+
+
+Statement: TypeAlias = (
+    Let | LetTry | Uncons | If | Loop | Continue | Return | TailCall | TailClosure | Dup | Drop
+)
+Block: TypeAlias = list[Statement]
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """`params` are the source's parameters (positional, then rest, then keywords) followed by `captured`
+    ones."""
+
+    name: str
+    cname: str
+    place: Place
+    definition: core.Lambda | None
+    params: list[Variable] = field(default_factory=list)
+    captured: list[Variable] = field(default_factory=list)
+    body: Block = field(default_factory=list)
+    result: str = "none"
+    rep: str = VALUE
+    escapes: bool = False
+    bounces: bool = False  # whether its result may be PU_BOUNCE
+    has_hole: bool = False  # builds a list from its front: see `%hole`
+
+    @property
+    def all_params(self) -> list[Variable]:
+        return self.params + self.captured
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """A whole program. `main` runs the top level's forms."""
+
+    program: core.Program
+    functions: list[Function]
+    main: Function
+    globals: list[str]
+    primitives_as_values: list[str]
+
+
+def statements(block: Block) -> Iterator[Statement]:
+    """Every statement in a block and the blocks inside it."""
+    stack = [iter(block)]
+    while stack:
+        for each in stack[-1]:
+            yield each
+            if isinstance(each, If):
+                stack.append(iter(each.otherwise))
+                stack.append(iter(each.then))
+                break
+            if isinstance(each, Loop):
+                stack.append(iter(each.body))
+                break
+        else:
+            stack.pop()
+
+
+def ends(block: Block) -> bool:
+    """Whether control never reaches the end of a block."""
+    if not block:
+        return False
+    last = block[-1]
+    if isinstance(last, If):
+        return ends(last.then) and ends(last.otherwise)
+    if isinstance(last, Loop):
+        return ends(last.body)
+    return isinstance(last, Return | Continue | TailCall | TailClosure)
+
+
+def can_fail(op: Op) -> bool:
+    """Whether an operation may leave by its error path."""
+    match op:
+        case Prim():
+            return op.form is None or op.form.fails != ""
+        case LoadGlobal():
+            return op.checked
+        case (
+            Reuse()
+            | CallKnown()
+            | CallClosure()
+            | CallWithin()
+            | Defined()
+            | CheckField()
+            | FieldRef()
+            | SetField()
+            | Foreign()
+        ):
+            return True
+    return False

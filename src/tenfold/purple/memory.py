@@ -1,0 +1,152 @@
+"""`purple memory`: a program in A-normal form with each release, share and reuse, why it is there, and how
+much of it is static."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tenfold.purple import core, ir
+from tenfold.purple.certify import certify
+from tenfold.purple.emit_c import analysed, deep
+from tenfold.purple.ir import Atom, Block, Constant, Function, Variable
+from tenfold.purple.printing import write_text
+
+WIDTH = 64  # where the remarks begin
+
+
+def report(program: core.Program) -> str:
+    """The text that `purple memory FILE` prints."""
+    return deep(lambda: _report(program))
+
+
+def _report(program: core.Program) -> str:
+    module = analysed(program)
+    lines: list[str] = []
+    own = [f for f in module.functions if f.place.file == program.file]
+    for function in [*own, module.main]:
+        lines += [*_function(function), ""]
+    return "\n".join([*lines, *_summary(module, len(module.functions) - len(own))])
+
+
+def _summary(module: ir.Module, others: int) -> Iterator[str]:
+    counts: Counter[str] = Counter()
+    for function in [*module.functions, module.main]:
+        for each in ir.statements(function.body):
+            match each:
+                case ir.Drop():
+                    counts["static" if each.unique else "counted"] += 1
+                case ir.Dup():
+                    counts["dup"] += 1
+                case ir.Uncons() | ir.Let(op=ir.Take()):
+                    counts["take"] += 1
+                case ir.Let(op=ir.Reuse()):
+                    counts["reuse"] += 1
+    releases = counts["static"] + counts["counted"] + counts["take"]
+    share = 100 * (counts["static"] + counts["take"]) // max(1, releases)
+    static, taken = counts["static"], counts["take"]
+    yield f"releases: {releases}, of them {static} static and {taken} taken apart in place ({share} %)"
+    yield f"shares: {counts['dup']}, tensors reused: {counts['reuse']}"
+    points = certify(module)
+    paths = f"those of {points} calls that may fail included"
+    yield f"certified: each owned value is released exactly once on every path, {paths}"
+    if others:
+        yield f"({others} functions of the prelude and of imported files are counted, and not shown)"
+
+
+def _function(function: Function) -> Iterator[str]:
+    if function.name == "main":
+        yield "top level"
+    else:
+        params = " ".join(p.name for p in function.params)
+        captured = f"   captures {' '.join(p.name for p in function.captured)}" if function.captured else ""
+        yield f"({core.shown(function.name)} {params})".replace(" )", ")") + f"   {function.place}{captured}"
+    yield from _block(function.body, 1)
+
+
+def _block(block: Block, depth: int) -> Iterator[str]:
+    pad = "    " * depth
+    for each in block:
+        match each:
+            case ir.Let(op=ir.Reuse() as op):
+                yield _remarked(
+                    f"{pad}{each.var!r} = {_op(op)}", f"reuses {_atom(op.args[op.dying])}, which dies here"
+                )
+            case ir.Let():
+                yield f"{pad}{each.var!r} = {_op(each.op)}"
+            case ir.LetTry():
+                yield f"{pad}{each.var!r} = try {each.function.name} {_atoms(each.args)}"
+            case ir.Uncons():
+                yield _remarked(f"{pad}{each.car!r}, {each.cdr!r} = take apart {each.pair!r}", "its last use")
+            case ir.Dup():
+                yield _remarked(f"{pad}share {each.var!r}", "used again later")
+            case ir.Drop():
+                static = f"; static: {each.unique}" if each.unique else ""
+                yield _remarked(f"{pad}free {each.var!r}", each.reason + static)
+            case ir.If():
+                yield f"{pad}if {_atom(each.test)}"
+                yield from _block(each.then, depth + 1)
+                if each.otherwise:
+                    yield f"{pad}else"
+                    yield from _block(each.otherwise, depth + 1)
+            case ir.Loop():
+                yield f"{pad}loop {each.label}"
+                yield from _block(each.body, depth + 1)
+            case ir.Continue():
+                yield f"{pad}again {each.label}"
+            case ir.Return():
+                yield f"{pad}return {_atom(each.value)}"
+            case ir.TailCall():
+                yield f"{pad}return {core.shown(each.function.name)} {_atoms(each.args)}"
+            case ir.TailClosure():
+                yield f"{pad}return call {_atoms(each.args)}"
+
+
+def _remarked(text: str, remark: str) -> str:
+    return f"{text:<{WIDTH}} ; {remark}"
+
+
+def _atom(atom: Atom) -> str:
+    if isinstance(atom, Variable):
+        return repr(atom)
+    return _constant(atom)
+
+
+def _constant(atom: Constant) -> str:
+    try:
+        return write_text(atom.value)
+    except TypeError:
+        return type(atom.value).__name__.lower()
+
+
+def _atoms(atoms: list[Atom]) -> str:
+    return " ".join(map(_atom, atoms))
+
+
+def _op(op: ir.Op) -> str:
+    match op:
+        case ir.Prim() | ir.Reuse():
+            words = [op.name]
+        case ir.Copy():
+            words = []
+        case ir.Convert():
+            words = [f"as-{op.rep}"]
+        case ir.CallKnown() | ir.CallWithin():
+            words = [core.shown(op.function.name)]
+        case ir.MakeClosure():
+            words = ["closure", core.shown(op.function.name)]
+        case ir.LoadGlobal() | ir.StoreGlobal():
+            words = ["global" if isinstance(op, ir.LoadGlobal) else "set-global", core.shown(op.name)]
+        case ir.Take():
+            words = ["take", op.part]
+        case ir.MakeRecord() | ir.IsRecord() | ir.FieldRef() | ir.SetField() | ir.CheckField():
+            words = [type(op).__name__.lower(), core.shown(op.type.name)]
+            if isinstance(op, ir.FieldRef | ir.SetField | ir.CheckField):
+                words.append(op.type.fields[op.index].name)
+        case ir.PrimClosure():
+            words = [op.name]
+        case ir.Foreign():
+            words = [op.declaration.name]
+        case _:
+            words = [type(op).__name__.lower()]
+    return " ".join([*words, _atoms(op.args)]).strip()

@@ -1,0 +1,87 @@
+"""The texts of errors that a running program meets: the same words whether it is interpreted or compiled."""
+
+from __future__ import annotations
+
+# Kinds of names.py, as they are called in messages.
+KINDS = {
+    "number": "a number",
+    "number*": "a number or a tensor",
+    "int": "an integer",
+    "float": "a float",
+    "bool": "a boolean",
+    "string": "a string",
+    "char": "a character",
+    "symbol": "a symbol",
+    "keyword": "a keyword",
+    "list": "a list",
+    "pair": "a pair",
+    "vector": "a vector",
+    "table": "a hash table",
+    "box": "a box",
+    "procedure": "a procedure",
+    "tensor": "a tensor",
+    "error": "an error",
+    "pointer": "a pointer",
+    "index": "an index",
+}
+SHOWN = 60  # characters of a value in a message; a longer one is cut there, and "…" put after it
+
+OVERFLOW = "integer overflow"
+DIVISION = "division by zero"
+TOO_DEEP = "recursion is too deep"
+
+
+def wrong_type(name: str, kind: str, written: str) -> str:
+    """`car: expected a pair, got 5`. A record type's name stands for itself: `expected a Point`."""
+    return f"{name}: expected {KINDS.get(kind) or 'a ' + kind}, got {written}"
+
+
+def wrong_count(name: str, minimum: int, maximum: int | None, given: int) -> str:
+    """`car: expected 1 argument, got 2`."""
+    if maximum is None:
+        wanted = f"at least {minimum} argument{'s' * (minimum != 1)}"
+    elif minimum == maximum:
+        wanted = f"{minimum} argument{'s' * (minimum != 1)}"
+    else:
+        wanted = f"{minimum} to {maximum} arguments"
+    return f"{name}: expected {wanted}, got {given}"
+
+
+def unknown_keyword(name: str, keyword: str) -> str:
+    return f"{name}: there is no keyword :{keyword}"
+
+
+def missing_keyword(name: str, keyword: str) -> str:
+    return f"{name}: the keyword :{keyword} is missing"
+
+
+def not_a_procedure(written: str) -> str:
+    return f"{written} is not a procedure"
+
+
+def out_of_range(name: str, index: int, length: int) -> str:
+    return f"{name}: index {index} is out of range for length {length}"
+
+
+def no_key(written: str) -> str:
+    return f"hash-table-ref: there is no key {written}"
+
+
+def no_match(written: str) -> str:
+    return f"no clause of match fits {written}"
+
+
+def wrong_values(wanted: int, given: int) -> str:
+    return f"expected {wanted} value{'s' * (wanted != 1)}, got {given}"
+
+
+def unbound(name: str) -> str:
+    return f"{name} is used before its definition"
+
+
+def uncaught(written: str) -> str:
+    return f"uncaught value: {written}"
+
+
+def wrong_field(type_name: str, field: str, kind: str, written: str) -> str:
+    return f"{type_name}: the field {field} expects {KINDS.get(kind) or 'a ' + kind}, got {written}"

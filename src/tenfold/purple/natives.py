@@ -1,0 +1,186 @@
+"""What C does for each primitive: the general function, which takes and gives Values, and the forms for
+operands whose types
+are known, which take and give numbers and truth values as C has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tenfold.ops.schema import Return
+from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE
+from tenfold.purple.names import PRIMITIVES, row_of
+
+
+class Form(NamedTuple):
+    """C for a primitive. `fails`: "" for never, "zero" when the result 0 says so, "status" when the C
+    expression is
+    true on success and writes its result through `{r}`."""
+
+    c: str
+    args: tuple[str, ...]
+    result: str
+    fails: str
+
+
+def choose(name: str, types: Sequence[str]) -> Form:
+    """The form that operands of these types allow."""
+    reps = tuple({"int": INT, "float": FLOAT}.get(each, VALUE) for each in types)
+    known = INLINE.get((name, reps))
+    if known is None and FLOAT in reps and INT in reps and VALUE not in reps and name in ("+", "-", "*", "/"):
+        known = INLINE.get((name, (FLOAT,) * len(reps)))  # C converts the integer
+    return known or general(name, len(types))
+
+
+def _forms() -> dict[tuple[str, tuple[str, ...]], Form]:
+    ints, floats = (INT, INT), (FLOAT, FLOAT)
+    table: dict[tuple[str, tuple[str, ...]], Form] = {}
+    for name, word, sign in (("+", "add", "+"), ("-", "subtract", "-"), ("*", "multiply", "*")):
+        table[name, ints] = Form(f"pu_int_{word}({{0}}, {{1}}, &{{r}})", ints, INT, "status")
+        table[name, floats] = Form(f"{{0}} {sign} {{1}}", floats, FLOAT, "")
+    table["/", floats] = Form("{0} / {1}", floats, FLOAT, "")
+    table["-", (INT,)] = Form("pu_int_subtract(0, {0}, &{r})", (INT,), INT, "status")
+    table["-", (FLOAT,)] = Form("-{0}", (FLOAT,), FLOAT, "")
+    for name in ("<", ">", "<=", ">=", "="):
+        sign = "==" if name == "=" else name
+        table[name, ints] = Form(f"{{0}} {sign} {{1}}", ints, BOOL, "")
+        table[name, floats] = Form(f"{{0}} {sign} {{1}}", floats, BOOL, "")
+    for name, word in (("quotient", "quotient"), ("%", "remainder"), ("modulo", "modulo")):
+        table[name, ints] = Form(f"pu_int_{word}({{0}}, {{1}}, &{{r}})", ints, INT, "status")
+    for name in ("eq?", "eqv?"):
+        table[name, ints] = Form("{0} == {1}", ints, BOOL, "")
+    for name, sign in (("bitwise-and", "&"), ("bitwise-or", "|"), ("bitwise-xor", "^")):
+        table[name, ints] = Form(f"{{0}} {sign} {{1}}", ints, INT, "")
+    for name in ("exp", "sin", "cos", "tan", "floor", "sqrt"):
+        table[name, (FLOAT,)] = Form(f"{name}({{0}})", (FLOAT,), FLOAT, "")
+    table["abs", (FLOAT,)] = Form("fabs({0})", (FLOAT,), FLOAT, "")
+    table["->float", (INT,)] = Form("(double){0}", (INT,), FLOAT, "")
+    table["->float", (FLOAT,)] = Form("{0}", (FLOAT,), FLOAT, "")
+    return table
+
+
+INLINE = _forms()
+
+# Primitives that cannot fail whatever they are given, apart from predicates.
+NEVER_FAIL = {
+    "cons", "list", "vector", "box", "values", "display->string", "write->string", "display", "write",
+    "print", "newline", "make-hash-table", "command-line", "clock", "live-tensors",
+}  # fmt: skip
+
+# C names that do not follow from the primitive's.
+SPELLED = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "=": "same_number", "<": "less",
+    ">": "greater", "<=": "not_greater", ">=": "not_less", "%": "remainder", "->int": "to_int",
+    "->float": "to_float", "number->string": "number_to_string", "eqv?": "is_eq", "box": "new_box",
+    "values": "new_values", "string=?": "string_same", "string<?": "string_less", "exit": "exit_program",
+    "%apply-tail": "apply_tail", "float?": "is_float_number", "char?": "is_character",
+}  # fmt: skip
+
+
+def c_name(name: str) -> str:
+    """The C function of a primitive: pu_string_append for string-append, pu_is_pair for pair?."""
+    if name in SPELLED:
+        return "pu_" + SPELLED[name]
+    if name.endswith("?"):
+        name = "is-" + name[:-1]
+    return "pu_" + re.sub(r"[^a-z0-9_]", "_", name.replace("->", "-to-").replace("!", "").lstrip("%"))
+
+
+def returns_truth(name: str) -> bool:
+    """Predicates that take anything give a C bool."""
+    found = PRIMITIVES.get(name)
+    return found is not None and found.result == "bool" and all(kind == "any" for kind in found.parameters)
+
+
+# Of two operands, the general forms of these are functions of two; of any other number they take an array.
+BINARY = ("+", "-", "*", "/", "=", "<", ">", "<=", ">=", "min", "max")
+
+
+def general(name: str, count: int) -> Form:
+    """The form that takes any Values. Missing optional arguments are PU_ABSENT; those of a rest go in an
+    array."""
+    found = PRIMITIVES.get(name)
+    values = (VALUE,) * count
+    each = [f"{{{i}}}" for i in range(count)]
+    if name == "cons":
+        return Form("pu_cons({0}, {1})", values, VALUE, "")
+    if name in BINARY and count == 2:
+        return Form(f"{c_name(name)}({{0}}, {{1}})", values, VALUE, "zero")
+    fails = "" if name in NEVER_FAIL or returns_truth(name) else "zero"
+    if found is None or found.rest or name in BINARY:
+        array = f"(Value[]){{{{{', '.join(each)}}}}}" if each else "NULL"
+        many = "_many" if name in BINARY else ""
+        return Form(f"{c_name(name)}{many}({array}, {count})", values, VALUE, fails)
+    each += ["PU_ABSENT"] * (len(found.parameters) - count)
+    result = BOOL if returns_truth(name) else VALUE
+    return Form(f"{c_name(name)}({', '.join(each)})", values, result, fails)
+
+
+def typed_row(name: str, types: Sequence[str]) -> Form | None:
+    """The direct call of libtenfold's function, where all operands are known tensors and one overload is all
+    there is."""
+    found = row_of(name)
+    if found is None or found[1] or len(found[0]) != 1 or any(each != "tensor" for each in types):
+        return None
+    schema = found[0][0].schema
+    plain = [a for a in schema.arguments if str(a.type) == "Tensor" and not a.keyword_only]
+    if len(plain) != len(schema.arguments) or len(plain) != len(types) or not _one_tensor(schema.returns):
+        return None
+    handles = ", ".join(f"pu_handle({{{i}}})" for i in range(len(types)))
+    return Form(
+        f'pu_of_tensor(tn_{schema.name}({handles}), "{schema.name}")', (VALUE,) * len(types), VALUE, "zero"
+    )
+
+
+def _one_tensor(returned: Sequence[Return]) -> bool:
+    return len(returned) == 1 and returned[0].type.kind == "Tensor" and not returned[0].type.is_list
+
+
+def gives_new_memory(name: str) -> bool:
+    """Whether an operator's result can share no memory with its operands."""
+    found = row_of(name)
+    if found is None:
+        return name in ("+", "-", "*", "/")
+    return not found[1] and all(
+        _one_tensor(row.schema.returns) and not row.schema.returns[0].type.alias_sets for row in found[0]
+    )
+
+
+def accepts(name: str, count: int, keywords: Sequence[str]) -> bool:
+    """Whether a primitive takes so many arguments."""
+    if row_of(name) is not None or name.startswith(("%apply", "%check", "%hole")):
+        return True
+    found = PRIMITIVES[name]
+    enough = count >= found.minimum and (found.maximum is None or count <= found.maximum)
+    return enough and set(keywords) <= set(found.keywords)
+
+
+def result_type(name: str, types: Sequence[str]) -> str:
+    """The type of what a primitive gives, by those of its operands."""
+    numeric = all(each in ("int", "float", "number") for each in types)
+    if name in ("+", "-", "*", "/"):
+        if numeric and types:
+            if "float" in types:
+                return "float"
+            return "int" if all(each == "int" for each in types) and name != "/" else "number"
+        tensors = "tensor" in types and all(each in ("int", "float", "number", "tensor") for each in types)
+        return "tensor" if tensors else "any"
+    if name in ("=", "<", ">", "<=", ">="):
+        return "bool" if numeric else "any"
+    if (
+        name in ("%", "modulo", "abs", "floor", "ceiling", "round", "truncate", "min", "max")
+        and types
+        and numeric
+    ):
+        if all(each == "int" for each in types):
+            return "int"
+        return "float" if "float" in types and name not in ("min", "max") else "number"
+    if name in ("sqrt", "expt") and types[:1] == ["float"]:
+        return "float"
+    found = PRIMITIVES.get(name)
+    if found is not None:
+        return {"number*": "any", "index": "any", "number": "number"}.get(found.result, found.result)
+    rows = row_of(name)
+    return "tensor" if rows is not None and all(_one_tensor(row.schema.returns) for row in rows[0]) else "any"

@@ -1,0 +1,9 @@
+"""The primitives of `names.py` for the interpreter, by family. Each is a Python function on Purple's
+values.
+"""
+
+from __future__ import annotations
+
+from tenfold.purple.prims import control, data, foreign, numbers, records, scripts, tensors
+
+FAMILIES = (numbers, data, control, records, foreign, tensors, scripts)

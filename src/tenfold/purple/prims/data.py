@@ -1,0 +1,406 @@
+"""Truth, equality, lists, symbols, characters, strings, vectors, hash tables and boxes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.purple import messages
+from tenfold.purple.errors import PurpleError
+from tenfold.purple.prims.registry import (
+    in_range,
+    primitive,
+    want,
+    want_int,
+    want_list,
+    want_string,
+    wrong_type,
+)
+from tenfold.purple.printing import brief
+from tenfold.purple.reader import is_code_point
+from tenfold.purple.values import NIL, UNSPECIFIED, Box, Char, Keyword, Pair, Record, Symbol, Table, list_of
+from tenfold.tensor import Tensor
+
+primitive("not")(lambda value: value is False or value is NIL)
+primitive("boolean?")(lambda value: type(value) is bool)
+primitive("pair?")(lambda value: type(value) is Pair)
+primitive("null?")(lambda value: value is NIL)
+primitive("symbol?")(lambda value: type(value) is Symbol)
+primitive("keyword?")(lambda value: type(value) is Keyword)
+primitive("char?")(lambda value: type(value) is Char)
+primitive("string?")(lambda value: type(value) is str)
+primitive("vector?")(lambda value: type(value) is list)
+primitive("hash-table?")(lambda value: type(value) is Table)
+primitive("box?")(lambda value: type(value) is Box)
+
+
+@primitive("eq?")
+def is_same(left: Any, right: Any) -> bool:
+    if left is right:
+        return True
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind is float:  # by bits, but for nan, which is one value
+        return (left == right and str(left) == str(right)) or (left != left and right != right)
+    return kind in (int, str) and left == right
+
+
+primitive("eqv?")(lambda left, right: is_same(left, right))
+
+
+@primitive("equal?")
+def is_equal(left: Any, right: Any) -> bool:
+    stack = [(left, right)]
+    seen: set[tuple[int, int]] = set()
+    while stack:
+        left, right = stack.pop()
+        if is_same(left, right):
+            continue
+        kind = type(left)
+        if kind is not type(right):
+            return False
+        if kind in (Pair, list, Record, Table, Box):
+            if (id(left), id(right)) in seen:
+                continue
+            seen.add((id(left), id(right)))
+        if kind is Pair:
+            stack += [(left.cdr, right.cdr), (left.car, right.car)]
+        elif kind is list and len(left) == len(right):
+            stack += zip(left, right)
+        elif kind is Record and left.type is right.type:
+            strong = [i for i, field in enumerate(left.type.fields) if not field.weak]
+            stack += [(left.values[i], right.values[i]) for i in strong]
+        elif kind is Box:
+            stack.append((left.value, right.value))
+        elif kind is Table and left.entries.keys() == right.entries.keys():
+            stack += [(left.entries[key][1], right.entries[key][1]) for key in left.entries]
+        else:
+            return False
+    return True
+
+
+# Lists
+
+primitive("cons")(lambda car, cdr: Pair(car, cdr))
+
+
+@primitive("car")
+def car(pair: Any) -> Any:
+    return want("car", "pair", Pair, pair).car
+
+
+@primitive("cdr")
+def cdr(pair: Any) -> Any:
+    return want("cdr", "pair", Pair, pair).cdr
+
+
+def _path(name: str) -> None:
+    """`cadr` and its like: the letters between c and r, from the last to the first."""
+    steps = [{"a": "car", "d": "cdr"}[letter] for letter in reversed(name[1:-1])]
+
+    def call(value: Any) -> Any:
+        for step in steps:
+            value = getattr(want(name, "pair", Pair, value), step)
+        return value
+
+    primitive(name)(call)
+
+
+for _name in ("caar", "cadr", "cdar", "cddr", "caddr"):
+    _path(_name)
+
+
+@primitive("set-car!")
+def set_car(pair: Any, value: Any) -> Any:
+    want("set-car!", "pair", Pair, pair).car = value
+    return UNSPECIFIED
+
+
+@primitive("set-cdr!")
+def set_cdr(pair: Any, value: Any) -> Any:
+    want("set-cdr!", "pair", Pair, pair).cdr = value
+    return UNSPECIFIED
+
+
+@primitive("list?")
+def is_list(value: Any) -> bool:
+    slow = value
+    while type(value) is Pair:
+        value = value.cdr
+        if type(value) is not Pair:
+            break
+        value, slow = value.cdr, slow.cdr
+        if value is slow:
+            return False  # it bites its own tail
+    return value is NIL
+
+
+@primitive("list")
+def make_list(*items: Any) -> Any:
+    return list_of(items)
+
+
+@primitive("length")
+def length(items: Any) -> int:
+    count, rest = 0, items
+    while type(rest) is Pair:
+        count += 1
+        rest = rest.cdr
+    if rest is not NIL:
+        wrong_type("length", "list", items)
+    return count
+
+
+@primitive("append")
+def append(*lists: Any) -> Any:
+    if not lists:
+        return NIL
+    result = lists[-1]
+    for each in reversed(lists[:-1]):
+        result = list_of(want_list("append", each), result)
+    return result
+
+
+@primitive("reverse")
+def reverse(items: Any) -> Any:
+    result: Any = NIL
+    rest = items
+    while type(rest) is Pair:
+        result, rest = Pair(rest.car, result), rest.cdr
+    if rest is not NIL:
+        wrong_type("reverse", "list", items)
+    return result
+
+
+@primitive("list-ref")
+def list_ref(items: Any, index: Any) -> Any:
+    want_int("list-ref", index)
+    rest, left = items, index
+    while left > 0 and type(rest) is Pair:
+        rest, left = rest.cdr, left - 1
+    if left == 0 and type(rest) is Pair:
+        return rest.car
+    raise PurpleError(messages.out_of_range("list-ref", index, len(want_list("list-ref", items))), "index")
+
+
+@primitive("list-tail")
+def list_tail(items: Any, index: Any) -> Any:
+    want_int("list-tail", index)
+    rest, left = items, index
+    while left > 0 and type(rest) is Pair:
+        rest, left = rest.cdr, left - 1
+    if left == 0:
+        return rest
+    raise PurpleError(messages.out_of_range("list-tail", index, len(want_list("list-tail", items))), "index")
+
+
+# Symbols and characters
+
+
+@primitive("symbol->string")
+def symbol_to_string(symbol: Any) -> str:
+    return want("symbol->string", "symbol", Symbol, symbol).name
+
+
+@primitive("string->symbol")
+def string_to_symbol(text: Any) -> Symbol:
+    return Symbol(want_string("string->symbol", text))
+
+
+@primitive("keyword->string")
+def keyword_to_string(keyword: Any) -> str:
+    return want("keyword->string", "keyword", Keyword, keyword).name
+
+
+@primitive("char->integer")
+def char_to_integer(char: Any) -> int:
+    return want("char->integer", "char", Char, char).code
+
+
+@primitive("integer->char")
+def integer_to_char(code: Any) -> Char:
+    if not is_code_point(want_int("integer->char", code)):
+        raise PurpleError(f"integer->char: {code} is no code point", "index")
+    return Char(code)
+
+
+# Strings
+
+
+@primitive("string-length")
+def string_length(text: Any) -> int:
+    return len(want_string("string-length", text))
+
+
+@primitive("string-ref")
+def string_ref(text: Any, index: Any) -> Char:
+    want_string("string-ref", text)
+    return Char(ord(text[in_range("string-ref", index, len(text))]))
+
+
+@primitive("substring")
+def substring(text: Any, start: Any, end: Any = None) -> str:
+    size = len(want_string("substring", text))
+    end = size if end is None else in_range("substring", end, size, end=True)
+    return text[in_range("substring", start, end, end=True) : end]
+
+
+@primitive("string-append")
+def string_append(*texts: Any) -> str:
+    return "".join([want_string("string-append", each) for each in texts])
+
+
+@primitive("string=?")
+def string_equal(left: Any, right: Any) -> bool:
+    return want_string("string=?", left) == want_string("string=?", right)
+
+
+@primitive("string<?")
+def string_less(left: Any, right: Any) -> bool:
+    return want_string("string<?", left) < want_string("string<?", right)
+
+
+@primitive("string->list")
+def string_to_list(text: Any) -> Any:
+    return list_of([Char(ord(each)) for each in want_string("string->list", text)])
+
+
+@primitive("list->string")
+def list_to_string(items: Any) -> str:
+    chars = want_list("list->string", items)
+    return "".join([chr(want("list->string", "char", Char, each).code) for each in chars])
+
+
+@primitive("string-search")
+def string_search(pattern: Any, text: Any, start: Any = 0) -> int | bool:
+    want_string("string-search", pattern)
+    size = len(want_string("string-search", text))
+    found = text.find(pattern, in_range("string-search", start, size, end=True))
+    return False if found < 0 else found
+
+
+# Vectors
+
+
+@primitive("vector")
+def vector(*items: Any) -> list[Any]:
+    return list(items)
+
+
+@primitive("make-vector")
+def make_vector(count: Any, fill: Any = 0) -> list[Any]:
+    if want_int("make-vector", count) < 0:
+        raise PurpleError(f"make-vector: {count} is no length", "index")
+    return [fill] * count
+
+
+@primitive("vector-length")
+def vector_length(items: Any) -> int:
+    return len(want("vector-length", "vector", list, items))
+
+
+@primitive("vector-ref")
+def vector_ref(items: Any, index: Any) -> Any:
+    want("vector-ref", "vector", list, items)
+    return items[in_range("vector-ref", index, len(items))]
+
+
+@primitive("vector-set!")
+def vector_set(items: Any, index: Any, value: Any) -> Any:
+    want("vector-set!", "vector", list, items)
+    items[in_range("vector-set!", index, len(items))] = value
+    return UNSPECIFIED
+
+
+@primitive("vector->list")
+def vector_to_list(items: Any) -> Any:
+    return list_of(want("vector->list", "vector", list, items))
+
+
+@primitive("list->vector")
+def list_to_vector(items: Any) -> list[Any]:
+    return want_list("list->vector", items)
+
+
+# Hash tables
+
+
+def key_of(value: Any) -> Any:
+    """What stands for a key in a Python dictionary: equal exactly when the keys are by `equal?`."""
+    kind = type(value)
+    if kind is int or kind is str or kind is Symbol or kind is Char or kind is Keyword or value is NIL:
+        return value
+    if kind is bool:
+        return (bool, value)
+    if kind is float:
+        return (float, str(value))
+    if kind is Pair:
+        parts: list[Any] = [Pair]
+        while type(value) is Pair:
+            parts.append(key_of(value.car))
+            value = value.cdr
+        return (*parts, key_of(value))
+    if kind is list:
+        return (list, *map(key_of, value))
+    if kind is Record:
+        return (Record, value.type, *map(key_of, value.values))
+    if kind in (Table, Box) or isinstance(value, Tensor):
+        raise PurpleError(f"{brief(value)} cannot be a key of a hash table", "type")
+    return (id(value), value) if callable(value) else value
+
+
+primitive("make-hash-table")(lambda: Table())
+
+
+@primitive("hash-table-ref")
+def hash_table_ref(table: Any, key: Any, *default: Any) -> Any:
+    found = want("hash-table-ref", "table", Table, table).entries.get(key_of(key))
+    if found is not None:
+        return found[1]
+    if default:
+        return default[0]
+    raise PurpleError(messages.no_key(brief(key)), "key")
+
+
+@primitive("hash-table-set!")
+def hash_table_set(table: Any, key: Any, value: Any) -> Any:
+    want("hash-table-set!", "table", Table, table).entries[key_of(key)] = (key, value)
+    return UNSPECIFIED
+
+
+@primitive("hash-table-delete!")
+def hash_table_delete(table: Any, key: Any) -> Any:
+    want("hash-table-delete!", "table", Table, table).entries.pop(key_of(key), None)
+    return UNSPECIFIED
+
+
+@primitive("hash-table-contains?")
+def hash_table_contains(table: Any, key: Any) -> bool:
+    return key_of(key) in want("hash-table-contains?", "table", Table, table).entries
+
+
+@primitive("hash-table-count")
+def hash_table_count(table: Any) -> int:
+    return len(want("hash-table-count", "table", Table, table).entries)
+
+
+@primitive("hash-table->list")
+def hash_table_to_list(table: Any) -> Any:
+    entries = want("hash-table->list", "table", Table, table).entries
+    return list_of([Pair(key, value) for key, value in entries.values()])
+
+
+# Boxes
+
+primitive("box")(lambda value: Box(value))
+
+
+@primitive("unbox")
+def unbox(box: Any) -> Any:
+    return want("unbox", "box", Box, box).value
+
+
+@primitive("set-box!")
+def set_box(box: Any, value: Any) -> Any:
+    want("set-box!", "box", Box, box).value = value
+    return UNSPECIFIED

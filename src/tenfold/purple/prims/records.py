@@ -1,0 +1,88 @@
+"""Records at run time: their types, and checked access to their fields."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from tenfold.purple import core, messages
+from tenfold.purple.errors import PurpleError
+from tenfold.purple.prims.registry import wrong_type
+from tenfold.purple.printing import brief
+from tenfold.purple.values import NIL, UNSPECIFIED, Box, Char, Pair, Record, Symbol, Table
+from tenfold.tensor import Tensor
+
+TESTS: dict[str, Any] = {
+    "any": lambda value: True,
+    "int": lambda value: type(value) is int,
+    "float": lambda value: type(value) is float,
+    "number": lambda value: type(value) in (int, float),
+    "bool": lambda value: type(value) is bool,
+    "string": lambda value: type(value) is str,
+    "char": lambda value: type(value) is Char,
+    "symbol": lambda value: type(value) is Symbol,
+    "list": lambda value: value is NIL or type(value) is Pair,
+    "vector": lambda value: type(value) is list,
+    "tensor": lambda value: isinstance(value, Tensor),
+    "procedure": callable,
+}
+OWNED = (Record, Pair, Box, Table)  # what a weak field can look at without owning it
+
+
+class RecordType:
+    """`checks` are those of the fields that ask for a type: their index, and what tells whether a value
+    fits.
+    """
+
+    __slots__ = ("checks", "fields", "name", "shown", "weak")
+
+    def __init__(self, declared: core.DefType):
+        self.name, self.fields = declared.name, declared.fields
+        self.shown = core.shown(declared.name)
+        self.checks = [(i, each) for i, each in enumerate(declared.fields) if each.type != "any"]
+        self.weak = [i for i, each in enumerate(declared.fields) if each.weak]
+
+    def check(self, index: int, value: Any) -> None:
+        field = self.fields[index]
+        test = TESTS.get(field.type)
+        if test is not None:
+            fits = test(value)
+        else:  # a record type; nil stands for none of them
+            fits = value is NIL or (type(value) is Record and value.type.name == field.type)
+        if not fits:
+            kind = field.type if test else core.shown(field.type)
+            raise PurpleError(messages.wrong_field(self.shown, field.name, kind, brief(value)), "type")
+
+
+def make_record(type_: RecordType, values: list[Any]) -> Record:
+    for index, _ in type_.checks:
+        type_.check(index, values[index])
+    for index in type_.weak:
+        values[index] = _weakened(values[index])
+    return Record(type_, values)
+
+
+def is_record(value: Any, type_: RecordType) -> bool:
+    return type(value) is Record and value.type is type_
+
+
+def get_field(record: Any, type_: RecordType, index: int) -> Any:
+    if type(record) is not Record or record.type is not type_:
+        wrong_type(f"{type_.shown}-{type_.fields[index].name}", type_.shown, record)
+    value = record.values[index]
+    if type(value) is weakref.ReferenceType:
+        found = value()
+        return NIL if found is None else found
+    return value
+
+
+def set_field(record: Any, type_: RecordType, index: int, value: Any) -> Any:
+    if type(record) is not Record or record.type is not type_:
+        wrong_type(f"{type_.shown}-{type_.fields[index].name}", type_.shown, record)
+    type_.check(index, value)
+    record.values[index] = _weakened(value) if index in type_.weak else value
+    return UNSPECIFIED
+
+
+def _weakened(value: Any) -> Any:
+    return weakref.ref(value) if type(value) in OWNED else value

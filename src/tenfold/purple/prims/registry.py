@@ -1,0 +1,75 @@
+"""How a primitive is declared, and how its arguments are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from tenfold.purple import messages
+from tenfold.purple.errors import PurpleError
+from tenfold.purple.printing import brief
+from tenfold.purple.values import NIL, Pair
+
+REGISTRY: dict[str, Callable[..., Any]] = {}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def primitive(name: str) -> Callable[[Function], Function]:
+    def declare(function: Function) -> Function:
+        function.purple_name = name  # type: ignore[attr-defined]
+        REGISTRY[name] = function
+        return function
+
+    return declare
+
+
+def alias(name: str, function: Callable[..., Any]) -> None:
+    """Declare a Python function of C's, which can carry no name of its own, as a primitive."""
+    primitive(name)(lambda *arguments: function(*arguments))
+
+
+def wrong_type(name: str, kind: str, value: Any) -> NoReturn:
+    raise PurpleError(messages.wrong_type(name, kind, brief(value)), "type")
+
+
+def want_int(name: str, value: Any) -> int:
+    if type(value) is not int:
+        wrong_type(name, "int", value)
+    return value
+
+
+def want_number(name: str, value: Any) -> int | float:
+    if type(value) is not int and type(value) is not float:
+        wrong_type(name, "number", value)
+    return value
+
+
+def want_string(name: str, value: Any) -> str:
+    if type(value) is not str:
+        wrong_type(name, "string", value)
+    return value
+
+
+def want_list(name: str, value: Any) -> list[Any]:
+    """The elements of a proper list, as a Python list."""
+    items, rest = [], value
+    while type(rest) is Pair:
+        items.append(rest.car)
+        rest = rest.cdr
+    if rest is not NIL:
+        wrong_type(name, "list", value)
+    return items
+
+
+def want(name: str, kind: str, python_type: type, value: Any) -> Any:
+    if type(value) is not python_type:
+        wrong_type(name, kind, value)
+    return value
+
+
+def in_range(name: str, index: Any, length: int, end: bool = False) -> int:
+    """An index from 0 up to the length; with `end` the length itself too."""
+    want_int(name, index)
+    if not 0 <= index < length + end:
+        raise PurpleError(messages.out_of_range(name, index, length), "index")
+    return index

@@ -1,0 +1,118 @@
+"""The op table's rows as primitives: `tensor-NAME` and, in place, `tensor-NAME!`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenfold import dispatch, dtypes
+from tenfold.ops.schema import Argument
+from tenfold.ops.table import Row
+from tenfold.purple import messages, names
+from tenfold.purple.errors import PurpleError
+from tenfold.purple.prims.registry import wrong_type
+from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, list_of
+from tenfold.tensor import Tensor
+
+REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def row_function(name: str) -> Callable[..., Any]:
+    """The primitive of a row's name."""
+    found = names.row_of(name)
+    assert found is not None
+    rows, inplace = found
+    aten = names.aten_name(name)
+    if inplace:
+        call = dispatch.inplace_method(aten, [row for row in rows if row.inplace])
+    else:
+        methods = [row for row in rows if row.method and _has_self(row)]
+        # Methods take sizes one by one as well as in a list: (tensor-view x 2 3).
+        call = dispatch.function(
+            aten, methods if len(methods) == len(rows) else rows, method=len(methods) == len(rows)
+        )
+    nil_is_list = {key for key in _keys(rows) if _takes_list(rows, key)}
+    sizes_first = rows[0].schema.arguments and rows[0].schema.arguments[0].name == "size"
+
+    def primitive(*arguments: Any, **keywords: Any) -> Any:
+        converted = [
+            to_python(name, each, i in nil_is_list, _argument(rows, i)) for i, each in enumerate(arguments)
+        ]
+        if sizes_first and len(converted) > 1 and all(type(each) is int for each in converted):
+            converted = [converted]
+        named = {
+            key: to_python(name, value, key in nil_is_list, _argument(rows, key))
+            for key, value in keywords.items()
+        }
+        return to_purple(call(*converted, **named))
+
+    primitive.purple_name = name  # type: ignore[attr-defined]
+    return primitive
+
+
+def _has_self(row: Row) -> bool:
+    return any(each.name == "self" for each in row.schema.arguments)
+
+
+def _argument(rows: list[Row], key: int | str) -> Argument | None:
+    for row in rows:
+        arguments = row.schema.arguments
+        if isinstance(key, int):
+            if key < len(arguments):
+                return arguments[key]
+        else:
+            for each in arguments:
+                if each.name == key:
+                    return each
+    return None
+
+
+def _keys(rows: list[Row]) -> set[int | str]:
+    positions = {i for row in rows for i in range(len(row.schema.arguments))}
+    return positions | {each.name for row in rows for each in row.schema.arguments}
+
+
+def _takes_list(rows: list[Row], key: int | str) -> bool:
+    """Whether nil there means an empty list, because no overload takes None."""
+    found = [_argument([row], key) for row in rows]
+    known = [each for each in found if each is not None]
+    return bool(known) and all(each.type.is_list and not each.type.optional for each in known)
+
+
+def to_python(name: str, value: Any, nil_is_list: bool, argument: Argument | None) -> Any:
+    """A Purple value as the table's functions take it."""
+    kind = type(value)
+    if kind in (int, float, bool, str) or isinstance(value, Tensor):
+        return value
+    if value is NIL:
+        return [] if nil_is_list else None
+    if kind is Keyword:
+        return keyword_value(name, value, argument)
+    if kind is Pair:
+        return [to_python(name, each, True, argument) for each in value]
+    if kind is list:
+        return [to_python(name, each, True, argument) for each in value]
+    wrong_type(name, "number*", value)
+
+
+def keyword_value(name: str, keyword: Keyword, argument: Argument | None) -> Any:
+    if keyword.name in dtypes.BY_NAME:
+        return dtypes.BY_NAME[keyword.name]
+    if argument is not None and argument.name == "reduction" and keyword.name in REDUCTIONS:
+        return REDUCTIONS[keyword.name]
+    if argument is not None and argument.type.kind in ("str", "Layout", "MemoryFormat"):
+        return keyword.name.replace("-", "_")
+    raise PurpleError(messages.wrong_type(name, "number*", repr(keyword)), "type")
+
+
+def to_purple(value: Any) -> Any:
+    """A result of the table's functions as a Purple value."""
+    if isinstance(value, (Tensor, bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return list_of([to_purple(each) for each in value])
+    if value is None:
+        return UNSPECIFIED
+    if isinstance(value, complex):
+        raise PurpleError("Purple has no complex numbers outside tensors", "type")
+    return value

@@ -1,0 +1,173 @@
+"""How values look: `display_text` for people, `write_text` as the reader takes them. Without recursion."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tenfold.purple.messages import SHOWN
+from tenfold.purple.reader import CHARACTERS
+from tenfold.purple.values import (
+    NIL,
+    UNSPECIFIED,
+    Box,
+    Char,
+    ErrorValue,
+    Keyword,
+    Pair,
+    Pointer,
+    Record,
+    Symbol,
+    Table,
+    Values,
+)
+from tenfold.tensor import Tensor
+
+NAMED = {code: name for name, code in CHARACTERS.items() if name != "null"}
+ESCAPED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", '"': '\\"', "\0": "\\0"}
+PROCEDURE_NAMES: dict[str, str] = {}  # by the names that the interpreter gives to Python's functions
+
+
+def procedure_name(value: Any) -> str:
+    python_name = getattr(value, "__name__", "procedure")
+    return getattr(value, "purple_name", None) or PROCEDURE_NAMES.get(python_name, python_name)
+
+
+def display_text(value: Any) -> str:
+    return value if type(value) is str else _text(value, False)
+
+
+def write_text(value: Any) -> str:
+    return _text(value, True)
+
+
+def brief(value: Any) -> str:
+    """The value as a message shows it."""
+    text = _text(value, True, limit=SHOWN)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+
+
+def float_text(value: float) -> str:
+    """The shortest text that reads back as the same float; an exponent below -4 or from 16 on is written
+    out.
+    """
+    if not math.isfinite(value):
+        return "nan" if value != value else "inf" if value > 0 else "-inf"
+    mantissa, e, exponent = repr(value).partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else mantissa
+
+
+def write_char(code: int) -> str:
+    if code in NAMED:
+        return "#\\" + NAMED[code]
+    return "#\\" + (chr(code) if chr(code).isprintable() else f"x{code:x}")
+
+
+def write_string(text: str) -> str:
+    def escape(each: str) -> str:
+        if each in ESCAPED:
+            return ESCAPED[each]
+        return each if ord(each) >= 32 and ord(each) != 127 else f"\\u{{{ord(each):x}}}"
+
+    return '"' + "".join(map(escape, text)) + '"'
+
+
+def _text(value: Any, quoted: bool, limit: int | None = None) -> str:
+    """Parts still to be shown lie on a stack: text as it is, values in a tuple of one."""
+    out: list[str] = []
+    size = 0
+    stack: list[Any] = [(value,)]
+    while stack:
+        top = stack.pop()
+        if type(top) is str:
+            out.append(top)
+            size += len(top)
+            continue
+        item = top[0]
+        if type(item) is Pair:
+            stack.append(_tail(item.cdr))
+            stack.append((item.car,))
+            stack.append("(")
+        elif type(item) is _Tail:
+            rest = item.rest
+            if type(rest) is Pair:
+                stack += [_tail(rest.cdr), (rest.car,), " "]
+            elif rest is NIL:
+                stack.append(")")
+            else:
+                stack += [")", (rest,), " . "]
+        else:
+            parts = _parts(item, quoted)
+            stack += reversed(parts)
+        if limit is not None and size > limit:
+            break
+    return "".join(out)
+
+
+class _Tail:
+    """The rest of a list whose first elements are shown."""
+
+    __slots__ = ("rest",)
+    rest: Any
+
+
+def _tail(rest: Any) -> tuple[_Tail]:
+    tail = _Tail()
+    tail.rest = rest
+    return (tail,)
+
+
+def _spaced(items: Any) -> list[Any]:
+    parts: list[Any] = []
+    for item in items:
+        parts += [" ", (item,)] if parts else [(item,)]
+    return parts
+
+
+def _parts(item: Any, quoted: bool) -> list[Any]:
+    kind = type(item)
+    if kind is str:
+        return [write_string(item) if quoted else item]
+    if kind is bool:
+        return ["#t" if item else "#f"]
+    if kind is int:
+        return [str(item)]
+    if kind is float:
+        return [float_text(item)]
+    if item is NIL:
+        return ["()"]
+    if item is UNSPECIFIED:
+        return ["#<unspecified>"] if quoted else [""]
+    if kind is Symbol:
+        return [item.name]
+    if kind is Keyword:
+        return [":" + item.name]
+    if kind is Char:
+        return [write_char(item.code) if quoted else chr(item.code)]
+    if kind is list:
+        return ["#(", *_spaced(item), ")"]
+    if kind is Record:
+        parts: list[Any] = [f"#<{item.type.shown}"]
+        for i, (name, _, weak) in enumerate(item.type.fields):
+            # A weak field looks back at what may hold this record: it is not followed.
+            parts += [f" {name}: ", "…" if weak else (item.values[i],)]
+        return [*parts, ">"]
+    if kind is Table:
+        entries: list[Any] = []
+        for key, value in item.entries.values():
+            entries += [" (", (key,), " ", (value,), ")"]
+        return ["#<table", *entries, ">"]
+    if kind is Box:
+        return ["#<box ", (item.value,), ">"]
+    if kind is Values:
+        return _spaced(item.items)
+    if kind is ErrorValue:
+        return [f"#<error {item.message}>"]
+    if kind is Pointer:
+        return ["#<pointer>"]
+    if isinstance(item, Tensor):
+        # What computed it is no part of the value: both ways to run print the numbers alone.
+        return [repr(item.detach())]
+    if callable(item):
+        return [f"#<procedure {procedure_name(item)}>"]
+    raise TypeError(f"{kind.__name__} is no value of Purple")

@@ -1,0 +1,262 @@
+/* Lists, vectors, boxes and records. */
+#include "purple_all.h"
+
+#include <stdlib.h>
+
+static PuPair *pair_of(Value v) { return PU_AS(PuPair, v); }
+
+bool pu_is_list(Value v) {
+    Value slow = v;
+    while (pu_is(v, PU_PAIR)) {
+        v = pair_of(v)->cdr;
+        if (!pu_is(v, PU_PAIR)) break;
+        v = pair_of(v)->cdr;
+        slow = pair_of(slow)->cdr;
+        if (v == slow) return false; /* it bites its own tail */
+    }
+    return v == PU_NIL;
+}
+
+Value pu_list_onto(Value *items, int count, Value tail) {
+    for (int i = count; i-- > 0;) tail = pu_cons(items[i], tail);
+    return tail;
+}
+Value pu_list(Value *items, int count) { return pu_list_onto(items, count, PU_NIL); }
+
+/* `path` from the right: 'a' for car, 'd' for cdr. */
+static Value along(const char *name, const char *path, Value v) {
+    Value at = v;
+    for (size_t i = strlen(path); i-- > 0;) {
+        if (!pu_is(at, PU_PAIR)) return pu_wrong_type(name, "pair", at);
+        at = path[i] == 'a' ? pair_of(at)->car : pair_of(at)->cdr;
+    }
+    return pu_dup(at);
+}
+Value pu_caar(Value v) { return along("caar", "aa", v); }
+Value pu_cadr(Value v) { return along("cadr", "ad", v); }
+Value pu_cdar(Value v) { return along("cdar", "da", v); }
+Value pu_cddr(Value v) { return along("cddr", "dd", v); }
+Value pu_caddr(Value v) { return along("caddr", "add", v); }
+
+static Value replace(Value owner, Value *slot, Value v) {
+    Value old = *slot;
+    *slot = pu_dup(v);
+    pu_mutated(owner, v);
+    pu_drop(old);
+    return PU_UNSPECIFIED;
+}
+Value pu_set_car(Value pair, Value v) {
+    return pu_is(pair, PU_PAIR) ? replace(pair, &pair_of(pair)->car, v) : pu_wrong_type("set-car!", "pair", pair);
+}
+Value pu_set_cdr(Value pair, Value v) {
+    return pu_is(pair, PU_PAIR) ? replace(pair, &pair_of(pair)->cdr, v) : pu_wrong_type("set-cdr!", "pair", pair);
+}
+
+Value pu_length(Value list) {
+    int64_t count = 0;
+    Value v = list;
+    for (; pu_is(v, PU_PAIR); v = pair_of(v)->cdr) count++;
+    return v == PU_NIL ? pu_of_fixnum(count) : pu_wrong_type("length", "list", list);
+}
+
+Value pu_append(const Value *lists, int count) {
+    if (!count) return PU_NIL;
+    for (int i = 0; i < count - 1; i++)
+        if (!pu_is_list(lists[i])) return pu_wrong_type("append", "list", lists[i]);
+    Value first = 0, last = 0;
+    for (int i = 0; i < count - 1; i++)
+        for (Value v = lists[i]; v != PU_NIL; v = pair_of(v)->cdr) {
+            Value next = pu_cons(pu_dup(pair_of(v)->car), PU_NIL);
+            if (last) pair_of(last)->cdr = next;
+            else first = next;
+            last = next;
+        }
+    Value tail = pu_dup(lists[count - 1]);
+    if (!last) return tail;
+    pair_of(last)->cdr = tail;
+    return first;
+}
+
+Value pu_reverse(Value list) {
+    if (!pu_is_list(list)) return pu_wrong_type("reverse", "list", list);
+    Value result = PU_NIL;
+    for (Value v = list; v != PU_NIL; v = pair_of(v)->cdr) result = pu_cons(pu_dup(pair_of(v)->car), result);
+    return result;
+}
+
+static bool index_of(const char *name, Value v, int64_t *out) {
+    if (!pu_is_int(v)) {
+        pu_wrong_type(name, "int", v);
+        return false;
+    }
+    *out = pu_int(v);
+    return true;
+}
+
+static bool in_range(const char *name, Value v, int64_t length, int64_t *out) {
+    if (!index_of(name, v, out)) return false;
+    if (*out >= 0 && *out < length) return true;
+    pu_out_of_range(name, *out, length);
+    return false;
+}
+
+static bool list_length(const char *name, Value list, int64_t *out) {
+    *out = 0;
+    Value v = list;
+    for (; pu_is(v, PU_PAIR); v = pair_of(v)->cdr) ++*out;
+    if (v == PU_NIL) return true;
+    pu_wrong_type(name, "list", list);
+    return false;
+}
+
+/* What is left of a list after so many pairs; 0 and an error where there are fewer. */
+static Value after(const char *name, Value list, Value index, bool pair) {
+    int64_t at, length;
+    if (!index_of(name, index, &at)) return PU_FAILURE;
+    Value rest = list;
+    int64_t left = at;
+    for (; left > 0 && pu_is(rest, PU_PAIR); left--) rest = pair_of(rest)->cdr;
+    if (left == 0 && (!pair || pu_is(rest, PU_PAIR))) return rest;
+    if (!list_length(name, list, &length)) return PU_FAILURE;
+    return pu_out_of_range(name, at, length);
+}
+Value pu_list_ref(Value list, Value index) {
+    Value rest = after("list-ref", list, index, true);
+    return rest ? pu_dup(pair_of(rest)->car) : PU_FAILURE;
+}
+Value pu_list_tail(Value list, Value index) {
+    Value rest = after("list-tail", list, index, false);
+    return rest ? pu_dup(rest) : PU_FAILURE;
+}
+
+/* Vectors */
+
+Value pu_vector(Value *items, int count) {
+    PuVector *vector = pu_allocate(PU_VECTOR, sizeof(PuVector) + (size_t)count * sizeof(Value));
+    vector->count = count;
+    for (int i = 0; i < count; i++) vector->items[i] = items[i];
+    return pu_of_object(vector);
+}
+
+Value pu_make_vector(Value count, Value fill) {
+    int64_t n;
+    if (!index_of("make-vector", count, &n)) return PU_FAILURE;
+    if (n < 0 || n > (int64_t)1 << 40) return pu_fail("index", "make-vector: %lld is no length", (long long)n);
+    if (fill == PU_ABSENT) fill = pu_of_fixnum(0);
+    PuVector *vector = pu_allocate(PU_VECTOR, sizeof(PuVector) + (size_t)n * sizeof(Value));
+    vector->count = n;
+    for (int64_t i = 0; i < n; i++) vector->items[i] = pu_dup(fill);
+    return pu_of_object(vector);
+}
+
+bool pu_is_vector(Value v) { return pu_is(v, PU_VECTOR); }
+Value pu_vector_length(Value v) {
+    return pu_is_vector(v) ? pu_of_fixnum(PU_AS(PuVector, v)->count) : pu_wrong_type("vector-length", "vector", v);
+}
+Value pu_vector_ref(Value v, Value index) {
+    int64_t at;
+    if (!pu_is_vector(v)) return pu_wrong_type("vector-ref", "vector", v);
+    if (!in_range("vector-ref", index, PU_AS(PuVector, v)->count, &at)) return PU_FAILURE;
+    return pu_dup(PU_AS(PuVector, v)->items[at]);
+}
+Value pu_vector_set(Value v, Value index, Value item) {
+    int64_t at;
+    if (!pu_is_vector(v)) return pu_wrong_type("vector-set!", "vector", v);
+    if (!in_range("vector-set!", index, PU_AS(PuVector, v)->count, &at)) return PU_FAILURE;
+    return replace(v, &PU_AS(PuVector, v)->items[at], item);
+}
+Value pu_vector_to_list(Value v) {
+    if (!pu_is_vector(v)) return pu_wrong_type("vector->list", "vector", v);
+    PuVector *vector = PU_AS(PuVector, v);
+    Value list = PU_NIL;
+    for (int64_t i = vector->count; i-- > 0;) list = pu_cons(pu_dup(vector->items[i]), list);
+    return list;
+}
+Value pu_list_to_vector(Value list) {
+    int64_t count;
+    if (!list_length("list->vector", list, &count)) return PU_FAILURE;
+    PuVector *vector = pu_allocate(PU_VECTOR, sizeof(PuVector) + (size_t)count * sizeof(Value));
+    vector->count = count;
+    for (int64_t i = 0; i < count; i++, list = pair_of(list)->cdr) vector->items[i] = pu_dup(pair_of(list)->car);
+    return pu_of_object(vector);
+}
+
+/* Boxes */
+
+Value pu_new_box(Value content) {
+    PuBox *box = pu_allocate(PU_BOX, sizeof(PuBox));
+    box->content = content;
+    return pu_of_object(box);
+}
+bool pu_is_box(Value v) { return pu_is(v, PU_BOX); }
+Value pu_unbox(Value v) { return pu_is_box(v) ? pu_dup(PU_AS(PuBox, v)->content) : pu_wrong_type("unbox", "box", v); }
+Value pu_set_box(Value v, Value content) {
+    return pu_is_box(v) ? replace(v, &PU_AS(PuBox, v)->content, content) : pu_wrong_type("set-box!", "box", v);
+}
+
+/* Records */
+
+Value pu_record(const PuType *type, Value *fields) {
+    PuRecord *record = pu_allocate(PU_RECORD, sizeof(PuRecord) + (size_t)type->count * sizeof(Value));
+    record->type = type;
+    for (int i = 0; i < type->count; i++)
+        record->fields[i] = type->fields[i].weak ? pu_weak_to(fields[i]) : fields[i];
+    return pu_of_object(record);
+}
+
+static bool fits(const char *kind, Value v) {
+    if (!strcmp(kind, "any")) return true;
+    if (!strcmp(kind, "int")) return pu_is_int(v);
+    if (!strcmp(kind, "float")) return pu_is(v, PU_FLOAT);
+    if (!strcmp(kind, "number")) return pu_is_number(v);
+    if (!strcmp(kind, "bool")) return pu_is_boolean(v);
+    if (!strcmp(kind, "string")) return pu_is_string(v);
+    if (!strcmp(kind, "char")) return pu_is_char(v);
+    if (!strcmp(kind, "symbol")) return pu_is_symbol(v);
+    if (!strcmp(kind, "list")) return v == PU_NIL || pu_is(v, PU_PAIR);
+    if (!strcmp(kind, "vector")) return pu_is_vector(v);
+    if (!strcmp(kind, "tensor")) return pu_is_tensor(v);
+    if (!strcmp(kind, "procedure")) return pu_is_procedure(v);
+    return v == PU_NIL || (pu_is(v, PU_RECORD) && !strcmp(PU_AS(PuRecord, v)->type->unique, kind));
+}
+
+Value pu_check_field(const PuType *type, int index, Value v) {
+    const PuField *field = &type->fields[index];
+    if (fits(field->type, v)) return PU_UNSPECIFIED;
+    PuBuffer text = {0};
+    pu_put_text(&text, type->name);
+    pu_put_text(&text, ": the field ");
+    pu_put_text(&text, field->name);
+    pu_put_text(&text, " expects ");
+    pu_put_kind(&text, field->type);
+    pu_put_text(&text, ", got ");
+    pu_put_brief(&text, v);
+    return pu_fail_text("type", &text);
+}
+
+static Value wrong_record(const PuType *type, int index, Value v) {
+    PuBuffer name = {0};
+    pu_put_text(&name, type->name);
+    pu_put_text(&name, "-");
+    pu_put_text(&name, type->fields[index].name);
+    pu_wrong_type(name.text, type->name, v);
+    free(name.text);
+    return PU_FAILURE;
+}
+
+Value pu_field(const PuType *type, int index, Value record) {
+    if (!pu_is_record(type, record)) return wrong_record(type, index, record);
+    Value held = PU_AS(PuRecord, record)->fields[index];
+    return type->fields[index].weak ? pu_weak_target(held) : pu_dup(held);
+}
+
+Value pu_set_field(const PuType *type, int index, Value record, Value v) {
+    if (!pu_is_record(type, record)) return wrong_record(type, index, record);
+    if (!pu_check_field(type, index, v)) return PU_FAILURE;
+    Value *slot = &PU_AS(PuRecord, record)->fields[index];
+    if (!type->fields[index].weak) return replace(record, slot, v);
+    Value old = *slot;
+    *slot = pu_weak_to(v);
+    pu_drop(old);
+    return PU_UNSPECIFIED;
+}

@@ -1,0 +1,318 @@
+/* Allocation by size class, release without recursion, weak references, and cycles found at exit. */
+#include "purple_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+PuState pu;
+PuObject *pu_free_lists[9];
+
+/* Blocks of small objects are kept in a list and given back at exit. */
+typedef struct PuBlock { struct PuBlock *next; } PuBlock;
+static PuBlock *blocks;
+
+static void *get_memory(size_t bytes) {
+    void *memory = malloc(bytes);
+    if (!memory) {
+        fputs("purple: memory ran out\n", stderr);
+        exit(1);
+    }
+    return memory;
+}
+
+void *pu_get_memory(size_t bytes) { return get_memory(bytes); }
+
+void pu_refill(size_t class_) {
+    enum { BLOCK = 1 << 16 };
+    size_t size = class_ * 8;
+    PuBlock *block = get_memory(BLOCK);
+    block->next = blocks;
+    blocks = block;
+    char *start = (char *)block + 16;
+    size_t count = (BLOCK - 16) / size;
+    for (size_t i = count; i-- > 0;) {
+        PuObject *object = (PuObject *)(void *)(start + i * size);
+        object->head = (uint64_t)(uintptr_t)pu_free_lists[class_];
+        pu_free_lists[class_] = object;
+    }
+}
+
+void *pu_allocate_large(PuKind kind, size_t bytes) {
+    PuObject *object = get_memory(bytes);
+    object->head = ((uint64_t)kind << 56) | 1;
+    pu.live_objects++;
+    return object;
+}
+
+static void give_back(void *object, size_t bytes) {
+    pu.live_objects--;
+#ifndef PU_CHECKED_MEMORY
+    size_t class_ = (bytes + 7) / 8;
+    if (class_ < 9) {
+        ((PuObject *)object)->head = (uint64_t)(uintptr_t)pu_free_lists[class_];
+        pu_free_lists[class_] = object;
+        return;
+    }
+#endif
+    (void)bytes;
+    free(object);
+}
+
+void pu_give_back(void *object, size_t bytes) { give_back(object, bytes); }
+
+Value pu_box_int(int64_t n) {
+    PuInt *boxed = pu_allocate(PU_INT, sizeof(PuInt));
+    boxed->number = n;
+    return pu_of_object(boxed);
+}
+
+/* A map from objects to words, for the few that are suspects or watched. */
+typedef struct { PuObject **keys; void **words; size_t room, used; } PuMap;
+static PuMap suspects, watched;
+static PuObject *const GONE = (PuObject *)8;
+
+static size_t map_slot(const PuMap *map, const PuObject *key) {
+    size_t at = ((uintptr_t)key >> 3) * 0x9E3779B97F4A7C15ull >> 20;
+    size_t mask = map->room - 1, free_slot = map->room;
+    for (at &= mask;; at = (at + 1) & mask) {
+        if (map->keys[at] == key) return at;
+        if (map->keys[at] == GONE && free_slot == map->room) free_slot = at;
+        if (!map->keys[at]) return free_slot < map->room ? free_slot : at;
+    }
+}
+
+static void map_set(PuMap *map, PuObject *key, void *word) {
+    if ((map->used + 1) * 2 > map->room) {
+        PuMap old = *map;
+        size_t live = 0;
+        for (size_t i = 0; i < old.room; i++) live += old.keys[i] && old.keys[i] != GONE;
+        map->room = 64;
+        while (map->room < live * 4) map->room *= 2;
+        map->keys = get_memory(map->room * sizeof *map->keys);
+        map->words = get_memory(map->room * sizeof *map->words);
+        memset(map->keys, 0, map->room * sizeof *map->keys);
+        map->used = 0;
+        for (size_t i = 0; i < old.room; i++)
+            if (old.keys[i] && old.keys[i] != GONE) map_set(map, old.keys[i], old.words[i]);
+        free(old.keys);
+        free(old.words);
+    }
+    size_t at = map_slot(map, key);
+    if (map->keys[at] != key) {
+        if (!map->keys[at]) map->used++;
+        map->keys[at] = key;
+    }
+    map->words[at] = word;
+}
+
+static void *map_take(PuMap *map, PuObject *key) {
+    size_t at = map_slot(map, key);
+    if (map->keys[at] != key) return NULL;
+    map->keys[at] = GONE;
+    return map->words[at];
+}
+
+static void map_free(PuMap *map) {
+    free(map->keys);
+    free(map->words);
+    memset(map, 0, sizeof *map);
+}
+
+/* `owner` was changed to hold `stored`: only so can a cycle come about. */
+void pu_mutated(Value owner, Value stored) {
+    PuObject *object = pu_object(owner);
+    if (!pu_is_object(stored) || (object->head & PU_SUSPECT)) return;
+    switch (pu_kind_of_object(stored)) {
+    case PU_FLOAT: case PU_INT: case PU_STRING: case PU_SYMBOL: case PU_KEYWORD: case PU_TENSOR: case PU_POINTER: case PU_WEAK:
+        return;
+    default:
+        object->head |= PU_SUSPECT;
+        map_set(&suspects, object, NULL);
+    }
+}
+
+/* Weak fields hold a cell, owned, whose target is forgotten when it goes. */
+Value pu_weak_to(Value target) {
+    if (!pu_is_object(target)) return pu_dup(target);
+    PuObject *object = pu_object(target);
+    if (object->head & PU_WATCHED) {
+        size_t at = map_slot(&watched, object);
+        return pu_dup(pu_of_object(watched.words[at]));
+    }
+    PuWeak *cell = pu_allocate(PU_WEAK, sizeof(PuWeak));
+    cell->target = object;
+    object->head |= PU_WATCHED;
+    map_set(&watched, object, cell);
+    cell->head++; /* the map's own */
+    return pu_of_object(cell);
+}
+
+Value pu_weak_target(Value held) {
+    if (!pu_is(held, PU_WEAK)) return pu_dup(held);
+    PuObject *target = PU_AS(PuWeak, held)->target;
+    return target ? pu_dup(pu_of_object(target)) : PU_NIL;
+}
+
+/* Release. The dead wait in a list that is kept in their own heads. */
+static PuObject *dead;
+
+static inline void lose(Value v) {
+    if (pu_is_object(v) && (--pu_object(v)->head & PU_COUNT) == 0) {
+        PuObject *object = pu_object(v);
+        object->head = (object->head & ~PU_COUNT) | (uint64_t)(uintptr_t)dead;
+        dead = object;
+    }
+}
+
+static void lose_all(const Value *items, int64_t count) {
+    for (int64_t i = 0; i < count; i++) lose(items[i]);
+}
+
+static void finish(PuObject *object) {
+    uint64_t head = object->head;
+    if (PU_UNLIKELY(head & (PU_SUSPECT | PU_WATCHED))) {
+        if (head & PU_SUSPECT) map_take(&suspects, object);
+        if (head & PU_WATCHED) {
+            PuWeak *cell = map_take(&watched, object);
+            cell->target = NULL;
+            lose(pu_of_object(cell));
+        }
+    }
+    switch ((PuKind)(head >> 56)) {
+    case PU_PAIR: {
+        PuPair *pair = (PuPair *)object;
+        lose(pair->car);
+        lose(pair->cdr);
+        give_back(object, sizeof(PuPair));
+        return;
+    }
+    case PU_FLOAT: case PU_INT: case PU_WEAK: case PU_POINTER:
+        give_back(object, 16);
+        return;
+    case PU_STRING:
+        give_back(object, sizeof(PuString) + (size_t)((PuString *)object)->bytes + 1);
+        return;
+    case PU_SYMBOL: case PU_KEYWORD:
+        give_back(object, sizeof(PuSymbol) + (size_t)((PuSymbol *)object)->bytes + 1);
+        return;
+    case PU_VECTOR: case PU_VALUES: {
+        PuVector *vector = (PuVector *)object;
+        lose_all(vector->items, vector->count);
+        give_back(object, sizeof(PuVector) + (size_t)vector->count * sizeof(Value));
+        return;
+    }
+    case PU_BOX:
+        lose(((PuBox *)object)->content);
+        give_back(object, sizeof(PuBox));
+        return;
+    case PU_RECORD: {
+        PuRecord *record = (PuRecord *)object;
+        int count = record->type->count;
+        lose_all(record->fields, count);
+        give_back(object, sizeof(PuRecord) + (size_t)count * sizeof(Value));
+        return;
+    }
+    case PU_CLOSURE: {
+        PuClosure *closure = (PuClosure *)object;
+        int count = closure->function->captured;
+        lose_all(closure->captured, count);
+        give_back(object, sizeof(PuClosure) + (size_t)count * sizeof(Value));
+        return;
+    }
+    case PU_TABLE: {
+        PuTable *table = (PuTable *)object;
+        for (int64_t i = 0; i < table->used; i++) {
+            if (!table->entries[i].key) continue;
+            lose(table->entries[i].key);
+            lose(table->entries[i].value);
+        }
+        free(table->entries);
+        free(table->index);
+        give_back(object, sizeof(PuTable));
+        return;
+    }
+    case PU_ERROR: {
+        PuError *error = (PuError *)object;
+        lose(error->message);
+        lose(error->irritants);
+        if (error->payload) lose(error->payload);
+        free(error->trace);
+        give_back(object, sizeof(PuError));
+        return;
+    }
+    case PU_TENSOR: case PU_MODULE:
+        pu_tensor_hooks->release(object);
+        give_back(object, sizeof(PuTensor));
+        return;
+    }
+}
+
+void pu_release(PuObject *object) {
+#ifdef PURPLE_INJECT
+    if ((object->head & PU_COUNT) > 1) {
+        fputs("purple: a value that was proved unique is shared\n", stderr);
+        abort();
+    }
+#endif
+    bool outermost = !dead;
+    object->head = (object->head & ~PU_COUNT) | (uint64_t)(uintptr_t)dead;
+    dead = object;
+    if (!outermost) return;
+    while (dead) {
+        PuObject *next = dead;
+        dead = (PuObject *)(uintptr_t)(next->head & PU_COUNT);
+        next->head &= ~PU_COUNT;
+        finish(next);
+    }
+}
+
+/* What a container that may be part of a cycle holds is let go: the cycle falls apart. */
+static void empty(PuObject *object) {
+    Value owner = pu_of_object(object), *items = NULL;
+    int64_t count = 0;
+    switch (pu_kind_of_object(owner)) {
+    case PU_BOX: items = &((PuBox *)object)->content; count = 1; break;
+    case PU_PAIR: items = &((PuPair *)object)->car; count = 2; break;
+    case PU_VECTOR: items = ((PuVector *)object)->items; count = ((PuVector *)object)->count; break;
+    case PU_RECORD: items = ((PuRecord *)object)->fields; count = ((PuRecord *)object)->type->count; break;
+    case PU_TABLE: pu_table_clear((PuTable *)object); break;
+    default: break;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        Value held = items[i];
+        items[i] = PU_NIL;
+        pu_drop(held);
+    }
+}
+
+/* After the program let go of everything: what is left is held by cycles. */
+static int64_t break_cycles(void) {
+    int64_t found = 0;
+    for (size_t i = 0; i < suspects.room; i++) {
+        PuObject *object = suspects.keys[i];
+        if (!object || object == GONE) continue;
+        found++;
+        object->head++;
+        empty(object);
+        map_take(&suspects, object);
+        object->head &= ~PU_SUSPECT;
+        pu_drop(pu_of_object(object));
+    }
+    return found;
+}
+
+int64_t pu_end_memory(void) {
+    int64_t before = pu.live_objects, cycles = break_cycles();
+    if (cycles)
+        fprintf(stderr, "purple: %lld objects were kept alive by reference cycles and are freed only now, at exit\n"
+                        "  help: declare one field of such a cycle :weak\n", (long long)(before - pu.live_objects));
+    map_free(&suspects);
+    map_free(&watched);
+    while (blocks) {
+        PuBlock *next = blocks->next;
+        free(blocks);
+        blocks = next;
+    }
+    memset(pu_free_lists, 0, sizeof pu_free_lists);
+    return pu.live_objects;
+}

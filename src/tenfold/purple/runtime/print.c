@@ -1,0 +1,274 @@
+/* How values look: for people (`display`) and as the reader takes them (`write`). Nesting is kept in a list of parts
+   still to come, so that depth costs no stack. */
+#include "purple_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void pu_put(PuBuffer *buffer, const char *text, size_t length) {
+    if (buffer->length + length + 1 > buffer->room) {
+        buffer->room = 2 * (buffer->length + length) + 64;
+        char *larger = realloc(buffer->text, buffer->room);
+        if (!larger) {
+            fputs("purple: memory ran out\n", stderr);
+            exit(1);
+        }
+        buffer->text = larger;
+    }
+    memcpy(buffer->text + buffer->length, text, length);
+    buffer->length += length;
+    buffer->text[buffer->length] = 0;
+}
+void pu_put_text(PuBuffer *buffer, const char *text) { pu_put(buffer, text, strlen(text)); }
+
+/* The shortest digits that read back as the same number; exponents below -4 or from 16 on are written. */
+void pu_put_double(PuBuffer *buffer, double number) {
+    if (isnan(number)) { pu_put_text(buffer, "nan"); return; }
+    if (isinf(number)) { pu_put_text(buffer, number > 0 ? "inf" : "-inf"); return; }
+    char text[40];
+    int digits = 1;
+    for (; digits < 17; digits++) {
+        snprintf(text, sizeof text, "%.*e", digits - 1, number);
+        if (strtod(text, NULL) == number) break;
+    }
+    snprintf(text, sizeof text, "%.*e", digits - 1, number);
+    int exponent = atoi(strchr(text, 'e') + 1);
+    if (exponent < -4 || exponent >= 16) {
+        char *e = strchr(text, 'e');
+        pu_put(buffer, text, (size_t)(e - text));
+        snprintf(text, sizeof text, "e%d", exponent);
+    } else {
+        int after = digits - 1 - exponent;
+        snprintf(text, sizeof text, "%.*f", after > 1 ? after : 1, number);
+    }
+    pu_put_text(buffer, text);
+}
+
+static void put_code(PuBuffer *buffer, uint32_t code) {
+    char text[5];
+    pu_put(buffer, text, (size_t)pu_encode(code, text));
+}
+
+static void put_char(PuBuffer *buffer, uint32_t code) {
+    static const struct { uint32_t code; const char *name; } NAMED[] = {
+        {0, "nul"}, {7, "alarm"}, {8, "backspace"}, {9, "tab"}, {10, "newline"}, {13, "return"}, {27, "escape"},
+        {32, "space"}, {127, "delete"}};
+    pu_put_text(buffer, "#\\");
+    for (size_t i = 0; i < sizeof NAMED / sizeof *NAMED; i++)
+        if (NAMED[i].code == code) {
+            pu_put_text(buffer, NAMED[i].name);
+            return;
+        }
+    if (code < 32 || (code >= 127 && code <= 160) || (code >= 0xD800 && code < 0xE000)) {
+        char text[16];
+        snprintf(text, sizeof text, "x%x", (unsigned)code);
+        pu_put_text(buffer, text);
+    } else {
+        put_code(buffer, code);
+    }
+}
+
+static void put_string(PuBuffer *buffer, const PuString *string) {
+    pu_put_text(buffer, "\"");
+    for (int64_t i = 0; i < string->bytes; i++) {
+        char c = string->text[i], text[16];
+        const char *plain = "\n\t\r\\\"", *shown = "ntr\\\"", *found = c ? strchr(plain, c) : NULL;
+        if (found) {
+            text[0] = '\\';
+            text[1] = shown[found - plain];
+            pu_put(buffer, text, 2);
+        } else if (!c) {
+            pu_put_text(buffer, "\\0");
+        } else if ((unsigned char)c < 32 || c == 127) {
+            snprintf(text, sizeof text, "\\u{%x}", (unsigned)(unsigned char)c);
+            pu_put_text(buffer, text);
+        } else {
+            pu_put(buffer, &c, 1);
+        }
+    }
+    pu_put_text(buffer, "\"");
+}
+
+/* Parts still to come, the next one last: a value, the tail of a list, or text. */
+typedef struct { enum { VALUE, TAIL, TEXT } kind; Value value; const char *text; } Part;
+typedef struct { Part *parts; size_t count, room; } Parts;
+
+static void later(Parts *parts, Part part) {
+    if (parts->count == parts->room) {
+        parts->room = parts->room ? 2 * parts->room : 64;
+        Part *larger = realloc(parts->parts, parts->room * sizeof *larger);
+        if (!larger) {
+            fputs("purple: memory ran out\n", stderr);
+            exit(1);
+        }
+        parts->parts = larger;
+    }
+    parts->parts[parts->count++] = part;
+}
+static void later_value(Parts *parts, Value v) { later(parts, (Part){VALUE, v, NULL}); }
+static void later_text(Parts *parts, const char *text) { later(parts, (Part){TEXT, 0, text}); }
+
+static void later_items(Parts *parts, const Value *items, int64_t count) {
+    for (int64_t i = count; i-- > 0;) {
+        later_value(parts, items[i]);
+        if (i) later_text(parts, " ");
+    }
+}
+
+static void put_object(PuBuffer *buffer, Parts *parts, Value v, bool written) {
+    switch (pu_kind_of_object(v)) {
+    case PU_PAIR:
+        pu_put_text(buffer, "(");
+        later(parts, (Part){TAIL, PU_AS(PuPair, v)->cdr, NULL});
+        later_value(parts, PU_AS(PuPair, v)->car);
+        return;
+    case PU_FLOAT: pu_put_double(buffer, pu_float(v)); return;
+    case PU_INT: {
+        char text[32];
+        snprintf(text, sizeof text, "%lld", (long long)pu_int(v));
+        pu_put_text(buffer, text);
+        return;
+    }
+    case PU_STRING:
+        if (written) put_string(buffer, PU_AS(PuString, v));
+        else pu_put(buffer, PU_AS(PuString, v)->text, (size_t)PU_AS(PuString, v)->bytes);
+        return;
+    case PU_KEYWORD: pu_put_text(buffer, ":"); /* fall through */
+    case PU_SYMBOL: pu_put(buffer, PU_AS(PuSymbol, v)->text, (size_t)PU_AS(PuSymbol, v)->bytes); return;
+    case PU_VECTOR:
+        pu_put_text(buffer, "#(");
+        later_text(parts, ")");
+        later_items(parts, PU_AS(PuVector, v)->items, PU_AS(PuVector, v)->count);
+        return;
+    case PU_VALUES: later_items(parts, PU_AS(PuVector, v)->items, PU_AS(PuVector, v)->count); return;
+    case PU_BOX:
+        pu_put_text(buffer, "#<box ");
+        later_text(parts, ">");
+        later_value(parts, PU_AS(PuBox, v)->content);
+        return;
+    case PU_RECORD: {
+        const PuRecord *record = PU_AS(PuRecord, v);
+        pu_put_text(buffer, "#<");
+        pu_put_text(buffer, record->type->name);
+        later_text(parts, ">");
+        for (int i = record->type->count; i-- > 0;) {
+            /* A weak field looks back at what may hold this record: it is not followed. */
+            if (record->type->fields[i].weak) later_text(parts, "…");
+            else later_value(parts, record->fields[i]);
+            later_text(parts, ": ");
+            later_text(parts, record->type->fields[i].name);
+            later_text(parts, " ");
+        }
+        return;
+    }
+    case PU_TABLE: {
+        const PuTable *table = PU_AS(PuTable, v);
+        pu_put_text(buffer, "#<table");
+        later_text(parts, ">");
+        for (int64_t i = table->used; i-- > 0;) {
+            if (!table->entries[i].key) continue;
+            later_text(parts, ")");
+            later_value(parts, table->entries[i].value);
+            later_text(parts, " ");
+            later_value(parts, table->entries[i].key);
+            later_text(parts, " (");
+        }
+        return;
+    }
+    case PU_CLOSURE:
+        pu_put_text(buffer, "#<procedure ");
+        pu_put_text(buffer, PU_AS(PuClosure, v)->function->name);
+        pu_put_text(buffer, ">");
+        return;
+    case PU_ERROR:
+        pu_put_text(buffer, "#<error ");
+        later_text(parts, ">");
+        if (written) pu_put_value(buffer, PU_AS(PuError, v)->message, false);
+        else later_value(parts, PU_AS(PuError, v)->message);
+        return;
+    case PU_POINTER: pu_put_text(buffer, "#<pointer>"); return;
+    case PU_WEAK: pu_put_text(buffer, "…"); return;
+    case PU_MODULE: pu_put_text(buffer, "#<procedure module>"); return;
+    case PU_TENSOR: pu_tensor_hooks->put(buffer, v); return;
+    }
+}
+
+static void put_one(PuBuffer *buffer, Parts *parts, Value v, bool written) {
+    if (pu_is_fixnum(v)) {
+        char text[32];
+        snprintf(text, sizeof text, "%lld", (long long)pu_fixnum(v));
+        pu_put_text(buffer, text);
+    } else if (pu_is_char(v)) {
+        if (written) put_char(buffer, pu_char(v));
+        else put_code(buffer, pu_char(v));
+    } else if (pu_is_object(v)) {
+        put_object(buffer, parts, v, written);
+    } else if (v == PU_UNSPECIFIED) {
+        if (written) pu_put_text(buffer, "#<unspecified>");
+    } else {
+        pu_put_text(buffer, v == PU_TRUE ? "#t" : v == PU_FALSE ? "#f" : "()");
+    }
+}
+
+void pu_put_value(PuBuffer *buffer, Value v, bool written) {
+    Parts parts = {0};
+    if (!buffer->text) pu_put(buffer, "", 0);
+    later_value(&parts, v);
+    while (parts.count) {
+        Part part = parts.parts[--parts.count];
+        if (part.kind == TEXT) {
+            pu_put_text(buffer, part.text);
+        } else if (part.kind == VALUE) {
+            put_one(buffer, &parts, part.value, written);
+        } else if (pu_is(part.value, PU_PAIR)) {
+            pu_put_text(buffer, " ");
+            later(&parts, (Part){TAIL, PU_AS(PuPair, part.value)->cdr, NULL});
+            later_value(&parts, PU_AS(PuPair, part.value)->car);
+        } else if (part.value == PU_NIL) {
+            pu_put_text(buffer, ")");
+        } else {
+            pu_put_text(buffer, " . ");
+            later_text(&parts, ")");
+            later_value(&parts, part.value);
+        }
+    }
+    free(parts.parts);
+}
+
+static void out(Value v, bool written) {
+    PuBuffer text = {0};
+    pu_put_value(&text, v, written);
+    fwrite(text.text, 1, text.length, stdout);
+    free(text.text);
+}
+
+Value pu_display(const Value *v, int n) {
+    for (int i = 0; i < n; i++) out(v[i], false);
+    return PU_UNSPECIFIED;
+}
+Value pu_write(Value v) {
+    out(v, true);
+    return PU_UNSPECIFIED;
+}
+Value pu_print(const Value *v, int n) {
+    for (int i = 0; i < n; i++) {
+        if (i) putchar(' ');
+        out(v[i], false);
+    }
+    putchar('\n');
+    return PU_UNSPECIFIED;
+}
+Value pu_newline(void) {
+    putchar('\n');
+    return PU_UNSPECIFIED;
+}
+
+static Value as_string(Value v, bool written) {
+    PuBuffer text = {0};
+    pu_put_value(&text, v, written);
+    Value string = pu_string(text.text, (int64_t)text.length);
+    free(text.text);
+    return string;
+}
+Value pu_display_to_string(Value v) { return as_string(v, false); }
+Value pu_write_to_string(Value v) { return as_string(v, true); }

@@ -1,0 +1,264 @@
+/* The values of compiled Purple programs, and what every generated function uses: tags, counts, calls and errors.
+   A Value is one word. Odd words are integers of 63 bits; words that end in 010 or 110 are immediates; the rest
+   point to counted objects. The word 0 is no value: it says that a call failed and an error is pending.
+
+   Ownership: a primitive borrows its arguments and its result is owned; a function owns its arguments. */
+#ifndef PURPLE_H
+#define PURPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint64_t Value;
+
+#define PU_FAILURE ((Value)0)
+#define PU_NIL ((Value)0x02)
+#define PU_FALSE ((Value)0x0A)
+#define PU_TRUE ((Value)0x12)
+#define PU_UNSPECIFIED ((Value)0x1A)
+#define PU_UNDEFINED ((Value)0x22) /* a variable whose definition has not run */
+#define PU_ABSENT ((Value)0x2A)    /* a keyword parameter that the call does not give */
+#define PU_BOUNCE ((Value)0x32)    /* the call goes on in `pu.bounce` */
+
+#define PU_LIKELY(x) __builtin_expect(!!(x), 1)
+#define PU_UNUSED __attribute__((unused))
+#define PU_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+typedef enum {
+    PU_PAIR = 1, PU_FLOAT, PU_INT, PU_STRING, PU_SYMBOL, PU_KEYWORD, PU_VECTOR, PU_BOX, PU_RECORD, PU_TABLE,
+    PU_CLOSURE, PU_TENSOR, PU_ERROR, PU_VALUES, PU_POINTER, PU_MODULE, PU_WEAK
+} PuKind;
+
+/* kind: 8 bits, flags: 8 bits, count: 48 bits. A dead object waiting for its release keeps the next one there. */
+typedef struct { uint64_t head; } PuObject;
+#define PU_COUNT 0x0000FFFFFFFFFFFFull
+#define PU_IMMORTAL 0x0000400000000000ull
+#define PU_SUSPECT (1ull << 48) /* was mutated to hold an object: it may be part of a cycle */
+#define PU_WATCHED (1ull << 49) /* a weak field names it */
+
+typedef struct { uint64_t head; Value car, cdr; } PuPair;
+typedef struct { uint64_t head; double number; } PuFloat;
+typedef struct { uint64_t head; int64_t number; } PuInt;
+typedef struct { uint64_t head; int64_t bytes, characters; char text[]; } PuString; /* NUL-terminated UTF-8 */
+typedef struct { uint64_t head; uint64_t hash; int64_t bytes; char text[]; } PuSymbol;
+typedef struct { uint64_t head; int64_t count; Value items[]; } PuVector; /* and PU_VALUES */
+typedef struct { uint64_t head; Value content; } PuBox;
+typedef struct { uint64_t head; void *address; } PuPointer;
+typedef struct { uint64_t head; PuObject *target; } PuWeak;
+
+typedef struct { const char *name; const char *type; bool weak; } PuField;
+typedef struct { const char *name, *unique; int count; const PuField *fields; } PuType;
+typedef struct { uint64_t head; const PuType *type; Value fields[]; } PuRecord;
+
+typedef struct { const char *file; int line, column; } PuPlace;
+
+struct PuClosure;
+/* A closure's code owns its arguments: `count` of them, then `keywords` pairs of keyword and value. */
+typedef Value (*PuCode)(struct PuClosure *self, Value *arguments, int count, int keywords);
+typedef struct { const char *name; bool required; } PuKeywordParameter;
+typedef struct {
+    const char *name;
+    PuCode code;
+    int required;
+    bool rest;
+    int keyword_count;
+    const PuKeywordParameter *keywords;
+    int captured;
+    PuPlace place;
+    const char *signature; /* as its author wrote it: (f x y) */
+} PuFunction;
+typedef struct PuClosure { uint64_t head; const PuFunction *function; Value captured[]; } PuClosure;
+
+typedef struct {
+    uint64_t head;
+    Value message, irritants, payload; /* payload: what `raise` was given, or 0 for an error of our own */
+    const char *kind;
+    PuPlace place;
+    struct PuTrace *trace;
+} PuError;
+
+enum { PU_MOST_ARGUMENTS = 64 };
+
+/* All the state there is. */
+typedef struct {
+    PuError *pending;
+    struct { Value closure; int count, keywords; Value *arguments; int room; } bounce;
+    char *stack_limit;
+    int64_t live_objects;
+    int64_t inject_at, injected;
+    int argument_count;
+    char **arguments;
+} PuState;
+extern PuState pu;
+
+/* Numbers of the tag */
+#define PU_FIXNUM_MAX ((int64_t)0x3FFFFFFFFFFFFFFF)
+#define PU_FIXNUM_MIN (-PU_FIXNUM_MAX - 1)
+static inline bool pu_is_fixnum(Value v) { return v & 1; }
+static inline int64_t pu_fixnum(Value v) { return (int64_t)v >> 1; }
+static inline Value pu_of_fixnum(int64_t n) { return ((Value)n << 1) | 1; }
+static inline bool pu_is_object(Value v) { return (v & 7) == 0; }
+static inline PuObject *pu_object(Value v) { return (PuObject *)(uintptr_t)v; }
+static inline Value pu_of_object(void *o) { return (Value)(uintptr_t)o; }
+static inline PuKind pu_kind_of_object(Value v) { return (PuKind)(pu_object(v)->head >> 56); }
+static inline bool pu_is(Value v, PuKind kind) { return pu_is_object(v) && pu_kind_of_object(v) == kind; }
+static inline bool pu_truthy(Value v) { return v != PU_FALSE && v != PU_NIL; }
+static inline Value pu_of_bool(bool b) { return b ? PU_TRUE : PU_FALSE; }
+static inline bool pu_is_char(Value v) { return (v & 7) == 6; }
+static inline uint32_t pu_char(Value v) { return (uint32_t)(v >> 8); }
+static inline Value pu_of_char(uint32_t code) { return ((Value)code << 8) | 6; }
+
+#define PU_AS(type, v) ((type *)(uintptr_t)(v))
+
+/* Memory (memory.c) */
+void pu_release(PuObject *object);
+void *pu_allocate_large(PuKind kind, size_t bytes);
+void pu_refill(size_t class_);
+void pu_mutated(Value owner, Value stored);
+extern PuObject *pu_free_lists[9];
+
+#if defined(__SANITIZE_ADDRESS__)
+#define PU_CHECKED_MEMORY 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PU_CHECKED_MEMORY 1
+#endif
+#endif
+
+static inline void *pu_allocate(PuKind kind, size_t bytes) {
+#ifndef PU_CHECKED_MEMORY
+    size_t class_ = (bytes + 7) / 8;
+    if (PU_LIKELY(class_ < 9)) {
+        if (PU_UNLIKELY(!pu_free_lists[class_])) pu_refill(class_);
+        PuObject *object = pu_free_lists[class_];
+        pu_free_lists[class_] = (PuObject *)(uintptr_t)object->head;
+        object->head = ((uint64_t)kind << 56) | 1;
+        pu.live_objects++;
+        return object;
+    }
+#endif
+    return pu_allocate_large(kind, bytes);
+}
+
+static inline Value pu_dup(Value v) {
+    if (pu_is_object(v)) pu_object(v)->head++;
+    return v;
+}
+static inline void pu_drop(Value v) {
+    if (pu_is_object(v) && (--pu_object(v)->head & PU_COUNT) == 0) pu_release(pu_object(v));
+}
+/* The certified end of a value that nothing else can hold: no count is looked at. */
+static inline void pu_free_unique(Value v) {
+    if (pu_is_object(v)) pu_release(pu_object(v));
+}
+static inline bool pu_is_unique(Value v) { return (pu_object(v)->head & PU_COUNT) == 1; }
+/* The memory of a pair whose parts were taken over. */
+void pu_give_back(void *object, size_t bytes);
+static inline void pu_free_pair(PuPair *pair) {
+#ifdef PU_CHECKED_MEMORY
+    pu_give_back(pair, sizeof(PuPair));
+#else
+    pair->head = (uint64_t)(uintptr_t)pu_free_lists[sizeof(PuPair) / 8];
+    pu_free_lists[sizeof(PuPair) / 8] = (PuObject *)pair;
+    pu.live_objects--;
+#endif
+}
+
+/* Numbers that may not fit the tag */
+Value pu_box_int(int64_t n);
+static inline Value pu_of_int(int64_t n) {
+    if (PU_LIKELY(n >= PU_FIXNUM_MIN && n <= PU_FIXNUM_MAX)) return pu_of_fixnum(n);
+    return pu_box_int(n);
+}
+static inline int64_t pu_int(Value v) { return pu_is_fixnum(v) ? pu_fixnum(v) : PU_AS(PuInt, v)->number; }
+static inline Value pu_of_float(double number) {
+    PuFloat *f = pu_allocate(PU_FLOAT, sizeof(PuFloat));
+    f->number = number;
+    return pu_of_object(f);
+}
+static inline double pu_float(Value v) { return PU_AS(PuFloat, v)->number; }
+
+/* Pairs, the one container whose cost shows */
+static inline Value pu_cons(Value car, Value cdr) { /* owns both */
+    PuPair *pair = pu_allocate(PU_PAIR, sizeof(PuPair));
+    pair->car = car;
+    pair->cdr = cdr;
+    return pu_of_object(pair);
+}
+Value pu_wrong_type(const char *primitive, const char *wanted, Value got);
+static inline Value pu_car(Value v) {
+    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_wrong_type("car", "pair", v);
+    return pu_dup(PU_AS(PuPair, v)->car);
+}
+static inline Value pu_cdr(Value v) {
+    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_wrong_type("cdr", "pair", v);
+    return pu_dup(PU_AS(PuPair, v)->cdr);
+}
+/* Parts that are only looked at while the pair lives: not shared. */
+static inline Value pu_car_of(Value v) {
+    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_AS(PuPair, v)->car : pu_wrong_type("car", "pair", v);
+}
+static inline Value pu_cdr_of(Value v) {
+    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_AS(PuPair, v)->cdr : pu_wrong_type("cdr", "pair", v);
+}
+/* `car` and `cdr` of a list that dies: where nobody else holds the pair its parts move out. Never fails: the
+   generated code has checked that it is a pair. */
+static inline void pu_uncons(Value v, Value *car, Value *cdr) {
+    PuPair *pair = PU_AS(PuPair, v);
+    *car = pair->car;
+    *cdr = pair->cdr;
+    if (pu_is_unique(v) && !(pair->head & (PU_SUSPECT | PU_WATCHED))) {
+        pu_free_pair(pair);
+    } else {
+        pu_dup(*car);
+        pu_dup(*cdr);
+        pu_drop(v);
+    }
+}
+static inline Value pu_take_cdr(Value v) { /* `cdr` of a pair that dies */
+    PuPair *pair = PU_AS(PuPair, v);
+    Value cdr = pair->cdr;
+    if (pu_is_unique(v) && !(pair->head & (PU_SUSPECT | PU_WATCHED))) {
+        pu_drop(pair->car);
+        pu_free_pair(pair);
+    } else {
+        pu_dup(cdr);
+        pu_drop(v);
+    }
+    return cdr;
+}
+static inline Value pu_take_car(Value v) { /* `car` of a pair that dies */
+    PuPair *pair = PU_AS(PuPair, v);
+    Value car = pair->car;
+    pu_dup(car);
+    pu_drop(v);
+    return car;
+}
+
+/* Errors (errors.c): a primitive that fails leaves the error in `pu.pending` and gives 0. */
+Value pu_fail(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+Value pu_fail_with(const char *kind, Value message, Value irritants, Value payload); /* owns the values */
+void pu_at(const char *file, int line, int column);                           /* the failing form */
+void pu_in(const char *function, const char *file, int line, int column);     /* a call that it unwinds */
+Value pu_caught(void);                                                        /* takes the pending error */
+bool pu_is_injected(void);
+bool pu_too_deep(void);
+#ifdef PURPLE_INJECT
+#define PU_BAD(succeeded) (pu_is_injected() || PU_UNLIKELY(!(succeeded)))
+#define PU_ENTRY_FAILS() (pu_is_injected() || pu_too_deep())
+#else
+#define PU_BAD(succeeded) PU_UNLIKELY(!(succeeded))
+#define PU_ENTRY_FAILS() PU_UNLIKELY((char *)__builtin_frame_address(0) < pu.stack_limit && pu_too_deep())
+#endif
+
+/* Calls (calls.c) */
+Value pu_call(Value function, Value *arguments, int count, int keywords); /* borrows the function, lands */
+Value pu_call_tail(Value function, Value *arguments, int count, int keywords); /* owns it: PU_BOUNCE or failure */
+Value pu_landed(Value result);
+static inline Value pu_land(Value result) { return PU_UNLIKELY(result == PU_BOUNCE) ? pu_landed(result) : result; }
+bool pu_bind(const PuFunction *function, Value *arguments, int count, int keywords, Value *slots);
+Value pu_closure(const PuFunction *function, int captured, ...); /* owns them */
+
+#endif

@@ -1,0 +1,309 @@
+/* Everything that a compiled program includes: the values, and the primitives by family. A primitive borrows its
+   arguments; PU_ABSENT stands for an optional one that is not given. `constructors` own what they are given. */
+#ifndef PURPLE_ALL_H
+#define PURPLE_ALL_H
+
+#include "purple.h"
+
+#include <math.h>
+
+#define PU_STATIC(kind) (((uint64_t)(kind) << 56) | PU_IMMORTAL)
+
+struct PuBuffer;
+
+/* memory.c */
+void *pu_get_memory(size_t bytes);
+Value pu_weak_to(Value target);
+Value pu_weak_target(Value held);
+int64_t pu_end_memory(void);
+
+/* program.c */
+int pu_main(int count, char **arguments, void (*setup)(void), bool (*run)(void), void (*leave)(void));
+
+/* calls.c */
+void pu_in_call(Value function, const char *file, int line, int column);
+Value pu_tail_at(Value result, const char *file, int line, int column);
+Value pu_wrong_count(const PuFunction *function, Value *arguments, int count, int keywords); /* owns them */
+Value pu_primitive_arity(const char *name, int minimum, int most, int count);
+Value pu_unknown_keyword(const char *name, const char *keyword);
+bool pu_primitive_fits(const char *name, int minimum, int most, Value *arguments, int count, int keywords);
+void pu_drop_all(Value *values, int64_t count);
+void pu_dup_all(const Value *values, int64_t count);
+Value pu_apply(const Value *arguments, int count);
+Value pu_apply_tail(const Value *arguments, int count);
+Value pu_procedure_arity(Value procedure);
+bool pu_is_procedure(Value v);
+Value pu_new_values(Value *items, int count); /* owns them */
+Value pu_values_to_vector(Value v, Value count);
+
+/* Globals, cells and late variables */
+static inline Value pu_load(Value global, const char *name) {
+    return PU_LIKELY(global != 0) ? pu_dup(global) : pu_fail("unbound", "%s is used before its definition", name);
+}
+static inline void pu_store(Value *global, Value v) {
+    Value old = *global;
+    *global = v;
+    if (old) pu_drop(old);
+}
+static inline void pu_forget(Value *global) {
+    Value old = *global;
+    *global = 0;
+    if (old) pu_drop(old);
+}
+static inline Value pu_defined(Value v, const char *name) {
+    return v != PU_UNDEFINED ? PU_UNSPECIFIED : pu_fail("unbound", "%s is used before its definition", name);
+}
+
+/* errors.c */
+Value pu_error(const Value *arguments, int count);
+Value pu_raise(Value v);
+bool pu_is_error(Value v);
+Value pu_error_message(Value v);
+Value pu_error_place(Value v);
+Value pu_error_kind(Value v);
+Value pu_error_irritants(Value v);
+Value pu_match_failed(Value v);
+void pu_report(void);
+void pu_put_brief(struct PuBuffer *buffer, Value v);
+void pu_put_kind(struct PuBuffer *buffer, const char *kind);
+Value pu_fail_text(const char *kind, struct PuBuffer *text); /* frees the text */
+Value pu_out_of_range(const char *primitive, int64_t index, int64_t length);
+
+/* numbers.c */
+bool pu_overflowed(void);
+static inline bool pu_int_add(int64_t a, int64_t b, int64_t *r) {
+    return PU_LIKELY(!__builtin_add_overflow(a, b, r)) || pu_overflowed();
+}
+static inline bool pu_int_subtract(int64_t a, int64_t b, int64_t *r) {
+    return PU_LIKELY(!__builtin_sub_overflow(a, b, r)) || pu_overflowed();
+}
+static inline bool pu_int_multiply(int64_t a, int64_t b, int64_t *r) {
+    return PU_LIKELY(!__builtin_mul_overflow(a, b, r)) || pu_overflowed();
+}
+bool pu_int_quotient(int64_t a, int64_t b, int64_t *r);
+bool pu_int_remainder(int64_t a, int64_t b, int64_t *r);
+bool pu_int_modulo(int64_t a, int64_t b, int64_t *r);
+Value pu_add_slow(Value a, Value b);
+Value pu_subtract_slow(Value a, Value b);
+Value pu_compare_slow(const char *name, Value a, Value b);
+static inline Value pu_add(Value a, Value b) {
+    int64_t r;
+    if (PU_LIKELY((a & b & 1) && !__builtin_add_overflow((int64_t)a, (int64_t)(b - 1), &r))) return (Value)r;
+    return pu_add_slow(a, b);
+}
+static inline Value pu_subtract(Value a, Value b) {
+    int64_t r;
+    if (PU_LIKELY((a & b & 1) && !__builtin_sub_overflow((int64_t)a, (int64_t)(b - 1), &r))) return (Value)r;
+    return pu_subtract_slow(a, b);
+}
+#define PU_COMPARE(function, name, sign)                                                             \
+    static inline Value function(Value a, Value b) {                                                 \
+        if (PU_LIKELY(a & b & 1)) return pu_of_bool((int64_t)a sign (int64_t)b);                     \
+        return pu_compare_slow(name, a, b);                                                          \
+    }
+PU_COMPARE(pu_less, "<", <)
+PU_COMPARE(pu_greater, ">", >)
+PU_COMPARE(pu_not_greater, "<=", <=)
+PU_COMPARE(pu_not_less, ">=", >=)
+PU_COMPARE(pu_same_number, "=", ==)
+Value pu_multiply(Value a, Value b);
+Value pu_divide(Value a, Value b);
+Value pu_add_many(const Value *v, int n);
+Value pu_subtract_many(const Value *v, int n);
+Value pu_multiply_many(const Value *v, int n);
+Value pu_divide_many(const Value *v, int n);
+Value pu_less_many(const Value *v, int n);
+Value pu_greater_many(const Value *v, int n);
+Value pu_not_greater_many(const Value *v, int n);
+Value pu_not_less_many(const Value *v, int n);
+Value pu_same_number_many(const Value *v, int n);
+Value pu_min(Value a, Value b);
+Value pu_max(Value a, Value b);
+Value pu_min_many(const Value *v, int n);
+Value pu_max_many(const Value *v, int n);
+Value pu_quotient(Value a, Value b);
+Value pu_remainder(Value a, Value b);
+Value pu_modulo(Value a, Value b);
+Value pu_expt(Value a, Value b);
+Value pu_exp(Value a);
+Value pu_log(Value a);
+Value pu_sin(Value a);
+Value pu_cos(Value a);
+Value pu_tan(Value a);
+Value pu_asin(Value a);
+Value pu_acos(Value a);
+Value pu_atan(Value y, Value x);
+Value pu_sqrt(Value a);
+Value pu_floor(Value a);
+Value pu_ceiling(Value a);
+Value pu_round(Value a);
+Value pu_truncate(Value a);
+Value pu_abs(Value a);
+Value pu_to_int(Value a);
+Value pu_to_float(Value a);
+bool pu_is_number(Value v);
+bool pu_is_integer(Value v);
+bool pu_is_float_number(Value v);
+Value pu_bitwise_and(Value a, Value b);
+Value pu_bitwise_or(Value a, Value b);
+Value pu_bitwise_xor(Value a, Value b);
+Value pu_arithmetic_shift(Value a, Value count);
+Value pu_number_to_string(Value a);
+Value pu_string_to_number(Value text);
+Value pu_number_to_fixed(Value a, Value digits);
+static inline bool pu_is_int(Value v) { return pu_is_fixnum(v) || pu_is(v, PU_INT); }
+
+/* equality.c */
+bool pu_is_eq(Value a, Value b);
+bool pu_is_equal(Value a, Value b);
+uint64_t pu_hash(Value v);
+static inline bool pu_not(Value v) { return !pu_truthy(v); }
+static inline bool pu_is_boolean(Value v) { return v == PU_TRUE || v == PU_FALSE; }
+
+/* lists.c */
+static inline bool pu_is_pair(Value v) { return pu_is(v, PU_PAIR); }
+static inline bool pu_is_null(Value v) { return v == PU_NIL; }
+static inline Value pu_check_pair(Value v, const char *part) {
+    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_UNSPECIFIED : pu_wrong_type(part, "pair", v);
+}
+/* A list built from its front: `hole` is where its rest goes. */
+static inline Value pu_extend(Value **hole, Value item) {
+    Value pair = pu_cons(item, PU_NIL);
+    **hole = pair;
+    *hole = &PU_AS(PuPair, pair)->cdr;
+    return PU_UNSPECIFIED;
+}
+bool pu_is_list(Value v);
+Value pu_list(Value *items, int count);                                 /* owns them */
+Value pu_list_onto(Value *items, int count, Value tail);                /* owns them */
+Value pu_caar(Value v);
+Value pu_cadr(Value v);
+Value pu_cdar(Value v);
+Value pu_cddr(Value v);
+Value pu_caddr(Value v);
+Value pu_set_car(Value pair, Value v);
+Value pu_set_cdr(Value pair, Value v);
+Value pu_length(Value list);
+Value pu_append(const Value *lists, int count);
+Value pu_reverse(Value list);
+Value pu_list_ref(Value list, Value index);
+Value pu_list_tail(Value list, Value index);
+Value pu_vector(Value *items, int count);                               /* owns them */
+Value pu_make_vector(Value count, Value fill);
+bool pu_is_vector(Value v);
+Value pu_vector_length(Value v);
+Value pu_vector_ref(Value v, Value index);
+Value pu_vector_set(Value v, Value index, Value item);
+Value pu_vector_to_list(Value v);
+Value pu_list_to_vector(Value list);
+Value pu_new_box(Value content);                                        /* owns it */
+bool pu_is_box(Value v);
+Value pu_unbox(Value v);
+Value pu_set_box(Value v, Value content);
+
+/* records.c */
+Value pu_record(const PuType *type, Value *fields);                     /* owns all but weak ones */
+Value pu_check_field(const PuType *type, int index, Value v);
+Value pu_field(const PuType *type, int index, Value record);
+Value pu_set_field(const PuType *type, int index, Value record, Value v);
+static inline bool pu_is_record(const PuType *type, Value v) {
+    return pu_is(v, PU_RECORD) && PU_AS(PuRecord, v)->type == type;
+}
+
+/* tables.c */
+typedef struct { Value key, value; uint64_t hash; } PuEntry;
+typedef struct { uint64_t head; int64_t count, used, room; PuEntry *entries; int64_t *index; } PuTable;
+void pu_table_clear(PuTable *table);
+Value pu_make_hash_table(void);
+bool pu_is_hash_table(Value v);
+Value pu_hash_table_ref(Value table, Value key, Value otherwise);
+Value pu_hash_table_set(Value table, Value key, Value v);
+Value pu_hash_table_delete(Value table, Value key);
+Value pu_is_hash_table_contains(Value table, Value key);
+Value pu_hash_table_count(Value table);
+Value pu_hash_table_to_list(Value table);
+
+/* text.c */
+Value pu_string(const char *text, int64_t bytes);
+Value pu_intern(PuKind kind, const char *name);
+Value pu_intern_bytes(PuKind kind, const char *name, int64_t bytes);
+void pu_end_symbols(void);
+int pu_decode(const char *text, uint32_t *code);
+int pu_encode(uint32_t code, char *text);
+bool pu_is_utf8(const char *text, int64_t bytes);
+static inline bool pu_is_symbol(Value v) { return pu_is(v, PU_SYMBOL); }
+static inline bool pu_is_keyword(Value v) { return pu_is(v, PU_KEYWORD); }
+static inline bool pu_is_character(Value v) { return pu_is_char(v); }
+static inline bool pu_is_string(Value v) { return pu_is(v, PU_STRING); }
+Value pu_symbol_to_string(Value v);
+Value pu_string_to_symbol(Value v);
+Value pu_keyword_to_string(Value v);
+Value pu_char_to_integer(Value v);
+Value pu_integer_to_char(Value v);
+Value pu_string_length(Value v);
+Value pu_string_ref(Value v, Value index);
+Value pu_substring(Value v, Value start, Value end);
+Value pu_string_append(const Value *v, int n);
+Value pu_string_same(Value a, Value b);
+Value pu_string_less(Value a, Value b);
+Value pu_string_to_list(Value v);
+Value pu_list_to_string(Value v);
+Value pu_string_search(Value wanted, Value text, Value start);
+
+/* print.c */
+typedef struct PuBuffer { char *text; size_t length, room; } PuBuffer;
+void pu_put(PuBuffer *buffer, const char *text, size_t length);
+void pu_put_text(PuBuffer *buffer, const char *text);
+void pu_put_value(PuBuffer *buffer, Value v, bool written);
+void pu_put_double(PuBuffer *buffer, double number);
+Value pu_display(const Value *v, int n);
+Value pu_write(Value v);
+Value pu_print(const Value *v, int n);
+Value pu_newline(void);
+Value pu_display_to_string(Value v);
+Value pu_write_to_string(Value v);
+
+/* system.c */
+Value pu_complain(Value text);
+Value pu_read_line(void);
+Value pu_read_file(Value path);
+Value pu_write_file(Value path, Value text);
+Value pu_append_file(Value path, Value text);
+Value pu_is_file_exists(Value path);
+Value pu_delete_file(Value path);
+Value pu_command_line(void);
+Value pu_getenv(Value name);
+Value pu_clock(void);
+Value pu_exit_program(Value status);
+bool pu_foreign_int(Value v, bool owned, int64_t *out);
+bool pu_foreign_int32(Value v, bool owned, int32_t *out);
+bool pu_foreign_float(Value v, bool owned, double *out);
+bool pu_foreign_float32(Value v, bool owned, float *out);
+bool pu_foreign_bool(Value v, bool owned, bool *out);
+bool pu_foreign_string(Value v, bool owned, const char **out);
+bool pu_foreign_pointer(Value v, bool owned, void **out);
+Value pu_from_string(const char *text, bool owned);
+Value pu_from_pointer(void *address, bool owned);
+
+/* random.c */
+Value pu_manual_seed(Value seed);
+Value pu_random(Value below);
+uint64_t pu_next_word(void);
+double pu_next_uniform(void);
+void pu_next_normals(double *first, double *second);
+
+/* tensors.c, linked by programs that use tensors; the others never have one */
+typedef struct tn_tensor tn_tensor;
+typedef struct { uint64_t head; void *handle; const char *maker; } PuTensor;
+typedef struct {
+    void (*release)(PuObject *object);
+    Value (*arithmetic)(const char *name, Value a, Value b);
+    Value (*negate)(Value a);
+    void (*put)(PuBuffer *buffer, Value v);
+    Value (*call)(Value module, Value *arguments, int count);
+    int64_t (*end)(void); /* how many tensors are left */
+} PuTensorHooks;
+extern const PuTensorHooks *pu_tensor_hooks;
+static inline bool pu_is_tensor(Value v) { return pu_is(v, PU_TENSOR); }
+
+#endif

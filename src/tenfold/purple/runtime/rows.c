@@ -1,0 +1,387 @@
+/* The op table's rows. A call's values choose the overload, in PyTorch's order; it is then made through the dispatcher, by
+   a handle that is looked up once. */
+#include "purple_tensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST = 32, MOST_ITEMS = 1024 };
+
+/* Where each argument of an overload comes from: a value, or 0 for its default. A list that is spread over a call's last
+   arguments has their number. */
+typedef struct { Value given[MOST]; const Value *spread; int spread_count, spread_at; bool numbers; } Match;
+
+static bool is_sequence(Value v) { return v == PU_NIL || pu_is(v, PU_PAIR) || pu_is(v, PU_VECTOR); }
+
+/* The elements of a list or vector, at most MOST_ITEMS; -1 where it is neither. */
+static int64_t items_of(Value v, Value *items) {
+    int64_t count = 0;
+    if (pu_is(v, PU_VECTOR)) {
+        PuVector *vector = PU_AS(PuVector, v);
+        if (vector->count > MOST_ITEMS) return -1;
+        memcpy(items, vector->items, (size_t)vector->count * sizeof(Value));
+        return vector->count;
+    }
+    for (; pu_is(v, PU_PAIR); v = PU_AS(PuPair, v)->cdr) {
+        if (count == MOST_ITEMS) return -1;
+        items[count++] = PU_AS(PuPair, v)->car;
+    }
+    return v == PU_NIL ? count : -1;
+}
+
+static bool is_reduction(const PuRowArgument *argument, Value v) {
+    return pu_is_keyword(v) && !strcmp(argument->name, "reduction") &&
+           (!strcmp(PU_AS(PuSymbol, v)->text, "none") || !strcmp(PU_AS(PuSymbol, v)->text, "mean") ||
+            !strcmp(PU_AS(PuSymbol, v)->text, "sum"));
+}
+
+static bool fits_one(const PuRowArgument *argument, Value v, bool numbers) {
+    tn_dtype dtype;
+    switch (argument->kind) {
+    case PU_ROW_TENSOR: return pu_is(v, PU_TENSOR) || (numbers && (pu_is_number(v) || pu_is_boolean(v)));
+    case PU_ROW_INT: return pu_is_int(v) || is_reduction(argument, v);
+    case PU_ROW_FLOAT: return pu_is_number(v);
+    case PU_ROW_BOOL: return pu_is_boolean(v);
+    case PU_ROW_SCALAR: return pu_is_number(v) || pu_is_boolean(v);
+    case PU_ROW_STR: return pu_is_string(v) || pu_is_keyword(v);
+    case PU_ROW_SCALARTYPE: return pu_is_keyword(v) && pu_read_dtype(PU_AS(PuSymbol, v)->text, &dtype);
+    case PU_ROW_DEVICE: return pu_is_string(v);
+    case PU_ROW_LAYOUT: case PU_ROW_MEMORYFORMAT: return pu_is_keyword(v) || pu_is_string(v);
+    case PU_ROW_GENERATOR: return false;
+    }
+    return false;
+}
+
+static bool fits(const PuRowArgument *argument, Value v, bool numbers) {
+    if (v == PU_NIL && argument->optional) return true;
+    if (!argument->list) return fits_one(argument, v, numbers);
+    if (!is_sequence(v)) return argument->size > 0 && fits_one(argument, v, numbers);
+    Value items[MOST_ITEMS];
+    int64_t count = items_of(v, items);
+    for (int64_t i = 0; i < count; i++)
+        if (!fits_one(argument, items[i], false) && !(argument->element_optional && items[i] == PU_NIL)) return false;
+    return count >= 0;
+}
+
+static bool all_ints(const Value *values, int count) {
+    for (int i = 0; i < count; i++)
+        if (!pu_is_int(values[i])) return false;
+    return count > 0;
+}
+
+static bool match(const PuOverload *overload, const Value *arguments, int count, int keywords, bool numbers, Match *found) {
+    int used = 0, taken = 0;
+    memset(found, 0, sizeof *found);
+    found->numbers = numbers;
+    if (overload->count > MOST) return false;
+    for (int i = 0; i < overload->count; i++) {
+        const PuRowArgument *argument = &overload->arguments[i];
+        Value v = 0;
+        if (used < count && !argument->keyword_only) {
+            v = arguments[used++];
+            bool last = i + 1 == overload->count || overload->arguments[i + 1].keyword_only;
+            if (argument->list && argument->kind == PU_ROW_INT && last && (used < count || argument->size <= 0) && all_ints(arguments + used - 1, count - used + 1)) {
+                found->spread = arguments + used - 1;
+                found->spread_count = count - used + 1;
+                found->spread_at = i;
+                found->given[i] = v;
+                used = count;
+                continue;
+            }
+        } else {
+            for (int k = 0; k < keywords; k++) {
+                const Value *pair = arguments + count + 2 * k;
+                const char *name = PU_AS(PuSymbol, pair[0])->text;
+                bool self = !strcmp(name, "input") && !strcmp(argument->name, "self");
+                if (strcmp(name, argument->name) && !self) continue;
+                v = pair[1];
+                taken++;
+            }
+            if (!v) {
+                if (!argument->fallback) return false;
+                continue;
+            }
+        }
+        if (!fits(argument, v, numbers)) return false;
+        found->given[i] = v;
+    }
+    return used == count && taken == keywords;
+}
+
+/* Values onto the stack */
+
+static tn_scalar scalar_of(Value v) {
+    if (pu_is_boolean(v)) return tn_bool(v == PU_TRUE);
+    return pu_is_int(v) ? tn_int(pu_int(v)) : tn_double(pu_float(v));
+}
+
+static int64_t int_of(const PuRowArgument *argument, Value v) {
+    if (!is_reduction(argument, v)) return pu_int(v);
+    const char *name = PU_AS(PuSymbol, v)->text;
+    return *name == 'n' ? 0 : *name == 'm' ? 1 : 2;
+}
+
+static double double_of(Value v) { return pu_is_int(v) ? (double)pu_int(v) : pu_float(v); }
+
+static bool push_value(tn_stack *stack, tn_value *value) {
+    bool done = value && tn_stack_push(stack, value) == TN_OK;
+    tn_value_free(value);
+    return done;
+}
+
+static bool push_number_tensor(tn_stack *stack, Value v) {
+    bool truth = v == PU_TRUE;
+    int64_t whole = pu_is_int(v) ? pu_int(v) : 0;
+    double number = pu_is(v, PU_FLOAT) ? pu_float(v) : 0;
+    const void *data = pu_is_boolean(v) ? (const void *)&truth : pu_is_int(v) ? (const void *)&whole : (const void *)&number;
+    tn_dtype dtype = pu_is_boolean(v) ? TN_BOOL : pu_is_int(v) ? TN_INT64 : TN_FLOAT64;
+    tn_tensor *made = tn_tensor_from_data(data, dtype, NULL, 0, NULL, 0);
+    bool done = made && tn_stack_push_tensor(stack, made) == TN_OK;
+    tn_free(made);
+    return done;
+}
+
+static int64_t code_of(const char *name) {
+    static const char *const NAMES[] = {"contiguous", "preserve", "channels"};
+    if (!strncmp(name, "channels-last-3d", 16) || !strncmp(name, "channels_last_3d", 16)) return 3;
+    for (int i = 0; i < 3; i++)
+        if (!strncmp(name, NAMES[i], strlen(NAMES[i]))) return i;
+    return 0; /* strided */
+}
+
+static const char *text_of(Value v, char *room, size_t size) {
+    if (pu_is_string(v)) return PU_AS(PuString, v)->text;
+    snprintf(room, size, "%s", PU_AS(PuSymbol, v)->text);
+    for (char *c = room; *c; c++)
+        if (*c == '-') *c = '_';
+    return room;
+}
+
+static bool push_one(tn_stack *stack, const PuRowArgument *argument, Value v) {
+    char room[128];
+    tn_dtype dtype = 0;
+    tn_device device;
+    switch (argument->kind) {
+    case PU_ROW_TENSOR:
+        return pu_is(v, PU_TENSOR) ? tn_stack_push_tensor(stack, pu_handle(v)) == TN_OK : push_number_tensor(stack, v);
+    case PU_ROW_INT: return tn_stack_push_int(stack, int_of(argument, v)) == TN_OK;
+    case PU_ROW_FLOAT: return tn_stack_push_double(stack, double_of(v)) == TN_OK;
+    case PU_ROW_BOOL: return tn_stack_push_bool(stack, v == PU_TRUE) == TN_OK;
+    case PU_ROW_SCALAR: return tn_stack_push_scalar(stack, scalar_of(v)) == TN_OK;
+    case PU_ROW_STR: return tn_stack_push_string(stack, text_of(v, room, sizeof room)) == TN_OK;
+    case PU_ROW_SCALARTYPE: return pu_read_dtype(PU_AS(PuSymbol, v)->text, &dtype) && push_value(stack, tn_value_dtype(dtype));
+    case PU_ROW_DEVICE: return pu_read_device(PU_AS(PuString, v)->text, &device) && push_value(stack, tn_value_device(device));
+    case PU_ROW_LAYOUT: case PU_ROW_MEMORYFORMAT: return tn_stack_push_int(stack, code_of(text_of(v, room, sizeof room))) == TN_OK;
+    case PU_ROW_GENERATOR: return false;
+    }
+    return false;
+}
+
+static bool push_list(tn_stack *stack, const PuRowArgument *argument, Value *items, int64_t count) {
+    static int64_t ints[MOST_ITEMS];
+    static double doubles[MOST_ITEMS];
+    static bool truths[MOST_ITEMS];
+    static const tn_tensor *tensors[MOST_ITEMS];
+    switch (argument->kind) {
+    case PU_ROW_INT:
+        for (int64_t i = 0; i < count; i++) ints[i] = pu_int(items[i]);
+        return tn_stack_push_ints(stack, ints, count) == TN_OK;
+    case PU_ROW_FLOAT:
+        for (int64_t i = 0; i < count; i++) doubles[i] = double_of(items[i]);
+        return push_value(stack, tn_value_double_list(doubles, count));
+    case PU_ROW_BOOL:
+        for (int64_t i = 0; i < count; i++) truths[i] = items[i] == PU_TRUE;
+        return push_value(stack, tn_value_bool_list(truths, count));
+    case PU_ROW_TENSOR:
+        for (int64_t i = 0; i < count; i++) tensors[i] = items[i] == PU_NIL ? NULL : pu_handle(items[i]);
+        if (argument->element_optional) return push_value(stack, tn_value_optional_tensor_list(tensors, count));
+        return tn_stack_push_tensors(stack, tensors, count) == TN_OK;
+    case PU_ROW_SCALAR: {
+        tn_value *values[64] = {0};
+        if (count > 64) return false;
+        for (int64_t i = 0; i < count; i++) values[i] = tn_value_scalar(scalar_of(items[i]));
+        bool done = push_value(stack, tn_value_list((const tn_value *const *)values, count));
+        for (int64_t i = 0; i < count; i++) tn_value_free(values[i]);
+        return done;
+    }
+    default: return false;
+    }
+}
+
+/* A default, as the table writes it. */
+static bool push_fallback(tn_stack *stack, const PuRowArgument *argument) {
+    const char *text = argument->fallback;
+    if (!strcmp(text, "none")) return tn_stack_push_none(stack) == TN_OK;
+    if (*text == '[') {
+        Value items[64];
+        int64_t count = 0;
+        for (char *at = (char *)(uintptr_t)text + 1; *at && *at != ']' && count < 64;) {
+            if (*at == ' ') at++;
+            else if (!strncmp(at, "true", 4) || !strncmp(at, "false", 5)) {
+                items[count++] = pu_of_bool(*at == 't');
+                at += *at == 't' ? 4 : 5;
+            } else items[count++] = pu_of_fixnum(strtoll(at, &at, 10));
+        }
+        return push_list(stack, argument, items, count);
+    }
+    if (!strcmp(text, "true") || !strcmp(text, "false")) {
+        bool truth = *text == 't';
+        return (argument->kind == PU_ROW_SCALAR ? tn_stack_push_scalar(stack, tn_bool(truth)) : tn_stack_push_bool(stack, truth)) == TN_OK;
+    }
+    if (*text == '\'') {
+        tn_dtype dtype = 0;
+        if (argument->kind == PU_ROW_SCALARTYPE) return pu_read_dtype(text + 1, &dtype) && push_value(stack, tn_value_dtype(dtype));
+        if (argument->kind == PU_ROW_STR) return tn_stack_push_string(stack, text + 1) == TN_OK;
+        return tn_stack_push_int(stack, code_of(text + 1)) == TN_OK;
+    }
+    bool whole = !strpbrk(text, ".en");
+    if (argument->list) {
+        Value one = pu_of_fixnum(strtoll(text, NULL, 10)), items[16];
+        for (int i = 0; i < argument->size && i < 16; i++) items[i] = one;
+        return push_list(stack, argument, items, argument->size < 16 ? argument->size : 16);
+    }
+    if (argument->kind == PU_ROW_FLOAT) return tn_stack_push_double(stack, strtod(text, NULL)) == TN_OK;
+    if (whole && argument->kind == PU_ROW_INT) return tn_stack_push_int(stack, strtoll(text, NULL, 10)) == TN_OK;
+    return tn_stack_push_scalar(stack, whole ? tn_int(strtoll(text, NULL, 10)) : tn_double(strtod(text, NULL))) == TN_OK;
+}
+
+static bool push_argument(tn_stack *stack, const PuRowArgument *argument, Value v, const Match *found, int i) {
+    Value items[MOST_ITEMS];
+    if (!v) {
+        bool placing = argument->kind == PU_ROW_DEVICE && pu_default_device.type != TN_CPU;
+        return placing ? push_value(stack, tn_value_device(pu_default_device)) : push_fallback(stack, argument);
+    }
+    if (found->spread && found->spread_at == i) {
+        if (found->spread_count > MOST_ITEMS) return false;
+        memcpy(items, found->spread, (size_t)found->spread_count * sizeof(Value));
+        return push_list(stack, argument, items, found->spread_count);
+    }
+    if (v == PU_NIL && argument->optional) return tn_stack_push_none(stack) == TN_OK;
+    if (!argument->list) return push_one(stack, argument, v);
+    if (is_sequence(v)) return push_list(stack, argument, items, items_of(v, items));
+    int times = argument->size > 0 ? argument->size : 1;
+    for (int k = 0; k < times && k < MOST_ITEMS; k++) items[k] = v;
+    return push_list(stack, argument, items, times);
+}
+
+/* Results */
+
+static Value of_value(tn_value *value, const char *maker) {
+    int64_t whole = 0;
+    double number = 0;
+    bool truth = false;
+    Value result = PU_UNSPECIFIED;
+    switch (tn_value_tag(value)) {
+    case TN_TAG_NONE: break;
+    case TN_TAG_TENSOR: result = pu_of_tensor(tn_value_to_tensor(value), maker); break;
+    case TN_TAG_INT: result = tn_value_to_int(value, &whole) == TN_OK ? pu_of_int(whole) : pu_tensor_error(maker); break;
+    case TN_TAG_DOUBLE: result = tn_value_to_double(value, &number) == TN_OK ? pu_of_float(number) : pu_tensor_error(maker); break;
+    case TN_TAG_BOOL: result = tn_value_to_bool(value, &truth) == TN_OK ? pu_of_bool(truth) : pu_tensor_error(maker); break;
+    case TN_TAG_LIST: case TN_TAG_TUPLE: {
+        Value list = PU_NIL;
+        for (int64_t i = tn_value_count(value); i-- > 0 && result;) {
+            tn_value *item = tn_value_at(value, i);
+            result = item ? of_value(item, maker) : pu_tensor_error(maker);
+            tn_value_free(item);
+            if (result) list = pu_cons(result, list);
+        }
+        if (result) result = list;
+        else pu_drop(list);
+        break;
+    }
+    default: result = pu_fail("type", "%s: Purple has no values of this kind", maker);
+    }
+    return result;
+}
+
+static Value results(tn_stack *stack, const char *maker) {
+    int64_t count = tn_stack_count(stack);
+    if (count == 0) return PU_UNSPECIFIED;
+    Value list = PU_NIL;
+    for (int64_t i = count; i-- > 0;) {
+        tn_value *top = tn_stack_pop(stack);
+        Value each = top ? of_value(top, maker) : pu_tensor_error(maker);
+        tn_value_free(top);
+        if (!each || count == 1) {
+            pu_drop(list);
+            return each;
+        }
+        list = pu_cons(each, list);
+    }
+    return list;
+}
+
+static Value refuse(const PuRow *row, const Value *arguments, int count, int keywords) {
+    PuBuffer text = {0};
+    pu_put_text(&text, row->name);
+    pu_put_text(&text, ": no overload takes (");
+    for (int i = 0; i < count + 2 * keywords; i++) {
+        if (i) pu_put_text(&text, " ");
+        if (pu_is(arguments[i], PU_TENSOR)) pu_put_text(&text, "TENSOR");
+        else pu_put_brief(&text, arguments[i]);
+    }
+    pu_put_text(&text, ")");
+    return pu_fail_text("tensor", &text);
+}
+
+static tn_stack *stack; /* every call empties it */
+
+void pu_end_rows(void) {
+    tn_stack_free(stack);
+    stack = NULL;
+}
+
+static Value invoke(const PuRow *row, PuOverload *overload, const Match *found) {
+    const char *maker = row->name + strlen("tensor-");
+    if (!overload->found) overload->found = tn_find(overload->operator_);
+    if (!stack) stack = tn_stack_new();
+    if (!overload->found || !stack) return pu_tensor_error(row->name);
+    int last = overload->count; /* those after the last that is given keep their defaults */
+    bool placing = pu_default_device.type != TN_CPU;
+    while (last > 0 && !found->given[last - 1] && !(placing && overload->arguments[last - 1].kind == PU_ROW_DEVICE)) last--;
+    for (int i = 0; i < last; i++)
+        if (!push_argument(stack, &overload->arguments[i], found->given[i], found, i)) {
+            tn_stack_clear(stack);
+            return pu.pending ? PU_FAILURE : pu_tensor_error(row->name);
+        }
+    if (tn_call_op(overload->found, stack) != TN_OK) return pu_tensor_error(row->name);
+    if (row->inplace) {
+        tn_stack_clear(stack);
+        return pu_dup(found->given[0]);
+    }
+    if (tn_stack_count(stack) == 1) {
+        tn_value *top = tn_stack_pop(stack);
+        Value result = top ? of_value(top, maker) : pu_tensor_error(row->name);
+        tn_value_free(top);
+        return result;
+    }
+    Value all = results(stack, maker);
+    tn_stack_clear(stack);
+    return all;
+}
+
+/* Creation takes :requires-grad, which is no argument of the operator. */
+static Value asking_for_gradients(const PuRow *row, const Value *arguments, int count, int keywords, int at) {
+    Value others[2 * MOST + MOST];
+    int kept = 0;
+    for (int i = 0; i < count + 2 * keywords; i++)
+        if (i < at || i > at + 1) others[kept++] = arguments[i];
+    Value made = pu_row_call(row, others, count, keywords - 1);
+    if (!made || !pu_truthy(arguments[at + 1])) return made;
+    Value result = pu_requires_grad(made, PU_ABSENT);
+    pu_drop(made);
+    return result;
+}
+
+Value pu_row_call(const PuRow *row, const Value *arguments, int count, int keywords) {
+    Match found;
+    for (int k = 0; k < keywords && count + 2 * keywords < 3 * MOST; k++)
+        if (!strcmp(PU_AS(PuSymbol, arguments[count + 2 * k])->text, "requires-grad"))
+            return asking_for_gradients(row, arguments, count, keywords, count + 2 * k);
+    for (int numbers = 0; numbers < 2; numbers++)
+        for (int i = 0; i < row->count; i++)
+            if (match(&row->overloads[i], arguments, count, keywords, numbers, &found))
+                return invoke(row, &row->overloads[i], &found);
+    return refuse(row, arguments, count, keywords);
+}
+

@@ -1,0 +1,55 @@
+"""Running a program both ways: interpreted here, and compiled in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+from pathlib import Path
+
+from tenfold.purple.build import build_program
+from tenfold.purple.errors import PurpleError
+from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import Session, with_deep_stack
+
+FILE = "test.purple"
+CHECKED = ("-fsanitize=address", "-g", "-O1", "-DPURPLE_INJECT")
+
+
+def build(text: str, folder: Path, *options: str, compiler: str | None = None) -> str:
+    """A native program of the text; not optimised unless an option says so."""
+    program = str(folder / "program")
+    build_program(expand_program(text, FILE), program, options=options or ("-O0",), compiler=compiler)
+    return program
+
+
+def run(
+    program: str, *arguments: str, fail_at: str = "", **keywords: str
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **({"PURPLE_FAIL_AT": fail_at} if fail_at else {})}
+    return subprocess.run(
+        [program, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=300,
+        **keywords,
+    )
+
+
+def compiled(text: str, folder: Path, *options: str) -> str:
+    """What a program prints, compiled; it must end well, with nothing left over."""
+    done = run(build(text, folder, *options))
+    assert done.returncode == 0, done.stderr
+    assert "released" not in done.stderr
+    return done.stdout
+
+
+def interpreted(text: str) -> str:
+    """What a program prints, interpreted."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(PurpleError):
+        with_deep_stack(lambda: Session().run_text(text, FILE))
+    return printed.getvalue()

@@ -1,0 +1,99 @@
+"""The certifier finds every program that would leak or release twice."""
+
+import pytest
+
+from tenfold.purple import ir
+from tenfold.purple.certify import CompilerBug, certify
+from tenfold.purple.emit_c import analysed
+from tenfold.purple.expand import expand_program
+from tests.purple.compiled import FILE
+from tests.purple.generate_programs import batch
+
+TEXT = """
+(define (pick c x y) (if c (list x) (cons y (length x))))
+(define (walk xs acc) (if (null? xs) (reverse acc) (walk (cdr xs) (cons (car xs) acc))))
+(define (guard x) (try (list (car x) x) (lambda (e) (list e x))))
+(print (pick #t '(1) '(2)) (walk '(1 2) nil) (guard '(1)) (map (lambda (z) (list z TEXT)) '(1)))
+""".replace("TEXT", '"t"')
+
+
+def blocks(block: ir.Block):
+    yield block
+    for each in block:
+        if isinstance(each, ir.If):
+            yield from blocks(each.then)
+            yield from blocks(each.otherwise)
+        elif isinstance(each, ir.Loop):
+            yield from blocks(each.body)
+
+
+def everywhere(module: ir.Module):
+    """Each place of each block of a program."""
+    for function in [*module.functions, module.main]:
+        for block in blocks(function.body):
+            for i in range(len(block)):
+                yield block, i
+
+
+def test_a_compiled_program_passes():
+    assert certify(analysed(expand_program(TEXT, FILE))) > 15
+
+
+def test_leaving_out_any_one_release_is_found():
+    module = analysed(expand_program(TEXT, FILE))
+    drops = [(block, i) for block, i in everywhere(module) if isinstance(block[i], ir.Drop)]
+    assert len(drops) > 5
+    for block, i in drops:
+        removed = block.pop(i)
+        with pytest.raises(CompilerBug):
+            certify(module)
+        block.insert(i, removed)
+    certify(module)
+
+
+def test_releasing_anything_twice_is_found():
+    module = analysed(expand_program(TEXT, FILE))
+    for block, i in [(b, i) for b, i in everywhere(module) if isinstance(b[i], ir.Drop)]:
+        block.insert(i, block[i])
+        with pytest.raises(CompilerBug):
+            certify(module)
+        del block[i]
+
+
+def test_leaving_out_any_one_share_is_found():
+    module = analysed(expand_program(TEXT, FILE))
+    shares = [(block, i) for block, i in everywhere(module) if isinstance(block[i], ir.Dup)]
+    assert shares
+    for block, i in shares:
+        removed = block.pop(i)
+        with pytest.raises(CompilerBug):
+            certify(module)
+        block.insert(i, removed)
+
+
+def test_an_error_path_that_forgets_a_value_is_found():
+    module = analysed(expand_program(TEXT, FILE))
+    found = [
+        b[i]
+        for b, i in everywhere(module)
+        if isinstance(b[i], ir.Let) and ir.can_fail(b[i].op) and b[i].on_error
+    ]
+    assert len(found) > 5
+    for let in found:
+        kept, let.on_error = let.on_error, let.on_error[1:]
+        with pytest.raises(CompilerBug):
+            certify(module)
+        let.on_error = kept
+
+
+def test_a_lent_part_that_outlives_its_container_is_found():
+    module = analysed(expand_program("(define (f x) (if (eq? (car x) 'a) x nil)) (print (f '(a)))", FILE))
+    f = module.functions[0]
+    let = next(each for each in ir.statements(f.body) if isinstance(each, ir.Let) and each.var.lender)
+    f.body.insert(f.body.index(let) + 1, ir.Drop(f.params[0], "too early", let.place))
+    with pytest.raises(CompilerBug, match="not owned"):
+        certify(module)
+
+
+def test_random_programs_pass():
+    assert certify(analysed(expand_program(batch(77, 40, tensors=0.2), FILE))) > 500

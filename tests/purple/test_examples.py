@@ -1,0 +1,94 @@
+"""The examples, interpreted: each runs, and prints what it should."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import tenfold as tn
+from tenfold.demo import digits
+from tenfold.purple.interpret import Session, with_deep_stack
+from tenfold.purple.prims import control
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "purple"
+
+
+def printed(name: str, *arguments: str) -> str:
+    output = io.StringIO()
+    control.command_line[:] = arguments
+    path = EXAMPLES / f"{name}.purple"
+    with contextlib.redirect_stdout(output):
+        with_deep_stack(lambda: Session().run_text(path.read_text(encoding="utf-8"), str(path)))
+    return output.getvalue()
+
+
+@pytest.fixture(scope="module")
+def digits_file(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("digits") / "digits.safetensors"
+    train, test = digits.load()
+    flat = lambda images: images.reshape(-1, 64)
+    tensors = {"train-images": flat(train.images), "train-labels": train.labels}
+    tn.save(tensors | {"test-images": flat(test.images), "test-labels": test.labels}, str(path))
+    return str(path)
+
+
+def test_the_planned_expressions_print():
+    assert printed("seeds").endswith("#t\ntensor([2., 4., 6.])\n(2 128)\n(1 64 6 6)\n")
+
+
+def test_the_planned_training_loop_trains():
+    assert printed("training") == "trained on 3 batches\n"
+
+
+def test_exclusive_or_is_learnt():
+    assert printed("xor") == "0 xor 0 = 0\n0 xor 1 = 1\n1 xor 0 = 1\n1 xor 1 = 0\n"
+
+
+def test_a_glider_comes_back():
+    text = printed("life")
+    assert text.startswith("generation 0\n.#....\n..#...\n###...\n")
+    assert text.endswith("generation 4\n......\n..#...\n...#..\n.###..\n......\n......\n#t\n")
+
+
+def test_json_is_parsed_and_mistakes_in_it_located():
+    text = printed("json")
+    assert "Purple -300.0\n" in text
+    assert text.endswith(
+        '{"a" 1} → expected #\\: at 5\n[1] x → expected the end at 4\ntru → expected #\\e at 3\n'
+    )
+
+
+def test_digits_are_read_by_linear_layers(digits_file):
+    assert printed("digits_mlp", digits_file) == "accuracy above 0.95\n"
+
+
+@pytest.mark.slow
+def test_digits_are_read_by_convolutions(digits_file):
+    assert printed("digits_cnn", digits_file) == "accuracy above 0.95\n"
+
+
+@pytest.mark.slow
+def test_a_sentence_is_learnt_by_its_characters():
+    assert printed("characters") == "ensors freed at their last use. t\n"
+
+
+def test_every_example_is_tested_here():
+    source = Path(__file__).read_text(encoding="utf-8")
+    assert all(f'"{path.stem}"' in source for path in EXAMPLES.glob("*.purple"))
+
+
+def documented() -> list[tuple[str, str]]:
+    """The programs of the manual, each with what it is said to print."""
+    text = (Path(__file__).parents[2] / "docs" / "purple.md").read_text(encoding="utf-8")
+    return re.findall(r"```lisp\n(.*?)```\n\n```output\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_manuals_programs_print_what_it_says(output):
+    programs = documented()
+    assert len(programs) == 7
+    for program, shown in programs:
+        assert output(program) == shown

@@ -1,0 +1,198 @@
+"""Compiled programs: what they print is what the interpreter prints, in constant space where calls are tail
+calls."""
+
+import shutil
+
+import pytest
+
+from tenfold.purple.build import build_program
+from tenfold.purple.errors import PurpleError
+from tenfold.purple.expand import expand_program
+from tests.purple.compiled import FILE, build, compiled, interpreted, run
+
+PROGRAMS = {
+    "arithmetic": """
+      (print (+) (+ 1) (+ 1 2 3) (- 5) (- 1 2 3) (* 2 3.5) (/ 1 2) (/ 6 3) (/ 2) (quotient -7 2) (% -7 2)
+      (modulo -7 2))
+      (print (expt 2 62) (expt 2.0 0.5) (sqrt 16) (sqrt 2) (floor -1.5) (round 2.5) (min 1 2.0) (max 3 1 2)
+      (abs -4))
+      (print 4611686018427387904 (+ 4611686018427387903 1) (- -4611686018427387904 1) -9223372036854775808)
+      (print 0.1 1e20 1e-7 100.0 1e16 123456789.125 (/ 1.0 0.0) (- (/ 1.0 0.0)) (/ 0.0 0.0) -0.0)
+      (print (< 1 2 3) (< 1 3 2) (= 1 1.0) (< 9007199254740993 9007199254740992.0) (arithmetic-shift 1 40)
+      (bitwise-and 12 10))""",
+    "lists": """
+      (define xs (list 1 2.5 "a" #\\b 'sym :kw nil #t #f))
+      (write xs) (newline)
+      (print (cons 1 2) '(1 (2 . 3) #(4 "x")) (append '(1) '(2 3) 4) (reverse '(1 2 3)) (list-ref '(a b c) 1))
+      (print (map + '(1 2 3) '(10 20 30)) (filter odd? (iota 10)) (fold-right cons nil '(1 2)) (sort '(3 1 2)
+      >) (zip '(1 2) '(a b)))
+      (print (assoc 2 '((1 . one) (2 . two))) (member 3 '(1 2 3 4)) (list? '(1 . 2)) (equal? '(1 (2 #(3)))
+      (list 1 (list 2 (vector 3)))))""",
+    "closures": """
+      (define (counter) (let ((n 0)) (lambda () (set! n (+ n 1)) n)))
+      (define a (counter)) (define b (counter))
+      (a) (a) (print (a) (b) a car)
+      (define (compose-all . fs) (if (null? fs) (lambda (x) x) (lambda (x) ((car fs) ((apply compose-all (cdr
+      fs)) x)))))
+      (print ((compose-all 1+ 1+ (lambda (x) (* x 10))) 5))
+      (define (make-pair x) (letrec ((left (lambda () x)) (both (lambda () (list (left) (left) x)))) both))
+      (print ((make-pair 3)))
+      (define fs (map (lambda (i) (lambda () (* i i))) '(1 2 3)))
+      (print (map (lambda (f) (f)) fs))""",
+    "parameters": """
+      (define (f a :scale 2 :name "x" . rest) (list a scale name rest))
+      (print (f 1) (f 1 :name "y") (f 1 2 3 :scale 5) (apply f '(1 2 3)))
+      (define g f)
+      (print (g 1 :scale 7) (try (g) error-message) (try (g 1 :nope 2) error-message))
+      (print (try (car) error-message) (try ((lambda (x) x)) error-message))""",
+    "records": """
+      (deftype Point x (y int))
+      (define p (mk-Point "a" 2))
+      (print p (Point? p) (Point? 1) (Point-y p))
+      (set! (Point-x p) (list p 1)) (set! (Point-x p) 0)
+      (print p (equal? p (mk-Point 0 2)) (try (mk-Point 1 "no") error-message) (try (Point-x 5)
+      error-message))
+      (deftype Tree value (children list) (parent :weak))
+      (define root (mk-Tree 1 nil nil))
+      (set! (Tree-children root) (list (mk-Tree 2 nil root)))
+      (print root (Tree-value (Tree-parent (car (Tree-children root)))))
+      (define (orphan) (mk-Tree 3 nil (mk-Tree 4 nil nil)))
+      (print (Tree-parent (orphan)))""",
+    "errors": """
+      (define (risky n) (if (= n 0) (error "deep" 'n n) (+ 1 (risky (- n 1)))))
+      (print (try (risky 3) (lambda (e) (list (error-message e) (error-irritants e) (error-kind e)
+      (error-place e)))))
+      (print (try (raise '(1 2)) (lambda (e) e)) (try (try (car 1) (lambda (e) (raise e))) error-message))
+      (print (try (vector-ref (vector 1 2) 5) error-message) (try (hash-table-ref (make-hash-table) 'k)
+      error-message))
+      (print (try (+ 9223372036854775807 1) error-message) (try (/ 1 0) error-message) (try (match 5 ((list)
+      1)) error-message))
+      (define (late) (undefined-yet 1))
+      (define (undefined-yet x) (* 2 x))
+      (print (late) (try ("no procedure" 1) error-message) (try (length '(1 . 2)) error-message))""",
+    "tables and vectors": """
+      (define t (make-hash-table))
+      (for-each (lambda (k) (hash-table-set! t k (list k))) '(b "a" 3 2.5 (1 2)))
+      (hash-table-delete! t 3)
+      (hash-table-set! t 'b 'again)
+      (print t (hash-table-ref t (list 1 2)) (hash-table-count t) (hash-table-contains? t 3) (hash-table->list
+      t))
+      (define v (make-vector 3 'x)) (vector-set! v 1 (list v)) (vector-set! v 1 0)
+      (print v (vector->list v) (list->vector '(1 2)))
+      (define big (make-hash-table))
+      (dotimes (i 1000) (hash-table-set! big i (* i i)))
+      (print (hash-table-ref big 999) (hash-table-count big))""",
+    "text": """
+      (print (string-length "héllo") (substring "héllo" 1 3) (string-ref "héllo" 1) (string-append "a" "é")
+      (string<? "a" "b"))
+      (write "q\\"\\n\\\\") (write #\\space) (write #\\a) (write (string->list "aé")) (newline)
+      (print (string->symbol "x y") (symbol->string 'abc) (string->number "1e3") (string->number "x")
+      (number->string 2.0))
+      (print (string-search "lo" "hello") (list->string '(#\\a #\\b)) (number->fixed 3.14159 2) (char->integer
+      #\\A))""",
+    "control": """
+      (define-syntax swap! (syntax-rules () ((_ a b) (let ((tmp a)) (set! a b) (set! b tmp)))))
+      (define x 1) (define y 2) (swap! x y) (print x y)
+      (let loop ((i 0) (acc nil)) (if (< i 5) (loop (+ i 1) (cons (* i i) acc)) (print acc)))
+      (define i 0) (while (< i 3) (set! i (+ i 1))) (print i)
+      (let-values (((q r) (values 7 3))) (print q r))
+      (print (case 3 ((1 2) 'low) ((3 4) 'mid) (else 'high)) (cond ((assoc 1 '((1 . 2))) => cdr) (else 0)))
+      (print (match '(1 (2 3)) ((list a (list b c)) (list c b a)) (_ 'no)) `(1 ,(+ 1 1) ,@(list 3 4) . 5))""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_compiled_program_prints_what_the_interpreter_prints(name, tmp_path):
+    text = PROGRAMS[name]
+    assert compiled(text, tmp_path) == interpreted(text)
+
+
+def test_tail_calls_of_every_kind_take_constant_space(tmp_path):
+    text = """
+      (define (down n) (if (= n 0) 'self (down (- n 1))))
+      (define (ping n) (if (= n 0) 'mutual (pong (- n 1))))
+      (define (pong n) (if (= n 0) 'mutual (ping (- n 1))))
+      (define (through f n) (if (= n 0) 'closure (f f (- n 1))))
+      (define (spread n) (if (= n 0) 'applied (apply spread (list (- n 1)))))
+      (define (caught n) (if (= n 0) 'handled (try (error "again") (lambda (e) (caught (- n 1))))))
+      (print (down 10000000) (ping 10000000) (through through 3000000) (spread 1000000) (caught 100000))
+      (let loop ((i 0)) (if (< i 10000000) (loop (+ i 1)) (print i)))"""
+    program = build(text, tmp_path, "-O1")
+    done = run("/bin/sh", "-c", f"ulimit -v 1400000; {program}")
+    assert done.stdout == "self mutual closure applied handled\n10000000\n", done.stderr
+
+
+def test_a_long_list_is_freed_without_recursion(tmp_path):
+    text = """
+      (define (build n xs) (if (= n 0) xs (build (- n 1) (cons n xs))))
+      (print (length (build 3000000 nil)))"""
+    assert compiled(text, tmp_path, "-O1") == "3000000\n"
+
+
+def test_an_uncaught_error_shows_its_place_the_line_and_the_calls(tmp_path):
+    done = run(build("(define (f x) (+ 1 (car x)))\n(define (g x) (list (f x)))\n(g 5)", tmp_path))
+    assert done.returncode == 1
+    assert f"{FILE}:1:20: error: car: expected a pair, got 5" in done.stderr
+    assert f"in (f …) at {FILE}:2:21" in done.stderr
+    assert f"in (g …) at {FILE}:3:1" in done.stderr
+
+
+def test_recursion_that_is_too_deep_is_an_error_that_can_be_caught(tmp_path):
+    text = "(define (deep n) (+ 1 (deep (+ n 1)))) (print (try (deep 0) error-message))"
+    assert compiled(text, tmp_path, "-O1") == "recursion is too deep\n"
+
+
+def test_a_cycle_is_reported_and_freed_at_exit(tmp_path):
+    done = run(
+        build("(define b (box nil)) (set-box! b (list b)) (print 1)", tmp_path, "-fsanitize=address", "-g")
+    )
+    assert done.returncode == 0
+    assert "2 objects were kept alive by reference cycles" in done.stderr
+    assert "Sanitizer" not in done.stderr
+
+
+def test_a_weak_field_makes_no_cycle(tmp_path):
+    text = """
+      (deftype Node (next any) (back :weak))
+      (define a (mk-Node nil nil))
+      (set! (Node-next a) (mk-Node nil a))
+      (print 1)"""
+    done = run(build(text, tmp_path))
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_exit_ends_the_program_with_its_status(tmp_path):
+    assert run(build("(display 1) (exit 3) (display 2)", tmp_path)).returncode == 3
+
+
+def test_arguments_and_input_reach_the_program(tmp_path):
+    program = build("(print (command-line)) (print (read-line) (read-line) (read-line))", tmp_path)
+    done = run(program, "a", "b c", input="first\nsecond")
+    assert done.stdout == "(a b c)\nfirst second #f\n"
+
+
+def test_foreign_functions_are_called_with_checked_values(tmp_path):
+    text = """
+      (ffi-declare c-abs (int32) int32 :symbol "abs")
+      (ffi-declare c-pow (float float) float :symbol "pow")
+      (ffi-declare c-strlen (string) int :symbol "strlen")
+      (print (c-abs -5) (c-pow 2 10) (c-strlen "héllo") (try (c-abs "x") error-kind))"""
+    assert compiled(text, tmp_path) == "5 1024.0 6 type\n"
+
+
+@pytest.mark.parametrize("compiler", [name for name in ("gcc", "clang") if shutil.which(name)])
+def test_the_c_is_clean_under_strict_warnings(compiler, tmp_path):
+    build("\n".join(PROGRAMS.values()), tmp_path, "-O2", compiler=compiler)
+
+
+def test_debug_builds_keep_the_lines_of_the_source(tmp_path):
+    program = expand_program("(define (f x)\n  (car x))\n(print (f '(1)))", FILE)
+    build_program(program, str(tmp_path / "program"), debug=True)
+    assert run(str(tmp_path / "program")).stdout == "1\n"
+
+
+def test_a_missing_c_compiler_is_an_error_that_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(PurpleError, match="no C compiler"):
+        build("(print 1)", tmp_path)

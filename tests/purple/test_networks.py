@@ -1,0 +1,206 @@
+"""Networks, losses and optimizers of the prelude, held against PyTorch's; and the programs that Purple
+was planned for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tenfold.purple.interpret import Session
+from tenfold.purple.values import Record
+
+DATA = """(manual-seed 3)
+(define x (tensor-randn 6 4))
+(define y (tensor '(0 1 2 0 1 2)))
+(define model (sequential (linear 4 5) (tanh) (linear 5 3)))
+(define (step optimizer)
+  (zero-grad optimizer)
+  (let ((loss (cross-entropy (forward model x) y)))
+    (backward loss)
+    (optimizer-step optimizer)
+    loss))"""
+
+OPTIMIZERS = {
+    "(sgd model :lr 0.1)": lambda p: torch.optim.SGD(p, 0.1),
+    "(sgd model :lr 0.1 :momentum 0.9 :weight-decay 0.01)": lambda p: torch.optim.SGD(
+        p, 0.1, momentum=0.9, weight_decay=0.01
+    ),
+    "(adam model :lr 0.05 :weight-decay 0.1)": lambda p: torch.optim.Adam(p, 0.05, weight_decay=0.1),
+    "(adamw model :lr 0.05)": lambda p: torch.optim.AdamW(p, 0.05),
+}
+
+
+def tensors(session: Session, program: str) -> list[np.ndarray]:
+    return [each.detach().numpy() for each in session.run_text(program, "n")]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_an_optimizer_steps_as_pytorchs_does(optimizer):
+    session = Session()
+    session.run_text(DATA, "n")
+    weights = tensors(session, "(parameters model)")
+    reference = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+    with torch.no_grad():
+        for parameter, weight in zip(reference.parameters(), weights):
+            parameter.copy_(torch.tensor(weight))
+    x = torch.tensor(session.run_text("x", "n").numpy())
+    y = torch.tensor([0, 1, 2, 0, 1, 2])
+    session.run_text(f"(define opt {optimizer})", "n")
+    torch_optimizer = OPTIMIZERS[optimizer](reference.parameters())
+    for _ in range(4):
+        loss = session.run_text("(tensor-item (step opt))", "n")
+        torch_optimizer.zero_grad()
+        expected = torch.nn.functional.cross_entropy(reference(x), y)
+        expected.backward()
+        torch_optimizer.step()
+        assert loss == pytest.approx(expected.item(), rel=1e-5)
+    for found, parameter in zip(tensors(session, "(parameters model)"), reference.parameters()):
+        np.testing.assert_allclose(found, parameter.detach().numpy(), rtol=2e-4, atol=2e-6)
+
+
+LAYERS: dict[str, tuple[str, Any]] = {
+    "(linear 4 3 :bias #f)": ("5 4", lambda: torch.nn.Linear(4, 3, bias=False)),
+    "(conv2d 2 3 3 :stride 2 :padding 1)": ("2 2 6 6", lambda: torch.nn.Conv2d(2, 3, 3, 2, 1)),
+    "(conv2d 2 3 3 :bias #f)": ("2 2 6 6", lambda: torch.nn.Conv2d(2, 3, 3, bias=False)),
+    "(layer-norm 6)": ("2 3 6", lambda: torch.nn.LayerNorm(6)),
+    "(batch-norm 3)": ("4 3 2 2", lambda: torch.nn.BatchNorm2d(3)),
+    "(lstm 3 5)": ("4 2 3", lambda: torch.nn.LSTM(3, 5)),
+    "(lstm 3 5 :batch-first #t)": ("4 2 3", lambda: torch.nn.LSTM(3, 5, batch_first=True)),
+    "(max-pool2d 2)": ("1 1 6 6", lambda: torch.nn.MaxPool2d(2)),
+    "(max-pool2d 3 :stride 1)": ("1 1 6 6", lambda: torch.nn.MaxPool2d(3, 1)),
+    "(gelu)": ("3 4", torch.nn.GELU),
+    "(relu)": ("3 4", torch.nn.ReLU),
+    "(sigmoid)": ("3 4", torch.nn.Sigmoid),
+    "(softmax 0)": ("3 4", lambda: torch.nn.Softmax(0)),
+    "(log-softmax -1)": ("3 4", lambda: torch.nn.LogSoftmax(-1)),
+    "(flatten)": ("2 3 4", torch.nn.Flatten),
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_computes_what_pytorchs_does(layer):
+    sizes, make = LAYERS[layer]
+    session = Session()
+    found = session.run_text(
+        f"(define net {layer}) (define x (tensor-randn "
+        f"{sizes})) (forward net x) (define out (forward net x)) out",
+        "n",
+    )
+    reference = make()
+    with torch.no_grad():
+        for parameter, weight in zip(
+            reference.parameters(), tensors(session, "(parameters net)"), strict=True
+        ):
+            parameter.copy_(torch.tensor(weight))
+    x = torch.tensor(session.run_text("x", "n").numpy())
+    reference(x)
+    expected = reference(x)
+    expected = expected[0] if isinstance(expected, tuple) else expected
+    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+    if layer.startswith("(batch-norm"):
+        session.run_text("(evaluating! net)", "n")
+        reference.eval()
+        np.testing.assert_allclose(
+            session.run_text("(forward net x)", "n").detach().numpy(),
+            reference(x).detach().numpy(),
+            rtol=1e-4,
+            atol=1e-5,
+        )
+
+
+def test_an_embedding_looks_up_its_rows():
+    session = Session()
+    session.run_text("(define net (embedding 5 3)) (define out (forward net (tensor '(4 0))))", "n")
+    (weight,) = tensors(session, "(parameters net)")
+    np.testing.assert_array_equal(session.run_text("out", "n").detach().numpy(), weight[[4, 0]])
+
+
+LOSSES = {
+    "(mse-loss (tensor '(1.0 2)) (tensor '(0.0 4)))": 2.5,
+    "(l1-loss (tensor '(1.0 2)) (tensor '(0.0 4)))": 1.5,
+    "(nll-loss (tensor '((-1.0 -2.0))) (tensor '(1)))": 2.0,
+    "(cross-entropy (tensor '((0.0 0.0))) (tensor '(0)))": 0.6931472,
+    "(binary-cross-entropy (tensor '(0.5)) (tensor '(1.0)))": 0.6931472,
+    "(bce-with-logits (tensor '(0.0)) (tensor '(1.0)))": 0.6931472,
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_loss_has_its_value(loss):
+    assert Session().run_text(f"(tensor-item {loss})", "n") == pytest.approx(LOSSES[loss])
+
+
+def test_dropout_only_works_while_training(value):
+    program = """(define net (sequential (dropout 0.5))) (define x (tensor-ones 100))
+      (define training (tensor-item (tensor-sum (= (forward net x) 0))))
+      (evaluating! net)
+      (list (> training 10) (tensor-item (tensor-sum (= (forward net x) 0))) (begin (train! net) (>
+        (tensor-item (tensor-sum (= (forward net x) 0))) 10)))"""
+    assert value(program) == "(#t 0 #t)"
+
+
+def test_a_layer_of_ones_own_is_made_of_a_closure(value):
+    program = """(define (scaled inner)
+        (let ((scale (parameter (tensor '(2.0)))))
+          (layer "scaled" (lambda (x) (* (forward inner x) scale)) scale inner)))
+      (define net (sequential (scaled (linear 3 2)) (lambda (x) (* x 10))))
+      (list (length (parameters net)) (tensor-shape (forward net (tensor-ones 1 3))))"""
+    assert value(program) == "(3 (1 2))"
+
+
+PLANNED = """
+(define model
+  (sequential
+    (linear 784 128)
+    (relu)
+    (linear 128 10)
+    (softmax -1)))
+
+(define (train-step x y)
+  (let ((pred (forward model x)))
+    (let ((loss (cross-entropy pred y)))
+      (backward loss)
+      (optimizer-step)
+      loss)))
+
+(for-each train-step training-data)
+"""
+
+
+def test_the_planned_training_program_runs_as_it_stands():
+    session = Session()
+    batch = "(list (tensor-randn 8 784) (tensor '(0 1 2 3 4 5 6 7)))"
+    session.run_text(f"(define training-data (list {batch} {batch} {batch}))" + PLANNED, "plan")
+    model = session.run_text("model", "plan")
+    assert isinstance(model, Record)
+    assert session.run_text("(null? (tensor-grad (car (parameters model))))", "plan") is True
+    before = session.run_text("(define w (tensor-clone (car (parameters model)))) w", "plan").detach().numpy()
+    session.run_text("(for-each train-step training-data)", "plan")
+    after = session.run_text("(car (parameters model))", "plan").detach().numpy()
+    assert np.abs(after - before).max() > 0
+
+
+def test_the_planned_expressions_run(value):
+    program = """(define x (tensor-randn 2 784)) (define a (tensor-randn 3 3)) (define b (tensor-randn 3 3))
+      (list (tensor-shape (tensor-zeros 2 3)) (tensor-shape (tensor-ones 3 4 5)) (tensor-shape
+        (tensor-randn 10 10))
+            (tensor-shape (tensor-add a b)) (tensor-shape (tensor-mul a b)) (tensor-shape
+              (tensor-matmul a b)) (tensor-shape (tensor-relu x))
+            (tensor-shape (linear-layer 784 128 x)) (tensor-shape (conv2d-layer 3 64 3
+              (tensor-randn 1 3 8 8)))
+            (let ((x (tensor-randn 10 10))) (let ((y (tensor-relu x))) (tensor-shape (tensor-sum y))))
+            (with-grad
+              (let ((x (tensor-randn 10 10 :requires-grad t)))
+                (let ((loss (tensor-sum (tensor-mul x x))))
+                  (backward loss)
+                  (tensor-shape (tensor-grad x))))))"""
+    assert value(program) == "((2 3) (3 4 5) (10 10) (3 3) (3 3) (3 3) (2 784) (2 128) (1 64 6 6) () (10 10))"
+
+
+def test_an_optimizer_step_without_a_model_says_so(failure):
+    assert failure("(optimizer-step)").message == "optimizer-step: no model has been run yet"
+    assert failure("(sgd (relu))").message == 'this optimizer has no parameters to change: "sgd"'

@@ -1,0 +1,73 @@
+"""Ownership: each value is released after its last use, on every branch, and shared only where it is used
+again."""
+
+from tenfold.purple import ir
+from tenfold.purple.emit_c import analysed
+from tenfold.purple.expand import expand_program
+from tests.purple.compiled import FILE
+
+
+def function(text: str, name: str) -> ir.Function:
+    module = analysed(expand_program(text, FILE))
+    return next(f for f in module.functions if f.name == name)
+
+
+def kinds(block: ir.Block, kind: type) -> list:
+    return [each for each in ir.statements(block) if isinstance(each, kind)]
+
+
+def test_a_value_that_is_passed_on_moves():
+    f = function("(define (f x) (g x)) (define (g x) (list x x)) (print (f '(1)))", "f")
+    assert not kinds(f.body, ir.Dup) and not kinds(f.body, ir.Drop)
+
+
+def test_a_value_that_is_used_again_is_shared():
+    f = function("(define (f x) (list x (length x))) (print (f '(1)))", "f")
+    assert not kinds(f.body, ir.Dup)  # its length is taken before the list takes it over
+    g = function("(define (g x) (cons (list x) x)) (print (g '(1)))", "g")
+    assert [each.var.name for each in kinds(g.body, ir.Dup)] == ["x"]
+
+
+def test_a_branch_drops_what_it_does_not_need():
+    f = function("(define (f c x y) (if c x y)) (print (f #t '(1) '(2)))", "f")
+    branch = kinds(f.body, ir.If)[0]
+    assert [each.var.name for each in kinds(branch.then, ir.Drop)] == ["y"]
+    assert [each.var.name for each in kinds(branch.otherwise, ir.Drop)] == ["x"]
+
+
+def test_an_unused_parameter_is_dropped_first():
+    f = function("(define (f x) 1) (print (f (list 1)))", "f")
+    assert isinstance(f.body[0], ir.Drop)
+
+
+def test_numbers_need_no_ownership():
+    f = function("(define (f x) (* x x)) (print (f 2))", "f")
+    assert not kinds(f.body, ir.Drop) and not f.params[0].is_managed
+
+
+def test_a_failing_call_releases_what_is_owned_then():
+    f = function("(define (f x y) (list (car x) y)) (print (f '(1) '(2)))", "f")
+    failing = next(
+        let for let in kinds(f.body, ir.Let) if isinstance(let.op, ir.Prim) and "car" in let.op.name
+    )
+    assert {var.name for var in failing.on_error} == {"x", "y"}
+
+
+def test_the_parts_of_a_dying_pair_move_out_of_it():
+    f = function("(define (f x) (let ((a (car x)) (b (cdr x))) (cons b a))) (print (f '(1)))", "f")
+    assert kinds(f.body, ir.Uncons) and not kinds(f.body, ir.Dup) and not kinds(f.body, ir.Drop)
+
+
+def test_a_part_that_is_only_looked_at_is_not_shared():
+    f = function("(define (f x) (if (eq? (car x) 'a) x nil)) (print (f '(a)))", "f")
+    looked = next(
+        let for let in kinds(f.body, ir.Let) if isinstance(let.op, ir.Prim) and let.op.name == "car"
+    )
+    assert looked.var.lender is f.params[0]
+
+
+def test_a_value_made_here_and_never_shared_is_freed_statically():
+    f = function("(define (f x) (let ((v (vector x))) (vector-length v))) (print (f 1))", "f")
+    assert [each.unique for each in kinds(f.body, ir.Drop) if each.var.name == "v"] == ["made by vector"]
+    g = function("(define b (box 0)) (define (g x) (let ((v (vector x))) (set-box! b v))) (print (g 1))", "g")
+    assert [each.unique for each in kinds(g.body, ir.Drop) if each.var.name == "v"] == [""]

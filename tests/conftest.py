@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import pytest
+
 # Before any import of Tenfold: a test must not pass because of what an earlier run has left on disk.
 os.environ["TENFOLD_CACHE_DIR"] = ""
 
@@ -39,3 +41,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("generated from the op table")
     for line in lines:
         terminalreporter.line(line)
+
+
+@pytest.fixture
+def compiled_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out LLVM's optimisations, which change no result and take half of XLA's time to compile, where
+    that is what a test costs. `make test-all` compiles as users do."""
+    from tenfold.engines import xla
+
+    if "not slow" in request.config.getoption("markexpr"):
+        quick = ("xla_backend_optimization_level", 0)
+        monkeypatch.setitem(xla.OPTIONS, "cpu", [*xla.OPTIONS["cpu"], quick])

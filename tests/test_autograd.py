@@ -540,3 +540,39 @@ def test_what_is_no_tensor_is_refused():
         tn.autograd.grad(x.sum(), [3])
     with pytest.raises(tn.ArgumentError, match="is a Tensor, not a float"):
         x.sum().backward(3.0)
+
+
+class HalfOfTheSquare(tn.autograd.Function):
+    """x squared, with half of its gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        return cotangent * ctx.saved_tensors[0]
+
+
+def test_gradcheck_agrees_with_right_gradients_and_finds_wrong_ones():
+    x = tn.randn(3, dtype=tn.float64, requires_grad=True)
+    y = tn.randn(2, 3, dtype=tn.float64, requires_grad=True)
+    z = tn.randn(2, dtype=tn.complex128, requires_grad=True)
+    assert tn.autograd.gradcheck(lambda x, y: (x.sin() * y, (x * y).sum()), (x, y))
+    assert tn.autograd.gradcheck(lambda z: (z * z.conj() + z.exp(), z.abs()), z)
+    assert tn.autograd.gradgradcheck(lambda x, y: (x**3 * y).sum(0), (x, y))
+    assert not tn.autograd.gradcheck(HalfOfTheSquare.apply, x, raise_exception=False)
+    with pytest.raises(tn.GradientError, match="Jacobian mismatch for output 0 with respect to input 0"):
+        tn.autograd.gradcheck(HalfOfTheSquare.apply, x)
+    with pytest.raises(tn.GradientError, match="not the same when it is computed again"):
+        tn.autograd.gradcheck(lambda x: tn.nn.functional.dropout(x * 1.0), x, atol=10)
+
+
+def test_gradcheck_says_what_it_needs():
+    with pytest.raises(tn.ArgumentError, match="an input that requires a gradient"):
+        tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2))
+    with pytest.warns(UserWarning, match="float64 or complex128"):
+        tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2, requires_grad=True), atol=1e-1)
+    with pytest.raises(tn.UnsupportedError, match="forward gradients"):
+        tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2, requires_grad=True), check_forward_ad=True)

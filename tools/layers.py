@@ -15,9 +15,33 @@ from pathlib import Path
 LAYERS = (
     ("cli", "demo", "doctor", "__main__", "explain", "purple"),
     ("tenfold",),
-    ("nn", "optim", "amp", "data", "utils", "func"),
+    (
+        "nn",
+        "optim",
+        "amp",
+        "data",
+        "utils",
+        "func",
+        "control_flow",
+        "testing",
+        "low_rank",
+        "norm_functions",
+        "settings",
+        "inplace_functions",
+        "questions",
+        "cuda",
+        "backends",
+        "jit",
+        "compiler",
+        "accelerator",
+        "install",
+    ),
     (
         "dispatch",
+        "overloads",
+        "tensor_methods",
+        "quantized",
+        "typed_tensors",
         "exporting",
         "functional",
         "indexing",
@@ -38,7 +62,18 @@ LAYERS = (
     ("trace",),
     ("ops",),
     ("flat",),
-    ("dtypes", "devices", "formatting", "errors", "source"),
+    (
+        "dtypes",
+        "devices",
+        "layouts",
+        "formatting",
+        "errors",
+        "source",
+        "late_names",
+        "quantized_dtypes",
+        "unsupported",
+        "version",
+    ),
 )
 HEIGHT = {unit: -row for row, units in enumerate(LAYERS) for unit in units}
 
@@ -53,8 +88,8 @@ DOORS = {
 
 # What a function may import of our own: these load an engine, which `import tenfold` must not do.
 LAZY = ("engines", "mlir", "capi")
-# Nothing below imports these two, so an import in a function of theirs dodges no cycle: it saves start-up.
-FRONT = ("tenfold", "cli")
+# Nothing below imports these, so an import in a function of theirs dodges no cycle: it saves start-up.
+FRONT = ("tenfold", "cli", "install")
 # Loaded by `import tenfold` anyway, so there is nothing to gain by importing them late.
 ALWAYS_LOADED = ("numpy", "ml_dtypes")
 

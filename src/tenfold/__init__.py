@@ -4,7 +4,7 @@ Most functions come from the op table, by `dispatch.install`; those whose Python
 schema's are imported here by name.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenfold import (
     autograd,
@@ -14,11 +14,14 @@ from tenfold import (
     fft,
     functional,
     indexing,
+    late_names,
     linalg,
     mlir,
     ops,
     random,
     special,
+    tensor_methods,
+    unsupported,
 )
 from tenfold.autograd import is_grad_enabled
 from tenfold.devices import Device as device
@@ -42,14 +45,31 @@ from tenfold.errors import (
     UnknownName,
     UnsupportedError,
 )
+from tenfold.errors import OutOfMemory as OutOfMemoryError
 from tenfold.formatting import get_printoptions, set_printoptions
 from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tenfold.layouts import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    jagged,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from tenfold.program import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from tenfold.runtime.evaluate import get_engine, set_engine
 from tenfold.tensor import Size, Tensor
 
 if TYPE_CHECKING:
-    from tenfold import amp, data, func, nn, optim, utils
+    from tenfold import amp, data, func, nn, optim, testing, utils
     from tenfold.amp.autocast_mode import (
         autocast,
         clear_autocast_cache,
@@ -60,7 +80,8 @@ if TYPE_CHECKING:
         set_autocast_dtype,
         set_autocast_enabled,
     )
-    from tenfold.exporting import export, load_stablehlo
+    from tenfold.control_flow import cond, while_loop
+    from tenfold.exporting import Dim, export, load_stablehlo, load_vmfb
     from tenfold.func import vmap
     from tenfold.serialize import load, save
 
@@ -75,6 +96,8 @@ _namespaces: dict = {
 dispatch.install(_namespaces)
 functional.install()
 indexing.install()
+tensor_methods.install()
+unsupported.install(Tensor)
 
 from tenfold.functional import (  # noqa: E402
     atleast_1d,
@@ -107,13 +130,19 @@ from tenfold.functional import (  # noqa: E402
 from tenfold.functional import eval_ as eval  # noqa: E402
 from tenfold.indexing import nonzero  # noqa: E402
 from tenfold.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor  # noqa: E402
+from tenfold.tensor_methods import empty_permuted, empty_strided, from_file, lu  # noqa: E402
 
+# PyTorch's other names for products, which take sparse tensors there.
+dsmm, hsmm, spmm, saddmm = [dispatch.function(each, ops.TABLE[each]) for each in ("mm", "mm", "mm", "addmm")]
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 # Last, because among the dtypes' names are Python's own: float, int and bool.
 globals().update(dtypes.BY_NAME)
 
 # Packages that are loaded when they are first asked for, and names that stand in one.
-_PACKAGES = ("amp", "data", "func", "nn", "optim", "utils")
+_PACKAGES = (
+    "accelerator", "amp", "backends", "compiler", "cuda", "data", "func", "jit", "nn", "optim", "testing",
+    "utils", "version",
+)  # fmt: skip
 _AUTOCAST = (
     "autocast", "clear_autocast_cache", "get_autocast_dtype", "is_autocast_cache_enabled",
     "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
@@ -121,32 +150,52 @@ _AUTOCAST = (
 _LATE = {
     **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
     "vmap": "func",
+    "cond": "control_flow",
+    "while_loop": "control_flow",
+    "Dim": "exporting",
     "export": "exporting",
     "load_stablehlo": "exporting",
+    "load_vmfb": "exporting",
     "load": "serialize",
     "save": "serialize",
+    "install_as_torch": "install",
+    "uninstall_as_torch": "install",
+    "GradScaler": "amp",
+    **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "low_rank"),
+    **dict.fromkeys(late_names.NORMS, "norm_functions"),
+    **dict.fromkeys(late_names.QUANTIZED, "quantized"),
+    **dict.fromkeys(late_names.QUANTIZED_DTYPES, "quantized_dtypes"),
+    **dict.fromkeys(late_names.TYPES, "typed_tensors"),
+    **dict.fromkeys(late_names.SETTINGS, "settings"),
+    **dict.fromkeys(late_names.QUESTIONS, "questions"),
+    **dict.fromkeys(late_names.INPLACE, "inplace_functions"),
 }
 
 # The names imported above, for type checkers; then the op table's, for `import *`.
 __all__ = [
-    "ArgumentError", "CacheWarning", "DTypeError", "DeviceError", "EngineError", "FormatError", "Generator",
-    "GradientError", "IndexOutOfRange", "MissingEngine", "OutOfMemory", "ShapeError", "Size", "TenfoldError",
-    "Tensor", "TraceError", "UnknownName", "UnsupportedError", "amp", "as_tensor", "asarray", "atleast_1d",
-    "atleast_2d", "atleast_3d", "autocast", "autograd", "block_diag", "broadcast_shapes", "broadcast_tensors",
-    "can_cast", "cartesian_prod", "cdist", "chain_matmul", "clear_autocast_cache", "compile", "data",
-    "device", "dtype", "dtypes", "einsum", "enable_grad", "errors", "eval", "export", "fft", "finfo",
-    "fork_rng", "from_dlpack", "from_numpy", "frombuffer", "func", "functional", "get_autocast_dtype",
-    "get_default_device", "get_default_dtype", "get_printoptions", "get_rng_state", "iinfo", "indexing",
+    "ArgumentError", "CacheWarning", "DTypeError", "DeviceError", "Dim", "EngineError", "FormatError",
+    "Generator", "GradientError", "IndexOutOfRange", "MissingEngine", "OutOfMemory", "OutOfMemoryError",
+    "ShapeError", "Size", "TenfoldError", "Tensor", "TraceError", "UnknownName", "UnsupportedError",
+    "amp", "as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "autocast", "autograd",
+    "block_diag", "broadcast_shapes", "broadcast_tensors", "can_cast", "cartesian_prod", "cdist",
+    "chain_matmul", "channels_last", "channels_last_3d", "clear_autocast_cache", "compile", "cond",
+    "contiguous_format", "data", "device", "dtype", "dtypes", "einsum", "empty_permuted", "empty_strided",
+    "enable_grad", "errors", "eval", "export", "fft", "finfo", "fork_rng", "from_dlpack", "from_file",
+    "from_numpy", "frombuffer", "func", "functional", "get_autocast_dtype", "get_default_device",
+    "get_default_dtype", "get_engine", "get_printoptions", "get_rng_state", "iinfo", "indexing",
     "inference_mode", "initial_seed", "is_autocast_cache_enabled", "is_autocast_enabled", "is_complex",
-    "is_floating_point", "is_grad_enabled", "is_same_size", "is_signed", "is_tensor", "linalg", "load",
-    "load_stablehlo", "manual_seed", "meshgrid", "nn", "no_grad", "nonzero", "norm", "numel", "ops", "optim",
-    "promote_types", "random", "result_type", "save", "seed", "set_autocast_cache_enabled",
-    "set_autocast_dtype", "set_autocast_enabled", "set_default_device", "set_default_dtype",
-    "set_grad_enabled", "set_printoptions", "set_rng_state", "show", "special", "split", "tensor",
-    "tensordot", "unique", "unique_consecutive", "unravel_index", "utils", "vmap",
+    "is_floating_point", "is_grad_enabled", "is_same_size", "is_signed", "is_tensor", "jagged", "layout",
+    "linalg", "load", "load_stablehlo", "load_vmfb", "lu", "manual_seed", "memory_format", "meshgrid",
+    "nn", "no_grad", "nonzero", "norm", "numel", "ops", "optim", "preserve_format", "promote_types",
+    "random", "result_type", "save", "seed", "set_autocast_cache_enabled", "set_autocast_dtype",
+    "set_autocast_enabled", "set_default_device", "set_default_dtype", "set_engine", "set_grad_enabled",
+    "set_printoptions", "set_rng_state", "show", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc",
+    "sparse_csr", "special", "split", "strided", "tensor", "tensordot", "testing", "unique",
+    "unique_consecutive", "unravel_index", "utils", "vmap", "while_loop",
 ]  # fmt: skip
 __all__ += sorted({each for each in globals() if not each.startswith("_")}.difference(__all__))
-__all__.remove("TYPE_CHECKING")
+for _each in ("TYPE_CHECKING", "Any"):
+    __all__.remove(_each)
 
 
 def _module_context(*, value_tensors: bool = True):
@@ -159,13 +208,29 @@ def _module_context(*, value_tensors: bool = True):
 mlir.module_context = _module_context
 
 
+def _namespace(name: str):
+    """`tenfold.ops.aten` and the like: the ops by their schemas' names, loaded when first asked for."""
+    from tenfold.overloads import NAMESPACES
+
+    if name not in NAMESPACES:
+        raise errors.unknown_name("tenfold.ops", name, [*vars(ops), *NAMESPACES])
+    vars(ops).update(NAMESPACES)
+    return NAMESPACES[name]
+
+
+vars(ops)["__getattr__"] = _namespace
+
+
 def __getattr__(name: str):
     import importlib
 
+    found: Any
     if name in _PACKAGES:
         found = importlib.import_module(f"tenfold.{name}")
     elif name in _LATE:
         found = getattr(importlib.import_module(f"tenfold.{_LATE[name]}"), name)
+    elif name in unsupported.FUNCTIONS:
+        found = unsupported.refusing(name, unsupported.FUNCTIONS[name])
     else:
         raise errors.unknown_name("tenfold", name, [*globals(), *_PACKAGES, *_LATE])
     globals()[name] = found

@@ -1,26 +1,32 @@
-"""The command line: demo, run, show, ops, doctor. Each command has --help with an example."""
+"""The command line: demo, run, show, build, ops, doctor. Each command has --help with an example."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
 import tenfold
-from tenfold import demo, ops
+from tenfold import demo, ops, unsupported
+from tenfold.capi.commands import add_arguments as add_capi_arguments
 from tenfold.doctor import examine
 from tenfold.errors import ArgumentError, MissingEngine, TenfoldError, did_you_mean
+from tenfold.exporting import DIALECTS
 from tenfold.mlir import torch_dialect
 from tenfold.ops.table import TABLE, Row
+from tenfold.overloads import NAMESPACES
 from tenfold.runtime import evaluate
 from tenfold.runtime.stages import STAGES, stage_text
 
@@ -69,11 +75,16 @@ def _parser() -> argparse.ArgumentParser:
     run = command(
         "run",
         _run,
-        "Run a Python file; errors show the line and what to do.",
-        "tenfold run train.py --steps 10",
+        "Run a Python file, or a program that was built; errors show the line and what to do.",
+        "tenfold run train.py --steps 10\n  tenfold run model.vmfb --input x.npy --input '[1, 2]'",
     )
     run.add_argument("file")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, help="handed to the file as sys.argv[1:]")
+    run.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        help="handed to the file as sys.argv[1:]; for a .vmfb or .stablehlo file, --input for each tensor "
+        "that it takes (a .npy file, or numbers as JSON) and --save FILE.npz",
+    )
     show = command(
         "show",
         _show,
@@ -82,12 +93,31 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("file")
     show.add_argument("--stage", choices=STAGES, help="one stage only (default: trace, flat and stablehlo)")
+    built = command(
+        "build",
+        _build,
+        "Compile the model that a Python file defines: to a .vmfb by IREE, or to .stablehlo or MLIR.",
+        "tenfold build model.py -o model.vmfb",
+    )
+    built.add_argument("file", help="defines `model`, its `inputs` and, if sizes are open, `dynamic`")
+    built.add_argument("-o", "--output", required=True, help="ends in .vmfb, .stablehlo, .mlir or .mlirbc")
+    built.add_argument(
+        "--dialect",
+        choices=DIALECTS,
+        help="what is compiled (default: stablehlo, or torch where sizes are open)",
+    )
+    built.add_argument("--model", default="model", help="the name of the model (default: %(default)s)")
+    built.add_argument("--inputs", default="inputs", help="the name of its inputs (default: %(default)s)")
     listed = command("ops", _ops, "List the op table, or describe one op.", "tenfold ops softmax")
     listed.add_argument("name", nargs="?", help="an op, such as add or add.Tensor")
     listed.add_argument(
         "--missing", action="store_true", help="print PyTorch's names that Tenfold does not have"
     )
     command("doctor", _doctor, "Say what is installed and which engines and devices work.", "tenfold doctor")
+    capi = command(
+        "capi", None, "Build libtenfold, libtorch over a C ABI, and say how to use it.", "tenfold capi build"
+    )
+    add_capi_arguments(capi)
     return parser
 
 
@@ -97,6 +127,8 @@ def _demo(parsed: argparse.Namespace) -> int:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    if parsed.file.endswith((".vmfb", ".stablehlo")):
+        return _run_built(parsed.file, parsed.arguments)
     sys.argv = [parsed.file, *parsed.arguments]
     return _execute(parsed.file)[0]
 
@@ -125,7 +157,86 @@ def _show(parsed: argparse.Namespace) -> int:
     return status
 
 
-def _execute(path: str) -> tuple[int, dict[str, Any]]:
+def _build(parsed: argparse.Namespace) -> int:
+    sys.argv = [parsed.file]
+    status, names = _execute(parsed.file, "__tenfold_build__")
+    if status:
+        return status
+    for option, name in (("model", parsed.model), ("inputs", parsed.inputs)):
+        if name not in names:
+            raise ArgumentError(
+                f"{parsed.file} defines no {name!r}",
+                help=f"assign {'the model' if option == 'model' else 'example tensors'} to it, or say "
+                f"--{option} NAME",
+            )
+    exported = tenfold.export(
+        names[parsed.model],
+        names[parsed.inputs],
+        dialect=parsed.dialect or ("torch" if "dynamic" in names else "stablehlo"),
+        parameters="literals",
+        dynamic=names.get("dynamic"),
+    )
+    exported.save(parsed.output)
+    size = os.path.getsize(parsed.output) / 1e6
+    takes, gives = (", ".join(map(str, each)) for each in (exported.inputs, exported.outputs))
+    print(f"{parsed.output}: ({takes}) -> ({gives}), {size:.1f} MB")
+    return 0
+
+
+def _run_built(path: str, arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog=f"tenfold run {path}")
+    parser.add_argument(
+        "--input", action="append", default=[], help="a .npy file, or numbers as JSON, as [[1, 2], [3, 4]]"
+    )
+    parser.add_argument("--save", metavar="FILE", help="write the results to a .npz file, and print none")
+    parsed = parser.parse_args(arguments)
+    with _unplaced():
+        module = tenfold.load_vmfb(path) if path.endswith(".vmfb") else tenfold.load_stablehlo(path)
+    types = module.inputs or [None] * len(parsed.input)
+    if len(types) != len(parsed.input):
+        takes = ", ".join(map(str, types))
+        raise ArgumentError(
+            f"{path} takes {len(types)} tensors ({takes}), not {len(parsed.input)}",
+            help="give --input once for each",
+        )
+    given = [_input(each, type) for each, type in zip(parsed.input, types, strict=True)]
+    with _unplaced():
+        results = module(*given)
+    results = results if isinstance(results, tuple) else (results,)
+    if parsed.save:
+        np.savez(parsed.save, *[each.numpy() for each in results])
+    else:
+        for each in results:
+            print(each)
+    return 0
+
+
+@contextlib.contextmanager
+def _unplaced() -> Iterator[None]:
+    """Errors in here are not of a line in the user's program: there is none."""
+    try:
+        yield
+    except TenfoldError as error:
+        raise type(error)(error.message, help=error.help) from None
+
+
+def _input(text: str, type: Any) -> tenfold.Tensor:
+    """What an --input says: a file of NumPy's, or numbers, which take the dtype that is wanted."""
+    if text.endswith(".npy"):
+        try:
+            return tenfold.tensor(np.load(text))
+        except (OSError, ValueError) as error:
+            raise ArgumentError(f"--input {text}: {error}") from None
+    try:
+        numbers = json.loads(text)
+    except ValueError:
+        raise ArgumentError(
+            f"--input {text} is neither a .npy file nor numbers", help="write numbers as [[1, 2], [3, 4]]"
+        ) from None
+    return tenfold.tensor(numbers, dtype=type.dtype if type is not None else None)
+
+
+def _execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
     """Run a file as a program. An error of ours is printed with the user's frames alone."""
     if os.path.isdir(path):
         raise ArgumentError(f"{path} is a folder", help="give the path of a Python file")
@@ -133,7 +244,7 @@ def _execute(path: str) -> tuple[int, dict[str, Any]]:
         raise ArgumentError(f"there is no file {path}", help="give the path of a Python file")
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
-        return 0, runpy.run_path(path, run_name="__main__")
+        return 0, runpy.run_path(path, run_name=name)
     except SyntaxError as error:
         print("".join(traceback.format_exception_only(error)), end="", file=sys.stderr)
         return 1, {}
@@ -182,22 +293,37 @@ def _missing() -> int:
         for part in title.split(".")[1:]:
             owner = getattr(owner, part)
         absent = [name for name in names if not hasattr(owner, name)]
+        refused = [name for name in names if name in unsupported.of(title)]
         counted += len(absent)
-        console.print(f"[bold]{title}[/bold]: {len(names) - len(absent)} of {len(names)}")
-        console.print("  " + (", ".join(absent) or "nothing is missing"))
+        there = len(names) - len(absent) - len(refused)
+        console.print(f"[bold]{title}[/bold]: {there} of {len(names)}")
+        _lacking(absent, refused)
     try:
         defined = torch_dialect.aten_ops()
     except MissingEngine as error:
         console.print(f"[bold]the torch dialect[/bold]: not compared; {error.help}")
         return 0
-    rows = [row for each in TABLE.values() for row in each]
-    known = {row.qualified for row in rows}
-    known |= {f"{row.name}_.{row.overload}".rstrip(".") for row in rows if row.inplace}
-    absent = [name for name in defined if name not in known]
-    console.print(f"[bold]the torch dialect[/bold]: {len(defined) - len(absent)} of {len(defined)} ATen ops")
-    console.print("  " + (", ".join(absent) or "nothing is missing"))
+    without = [name for name in defined if not _is_op(name)]
+    known = {*unsupported.FUNCTIONS, *unsupported.OPS}
+    absent = [name for name in without if name.partition(".")[0] not in known]
+    held = f"{len(defined) - len(without)} of {len(defined)} ATen ops"
+    console.print(f"[bold]the torch dialect[/bold]: {held}")
+    _lacking(absent, [name for name in without if name not in absent])
     console.print(f"\n{counted} names and {len(absent)} ops of the torch dialect are missing")
     return 0
+
+
+def _lacking(absent: Sequence[str], refused: Sequence[str]) -> None:
+    console.print("  " + (", ".join(absent) or "nothing is missing"))
+    if refused:
+        console.print(f"  refused, for reasons that docs/unsupported.md tells: {', '.join(refused)}")
+
+
+def _is_op(name: str) -> bool:
+    """Whether an op of ATen's, by its name such as "add.Tensor", is there."""
+    packet, _, overload = name.partition(".")
+    found = getattr(NAMESPACES["aten"], packet, None)
+    return found is not None and hasattr(found, overload or "default")
 
 
 def pytorch_names() -> dict[str, list[str]]:

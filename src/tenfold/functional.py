@@ -151,6 +151,8 @@ def type_(self: Tensor, dtype: DType | str | type | None = None, non_blocking: b
         if name not in TYPE_NAMES:
             raise DTypeError(f"unknown type {dtype!r}", help=did_you_mean(name, TYPE_NAMES))
         return convert(self, TYPE_NAMES[name], Device("cuda" if "cuda" in place else "cpu").resolved)
+    if isinstance(getattr(dtype, "dtype", None), DType):  # a type such as tenfold.FloatTensor
+        return convert(self, dtype.dtype, Device(dtype.device).resolved)  # type: ignore[union-attr]
     return convert(self, as_dtype(dtype), self.device)
 
 

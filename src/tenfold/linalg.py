@@ -2,10 +2,14 @@
 
 from typing import Any
 
+from tenfold import unsupported
 from tenfold.errors import LinAlgError, unknown_name
 
 __all__ = ["LinAlgError"]
 
 
 def __getattr__(name: str) -> Any:
+    refused = unsupported.function("torch.linalg", name)
+    if refused is not None:
+        return refused
     raise unknown_name("tenfold.linalg", name, globals())

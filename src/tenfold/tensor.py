@@ -31,6 +31,7 @@ from tenfold.errors import (
 )
 from tenfold.flat.graph import TensorType
 from tenfold.flat.strides import contiguous, is_contiguous
+from tenfold.layouts import strided
 from tenfold.ops.table import find
 from tenfold.runtime import evaluate
 from tenfold.source import capture
@@ -209,7 +210,7 @@ class Tensor(Holder):
 
     @property
     def layout(self) -> str:
-        return "strided"
+        return strided
 
     # Every tensor is dense, holds data, and stores its elements as they are.
     is_sparse = is_meta = is_quantized = is_nested = False
@@ -440,7 +441,9 @@ class Tensor(Holder):
                 f"item() needs a tensor of one element, this one is {self._value.type}",
                 help="index it, or use .tolist()",
             ).located("item", capture())
-        return self._plain().reshape(()).item()
+        if self.dtype.kind == "float" and self.dtype.itemsize < 4:
+            return self._plain().reshape(()).item()
+        return evaluate.number(self._computed())
 
     def tolist(self) -> Any:
         return self._plain().tolist()
@@ -652,6 +655,6 @@ def _refuse_value() -> NoReturn:
     what = getattr(graph.active(), "what", "compile")
     raise TraceError(
         f"the value of a traced tensor was asked for, but tenfold.{what} records f once, without data",
-        help="use tn.where for a choice between values, or move this decision out of the "
-        + ("compiled function" if what == "compile" else "function"),
+        help="use tn.where or tn.cond for a choice, tn.while_loop for a loop, or move this decision out of "
+        "the " + ("compiled function" if what == "compile" else "function"),
     ).located(what, capture(), [])

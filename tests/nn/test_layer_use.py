@@ -225,3 +225,11 @@ def test_every_step_of_training_is_the_same_program():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         network.eval()(tn.ones(2, 4)).eval()
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 5])
+def test_the_older_response_norm_computes_what_pytorchs_does(size):
+    x = np.random.default_rng(0).normal(size=(2, 5, 3, 2)).astype(np.float32)
+    ours = tn.nn.CrossMapLRN2d(size, alpha=0.1, k=2)(tn.tensor(x))
+    theirs = torch.nn.CrossMapLRN2d(size, alpha=0.1, k=2)(torch.tensor(x))
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5)

@@ -22,6 +22,7 @@ from tenfold.flat.build import (
     highest,
     logical_and,
     logical_or,
+    logical_xor,
     lowest,
     maximum,
     minimum,
@@ -50,6 +51,7 @@ MONOIDS: dict[str, Callable[[Value, Value], Value]] = {
     "min": minimum,
     "and": logical_and,
     "or": logical_or,
+    "xor": logical_xor,
     "set": lambda old, new: new,
 }
 
@@ -66,11 +68,11 @@ def identity(kind: str, dtype: DType) -> Number:
         return lowest(dtype)
     if kind == "min":
         return highest(dtype)
-    return {"add": 0, "mul": 1, "and": True if dtype.kind == "bool" else -1, "or": 0}[kind]
+    return {"add": 0, "mul": 1, "and": True if dtype.kind == "bool" else -1, "or": 0, "xor": 0}[kind]
 
 
 def reduce(x: Value, kind: str, dims: int | Sequence[int] | None = None, keepdim: bool = False) -> Value:
-    """Fold by a monoid: add, mul, max, min, and, or. None, or (), means all dimensions."""
+    """Fold by a monoid: add, mul, max, min, and, or, xor. None, or (), means all dimensions."""
     dims = axes(dims, x.rank)
     if dims:
         init = constant(identity(kind, x.dtype), x.dtype)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tenfold import dispatch
+from tenfold import dispatch, unsupported
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.functional import aten
@@ -48,6 +48,7 @@ from tenfold.nn.functional_normalisation import instance_norm as instance_norm
 from tenfold.nn.functional_normalisation import layer_norm as layer_norm
 from tenfold.nn.functional_normalisation import local_response_norm as local_response_norm
 from tenfold.nn.functional_normalisation import rms_norm as rms_norm
+from tenfold.nn.functional_products import *  # noqa: F403
 from tenfold.nn.functional_windows import *  # noqa: F403
 from tenfold.tensor import Tensor
 
@@ -362,4 +363,7 @@ dispatch.fill("nn", globals())
 
 
 def __getattr__(name: str) -> Any:
+    refused = unsupported.function("torch.nn.functional", name)
+    if refused is not None:
+        return refused
     raise unknown_name("tenfold.nn.functional", name, globals())

@@ -348,3 +348,29 @@ class LocalResponseNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """The older `LocalResponseNorm`: for an even size the sum is over the `size - 1` channels around one"""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim != 4:
+            raise ShapeError(f"takes images (N, C, H, W), not {tuple(input.shape)}")
+        reach = (self.size - 1) // 2
+        squares, channels = input * input, input.shape[1]
+        padded = F.pad(squares, (0, 0, 0, 0, reach, reach))
+        total = sum([padded[:, i : i + channels] for i in range(1, 2 * reach + 1)], padded[:, :channels])
+        if channels > reach + 1:  # PyTorch's sum, which moves along, never lets go of the first channel
+            first = squares[:, :1].expand(-1, channels - reach - 1, -1, -1)
+            total = total + F.pad(first, (0, 0, 0, 0, reach + 1, 0))
+        return input * (self.k + self.alpha / self.size * total) ** -self.beta
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -6,11 +6,12 @@ In bags, indices stand one after another; `offsets` says where each bag begins.
 from __future__ import annotations
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from tenfold.flat import ScatterDimensions, Value
 from tenfold.ops.indexing import At, places, taken
 from tenfold.ops.samples import S, T
 from tenfold.ops.scans import cumsum
+from tenfold.ops.statistics import linalg_vector_norm
 from tenfold.ops.table import op
 
 SUM, MEAN, MAX = 0, 1, 2
@@ -262,3 +263,31 @@ def _embedding_bag(
     return _bagged(
         weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, padding_idx
     )
+
+
+@op(
+    "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+    function=False,
+    method=False,
+    samples=lambda: [
+        S(T(5, 3), At(4, size=5), 1.0, 2.0),
+        S(T(5, 3), At(2, 2, size=5), 0.5, 1.0),
+    ],
+)
+def embedding_renorm(weight, indices, max_norm, norm_type):
+    """The rows that are named, scaled down to a norm of max_norm where it is above that"""
+    if weight.dtype.kind not in ("float", "complex") or weight.dtype.itemsize < 2:
+        raise DTypeError(f"embedding_renorm is not defined for {weight.dtype.name}")
+    if weight.rank != 2:
+        raise ShapeError(f"embedding_renorm takes a matrix, not {weight.type}")
+    if indices.dtype not in (dtypes.int32, dtypes.int64):
+        raise DTypeError(f"embedding_renorm: indices are int32 or int64, not {indices.dtype.name}")
+    count = weight.shape[0]
+    place = flat.convert(flat.reshape(indices, (indices.numel,)), dtypes.int64)
+    inside = flat.ge(place, 0) & flat.lt(place, count)
+    place = flat.check(place, inside, IndexOutOfRange, "embedding_renorm: an index is outside of the rows")
+    named = _folded(flat.full(place.shape, 1, dtypes.int64), place, count, "add")
+    length = linalg_vector_norm(weight, norm_type, (1,), True, None)
+    shrunk = weight * flat.convert(max_norm / (length + 1e-7), weight.dtype)
+    chosen = flat.unsqueeze(flat.gt(named, 0), 1) & flat.gt(length, max_norm)
+    return flat.where(flat.broadcast_to(chosen, weight.shape), shrunk, weight)

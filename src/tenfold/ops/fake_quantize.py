@@ -78,6 +78,11 @@ def fake_quantize_per_tensor_affine(x, scale, zero_point, low, high):
     ],
 )
 def fake_quantize_by_tensors(x, scale, zero_point, low, high):
+    return fake_quantize_whole(x, scale, zero_point, low, high)[0]
+
+
+def fake_quantize_whole(x, scale, zero_point, low, high):
+    """With a scale and a zero point that are tensors: what comes out, and where nothing was clamped."""
     _check(x, low, high)
     if scale.dtype.is_complex or zero_point.dtype.is_complex:
         raise DTypeError(f"fake_quantize: a scale is real, not {scale.type}, nor {zero_point.type}")
@@ -85,7 +90,7 @@ def fake_quantize_by_tensors(x, scale, zero_point, low, high):
         raise ShapeError(
             f"fake_quantize: one scale and one zero point, not {scale.type} and {zero_point.type}"
         )
-    return _whole(x, flat.reshape(scale, ()), flat.reshape(zero_point, ()), low, high)[0]
+    return _whole(x, flat.reshape(scale, ()), flat.reshape(zero_point, ()), low, high)
 
 
 def _channels():

@@ -137,7 +137,8 @@ class Row:
 
     def __init__(self, text: str, lowering: Lowering, facts: dict[str, Any]):
         self.text = text
-        self.qualified = text[: text.index("(")]
+        head = text[: text.index("(")]
+        self.namespace, self.qualified = head.split("::") if "::" in head else ("aten", head)
         self.name, _, self.overload = self.qualified.partition(".")
         self.lowering = lowering
         self.promote: Promotion | None = facts.pop("promote", None)
@@ -268,7 +269,7 @@ class Row:
         return given if self._state is None else [arguments[self._state], *given]
 
     def __repr__(self) -> str:
-        return f"<Row aten::{self.qualified}>"
+        return f"<Row {self.namespace}::{self.qualified}>"
 
 
 def fill(argument: Any, values: Iterator[Any]) -> Any:
@@ -281,6 +282,8 @@ def fill(argument: Any, values: Iterator[Any]) -> Any:
 
 
 TABLE: dict[str, list[Row]] = {}
+# Rows of other namespaces than ATen's, such as `prims`, by namespace: reached through `tenfold.ops` alone.
+OTHERS: dict[str, dict[str, list[Row]]] = {}
 
 
 def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
@@ -303,7 +306,8 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     def declare(lowering: Lowering) -> Lowering:
         for text in schemas:
             row = Row(text, lowering, dict(facts))
-            rows = TABLE.setdefault(row.name, [])
+            table = TABLE if row.namespace == "aten" else OTHERS.setdefault(row.namespace, {})
+            rows = table.setdefault(row.name, [])
             if any(each.overload == row.overload for each in rows):
                 raise TypeError(f"op {row.qualified} is declared twice")
             rows.append(row)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.errors import GradientError
+from tenfold.errors import GradientError, TenfoldError
 from tenfold.flat.grad import gradients
 from tenfold.flat.graph import in_order, replay
 from tenfold.ops.table import Row, Signature
@@ -97,7 +97,10 @@ class Wiring:
             if not any(given):
                 continue
             wanted = tuple([slot != NOTHING for slot in self.inputs[k]])
-            backward = backward_of(signatures[k], given, wanted)
+            try:
+                backward = backward_of(signatures[k], given, wanted)
+            except TenfoldError as error:
+                raise error.located(signatures[k].row.python_name, sources[k]) from None
             values = frames[k]
             for param, slot in zip(backward.cotangents, self.results[k], strict=True):
                 if param is not None:

@@ -55,13 +55,14 @@ class Origin:
     that was written in place since has a new value; the old one's origin is another, `of` the leaf's own.
     """
 
-    __slots__ = ("collected", "hooks", "index", "node", "of", "overwritten", "retains")
+    __slots__ = ("after", "collected", "hooks", "index", "node", "of", "overwritten", "retains")
 
     def __init__(self, node: Any = None, index: int = 0):
         self.node = node
         self.index = index
         self.collected: Any = None
         self.hooks: dict[int, Callable[[Any], Any]] | None = None
+        self.after: dict[int, Callable[[], None]] | None = None  # to be called when a gradient was collected
         self.retains = False
         self.overwritten = False
         self.of: Origin = self
@@ -167,7 +168,7 @@ class Recorder(Protocol):
 
     def touch_grad(self, origin: Origin) -> None: ...
 
-    def guard(self, holder: Any, attribute: str) -> None: ...
+    def guard(self, container: Any, key: Any) -> None: ...
 
 
 recorder: Recorder | None = None

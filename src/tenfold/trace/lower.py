@@ -6,6 +6,7 @@ from typing import Any
 
 from tenfold import flat
 from tenfold.flat.graph import replay
+from tenfold.flat.hoisting import hoisted
 from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node, Program
 
@@ -49,7 +50,8 @@ def lower(program: Program, whole: bool = False) -> flat.Function:
     outputs = [
         computed[place][index] if place >= 0 else params[-1 - place] for place, index in program.outputs
     ]
-    return flat.Function(params, outputs, "main")
+    function = flat.Function(params, outputs, "main")
+    return function if whole else hoisted(function, device)
 
 
 def _stopped(node: Node, results: list[flat.Value]) -> list[flat.Value]:

@@ -1,0 +1,26 @@
+"""`tenfold.accelerator`: the GPU, whichever it is, by PyTorch's newest names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold import cuda
+from tenfold.cuda import current_device as current_device_index
+from tenfold.cuda import device_count, empty_cache, is_available, synchronize
+from tenfold.cuda import set_device as set_device_index
+from tenfold.devices import Device
+from tenfold.errors import unknown_name
+
+__all__ = [
+    "current_accelerator", "current_device_index", "device_count", "empty_cache", "is_available",
+    "set_device_index", "synchronize",
+]  # fmt: skip
+
+
+def current_accelerator(check_available: bool = False) -> Device | None:
+    """The kind of accelerator that there is, or None."""
+    return Device("cuda") if cuda.is_available() else None
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.accelerator", name, globals())

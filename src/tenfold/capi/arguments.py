@@ -1,0 +1,152 @@
+"""The C++ of one typed call: C parameters turned into what `at::_ops::NAME::call` takes, and its result given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tenfold.capi.typed import TypedForm, c_name
+from tenfold.ops.schema import MISSING, Argument, Type
+
+__all__ = ["call_of"]
+
+_ENUMERATIONS = {
+    "ScalarType": "dtype",
+    "Layout": "layout",
+    "Device": "device",
+    "MemoryFormat": "memory_format",
+}
+_CPP = {"int": "int64_t", "float": "double", "bool": "bool"}
+
+
+def call_of(form: TypedForm) -> Iterator[str]:
+    """The statements of a form's body, for the overload that is installed."""
+    assert form.installed is not None
+    given = {argument.name: argument for argument in form.given}
+    values = []
+    for theirs in form.installed.schema.arguments:
+        ours = given.get(theirs.name)
+        if ours is None:
+            values.append(_default(theirs.default, theirs.type))
+            continue
+        name = c_name(ours)
+        if theirs.type.kind == "Tensor" and not theirs.type.is_list and not _nullable(ours):
+            yield f'Borrowed {name}_given({name}, "{name}");'
+            values.append(f"*{name}_given")
+        elif (
+            theirs.type.kind in ("Tensor", "Scalar")
+            and theirs.type.is_list
+            and not theirs.type.element_optional
+        ):
+            function = "tensors" if theirs.type.kind == "Tensor" else "scalars"
+            yield f'auto {name}_given = tenfold::{function}({name}, {name}_count, "{name}");'
+            values.append(f"{name}_given")
+        else:
+            values.append(_value(name, ours, theirs.type))
+    call = f"at::_ops::{form.installed.struct}::call({', '.join(values)})"
+    yield from _give_back(form, call)
+
+
+def _give_back(form: TypedForm, call: str) -> Iterator[str]:
+    if form.result == "tensor":
+        yield f"return own({call});"
+    elif form.result == "tensors":
+        count = len(form.schema.returns)
+        yield f"auto given_back = {call};"
+        entries = ", ".join(f"std::move(std::get<{i}>(given_back))" for i in range(count))
+        yield f"at::Tensor list[] = {{{entries}}};"
+        yield f"own_each(list, {count}, {form.parameters[-1].name});"
+    elif form.result == "list":
+        yield f"own_list({call}, {form.parameters[-2].name}, {form.parameters[-1].name});"
+    elif form.result == "number":
+        yield f'non_null({form.parameters[-1].name}, "{form.parameters[-1].name}") = {call};'
+    else:
+        yield f"{call};"
+
+
+def _nullable(argument: Argument) -> bool:
+    return argument.type.optional or (argument.keyword_only and argument.default is not MISSING)
+
+
+def _value(name: str, ours: Argument, type: Type) -> str:
+    """An argument that is passed as an expression. NULL is the default of a keyword-only argument, or else None."""
+    given = _given(name, ours, type)
+    if type.optional and ours.keyword_only and ours.default is not MISSING and ours.default is not None:
+        return f"({name} ? {given} : decltype({given})({_default(ours.default, type)}))"
+    return given
+
+
+def _given(name: str, ours: Argument, type: Type) -> str:
+    symbolic = type.base == "SymInt"
+    quoted = f'"{name}"'
+    if type.is_list:
+        if type.kind == "Tensor":
+            return f"tenfold::optional_tensors({name}, {name}_count, {quoted})"
+        if type.kind == "bool":
+            return f"tenfold::fixed<{type.list_size}>({name}, {name}_count, {quoted})"
+        if type.optional:
+            return f"tenfold::maybe_{'symbols' if symbolic else 'array'}({name}, {name}_count, {quoted})"
+        given = f"tenfold::{'symbols' if symbolic else 'array'}({name}, {name}_count, {quoted})"
+        return given if not _nullable(ours) else f"({name} ? {given} : {_default(ours.default, type)})"
+    if type.kind == "Tensor":
+        return f"tenfold::optional_tensor({name}, {quoted})"
+    if type.kind == "Generator":
+        return f"tenfold::maybe_generator({name}, {quoted})"
+    if type.kind == "str":
+        if type.optional:
+            return f"tenfold::maybe_text({name})"
+        given = f"std::string_view(tenfold::text({name}, {quoted}))"
+        return given if not _nullable(ours) else f"({name} ? {given} : {_default(ours.default, type)})"
+    if type.optional:
+        if type.kind in _ENUMERATIONS:
+            return f"tenfold::maybe_{_ENUMERATIONS[type.kind]}({name}, {quoted})"
+        if type.kind == "Scalar":
+            return f"tenfold::maybe_scalar({name}, {quoted})"
+        return f"tenfold::maybe<{'c10::SymInt' if symbolic else _CPP[type.kind]}>({name})"
+    pointed = f"*{name}" if _nullable(ours) else name
+    if type.kind in _ENUMERATIONS:
+        given = f"tenfold::{_ENUMERATIONS[type.kind]}({pointed}, {quoted})"
+    elif type.kind == "Scalar":
+        given = f"tenfold::scalar({pointed}, {quoted})"
+    else:
+        given = f"c10::SymInt({pointed})" if symbolic else pointed
+    return given if not _nullable(ours) else f"({name} ? {given} : {_default(ours.default, type)})"
+
+
+_WORDS = {
+    "contiguous_format": "Contiguous",
+    "preserve_format": "Preserve",
+    "channels_last": "ChannelsLast",
+    "channels_last_3d": "ChannelsLast3d",
+}
+
+
+def _default(value: Any, type: Type) -> str:
+    """A schema's default in C++."""
+    if value is None:
+        return "std::nullopt"
+    if type.is_list:
+        element = "c10::SymInt" if type.base == "SymInt" else _CPP[type.kind]
+        entries = ", ".join(_literal(each, type) for each in value)
+        return f"at::ArrayRef<{element}>({{{entries}}})" if value else f"at::ArrayRef<{element}>()"
+    if type.kind == "ScalarType":
+        return f"at::k{str(value).capitalize()}"
+    if type.kind == "MemoryFormat":
+        return f"at::MemoryFormat::{_WORDS[value]}"
+    if type.kind == "str":
+        return f'std::string_view("{value}")'
+    return _literal(value, type)
+
+
+def _literal(value: Any, type: Type) -> str:
+    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    if text in ("inf", "-inf", "nan"):
+        limits = "std::numeric_limits<double>::"
+        text = {"inf": f"{limits}infinity()", "-inf": f"-{limits}infinity()", "nan": f"{limits}quiet_NaN()"}[
+            text
+        ]
+    if type.kind == "Scalar":
+        return f"at::Scalar({text if text != '0' else 'int64_t{0}'})"
+    if type.base == "SymInt":
+        return f"c10::SymInt(int64_t{{{text}}})"
+    return text

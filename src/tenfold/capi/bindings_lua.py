@@ -1,0 +1,261 @@
+"""What is generated of the Lua binding: the declarations for LuaJIT's FFI, and a function for every operator.
+
+`python -m tenfold.capi.bindings_lua FOLDER` writes them beside a copy of bindings/lua; the rest is written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tenfold.capi.bindings_ops import Given, Operator, Overload, operators
+from tenfold.capi.build import build
+from tenfold.capi.describe import HEADER, Description, Function, describe
+from tenfold.capi.locate import find_libtorch
+from tenfold.capi.typed import RESERVED
+
+__all__ = ["main", "write"]
+
+_WORDS = frozenset(
+    "and break do else elseif end false for function goto if in local nil not or repeat return then true until while".split()
+)
+# How a value is turned into what C takes, by the type's kind; what is not here passes as it is.
+_CONVERT = {"Scalar": "scalar", "ScalarType": "dtype", "MemoryFormat": "memory_format"}
+_POINTER = {
+    "Tensor": "maybe_tensor",
+    "Generator": "maybe_generator",
+    "Scalar": "maybe_scalar",
+    "int": "maybe_int",
+    "float": "maybe_double",
+    "bool": "maybe_bool",
+    "ScalarType": "maybe_dtype",
+    "Layout": "maybe_layout",
+    "Device": "maybe_device",
+    "MemoryFormat": "maybe_memory_format",
+}
+_LIST = {"int": "ints", "float": "doubles", "bool": "bools", "Scalar": "scalars", "Tensor": "tensors"}
+_CHECK = {
+    "Tensor": "is_tensor",
+    "Scalar": "is_scalar",
+    "int": "is_int",
+    "float": "is_number",
+    "bool": "is_bool",
+    "str": "is_string",
+    "ScalarType": "is_dtype",
+    "Layout": "is_layout",
+    "Device": "is_device",
+    "MemoryFormat": "is_memory_format",
+    "Generator": "is_generator",
+    "int[]": "is_ints",
+    "float[]": "is_numbers",
+    "bool[]": "is_bools",
+    "Scalar[]": "is_scalars",
+    "Tensor[]": "is_tensors",
+    "Tensor?[]": "is_maybe_tensors",
+}
+_HELPERS = sorted({*_CONVERT.values(), *_POINTER.values(), *_LIST.values(), "maybe_tensors"})
+
+
+def write(folder: Path, library: Path) -> None:
+    """Write what is generated into a folder, for a libtenfold.so."""
+    description = describe(find_libtorch())
+    package = folder / "tenfold"
+    package.mkdir(parents=True, exist_ok=True)
+    for name, text in {
+        "declarations.lua": _declarations(description),
+        "operators.lua": "\n".join(_operators(operators(description))) + "\n",
+        "location.lua": f"return {json.dumps(str(library))}\n",
+    }.items():
+        (package / name).write_text(text, encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Write what is generated of the Lua binding.")
+    parser.add_argument("folder", type=Path, help="a copy of bindings/lua")
+    parser.add_argument("--library", type=Path, help="a libtenfold.so (default: build it)")
+    parsed = parser.parse_args(arguments)
+    write(parsed.folder, parsed.library or build().library)
+    return 0
+
+
+# ---- declarations -----------------------------------------------------------------------------------------
+
+
+def _declarations(description: Description) -> str:
+    """tenfold.h as the FFI reads it: no preprocessor, no inline functions; then the operators."""
+    text = HEADER.read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.DOTALL)
+    text = re.sub(r"static inline .*?\n}\n", "", text, flags=re.DOTALL)
+    text = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("TN_API ", "")
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    lines += [f"{each.declaration};" for each in description.functions if each.op is not None]
+    return "return [==[\n" + "\n".join(lines) + "\n]==]\n"
+
+
+# ---- operators --------------------------------------------------------------------------------------------
+
+
+def _operators(found: Sequence[Operator]) -> Iterator[str]:
+    yield "-- Every operator of the table, written by `python -m tenfold.capi.bindings_lua`."
+    yield 'local core, resolve = require("tenfold.core"), require("tenfold.resolve")'
+    yield "local C, own, own_maybe, own_list, again, check = "
+    yield "  core.C, core.own, core.own_maybe, core.own_list, core.again, core.check"
+    for names, table in ((_HELPERS, "convert"), (sorted(_CHECK.values()), "is")):
+        values = ", ".join(f"core.{table}.{each.removeprefix('is_') if table == 'is' else each}" for each in names)
+        yield f"local {', '.join(names)} = {values}"
+    yield "local new_outs, new_list, new_bool = core.new_outs, core.new_list, core.new_bool"
+    yield "local ops, methods, signatures, select = {}, {}, resolve.signatures, select"
+    for each in found:
+        yield "do"
+        yield from _operator(each)
+        yield "end"
+    yield 'ops.repeat_, methods.repeat_ = ops["repeat"], methods["repeat"]  -- a word of Lua\'s'
+    yield "return { ops = ops, methods = methods }"
+
+
+def _operator(operator: Operator) -> Iterator[str]:
+    for number, overload in enumerate(operator.overloads):
+        yield f"  -- {overload.schema}"
+        names = ", ".join(_name(each) for each in overload.arguments)
+        yield f"  local function f{number}({names})"
+        yield from (f"    {line}" for line in _overload(overload))
+        yield "  end"
+    yield f"  signatures[{json.dumps(operator.name)}] = {{"
+    if operator.spread is not None:
+        yield f"    spread = {operator.spread + 1},"
+    for number, overload in enumerate(operator.overloads):
+        fields = [
+            f"f{number}",
+            json.dumps(str(overload.schema)),
+            str(len(overload.positional)),
+            _table(json.dumps(each.name) for each in overload.arguments),
+            _table(json.dumps(re.sub(r"\d+", "n", each.code)) for each in overload.arguments),
+            _table("false" if each.nullable else "true" for each in overload.arguments),
+        ]
+        yield f"    {{ {', '.join(fields)} }},"
+    yield "  }"
+    yield from _dispatch(operator)
+    if operator.is_method:
+        yield f"  methods[{json.dumps(operator.name)}] = ops[{json.dumps(operator.name)}]"
+
+
+def _table(entries: Iterator[str]) -> str:
+    return "{ " + ", ".join(entries) + " }"
+
+
+def _dispatch(operator: Operator) -> Iterator[str]:
+    """The function of a name: what is given in order is told apart here, names and mistakes by `resolve`."""
+    most = operator.most
+    places = [f"a{i}" for i in range(1, most + 1)]
+    last = "..." if operator.spread is not None else "extra"
+    none_left = 'select("#", ...) == 0' if operator.spread is not None else "extra == nil"
+    quoted = json.dumps(operator.name)
+    yield f"  ops[{quoted}] = function({', '.join([*places, last])})"
+    for number, overload in enumerate(operator.overloads):
+        if any(each.required for each in overload.keywords):
+            continue
+        given = overload.positional
+        tests = [_test(each, place) for each, place in zip(given, places, strict=False)]
+        tests += [f"{place} == nil" for place in places[len(given) :]] + [none_left]
+        yield f"    if {' and '.join(tests)} then return f{number}({', '.join(places[: len(given)])}) end"
+    yield f"    return resolve.call({', '.join([quoted, *places, last])})"
+    yield "  end"
+
+
+def _test(given: Given, place: str) -> str:
+    code = re.sub(r"\d+", "", given.code)
+    test = f"{_CHECK[code]}({place})"
+    if given.code != code:  # a fixed number of entries: one may stand for all
+        one = _CHECK[given.type.kind]
+        test = f"({one}({place}) or {test})"
+    return f"({place} == nil or {test})" if given.nullable else test
+
+
+def _name(given: Given) -> str:
+    return f"{given.name}_" if given.name in _WORDS else given.name
+
+
+def _overload(overload: Overload) -> Iterator[str]:
+    for each in overload.positional:
+        if each.default is not None and not each.required:
+            yield f"if {_name(each)} == nil then {_name(each)} = {_literal(each.default)} end"
+    keywords = [_name(each) for each in overload.keywords]
+    if overload.plain is not None and keywords:
+        yield f"if {' and '.join(f'{each} == nil' for each in keywords)} then"
+        yield from (f"  {line}" for line in _call(overload, overload.plain))
+        yield "end"
+    yield from _call(overload, overload.full)
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, tuple):
+        return "{ " + ", ".join(_literal(each) for each in value) + " }"
+    return json.dumps(value)
+
+
+def _call(overload: Overload, function: Function) -> Iterator[str]:
+    given = {_c_name(each.name): each for each in overload.arguments}
+    values = []
+    for parameter in function.parameters:
+        if parameter.role == "count":
+            values.append(f"{parameter.count_of[0]}_n")
+        elif parameter.name in given:
+            argument = given[parameter.name]
+            if argument.type.is_list:
+                yield f"local {parameter.name}_v, {parameter.name}_n = {_as_list(argument)}"
+                values.append(f"{parameter.name}_v")
+            else:
+                values.append(_as_value(argument))
+    c = f"C.{function.name}"
+    arguments = ", ".join(values)
+    if overload.result == "tensor":
+        yield f"local made = {c}({arguments})"
+        yield f"if made == nil then made = again({', '.join([c, *values])}) end"
+        yield "return own(made)"
+        return
+    if overload.result == "written":
+        yield f"if {c}({arguments}) ~= 0 then check({', '.join([c, *values])}) end"
+        yield f"return {', '.join(_name(each) for each in overload.written)}"
+        return
+    if overload.result == "tensors":
+        count = len(overload.schema.returns)
+        yield f"local outs = new_outs({count})"
+        yield f"check({', '.join([c, *values, 'outs'])})"
+        yield f"return {', '.join(f'own_maybe(outs[{i}])' for i in range(count))}"
+    elif overload.result == "list":
+        yield "local outs, count = new_list()"
+        yield f"check({', '.join([c, *values, 'outs', 'count'])})"
+        yield "return own_list(outs, count)"
+    else:
+        yield "local truth = new_bool()"
+        yield f"check({', '.join([c, *values, 'truth'])})"
+        yield "return truth[0]"
+
+
+def _c_name(name: str) -> str:
+    return f"{name}_" if name in RESERVED else name
+
+
+def _as_value(given: Given) -> str:
+    name, kind = _name(given), given.type.kind
+    if given.pointer and kind in _POINTER:
+        return f"{_POINTER[kind]}({name})"
+    if kind == "Tensor":
+        return f"{name}.handle"
+    return f"{_CONVERT[kind]}({name})" if kind in _CONVERT else name
+
+
+def _as_list(given: Given) -> str:
+    name = _name(given)
+    if given.type.element_optional:
+        return f"maybe_tensors({name})"
+    size = max(given.type.list_size or 1, 1)
+    return f"{_LIST[given.type.kind]}({name}, {size})"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,150 @@
+"""The operators as a dynamic language offers them: one function a name, whose overloads are told apart by what is given.
+
+Bindings are generated from this: an overload's arguments in order, their defaults, which C function takes them, and
+what comes back. It is read from the description of the C ABI alone, so any other generator can do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tenfold.capi.describe import Description, Function
+from tenfold.ops.schema import MISSING, Schema, Type, parse
+
+__all__ = ["Given", "Operator", "Overload", "operators"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """An argument. A `keyword` one may be given by name only; `pointer` says that C takes it as a pointer, NULL for
+    None or for its default; `code` is its type in few letters, the same for all that is checked alike."""
+
+    name: str
+    type: Type
+    default: Any
+    keyword: bool
+    pointer: bool
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+    @property
+    def nullable(self) -> bool:
+        return self.type.optional or not self.required
+
+    @property
+    def code(self) -> str:
+        """`Tensor`, `int[]`, `int[2]`, `Tensor?[]`: the schema's type without aliases and its own question mark."""
+        kind = self.type
+        mark = "?" if kind.element_optional else ""
+        size = kind.list_size
+        return f"{kind.kind}{mark}" + ("" if size is None else "[]" if size < 0 else f"[{size}]")
+
+
+@dataclass(frozen=True)
+class Overload:
+    """`full` takes all arguments, `plain` the positional ones, where that is enough. `result` is tensor, tensors, list,
+    bool, or written: then the arguments that were written to come back."""
+
+    schema: Schema
+    arguments: tuple[Given, ...]
+    plain: Function | None
+    full: Function
+    result: str
+
+    @property
+    def positional(self) -> tuple[Given, ...]:
+        return tuple(each for each in self.arguments if not each.keyword)
+
+    @property
+    def keywords(self) -> tuple[Given, ...]:
+        return tuple(each for each in self.arguments if each.keyword)
+
+    @property
+    def written(self) -> tuple[Given, ...]:
+        return tuple(each for each in self.arguments if each.type.is_written)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """All overloads of a name such as add, add_ or add_out. Where `spread` is a place, a list of whole numbers that
+    starts there may also be given as so many arguments: zeros(2, 3)."""
+
+    name: str
+    doc: str
+    overloads: tuple[Overload, ...]
+
+    @property
+    def is_method(self) -> bool:
+        """Whether every tensor has it as a method."""
+        return any(each.arguments[:1] and _is_self(each.arguments[0]) for each in self.overloads)
+
+    @property
+    def spread(self) -> int | None:
+        for each in self.overloads:
+            given = each.positional
+            if given and given[-1].code == "int[]" and all(_is_self(first) for first in given[:-1]):
+                return len(given) - 1
+        return None
+
+    @property
+    def most(self) -> int:
+        """How many positional arguments the longest overload has."""
+        return max(len(each.positional) for each in self.overloads)
+
+
+def operators(description: Description) -> list[Operator]:
+    """Every operator, in the order of the table."""
+    by_schema: dict[str, list[Function]] = {}
+    for function in description.functions:
+        if function.op is not None:
+            by_schema.setdefault(function.op, []).append(function)
+    overloads: dict[str, list[Overload]] = {}
+    docs: dict[str, str] = {}
+    for text, functions in by_schema.items():
+        schema = parse(text)
+        name = schema.name + ("_out" if functions[0].form == "out" else "")
+        overloads.setdefault(name, []).append(_overload(schema, functions))
+        prose = functions[0].doc.rpartition("aten::")[0].strip()
+        docs.setdefault(name, prose)
+    return [Operator(name, docs[name], _ordered(found)) for name, found in overloads.items()]
+
+
+def _ordered(overloads: Sequence[Overload]) -> tuple[Overload, ...]:
+    """Tensors alone first, which is what is called most."""
+    return tuple(
+        sorted(overloads, key=lambda each: any(given.code != "Tensor" for given in each.positional))
+    )
+
+
+def _overload(schema: Schema, functions: Sequence[Function]) -> Overload:
+    keywords = {a.name for a in schema.keyword_only if not a.type.is_written}
+    full = max(functions, key=lambda each: len(each.parameters))
+    plain = min(functions, key=lambda each: len(each.parameters))
+    arguments = []
+    for argument in (
+        *schema.positional,
+        *(a for a in schema.keyword_only if a.type.is_written),
+        *(a for a in schema.keyword_only if not a.type.is_written),
+    ):
+        keyword = argument.name in keywords
+        pointer = argument.type.optional or (keyword and argument.default is not MISSING)
+        arguments.append(Given(argument.name, argument.type, argument.default, keyword, pointer))
+    takes_all = not keywords or len(functions) > 1  # else a keyword has no default, and nothing goes without it
+    return Overload(schema, tuple(arguments), plain if takes_all else None, full, _result(full))
+
+
+def _result(function: Function) -> str:
+    if function.form in ("inplace", "out"):
+        return "written"
+    if function.returns == "tn_tensor *":
+        return "tensor"
+    last = function.parameters[-1].ctype
+    return {"tn_tensor **": "tensors", "bool *": "bool", "int64_t *": "list"}[last]
+
+
+def _is_self(given: Given) -> bool:
+    return given.name == "self" and given.code == "Tensor"

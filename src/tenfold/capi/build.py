@@ -1,0 +1,285 @@
+"""Building libtenfold against the installed libtorch, in the user's cache: once for each version, source and compiler.
+
+A build leaves lib/libtenfold.so (what programs link), lib/libtenfold_torch.so (what it loads), the headers under
+include/, and lib/pkgconfig/tenfold.pc. Objects are kept by what they were made from, so a change compiles little.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenfold.capi.describe import HEADER, describe
+from tenfold.capi.generate import generate
+from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch
+from tenfold.errors import ArgumentError, EngineError, MissingEngine
+
+__all__ = ["VERSION", "Built", "Progress", "build"]
+
+VERSION = "0.1.0"
+SHARDS = 12
+WORTH_A_PREFIX = 5  # with more files than these to compile, precompiling headers saves time
+SANITIZERS = ("address", "undefined", "thread")
+Progress = Callable[[str, int, int], None]  # what was done, how many steps of how many
+
+_SOURCES = Path(__file__).with_name("src")
+
+
+@dataclass(frozen=True)
+class Built:
+    """The folder of a finished build, and what programs need of it."""
+
+    folder: Path
+    libtorch: Libtorch
+
+    @property
+    def include(self) -> Path:
+        return self.folder / "include"
+
+    @property
+    def lib(self) -> Path:
+        return self.folder / "lib"
+
+    @property
+    def library(self) -> Path:
+        """libtenfold.so, to link or to load."""
+        return self.lib / "libtenfold.so"
+
+    @property
+    def compile_flags(self) -> list[str]:
+        return [f"-I{self.include}"]
+
+    @property
+    def link_flags(self) -> list[str]:
+        return [f"-L{self.lib}", "-ltenfold", f"-Wl,-rpath,{self.lib}"]
+
+
+def build(
+    *,
+    sanitize: Sequence[str] = (),
+    jobs: int | None = None,
+    progress: Progress = lambda done, step, steps: None,
+) -> Built:
+    """The library for the installed libtorch, built if the cache does not have it."""
+    unknown = set(sanitize) - set(SANITIZERS)
+    if unknown:
+        raise ArgumentError(
+            f"no sanitizer is called {', '.join(sorted(unknown))}", help=f"one of {', '.join(SANITIZERS)}"
+        )
+    libtorch = find_libtorch()
+    work = _Work(libtorch, tuple(sorted(set(sanitize))), jobs or os.cpu_count() or 1, progress)
+    built = Built(work.folder, libtorch)
+    if not built.library.exists():
+        with _lock(cache_folder()):
+            if not built.library.exists():  # another process may have made it meanwhile
+                work.run()
+    return built
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """One build at a time: two would only slow each other down."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class _Work:
+    """One build: what it is made from, and its steps."""
+
+    def __init__(self, libtorch: Libtorch, sanitize: tuple[str, ...], jobs: int, progress: Progress):
+        self.libtorch, self.jobs, self.progress = libtorch, jobs, progress
+        self.compilers = {".c": _compiler("CC", "gcc", "cc"), ".cpp": _compiler("CXX", "g++", "c++")}
+        self.files = generate(describe(libtorch), libtorch, SHARDS)
+        self.files[HEADER.name] = HEADER.read_text(encoding="utf-8")
+        for path in sorted(_SOURCES.iterdir()):
+            if path.suffix in (".c", ".cpp", ".h"):
+                self.files[path.name] = path.read_text(encoding="utf-8")
+        self.optimize = {".c": ["-O1", "-foptimize-sibling-calls"], ".cpp": ["-O2"]}
+        self.common = [
+            "-fPIC",
+            "-fvisibility=hidden",
+            f'-DTENFOLD_TORCH_VERSION="{libtorch.version.split("+")[0]}"',
+        ]
+        self.sanitize = (
+            [f"-fsanitize={','.join(sanitize)}", "-g", "-fno-omit-frame-pointer"] if sanitize else []
+        )
+        whole = "\n".join(f"{name}\n{text}" for name, text in sorted(self.files.items()))
+        self.folder = cache_folder() / f"{libtorch.version}-{self._hash('build', whole)}"
+
+    def _hash(self, *parts: str) -> str:
+        versions = [_first_line([each, "--version"]) for each in self.compilers.values()]
+        settings = [
+            *self.common,
+            *self.sanitize,
+            *self.optimize[".cpp"],
+            str(self.libtorch.folder),
+            *versions,
+            VERSION,
+        ]
+        return hashlib.sha256("\0".join([*parts, *settings]).encode()).hexdigest()[:16]
+
+    def run(self) -> None:
+        partial = Path(tempfile.mkdtemp(prefix="building-", dir=cache_folder()))
+        try:
+            for name, text in self.files.items():
+                folder = partial / ("include" if name in ("tenfold.h", "tenfold_ops.h") else "src")
+                folder.mkdir(exist_ok=True)
+                (folder / name).write_text(text, encoding="utf-8")
+            (partial / "lib" / "pkgconfig").mkdir(parents=True)
+            objects = self._compile_all(partial)
+            self._link(partial, objects)
+            (partial / "lib/pkgconfig/tenfold.pc").write_text(self._pkg_config(), encoding="utf-8")
+            shutil.rmtree(partial / "src")
+            shutil.rmtree(self.folder, ignore_errors=True)
+            partial.rename(self.folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def _compile_all(self, partial: Path) -> dict[str, Path]:
+        kept = cache_folder() / "objects"
+        kept.mkdir(exist_ok=True)
+        # The largest first: what is started last should be short.
+        names = [name for name in self.files if not name.endswith(".h")]
+        names.sort(key=lambda name: (not _is_slow(self.files[name]), -len(self.files[name])))
+        objects = {name: kept / f"{self._hash(name, *self._made_from(name))}.o" for name in names}
+        steps = len(names) + 2
+        missing = [name for name in names if name.endswith(".cpp") and not objects[name].exists()]
+        prefix = self._precompile(partial) if len(missing) > WORTH_A_PREFIX else []
+        with ThreadPoolExecutor(self.jobs) as pool:
+            running = {
+                pool.submit(self._compile, partial, name, objects[name], prefix): name for name in names
+            }
+            try:
+                for step, done in enumerate(as_completed(running), 1):
+                    done.result()
+                    self.progress(running[done], step, steps)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        return objects
+
+    def _made_from(self, name: str) -> list[str]:
+        """The text of a source and of the headers it includes, at any depth. What the header declares does not change
+        the operators' code, so they are not compiled again for another function's sake."""
+        texts, todo, seen = [], [name], {name}
+        if name.endswith(".cpp") and '"tenfold_ops.h"' not in self.files[name]:
+            seen.add("tenfold_ops.h")  # see TENFOLD_WITHOUT_OPS
+        while todo:
+            text = self.files[todo.pop()]
+            texts.append(_DECLARATION.sub("", text) if name.startswith("typed_") else text)
+            for each in _INCLUDE.findall(text):
+                if each in self.files and each not in seen:
+                    seen.add(each)
+                    todo.append(each)
+        if name.startswith("typed_"):
+            texts = [_COMMENT.sub("", text) for text in texts]
+        return texts
+
+    def _precompile(self, partial: Path) -> list[str]:
+        """Flags that include libtorch's commonest headers, read beforehand."""
+        prefix = partial / "src" / "prefix.h"
+        command = [self.compilers[".cpp"], "-x", "c++-header", str(prefix), *self._cpp_flags(partial)]
+        _run([*command, "-o", f"{prefix}.gch"], "precompiling headers")
+        self.progress("headers of libtorch", 0, 1)
+        return ["-include", str(prefix)]
+
+    def _cpp_flags(self, partial: Path) -> list[str]:
+        own = [*self.common, *self.optimize[".cpp"], *self.sanitize, f"-I{partial / 'include'}", "-std=c++20"]
+        return [*own, *(f"-isystem{each}" for each in self.libtorch.include)]
+
+    def _compile(self, partial: Path, name: str, target: Path, prefix: list[str]) -> None:
+        if target.exists():
+            os.utime(target)
+            return
+        suffix = Path(name).suffix
+        command = [self.compilers[suffix], "-c", str(partial / "src" / name)]
+        if suffix == ".cpp":
+            command += [*prefix, *self._cpp_flags(partial)]
+        else:
+            recorded = self.folder / "lib" / "libtenfold_torch.so"
+            command += [
+                *self.common,
+                *self.optimize[".c"],
+                *self.sanitize,
+                f"-I{partial / 'include'}",
+                "-std=c11",
+            ]
+            command += [f'-DTENFOLD_VERSION="{VERSION}"', f'-DTENFOLD_RECORDED_LIBRARY="{recorded}"']
+        unfinished = target.with_suffix(f".{os.getpid()}.{name}.o")
+        _run([*command, "-o", str(unfinished)], f"compiling {name}")
+        unfinished.rename(target)
+
+    def _link(self, partial: Path, objects: dict[str, Path]) -> None:
+        steps = len(objects) + 2
+        c_objects = [str(path) for name, path in objects.items() if name.endswith(".c")]
+        command = [self.compilers[".c"], "-shared", *self.sanitize, *c_objects, "-Wl,-soname,libtenfold.so"]
+        _run(
+            [*command, "-o", str(partial / "lib/libtenfold.so"), "-ldl", "-lpthread"], "linking libtenfold.so"
+        )
+        self.progress("libtenfold.so", steps - 1, steps)
+        cpp_objects = [str(path) for name, path in objects.items() if name.endswith(".cpp")]
+        libraries = ["torch", "torch_cpu", "c10"]
+        libraries += ["torch_cuda", "c10_cuda"] if self.libtorch.cuda else []
+        command = [
+            self.compilers[".cpp"],
+            "-shared",
+            *self.sanitize,
+            *cpp_objects,
+            "-Wl,-soname,libtenfold_torch.so",
+        ]
+        command += [f"-L{self.libtorch.lib}", "-Wl,--no-as-needed", *(f"-l{each}" for each in libraries)]
+        command += ["-Wl,--as-needed", f"-Wl,-rpath,{self.libtorch.lib}", "-ldl"]
+        command += [] if self.sanitize else ["-Wl,-z,defs"]  # a sanitizer's own symbols come with the program
+        _run([*command, "-o", str(partial / "lib/libtenfold_torch.so")], "linking libtenfold_torch.so")
+        self.progress("libtenfold_torch.so", steps, steps)
+
+    def _pkg_config(self) -> str:
+        return (
+            f"prefix={self.folder}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n"
+            f"Name: tenfold\nDescription: libtorch for any language, over a C ABI\nVersion: {VERSION}\n"
+            "Libs: -L${libdir} -ltenfold -Wl,-rpath,${libdir}\nCflags: -I${includedir}\n"
+        )
+
+
+_INCLUDE = re.compile(r'^#include "([\w.]+)"', re.MULTILINE)
+_DECLARATION = re.compile(r"^TN_API [^;]*;\n", re.MULTILINE)
+_COMMENT = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
+
+
+def _is_slow(text: str) -> bool:
+    return "torch/csrc" in text
+
+
+def _compiler(variable: str, *names: str) -> str:
+    chosen = os.environ.get(variable)
+    for name in [chosen] if chosen else names:
+        found = shutil.which(name)
+        if found:
+            return found
+    raise MissingEngine(
+        f"libtenfold needs a compiler, and there is no {chosen or names[0]}",
+        help=f"apt-get install g++, or set {variable} to a compiler",
+    )
+
+
+def _first_line(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+def _run(command: list[str], what: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        told = "\n".join((done.stderr or done.stdout).splitlines()[:30])
+        raise EngineError(f"{what} failed\n{told}", help=" ".join(command))

@@ -1,0 +1,92 @@
+"""The commands `tenfold capi build|flags|header|describe`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tenfold.capi.build import SANITIZERS, Built, build
+from tenfold.capi.describe import HEADER, describe
+from tenfold.capi.locate import find_libtorch
+
+__all__ = ["add_arguments"]
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give the command `capi` its own commands."""
+    commands = parser.add_subparsers(required=True, metavar="ACTION")
+
+    def command(name: str, function: Any, summary: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=summary, description=summary)
+        added.set_defaults(command=function)
+        return added
+
+    built = command("build", _build, "Build libtenfold against the installed libtorch, unless it is there.")
+    built.add_argument("--sanitize", default="", metavar="LIST", help=f"any of {','.join(SANITIZERS)}")
+    built.add_argument("--jobs", type=int, help="compilers to run at a time (default: one a core)")
+    flags = command("flags", _flags, "Print the flags that compile and link a program with libtenfold.")
+    flags.add_argument("--compile", action="store_true", help="the compiler's alone")
+    flags.add_argument("--link", action="store_true", help="the linker's alone")
+    flags.add_argument("--sanitize", default="", metavar="LIST", help="of a build with these sanitizers")
+    header = command("header", _header, "Print tenfold.h, or where the built headers are.")
+    header.add_argument("--path", action="store_true", help="the folder to include from")
+    described = command("describe", _describe, "Print what every function takes, gives and owns.")
+    described.add_argument("--json", action="store_true", help="for programs")
+
+
+def _sanitizers(parsed: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(each for each in parsed.sanitize.split(",") if each)
+
+
+def _built(sanitize: tuple[str, ...] = (), jobs: int | None = None) -> Built:
+    """The build, with a bar on the standard error so that what is printed stays clean."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("libtenfold", total=None)
+
+        def progress(done: str, step: int, steps: int) -> None:
+            bar.update(task, description=done, completed=step, total=steps)
+
+        return build(sanitize=sanitize, jobs=jobs, progress=progress)
+
+
+def _build(parsed: argparse.Namespace) -> int:
+    start = time.perf_counter()
+    made = _built(_sanitizers(parsed), parsed.jobs)
+    console.print(f"{made.library}  (libtorch {made.libtorch.version}, {time.perf_counter() - start:.1f} s)")
+    return 0
+
+
+def _flags(parsed: argparse.Namespace) -> int:
+    made = _built(_sanitizers(parsed))
+    both = parsed.compile == parsed.link
+    flags = made.compile_flags if parsed.compile or both else []
+    print(" ".join([*flags, *(made.link_flags if parsed.link or both else [])]))
+    return 0
+
+
+def _header(parsed: argparse.Namespace) -> int:
+    print(
+        _built().include if parsed.path else HEADER.read_text(encoding="utf-8"),
+        end="\n" if parsed.path else "",
+    )
+    return 0
+
+
+def _describe(parsed: argparse.Namespace) -> int:
+    description = describe(find_libtorch())
+    if parsed.json:
+        json.dump(description.as_json(), sys.stdout, indent=1)
+        print()
+        return 0
+    for each in description.functions:
+        print(f"{each.declaration};\n    {each.doc}")
+    return 0

@@ -1,0 +1,215 @@
+// Gradients: which tensors have them, taking them, and the scopes in which they are not recorded.
+#include "callbacks.h"
+#include "scopes.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include <ATen/Tensor.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+using namespace tenfold;
+
+namespace {
+
+// What backward starts from: an undefined gradient stands for one.
+std::vector<at::Tensor> starts(const tn_tensor *const *gradients, int64_t count, size_t roots) {
+    if (gradients == nullptr && count == 0) return {};
+    check_count(gradients, count, "gradients");
+    if (static_cast<size_t>(count) != roots) {
+        fail(TN_ERROR_ARGUMENT, "there are ", count, " gradients for ", roots, " tensors");
+    }
+    std::vector<at::Tensor> found;
+    for (int64_t i = 0; i < count; ++i) {
+        found.push_back(optional_tensor(gradients[i], "gradients").value_or(at::Tensor()));
+    }
+    return found;
+}
+
+}  // namespace
+
+int tn_requires_grad(const tn_tensor *tensor) {
+    return guarded("tn_requires_grad", -1, [&] { return Borrowed(tensor, "tensor")->requires_grad() ? 1 : 0; });
+}
+
+tn_status tn_set_requires_grad(tn_tensor *tensor, bool requires_grad) {
+    return guarded_status("tn_set_requires_grad", [&] {
+        Borrowed leaf(tensor, "tensor");
+        if (!requires_grad && !leaf->is_leaf()) {
+            fail(TN_ERROR_ARGUMENT, "only a leaf can stop requiring gradients: use tn_detach for this tensor");
+        }
+        leaf->set_requires_grad(requires_grad);
+    });
+}
+
+int tn_is_leaf(const tn_tensor *tensor) {
+    return guarded("tn_is_leaf", -1, [&] { return Borrowed(tensor, "tensor")->is_leaf() ? 1 : 0; });
+}
+
+tn_status tn_retain_grad(tn_tensor *tensor) {
+    return guarded_status("tn_retain_grad", [&] { Borrowed(tensor, "tensor")->retain_grad(); });
+}
+
+namespace {
+
+// The gradient that a leaf, or a tensor that retains it, collected. Others have none, and libtorch would warn.
+at::Tensor collected(const at::Tensor &tensor) {
+    return tensor.is_leaf() || tensor.retains_grad() ? tensor.grad() : at::Tensor();
+}
+
+}  // namespace
+
+int tn_has_grad(const tn_tensor *tensor) {
+    return guarded("tn_has_grad", -1, [&] { return collected(Borrowed(tensor, "tensor")).defined() ? 1 : 0; });
+}
+
+tn_tensor *tn_grad(const tn_tensor *tensor) {
+    return guarded("tn_grad", static_cast<tn_tensor *>(nullptr), [&] {
+        at::Tensor gradient = collected(Borrowed(tensor, "tensor"));
+        if (!gradient.defined()) fail(TN_ERROR_NOT_FOUND, "no gradient was collected for this tensor");
+        return own(std::move(gradient));
+    });
+}
+
+tn_status tn_set_grad(tn_tensor *tensor, const tn_tensor *gradient) {
+    return guarded_status("tn_set_grad", [&] {
+        Borrowed holder(tensor, "tensor");
+        at::Tensor given = optional_tensor(gradient, "gradient").value_or(at::Tensor());
+        if (given.defined() && (given.sizes() != holder->sizes() || given.device() != holder->device() ||
+                                given.scalar_type() != holder->scalar_type())) {
+            fail(TN_ERROR_ARGUMENT, "a gradient has the shape, dtype and device of its tensor");
+        }
+        if (given.is_same(*holder)) fail(TN_ERROR_ARGUMENT, "a tensor cannot be its own gradient");
+        holder->mutable_grad() = std::move(given);
+    });
+}
+
+tn_status tn_zero_grad(tn_tensor *tensor) {
+    return guarded_status("tn_zero_grad", [&] {
+        Borrowed holder(tensor, "tensor");
+        at::Tensor gradient = collected(holder);
+        if (!gradient.defined()) return;
+        if (gradient.requires_grad()) {
+            holder->mutable_grad() = at::zeros_like(gradient.detach());
+        } else {
+            gradient.zero_();
+        }
+    });
+}
+
+tn_status tn_backward(const tn_tensor *tensor) {
+    return guarded_status("tn_backward", [&] {
+        Borrowed root(tensor, "tensor");
+        torch::autograd::backward({*root});
+    });
+}
+
+tn_status tn_backward_with(const tn_tensor *tensor, const tn_tensor *gradient, bool retain_graph, bool create_graph) {
+    return guarded_status("tn_backward_with", [&] {
+        Borrowed root(tensor, "tensor");
+        std::vector<at::Tensor> given;
+        if (gradient != nullptr) given.push_back(tenfold::tensor(gradient, "gradient"));
+        torch::autograd::backward({*root}, given, retain_graph || create_graph, create_graph);
+    });
+}
+
+tn_status tn_backward_all(const tn_tensor *const *tensors, int64_t tensors_count, const tn_tensor *const *gradients,
+                          int64_t gradients_count, bool retain_graph, bool create_graph) {
+    return guarded_status("tn_backward_all", [&] {
+        auto roots = tenfold::tensors(tensors, tensors_count, "tensors");
+        auto given = starts(gradients, gradients_count, roots.size());
+        torch::autograd::backward(roots, given, retain_graph || create_graph, create_graph);
+    });
+}
+
+tn_status tn_gradients(const tn_tensor *const *outputs, int64_t outputs_count, const tn_tensor *const *inputs,
+                       int64_t inputs_count, const tn_tensor *const *gradients, int64_t gradients_count,
+                       bool retain_graph, bool create_graph, bool allow_unused, tn_tensor **out, int64_t out_count) {
+    return guarded_status("tn_gradients", [&] {
+        check_count(out, out_count, "out");
+        auto roots = tenfold::tensors(outputs, outputs_count, "outputs");
+        auto leaves = tenfold::tensors(inputs, inputs_count, "inputs");
+        if (out_count != inputs_count) {
+            fail(TN_ERROR_ARGUMENT, "there is room for ", out_count, " gradients of ", inputs_count, " inputs");
+        }
+        auto given = starts(gradients, gradients_count, roots.size());
+        auto found =
+            torch::autograd::grad(roots, leaves, given, retain_graph || create_graph, create_graph, allow_unused);
+        own_each_defined(found, out);
+    });
+}
+
+// ---- scopes --------------------------------------------------------------------------------------------------
+
+namespace tenfold {
+namespace {
+
+struct Scope {
+    int64_t number;
+    std::unique_ptr<Guard> guard;
+};
+
+// The open scopes of a thread, innermost last. A thread that ends closes what it left open in that order, too.
+struct Scopes {
+    std::vector<Scope> open;
+    ~Scopes() {
+        while (!open.empty()) open.pop_back();
+    }
+};
+
+thread_local Scopes scopes;
+std::atomic<int64_t> last_number{0};
+
+struct GradientGuard : Guard {
+    explicit GradientGuard(bool enabled) : mode(enabled) {}
+    c10::AutoGradMode mode;
+};
+
+struct InferenceGuard : Guard {
+    c10::InferenceMode mode;
+};
+
+}  // namespace
+
+int64_t open_scope(std::unique_ptr<Guard> guard) {
+    scopes.open.push_back(Scope{++last_number, std::move(guard)});
+    return scopes.open.back().number;
+}
+
+}  // namespace tenfold
+
+int64_t tn_no_grad_begin(void) {
+    return guarded("tn_no_grad_begin", int64_t{-1}, [&] { return open_scope(std::make_unique<GradientGuard>(false)); });
+}
+
+int64_t tn_enable_grad_begin(void) {
+    return guarded("tn_enable_grad_begin", int64_t{-1},
+                   [&] { return open_scope(std::make_unique<GradientGuard>(true)); });
+}
+
+int64_t tn_inference_begin(void) {
+    return guarded("tn_inference_begin", int64_t{-1}, [&] { return open_scope(std::make_unique<InferenceGuard>()); });
+}
+
+tn_status tn_scope_end(int64_t scope) {
+    return guarded_status("tn_scope_end", [&] {
+        if (scopes.open.empty()) fail(TN_ERROR_ARGUMENT, "no scope is open in this thread");
+        if (scopes.open.back().number != scope) {
+            fail(TN_ERROR_ARGUMENT, "scope ", scope, " is not the innermost of this thread, which is ",
+                 scopes.open.back().number, ": scopes end in reverse order");
+        }
+        scopes.open.pop_back();
+    });
+}
+
+int tn_grad_enabled(void) {
+    return guarded("tn_grad_enabled", -1, [&] { return c10::GradMode::is_enabled() ? 1 : 0; });
+}
+
+int tn_inference_enabled(void) {
+    return guarded("tn_inference_enabled", -1, [&] { return c10::InferenceMode::is_enabled() ? 1 : 0; });
+}

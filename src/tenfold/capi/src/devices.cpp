@@ -1,0 +1,193 @@
+// Devices: copies between them, streams, memory statistics, seeds and thread counts. All of it is reached through
+// libtorch's interfaces for any accelerator, so that it builds without CUDA's own headers.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "internal.h"
+#include "scopes.h"
+
+namespace tenfold {
+
+OPAQUE(tn_stream, c10::Stream, stream)
+
+namespace {
+
+// CUDA's runtime, or the reason why there is none.
+c10::impl::VirtualGuardImpl cuda() {
+    if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) {
+        fail(TN_ERROR_NOT_AVAILABLE, "this libtorch was built without CUDA");
+    }
+    if (!at::hasCUDA()) fail(TN_ERROR_NOT_AVAILABLE, "this machine has no CUDA device that libtorch can use");
+    at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+    return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA);
+}
+
+// A CUDA device by its number; -1 is the current one of this thread.
+c10::Device cuda_device(tn_device given) {
+    const c10::Device asked = device(given, "device");
+    if (!asked.is_cuda()) fail(TN_ERROR_ARGUMENT, "this is for CUDA devices, and the device is ", asked.str());
+    auto runtime = cuda();
+    if (asked.index() >= runtime.deviceCount()) {
+        fail(TN_ERROR_INDEX, "there is no ", asked.str(), ": this machine has ", int{runtime.deviceCount()});
+    }
+    return asked.has_index() ? asked : runtime.getDevice();
+}
+
+c10::CachingDeviceAllocator::DeviceStats statistics(tn_device device) {
+    const c10::Device place = cuda_device(device);
+    return c10::getDeviceAllocator(c10::DeviceType::CUDA)->getDeviceStats(place.index());
+}
+
+constexpr auto ALL = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+// This thread's work goes to a stream, whose device is the current one meanwhile.
+struct StreamGuard : Guard {
+    explicit StreamGuard(c10::Stream stream)
+        : runtime(stream.device_type()), device(runtime.exchangeDevice(stream.device())),
+          before(runtime.exchangeStream(stream)) {}
+    ~StreamGuard() override {
+        runtime.exchangeStream(before);
+        runtime.setDevice(device);
+    }
+    c10::impl::VirtualGuardImpl runtime;
+    c10::Device device;
+    c10::Stream before;
+};
+
+}  // namespace
+}  // namespace tenfold
+
+using namespace tenfold;
+
+int64_t tn_device_count(int32_t type) {
+    return guarded("tn_device_count", int64_t{-1}, [&]() -> int64_t {
+        const auto asked = device({type, -1}, "type");
+        if (asked.is_cpu()) return 1;
+        if (!asked.is_cuda()) fail(TN_ERROR_ARGUMENT, "the devices that can be counted are TN_CPU and TN_CUDA");
+        return at::hasCUDA() ? c10::impl::VirtualGuardImpl(asked.type()).deviceCount() : 0;
+    });
+}
+
+tn_tensor *tn_to_device(const tn_tensor *tensor, tn_device device, bool non_blocking) {
+    return guarded("tn_to_device", static_cast<tn_tensor *>(nullptr), [&] {
+        Borrowed moved(tensor, "tensor");
+        c10::Device place = tenfold::device(device, "device");
+        if (place.is_cuda()) place = cuda_device(device);
+        return own(moved->to(moved->options().device(place), non_blocking));
+    });
+}
+
+tn_tensor *tn_pin_memory(const tn_tensor *tensor) {
+    return guarded("tn_pin_memory", static_cast<tn_tensor *>(nullptr), [&] {
+        Borrowed pinned(tensor, "tensor");
+        cuda();
+        return own(pinned->pin_memory());
+    });
+}
+
+tn_status tn_synchronize(tn_device device) {
+    return guarded_status("tn_synchronize", [&] {
+        if (tenfold::device(device, "device").is_cpu()) return;
+        const c10::Device place = cuda_device(device);
+        cuda().synchronizeDevice(place.index());
+    });
+}
+
+tn_stream *tn_stream_new(tn_device device) {
+    return guarded("tn_stream_new", static_cast<tn_stream *>(nullptr), [&] {
+        const c10::Device place = cuda_device(device);
+        return own_as<tn_stream>(cuda().getNewStream(place));
+    });
+}
+
+void tn_stream_free(tn_stream *stream) {
+    guarded_status("tn_stream_free", [&] { release(stream); });
+}
+
+int64_t tn_stream_begin(const tn_stream *stream) {
+    return guarded("tn_stream_begin", int64_t{-1},
+                   [&] { return open_scope(std::make_unique<StreamGuard>(*borrow(stream, "stream"))); });
+}
+
+tn_status tn_stream_synchronize(const tn_stream *stream) {
+    return guarded_status("tn_stream_synchronize", [&] { borrow(stream, "stream")->synchronize(); });
+}
+
+int tn_stream_query(const tn_stream *stream) {
+    return guarded("tn_stream_query", -1, [&] { return borrow(stream, "stream")->query() ? 1 : 0; });
+}
+
+tn_status tn_stream_wait(const tn_stream *stream, const tn_stream *other) {
+    return guarded_status("tn_stream_wait", [&] {
+        const c10::Stream waiting = *borrow(stream, "stream");
+        c10::impl::VirtualGuardImpl runtime(waiting.device_type());
+        const c10::Stream awaited =
+            other == nullptr ? runtime.getDefaultStream(waiting.device()) : *borrow(other, "other");
+        void *event = nullptr;
+        runtime.record(&event, awaited, awaited.device_index(), c10::EventFlag::BACKEND_DEFAULT);
+        runtime.block(event, waiting);
+        runtime.destroyEvent(event, awaited.device_index());
+    });
+}
+
+tn_status tn_stream_record(const tn_stream *stream, const tn_tensor *tensor) {
+    return guarded_status("tn_stream_record",
+                          [&] { Borrowed(tensor, "tensor")->record_stream(*borrow(stream, "stream")); });
+}
+
+int64_t tn_memory_allocated(tn_device device) {
+    return guarded("tn_memory_allocated", int64_t{-1},
+                   [&] { return statistics(device).allocated_bytes[ALL].current; });
+}
+
+int64_t tn_memory_peak(tn_device device) {
+    return guarded("tn_memory_peak", int64_t{-1}, [&] { return statistics(device).allocated_bytes[ALL].peak; });
+}
+
+int64_t tn_memory_reserved(tn_device device) {
+    return guarded("tn_memory_reserved", int64_t{-1}, [&] { return statistics(device).reserved_bytes[ALL].current; });
+}
+
+tn_status tn_memory_reset_peak(tn_device device) {
+    return guarded_status("tn_memory_reset_peak", [&] {
+        const c10::Device place = cuda_device(device);
+        c10::getDeviceAllocator(c10::DeviceType::CUDA)->resetPeakStats(place.index());
+    });
+}
+
+tn_status tn_empty_cache(void) {
+    return guarded_status("tn_empty_cache", [&] {
+        cuda();
+        c10::getDeviceAllocator(c10::DeviceType::CUDA)->emptyCache();
+    });
+}
+
+tn_status tn_manual_seed(uint64_t seed) {
+    return guarded_status("tn_manual_seed", [&] { at::manual_seed(seed); });
+}
+
+int64_t tn_threads(void) {
+    return guarded("tn_threads", int64_t{-1}, [&] { return static_cast<int64_t>(at::get_num_threads()); });
+}
+
+tn_status tn_set_threads(int64_t threads) {
+    return guarded_status("tn_set_threads", [&] {
+        if (threads < 1 || threads > 1 << 16) fail(TN_ERROR_ARGUMENT, "there cannot be ", threads, " threads");
+        at::set_num_threads(static_cast<int>(threads));
+    });
+}
+
+int64_t tn_interop_threads(void) {
+    return guarded("tn_interop_threads", int64_t{-1},
+                   [&] { return static_cast<int64_t>(at::get_num_interop_threads()); });
+}
+
+tn_status tn_set_interop_threads(int64_t threads) {
+    return guarded_status("tn_set_interop_threads", [&] {
+        if (threads < 1 || threads > 1 << 16) fail(TN_ERROR_ARGUMENT, "there cannot be ", threads, " threads");
+        at::set_num_interop_threads(static_cast<int>(threads));
+    });
+}

@@ -1,0 +1,261 @@
+// Every operator by its name: looked up once, arguments checked against its schema, called through the dispatcher.
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
+#include <sstream>
+#include <unordered_map>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/core/jit_type.h>
+
+#include "values.h"
+
+using namespace tenfold;
+using c10::IValue;
+using c10::TypeKind;
+
+// An overload that was looked up. It stays for good, so that hosts may keep it anywhere.
+struct tn_op {
+    uint64_t mark;
+    c10::OperatorHandle handle;
+    const c10::FunctionSchema &schema;
+    std::string name;
+};
+
+namespace {
+
+constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
+
+// ---- arguments -----------------------------------------------------------------------------------------------
+
+[[noreturn]] void fail_argument(const tn_op &op, const c10::Argument &argument, const IValue &value) {
+    fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(), ", and was given ",
+         tag_name(tag_of(value)), value.isList() || value.isTuple() ? c10::str(" (", value.type()->repr_str(), ")") : "");
+}
+
+// A list of another element type, entry by entry; used where the entries fit and only the list's type does not.
+bool fits(IValue &value, const c10::Type &type);
+
+bool list_fits(IValue &value, const c10::Type &type) {
+    const c10::TypePtr element = type.castRaw<c10::ListType>()->getElementType();
+    if (!value.isList()) return false;
+    if (value.type()->isSubtypeOf(type)) return true;
+    auto given = value.toList();
+    c10::impl::GenericList list(element);
+    list.reserve(given.size());
+    for (size_t i = 0; i < given.size(); i++) {
+        IValue entry = given.get(i);
+        if (!fits(entry, *element)) return false;
+        list.push_back(std::move(entry));
+    }
+    value = std::move(list);
+    return true;
+}
+
+// Whether a value has a type, after changing an int to the double or the list that PyTorch would also make of it.
+bool fits(IValue &value, const c10::Type &type) {
+    switch (type.kind()) {
+        case TypeKind::TensorType: return value.isTensor();
+        case TypeKind::IntType:
+        case TypeKind::SymIntType: return value.isInt() || value.isSymInt();
+        case TypeKind::ScalarTypeType:
+        case TypeKind::LayoutType:
+        case TypeKind::MemoryFormatType: return value.isInt();
+        case TypeKind::BoolType:
+        case TypeKind::SymBoolType: return value.isBool();
+        case TypeKind::FloatType:
+        case TypeKind::SymFloatType:
+            if (value.isInt()) value = static_cast<double>(value.toInt());
+            return value.isDouble();
+        case TypeKind::NumberType: return value.isScalar();
+        case TypeKind::StringType: return value.isString();
+        case TypeKind::DeviceObjType: return value.isDevice();
+        case TypeKind::GeneratorType: return value.isGenerator();
+        case TypeKind::OptionalType:
+            return value.isNone() || fits(value, *type.castRaw<c10::OptionalType>()->getElementType());
+        case TypeKind::ListType: return list_fits(value, type);
+        default: return value.type()->isSubtypeOf(type);
+    }
+}
+
+// ScalarType and its like are ints to the dispatcher: a number that is none of theirs must not get that far.
+void check_enumeration(const tn_op &op, const c10::Argument &argument, const IValue &value) {
+    if (!value.isInt()) return;
+    const c10::TypePtr &real = argument.real_type();
+    const c10::Type *type = real.get();
+    if (auto *optional = type->castRaw<c10::OptionalType>()) type = optional->getElementType().get();
+    int64_t number = value.toInt(), limit = -1;
+    if (type->kind() == TypeKind::ScalarTypeType) limit = static_cast<int64_t>(c10::ScalarType::Undefined);
+    if (type->kind() == TypeKind::LayoutType) limit = static_cast<int64_t>(c10::Layout::NumOptions);
+    if (type->kind() == TypeKind::MemoryFormatType) limit = static_cast<int64_t>(c10::MemoryFormat::NumOptions);
+    if (limit >= 0 && (number < 0 || number >= limit))
+        fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " is ", number, ", which is no ", type->str());
+}
+
+void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
+    const auto &arguments = op.schema.arguments();
+    if (stack.size() > arguments.size() && !op.schema.is_vararg())
+        fail(TN_ERROR_ARGUMENT, op.name, " takes ", arguments.size(), " arguments, and was given ", stack.size());
+    for (size_t i = 0; i < arguments.size(); i++) {
+        const c10::Argument &argument = arguments[i];
+        if (i == stack.size()) {
+            if (!argument.default_value()) fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " is missing");
+            stack.push_back(*argument.default_value());
+            continue;
+        }
+        IValue &value = stack[i];
+        if (value.isTensor() && argument.type()->kind() == TypeKind::TensorType) continue;  // the common case
+        if (!fits(value, *argument.type())) {
+            // int[2] takes one int for all: so it is in PyTorch.
+            if (argument.N() && value.isInt() && argument.type()->kind() == TypeKind::ListType) {
+                value = c10::List<int64_t>(std::vector<int64_t>(*argument.N(), value.toInt()));
+                if (fits(value, *argument.type())) continue;
+            }
+            fail_argument(op, argument, value);
+        }
+        check_enumeration(op, argument, value);
+    }
+}
+
+void call(const tn_op &op, tn_stack *handle) {
+    auto stack = borrow(handle, "stack");
+    try {
+        check_arguments(op, *stack);
+        op.handle.callBoxed(&*stack);
+    } catch (...) {
+        stack->clear();  // who knows which arguments the operator took off
+        throw;
+    }
+}
+
+// ---- names ---------------------------------------------------------------------------------------------------
+
+struct Found {
+    std::shared_mutex mutex;
+    std::unordered_map<std::string, std::unique_ptr<tn_op>> ops;
+    std::vector<std::string> names;  // of all, in order; read when first asked for
+};
+
+Found &found() {
+    static auto *table = new Found;
+    return *table;
+}
+
+std::string join(const c10::OperatorName &name) {
+    return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+// "aten::add.Tensor" as the dispatcher takes it apart.
+c10::OperatorName parse(const std::string &name) {
+    auto colons = name.find("::");
+    bool well_formed = colons != std::string::npos && colons > 0 && colons + 2 < name.size();
+    auto dot = well_formed ? name.find('.', colons) : std::string::npos;
+    auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    if (well_formed) {
+        auto all_plain = [&](size_t from, size_t to) {
+            return from < to && std::all_of(name.begin() + from, name.begin() + to, plain);
+        };
+        size_t end = dot == std::string::npos ? name.size() : dot;
+        auto namespace_character = [&](char c) { return plain(c) || c == '.'; };
+        well_formed = std::all_of(name.begin(), name.begin() + colons, namespace_character) && all_plain(colons + 2, end) &&
+                      (dot == std::string::npos || all_plain(dot + 1, name.size()));
+    }
+    if (!well_formed)
+        fail(TN_ERROR_ARGUMENT, "'", name.substr(0, 200), "' is no operator's name: write it as in aten::add.Tensor or aten::relu");
+    return {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)};
+}
+
+std::string overloads_of(const c10::OperatorName &name) {
+    std::vector<std::string> overloads;
+    for (const auto &each : c10::Dispatcher::singleton().getAllOpNames())
+        if (each.name == name.name) overloads.push_back(join(each));
+    std::sort(overloads.begin(), overloads.end());
+    if (overloads.empty()) return "";
+    return c10::str("; its overloads are ", c10::Join(", ", overloads));
+}
+
+const tn_op &find(const char *given) {
+    std::string name = text(given, "name");
+    Found &table = found();
+    {
+        std::shared_lock<std::shared_mutex> lock(table.mutex);
+        auto known = table.ops.find(name);
+        if (known != table.ops.end()) return *known->second;
+    }
+    c10::OperatorName parsed = parse(name);
+    auto handle = c10::Dispatcher::singleton().findSchema(parsed);
+    if (!handle) fail(TN_ERROR_NOT_FOUND, "libtorch ", TENFOLD_TORCH_VERSION, " has no operator ", name, overloads_of(parsed));
+    auto made = std::make_unique<tn_op>(tn_op{op_mark, *handle, handle->schema(), name});
+    std::unique_lock<std::shared_mutex> lock(table.mutex);
+    return *table.ops.emplace(name, std::move(made)).first->second;
+}
+
+const tn_op &checked_op(const tn_op *op) {
+    if (op == nullptr) fail_null("op");
+    if (checked) {
+        Found &table = found();
+        std::shared_lock<std::shared_mutex> lock(table.mutex);
+        bool known = std::any_of(table.ops.begin(), table.ops.end(), [&](auto &each) { return each.second.get() == op; });
+        if (!known) fail(TN_ERROR_HANDLE, "op is no tn_op that tn_find gave");
+    } else if (op->mark != op_mark) {
+        fail(TN_ERROR_HANDLE, "op is no tn_op that tn_find gave");
+    }
+    return *op;
+}
+
+// Under the lock of the table.
+const std::vector<std::string> &all_names(Found &table) {
+    if (table.names.empty()) {
+        for (const auto &name : c10::Dispatcher::singleton().getAllOpNames())
+            if (c10::Dispatcher::singleton().findSchema(name)) table.names.push_back(join(name));
+        std::sort(table.names.begin(), table.names.end());
+    }
+    return table.names;
+}
+
+}  // namespace
+
+extern "C" {
+
+const tn_op *tn_find(const char *name) {
+    return guarded("tn_find", (const tn_op *)nullptr, [&] { return &find(name); });
+}
+
+tn_status tn_call_op(const tn_op *op, tn_stack *stack) {
+    return guarded_status("tn_call_op", [&] { call(checked_op(op), stack); });
+}
+
+tn_status tn_call(const char *name, tn_stack *stack) {
+    return guarded_status("tn_call", [&] { call(find(name), stack); });
+}
+
+int64_t tn_op_schema(const tn_op *op, char *buffer, int64_t size) {
+    return guarded("tn_op_schema", int64_t{-1}, [&] {
+        std::ostringstream stream;
+        stream << checked_op(op).schema;
+        return write_text(stream.str(), buffer, size);
+    });
+}
+
+int64_t tn_op_count(void) {
+    return guarded("tn_op_count", int64_t{-1}, [] {
+        std::unique_lock<std::shared_mutex> lock(found().mutex);
+        return static_cast<int64_t>(all_names(found()).size());
+    });
+}
+
+const tn_op *tn_op_at(int64_t index) {
+    return guarded("tn_op_at", (const tn_op *)nullptr, [&] {
+        std::string name;
+        {
+            std::unique_lock<std::shared_mutex> lock(found().mutex);
+            const auto &names = all_names(found());
+            if (index < 0 || index >= static_cast<int64_t>(names.size()))
+                fail(TN_ERROR_INDEX, "index ", index, " is out of range for ", names.size(), " operators");
+            name = names[index];
+        }
+        return &find(name.c_str());
+    });
+}
+}

@@ -1,0 +1,61 @@
+// Sources of random numbers that a host makes, seeds and keeps.
+#include <mutex>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+
+#include "internal.h"
+
+using namespace tenfold;
+
+namespace {
+
+at::Generator make_generator(c10::Device place) {
+    if (place.is_cpu()) return at::detail::createCPUGenerator();
+    if (!at::globalContext().hasCUDA() || !place.is_cuda())
+        fail(TN_ERROR_NOT_AVAILABLE, "no generator for ", place, ": this libtorch cannot compute there");
+    return at::globalContext().getAcceleratorHooksInterface(place.type()).getNewGenerator(place.index());
+}
+
+}  // namespace
+
+extern "C" {
+
+tn_generator *tn_generator_new(tn_device place, uint64_t seed) {
+    return guarded("tn_generator_new", (tn_generator *)nullptr, [&] {
+        at::Generator made = make_generator(device(place, "device"));
+        made.set_current_seed(seed);
+        return own_as<tn_generator>(std::move(made));
+    });
+}
+
+void tn_generator_free(tn_generator *generator) {
+    guarded_status("tn_generator_free", [&] { release(generator); });
+}
+
+tn_status tn_generator_set_seed(tn_generator *generator, uint64_t seed) {
+    return guarded_status("tn_generator_set_seed", [&] {
+        auto held = borrow(generator, "generator");
+        std::lock_guard<std::mutex> lock(held->mutex());
+        held->set_current_seed(seed);
+    });
+}
+
+tn_tensor *tn_generator_state(const tn_generator *generator) {
+    return guarded("tn_generator_state", (tn_tensor *)nullptr, [&] {
+        auto held = borrow(generator, "generator");
+        std::lock_guard<std::mutex> lock(held->mutex());
+        return own(held->get_state());
+    });
+}
+
+tn_status tn_generator_set_state(tn_generator *generator, const tn_tensor *state) {
+    return guarded_status("tn_generator_set_state", [&] {
+        auto held = borrow(generator, "generator");
+        Borrowed given(state, "state");
+        std::lock_guard<std::mutex> lock(held->mutex());
+        held->set_state(*given);
+    });
+}
+}

@@ -1,0 +1,258 @@
+// What all of libtenfold_torch shares: failing, the guard that every entry goes through, and the handles that
+// tensors and other objects cross the C ABI as. Values and stacks have more in values.h.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <c10/util/StringUtil.h>
+
+// The entries are reached through a table (see generate.py): none is a symbol that could meet another's.
+#define TN_API __attribute__((visibility("hidden")))
+#define TENFOLD_WITHOUT_OPS  // so that a change of the op table compiles the operators alone
+#include "tenfold.h"
+
+namespace tenfold {
+
+// ---- errors (errors.cpp) -------------------------------------------------------------------------------------
+
+// Thrown inside, turned into this thread's error by the guard.
+struct Failure {
+    tn_status code;
+    std::string message;
+};
+
+template <class... Parts>
+[[noreturn, gnu::noinline, gnu::cold]] void fail(tn_status code, const Parts &...parts) {
+    throw Failure{code, c10::str(parts...)};
+}
+
+// Set this thread's error from the exception in flight; the message starts with the entry's name.
+tn_status report(const char *entry) noexcept;
+tn_status set_error(tn_status code, const std::string &message) noexcept;
+const char *error_message() noexcept;
+
+// ---- checked mode (handles.cpp) -------------------------------------------------------------------------------
+
+extern bool checked;  // TENFOLD_CHECKED=1 at load; then handles are numbers, looked up, never used twice
+void enter(const char *entry, void *caller) noexcept;  // remembers who makes the next handles
+
+// Every entry is `return guarded("tn_name", failed, [&] { ... });`: nothing is thrown past it. `failed` is what a
+// failing call returns; `guarded_status` returns the error's code.
+template <class Result, class Body>
+[[gnu::always_inline]] inline Result guarded(const char *entry, Result failed, Body &&body) {
+    if (__builtin_expect(checked, false)) enter(entry, __builtin_return_address(0));
+    try {
+        return body();
+    } catch (...) {
+        report(entry);
+        return failed;
+    }
+}
+
+template <class Body>
+[[gnu::always_inline]] inline tn_status guarded_status(const char *entry, Body &&body) {
+    if (__builtin_expect(checked, false)) enter(entry, __builtin_return_address(0));
+    try {
+        body();
+        return TN_OK;
+    } catch (...) {
+        return report(entry);
+    }
+}
+
+// ---- tensor handles ------------------------------------------------------------------------------------------
+
+// Unchecked, a handle is the TensorImpl itself with one count of its own. Checked, it is an id in a table.
+tn_tensor *own_checked(at::Tensor &&tensor);
+at::Tensor find_checked(const tn_tensor *handle, const char *argument);
+extern std::atomic<int64_t> live_tensors;
+
+[[noreturn, gnu::cold]] void fail_null(const char *argument);
+
+// Give a tensor to the caller.
+inline tn_tensor *own(at::Tensor tensor) {
+    if (__builtin_expect(checked, false)) return own_checked(std::move(tensor));
+    live_tensors.fetch_add(1, std::memory_order_relaxed);
+    return reinterpret_cast<tn_tensor *>(tensor.unsafeReleaseTensorImpl());
+}
+
+// A tensor argument for the length of a call, without touching its count: `Borrowed x(handle, "self");`.
+class Borrowed {
+  public:
+    Borrowed(const tn_tensor *handle, const char *argument) {
+        if (__builtin_expect(handle == nullptr, false)) fail_null(argument);
+        if (__builtin_expect(checked, false)) {
+            counted_ = true;
+            tensor_ = find_checked(handle, argument);
+        } else {
+            auto *impl = reinterpret_cast<c10::TensorImpl *>(const_cast<tn_tensor *>(handle));
+            tensor_ = at::Tensor(Pointer::reclaim(impl));
+        }
+    }
+    ~Borrowed() {
+        if (!counted_) tensor_.unsafeReleaseTensorImpl();
+    }
+    Borrowed(const Borrowed &) = delete;
+    Borrowed &operator=(const Borrowed &) = delete;
+
+    operator const at::Tensor &() const { return tensor_; }
+    operator at::Tensor &() { return tensor_; }
+    const at::Tensor &operator*() const { return tensor_; }
+    at::Tensor &operator*() { return tensor_; }
+    const at::Tensor *operator->() const { return &tensor_; }
+    at::Tensor *operator->() { return &tensor_; }
+
+  private:
+    using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+    at::Tensor tensor_;
+    bool counted_ = false;
+};
+
+// A counted tensor of a handle; NULL is an undefined tensor in `optional_tensor` and an error in `tensor`.
+at::Tensor tensor(const tn_tensor *handle, const char *argument);
+std::optional<at::Tensor> optional_tensor(const tn_tensor *handle, const char *argument);
+std::vector<at::Tensor> tensors(const tn_tensor *const *handles, int64_t count, const char *argument);
+c10::List<std::optional<at::Tensor>> optional_tensors(
+    const tn_tensor *const *handles, int64_t count, const char *argument);
+
+// Results: an array of handles for tn_free_all, or the entries of a caller's array, all of them or none.
+void own_list(const std::vector<at::Tensor> &list, tn_tensor ***out, int64_t *count);
+void own_each(at::Tensor *list, int64_t count, tn_tensor **out);
+
+// ---- handles of other objects --------------------------------------------------------------------------------
+
+// A kind of handle: OPAQUE(tn_stack, Stack, stack) says that a tn_stack is a C++ Stack. Add to the end: a kind is
+// part of checked ids, and at most 15 fit.
+enum class Kind : uint8_t {
+    tensor = 1,
+    value,
+    stack,
+    generator,
+    module,
+    function,
+    optimizer,
+    stream,
+    hook,
+    package,
+    other
+};
+
+template <class C>
+struct Opaque;
+
+#define OPAQUE(c_type, cpp_type, kind_name)                     \
+    template <>                                                 \
+    struct Opaque<c_type> {                                     \
+        using Object = cpp_type;                                \
+        static constexpr Kind kind = Kind::kind_name;           \
+        static constexpr const char *name = #c_type;            \
+    };
+
+// An object behind a handle starts with a mark, so that a handle of another kind is refused rather than used.
+template <class Object>
+struct Box {
+    uint64_t mark;
+    Object object;
+};
+constexpr uint64_t mark_of(Kind kind) { return 0x746e666f6c640000u | static_cast<uint64_t>(kind); }
+
+void *own_object(Kind kind, std::shared_ptr<void> box);
+std::shared_ptr<void> find_object(Kind kind, const void *handle, const char *argument, const char *type);
+std::shared_ptr<void> remove_object(Kind kind, const void *handle, const char *type);
+[[noreturn, gnu::cold]] void fail_kind(const char *argument, const char *type);
+void allocation_point();  // throws where tn_debug_fail_allocation says so
+extern std::atomic<int64_t> live_objects;
+
+// Give an object to the caller.
+template <class C>
+C *own_as(typename Opaque<C>::Object object) {
+    using Boxed = Box<typename Opaque<C>::Object>;
+    allocation_point();
+    if (checked) {
+        auto box = std::make_shared<Boxed>(Boxed{mark_of(Opaque<C>::kind), std::move(object)});
+        return static_cast<C *>(own_object(Opaque<C>::kind, std::move(box)));
+    }
+    auto *box = new Boxed{mark_of(Opaque<C>::kind), std::move(object)};
+    live_objects.fetch_add(1, std::memory_order_relaxed);
+    return reinterpret_cast<C *>(box);
+}
+
+// An object argument for the length of a call: `auto stack = borrow(handle, "stack"); stack->push_back(...)`.
+template <class Object>
+class Held {
+  public:
+    Held(Object *object, std::shared_ptr<void> keep) : object_(object), keep_(std::move(keep)) {}
+    Object &operator*() const { return *object_; }
+    Object *operator->() const { return object_; }
+
+  private:
+    Object *object_;
+    std::shared_ptr<void> keep_;
+};
+
+template <class C>
+Held<typename Opaque<C>::Object> borrow(const C *handle, const char *argument) {
+    using Boxed = Box<typename Opaque<C>::Object>;
+    if (handle == nullptr) fail_null(argument);
+    if (checked) {
+        auto keep = find_object(Opaque<C>::kind, handle, argument, Opaque<C>::name);
+        auto *box = static_cast<Boxed *>(keep.get());
+        return {&box->object, std::move(keep)};
+    }
+    auto *box = reinterpret_cast<Boxed *>(const_cast<C *>(handle));
+    if (box->mark != mark_of(Opaque<C>::kind)) fail_kind(argument, Opaque<C>::name);
+    return {&box->object, nullptr};
+}
+
+// The body of tn_X_free: `guarded_status("tn_stack_free", [&] { release(stack); });`.
+template <class C>
+void release(C *handle) {
+    using Boxed = Box<typename Opaque<C>::Object>;
+    if (handle == nullptr) return;
+    if (checked) {
+        remove_object(Opaque<C>::kind, handle, Opaque<C>::name);
+        return;
+    }
+    auto *box = reinterpret_cast<Boxed *>(handle);
+    if (box->mark != mark_of(Opaque<C>::kind)) fail_kind("the handle", Opaque<C>::name);
+    box->mark = 0;
+    delete box;
+    live_objects.fetch_sub(1, std::memory_order_relaxed);
+}
+
+OPAQUE(tn_generator, at::Generator, generator)
+
+// ---- plain arguments (errors.cpp, tensors.cpp) ---------------------------------------------------------------
+
+template <class T>
+T &non_null(T *pointer, const char *argument) {
+    if (pointer == nullptr) fail_null(argument);
+    return *pointer;
+}
+const char *text(const char *given, const char *argument);
+void check_count(const void *array, int64_t count, const char *argument);  // negative, or entries of no array
+template <class T>
+c10::ArrayRef<T> array(const T *entries, int64_t count, const char *argument) {
+    check_count(entries, count, argument);
+    return c10::ArrayRef<T>(entries, static_cast<size_t>(count));
+}
+
+at::Scalar scalar(tn_scalar given, const char *argument);
+tn_scalar from_scalar(const at::Scalar &value);
+c10::ScalarType dtype(tn_dtype given, const char *argument);
+c10::Device device(tn_device given, const char *argument);
+tn_device from_device(c10::Device device);
+c10::Layout layout(tn_layout given, const char *argument);
+c10::MemoryFormat memory_format(tn_memory_format given, const char *argument);
+
+// Text for a caller's buffer, as by snprintf; returns the whole length.
+int64_t write_text(const std::string &text, char *buffer, int64_t size);
+
+}  // namespace tenfold

@@ -1,0 +1,163 @@
+// Host memory: an allocator of our own that counts it, asks the host for some when it runs out or grows past a mark,
+// and fails on demand.
+#include <algorithm>
+#include <limits>
+#include <mutex>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+
+#include "internal.h"
+#include "memory.h"
+
+namespace tenfold {
+
+namespace {
+
+std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, allocations{0}, failing{0};
+
+struct Pressure {
+    std::mutex mutex;
+    int64_t bytes = 0;
+    tn_pressure_fn fn = nullptr;
+    void *user = nullptr;
+};
+Pressure pressure;
+constexpr int64_t never = std::numeric_limits<int64_t>::max();
+std::atomic<int64_t> mark{never};   // call the host when live bytes are above
+std::atomic<int64_t> lowest{never};  // where the mark returns to once they fell below
+thread_local bool in_callback = false;  // what the callback itself allocates does not call it again
+
+// Whether there was a callback to call.
+bool call_host() {
+    if (in_callback) return false;
+    tn_pressure_fn fn;
+    void *user;
+    int64_t bytes;
+    {
+        std::lock_guard<std::mutex> lock(pressure.mutex);
+        fn = pressure.fn, user = pressure.user, bytes = pressure.bytes;
+    }
+    if (fn == nullptr) return false;
+    in_callback = true;
+    fn(live_bytes.load(std::memory_order_relaxed), user);
+    in_callback = false;
+    int64_t live = live_bytes.load(std::memory_order_relaxed);
+    std::lock_guard<std::mutex> lock(pressure.mutex);
+    if (pressure.fn != nullptr) mark.store(std::max(bytes, live + bytes / 2), std::memory_order_relaxed);
+    return true;
+}
+
+bool next_fails() {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    return failing.load(std::memory_order_relaxed) > 0 && failing.fetch_sub(1, std::memory_order_relaxed) == 1;
+}
+
+// Each block starts with its size, in a header that keeps the alignment; blocks come from the allocator before us.
+constexpr size_t header = 64;
+static_assert(header >= c10::gAlignment, "elements stay aligned");
+
+class CountingAllocator final : public c10::Allocator {
+  public:
+    explicit CountingAllocator(c10::Allocator *before) : before_(before), free_(before->raw_deleter()) {
+        TORCH_CHECK(free_ != nullptr, "the CPU allocator in use has no plain deleter");
+        instance_ = this;
+    }
+
+    c10::DataPtr allocate(size_t bytes) override {
+        const auto cpu = c10::Device(c10::DeviceType::CPU);
+        if (bytes == 0) return {nullptr, nullptr, &forget, cpu};
+        auto *block = static_cast<char *>(next_fails() ? nullptr : try_allocate(bytes));
+        if (block == nullptr) {
+            if (call_host()) block = static_cast<char *>(try_allocate(bytes));
+            if (block == nullptr) {
+                C10_THROW_ERROR(OutOfMemoryError, c10::str("out of memory: ", bytes, " bytes were asked for while ",
+                                                          live_bytes.load(), " are in use"));
+            }
+        }
+        *reinterpret_cast<size_t *>(block) = bytes;
+        char *data = block + header;
+        int64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + static_cast<int64_t>(bytes);
+        int64_t peak = peak_bytes.load(std::memory_order_relaxed);
+        while (live > peak && !peak_bytes.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
+        }
+        c10::DataPtr result(data, data, &forget, cpu);
+        int64_t above = mark.load(std::memory_order_relaxed);
+        if (__builtin_expect(live > above, false)) {
+            call_host();
+        } else if (__builtin_expect(above != never, false) && live < lowest.load(std::memory_order_relaxed)) {
+            mark.store(lowest.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        }
+        return result;
+    }
+
+    c10::DeleterFnPtr raw_deleter() const override { return &forget; }
+    void copy_data(void *to, const void *from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+
+  private:
+    void *try_allocate(size_t bytes) {
+        if (bytes > std::numeric_limits<size_t>::max() / 2) return nullptr;
+        try {
+            return before_->raw_allocate(bytes + header);
+        } catch (const c10::Error &) {
+            return nullptr;
+        } catch (const std::bad_alloc &) {
+            return nullptr;
+        }
+    }
+
+    static void forget(void *data) {
+        if (data == nullptr) return;
+        char *block = static_cast<char *>(data) - header;
+        live_bytes.fetch_sub(*reinterpret_cast<size_t *>(block), std::memory_order_relaxed);
+        instance_->free_(block);
+    }
+
+    c10::Allocator *before_;
+    c10::DeleterFnPtr free_;
+    static CountingAllocator *instance_;
+};
+CountingAllocator *CountingAllocator::instance_ = nullptr;
+
+}  // namespace
+
+void allocation_point() {
+    if (next_fails()) throw std::bad_alloc();
+}
+
+void start_memory() {
+    auto *counting = new CountingAllocator(c10::GetAllocator(c10::DeviceType::CPU));
+    c10::SetAllocator(c10::DeviceType::CPU, counting, std::numeric_limits<uint8_t>::max());
+}
+
+}  // namespace tenfold
+
+// ---- entries -------------------------------------------------------------------------------------------------
+
+using namespace tenfold;
+
+extern "C" {
+
+int64_t tn_live_bytes(void) { return live_bytes.load(); }
+int64_t tn_peak_bytes(void) { return peak_bytes.load(); }
+void tn_reset_peak_bytes(void) { peak_bytes.store(live_bytes.load()); }
+int64_t tn_debug_allocations(void) { return allocations.load(); }
+
+tn_status tn_set_pressure_callback(int64_t bytes, tn_pressure_fn fn, void *user) {
+    return guarded_status("tn_set_pressure_callback", [&] {
+        if (bytes < 0) fail(TN_ERROR_ARGUMENT, "bytes is negative: ", bytes);
+        std::lock_guard<std::mutex> lock(pressure.mutex);
+        pressure.bytes = bytes, pressure.fn = fn, pressure.user = user;
+        lowest.store(fn ? bytes : never);
+        mark.store(fn ? bytes : never);
+    });
+}
+
+tn_status tn_debug_fail_allocation(int64_t n) {
+    return guarded_status("tn_debug_fail_allocation", [&] {
+        if (n < 0) fail(TN_ERROR_ARGUMENT, "n is negative: ", n);
+        failing.store(n);
+    });
+}
+
+}

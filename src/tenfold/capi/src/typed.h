@@ -1,0 +1,100 @@
+// What the generated functions of operators use: C parameters as libtorch's argument types. NULL is None.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include <ATen/core/List.h>
+#include <c10/core/SymInt.h>
+#include <c10/core/SymIntArrayRef.h>
+#include <c10/util/OptionalArrayRef.h>
+
+#include "internal.h"
+
+namespace tenfold {
+
+[[noreturn, gnu::cold]] inline void lacking(const char *name) {
+    fail(TN_ERROR_NOT_AVAILABLE, "libtorch ", TENFOLD_TORCH_VERSION, " has no ", name);
+}
+
+template <class Value, class Given>
+std::optional<Value> maybe(const Given *given) {
+    if (given == nullptr) return std::nullopt;
+    return Value(*given);
+}
+
+template <class T>
+c10::OptionalArrayRef<T> maybe_array(const T *entries, int64_t count, const char *argument) {
+    if (entries == nullptr) return std::nullopt;
+    return array(entries, count, argument);
+}
+
+inline std::optional<c10::ArrayRef<double>> maybe_array(const double *entries, int64_t count, const char *argument) {
+    if (entries == nullptr) return std::nullopt;
+    return array(entries, count, argument);
+}
+
+inline c10::SymIntArrayRef symbols(const int64_t *entries, int64_t count, const char *argument) {
+    return c10::fromIntArrayRefSlow(array(entries, count, argument));
+}
+
+inline c10::OptionalArrayRef<c10::SymInt> maybe_symbols(const int64_t *entries, int64_t count, const char *argument) {
+    if (entries == nullptr) return std::nullopt;
+    return symbols(entries, count, argument);
+}
+
+template <size_t size>
+std::array<bool, size> fixed(const bool *entries, int64_t count, const char *argument) {
+    check_count(entries, count, argument);
+    if (count != int64_t{size}) fail(TN_ERROR_ARGUMENT, argument, " takes ", size, " entries, and was given ", count);
+    std::array<bool, size> result;
+    std::copy(entries, entries + size, result.begin());
+    return result;
+}
+
+inline std::vector<at::Scalar> scalars(const tn_scalar *entries, int64_t count, const char *argument) {
+    check_count(entries, count, argument);
+    std::vector<at::Scalar> list;
+    list.reserve(count);
+    for (int64_t i = 0; i < count; i++) list.push_back(scalar(entries[i], argument));
+    return list;
+}
+
+inline std::optional<at::Scalar> maybe_scalar(const tn_scalar *given, const char *argument) {
+    if (given == nullptr) return std::nullopt;
+    return scalar(*given, argument);
+}
+
+inline std::optional<c10::ScalarType> maybe_dtype(const tn_dtype *given, const char *argument) {
+    if (given == nullptr) return std::nullopt;
+    return dtype(*given, argument);
+}
+
+inline std::optional<c10::Layout> maybe_layout(const tn_layout *given, const char *argument) {
+    if (given == nullptr) return std::nullopt;
+    return layout(*given, argument);
+}
+
+inline std::optional<c10::Device> maybe_device(const tn_device *given, const char *argument) {
+    if (given == nullptr) return std::nullopt;
+    return device(*given, argument);
+}
+
+inline std::optional<c10::MemoryFormat> maybe_memory_format(const tn_memory_format *given, const char *argument) {
+    if (given == nullptr) return std::nullopt;
+    return memory_format(*given, argument);
+}
+
+inline std::optional<std::string_view> maybe_text(const char *given) {
+    if (given == nullptr) return std::nullopt;
+    return std::string_view(given);
+}
+
+inline std::optional<at::Generator> maybe_generator(const tn_generator *given, const char *argument) {
+    if (given == nullptr) return std::nullopt;
+    return *borrow(given, argument);
+}
+
+}  // namespace tenfold

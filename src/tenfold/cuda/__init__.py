@@ -1,0 +1,148 @@
+"""`tenfold.cuda`: what a script asks about GPUs, in PyTorch's words. XLA keeps its own streams and memory, so
+what would steer these is not here."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tenfold import random
+from tenfold.cuda import amp
+from tenfold.devices import Device, get_default_device, set_default_device
+from tenfold.engines import xla
+from tenfold.errors import OutOfMemory as OutOfMemoryError
+from tenfold.errors import TenfoldError, located, unknown_name
+
+__all__ = [
+    "OutOfMemoryError", "amp", "current_device", "device", "device_count", "empty_cache",
+    "get_device_capability", "get_device_name", "get_device_properties", "is_available",
+    "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "memory_allocated", "reset_peak_memory_stats", "set_device", "synchronize",
+]  # fmt: skip
+
+
+def device_count() -> int:
+    """How many GPUs XLA can use; none where its plugin is not installed."""
+    try:
+        return len(xla.client("cuda").devices)
+    except TenfoldError:
+        return 0
+
+
+def is_available() -> bool:
+    return device_count() > 0
+
+
+def is_initialized() -> bool:
+    return is_available()
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    return is_available()
+
+
+def _index(device: Any) -> int:
+    if device is None:
+        return current_device()
+    return device if isinstance(device, int) else Device(device).resolved.index or 0
+
+
+def _found(device: Any) -> Any:
+    """XLA's own object for a GPU; an error that says what is missing where there is none."""
+    return xla.client("cuda").device(_index(device))
+
+
+@located
+def current_device() -> int:
+    """The index of the GPU that is used where none is named."""
+    chosen = get_default_device()
+    return chosen.index or 0 if chosen.type == "cuda" else 0
+
+
+@located
+def set_device(device: Any) -> None:
+    """Make this GPU the default device of new tensors, if a GPU is that already."""
+    _found(device)
+    if get_default_device().type == "cuda":
+        set_default_device(Device("cuda", _index(device)))
+
+
+@located
+def get_device_name(device: Any = None) -> str:
+    return str(_found(device).device_kind)
+
+
+class Properties(NamedTuple):
+    """What XLA tells of a GPU."""
+
+    name: str
+    total_memory: int
+    major: int
+    minor: int
+
+
+@located
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability, as (8, 0)."""
+    major, _, minor = str(_found(device).compute_capability).partition(".")
+    return int(major), int(minor or 0)
+
+
+@located
+def get_device_properties(device: Any = None) -> Properties:
+    total = (_found(device).memory_stats() or {}).get("bytes_limit", 0)
+    return Properties(get_device_name(device), total, *get_device_capability(device))
+
+
+@located
+def memory_allocated(device: Any = None) -> int:
+    """Bytes in use, by XLA's count; none where there is no GPU."""
+    return (_found(device).memory_stats() or {}).get("bytes_in_use", 0) if is_available() else 0
+
+
+@located
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes that were ever in use, by XLA's count; none where there is no GPU."""
+    return (_found(device).memory_stats() or {}).get("peak_bytes_in_use", 0) if is_available() else 0
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Nothing: XLA counts the peak of the whole process."""
+
+
+def synchronize(device: Any = None) -> None:
+    """Nothing: who reads a value waits for it. To have tensors computed now, use `tenfold.eval`."""
+
+
+def empty_cache() -> None:
+    """Nothing: XLA's allocator uses again what tensors leave."""
+
+
+@located
+def manual_seed(seed: int) -> None:
+    """Seed the generator of the current GPU, if there is one."""
+    if is_available():
+        random.default_generator(Device("cuda", current_device())).manual_seed(seed)
+
+
+@located
+def manual_seed_all(seed: int) -> None:
+    """Seed the generators of all GPUs."""
+    for index in range(device_count()):
+        random.default_generator(Device("cuda", index)).manual_seed(seed)
+
+
+class device:
+    """In a `with` block the GPU of that index is the default device."""
+
+    def __init__(self, device: Any):
+        self.device = Device("cuda", _index(device))
+
+    def __enter__(self) -> Device:
+        return self.device.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.device.__exit__(*error)
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.cuda", name, globals())

@@ -1,0 +1,268 @@
+"""Calls of ATen's ops through libtenfold: a run's tensors, and arguments from Python's values to a stack."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tenfold import dtypes
+from tenfold.capi.binding import Device as PlainDevice
+from tenfold.capi.binding import Library, Scalar, handles, numbers
+from tenfold.devices import Device
+from tenfold.dtypes import DType
+from tenfold.errors import UnsupportedError
+from tenfold.flat.graph import TensorType
+from tenfold.ops.schema import Argument
+from tenfold.ops.table import SLOT
+
+# c10::ScalarType's numbers.
+CODES = {
+    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7,
+    "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15, "float8_e5m2": 23, "float8_e4m3fn": 24,
+    "uint16": 27, "uint32": 28, "uint64": 29,
+}  # fmt: skip
+_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+_LAYOUTS = {"strided": 0}
+
+
+class Held(int):
+    """The handle of a tensor that a run owns, told apart from a number."""
+
+
+class Calls:
+    """What a run does with libtenfold. Tensors that it makes are in `made` until it closes, or frees them."""
+
+    def __init__(self, lib: Library, device: Device):
+        self.lib = lib
+        self.device = device
+        self.place = PlainDevice(1, device.index or 0) if device.type == "cuda" else PlainDevice(0, -1)
+        self.made: dict[int, int] = {}  # how often each is owned: two handles of one tensor are equal
+        self.generator: int | None = None
+
+    def close(self) -> None:
+        for each, count in self.made.items():
+            for _ in range(count):
+                self.lib.tn_free(each)
+        self.made.clear()
+        if self.generator is not None:
+            self.lib.tn_generator_free(self.generator)
+
+    def own(self, handle: int) -> Held:
+        self.made[handle] = self.made.get(handle, 0) + 1
+        return Held(handle)
+
+    def free(self, handle: int) -> None:
+        self.made[handle] -= 1
+        self.lib.tn_free(handle)
+
+    def wrap(self, array: np.ndarray) -> Held:
+        """A tensor over an array's memory, or a copy of it on another device."""
+        code = code_of(array.dtype.name)
+        shape = numbers(array.shape)
+        handle = self.own(self.lib.tn_tensor_wrap_data(array.ctypes.data, code, *shape, None, 0, None, None))
+        if self.device.type == "cpu":
+            return handle
+        moved = self.own(self.lib.tn_to_device(handle, self.place, False))
+        self.free(handle)
+        return moved
+
+    def fetch(self, handle: int) -> np.ndarray:
+        shape = (ctypes.c_int64 * max(self.lib.tn_tensor_dim(handle), 1))()
+        rank = self.lib.tn_tensor_shape(handle, shape, len(shape))
+        dtype = by_code()[self.lib.tn_tensor_dtype(handle)]
+        array = np.empty(tuple(shape[:rank]), dtype.numpy)
+        self.lib.tn_tensor_to_data(handle, array.ctypes.data, array.nbytes)
+        return array
+
+    def copied(self, array: np.ndarray, dtype: DType) -> Held:
+        """A tensor with a copy of an array."""
+        whole = np.ascontiguousarray(array.astype(dtype.numpy)).reshape(array.shape)
+        code, shape = code_of(dtype.name), numbers(whole.shape)
+        handle = self.own(self.lib.tn_tensor_from_data(whole.ctypes.data, code, *shape, None, 0))
+        return (
+            handle
+            if self.device.type == "cpu"
+            else self.own(self.lib.tn_to_device(handle, self.place, False))
+        )
+
+    def apply(self, name: str, *arguments: Any) -> Held:
+        """An op of one result, on tensors, numbers and tuples of numbers; a list is one of tensors."""
+        stack = self.lib.tn_stack_new()
+        try:
+            for each in arguments:
+                self._push_plain(stack, each)
+            self.lib.tn_call_op(named(self.lib, name), stack)
+            return self.own(self.lib.tn_stack_pop_tensor(stack))
+        finally:
+            self.lib.tn_stack_free(stack)
+
+    def _push_plain(self, stack: int, given: Any) -> None:
+        if isinstance(given, Held):
+            self.lib.tn_stack_push_tensor(stack, given)
+        elif isinstance(given, DType):
+            self.lib.tn_stack_push_int(stack, code_of(given.name))
+        elif isinstance(given, list):
+            self.lib.tn_stack_push_tensors(stack, *handles(given))
+        elif isinstance(given, tuple):
+            self.lib.tn_stack_push_ints(stack, *numbers(given))
+        elif isinstance(given, str):
+            self.lib.tn_stack_push_string(stack, given.encode())
+        else:
+            self.lib.tn_stack_push_scalar(stack, Scalar.of(given))
+
+    def results(self, stack: int) -> Iterator[int]:
+        for i in range(self.lib.tn_stack_count(stack)):
+            value = self.lib.tn_stack_at(stack, i)
+            try:
+                tag = self.lib.tn_value_tag(value)
+                if tag == 1:
+                    yield self.lib.tn_value_to_tensor(value)
+                    continue
+                if tag not in (9, 10):
+                    raise UnsupportedError("the op gives something that is no tensor")
+                for k in range(self.lib.tn_value_count(value)):
+                    entry = self.lib.tn_value_at(value, k)
+                    try:
+                        yield self.lib.tn_value_to_tensor(entry)
+                    finally:
+                        self.lib.tn_value_free(entry)
+            finally:
+                self.lib.tn_value_free(value)
+
+    def push(
+        self,
+        stack: int,
+        argument: Argument,
+        given: Any,
+        tensors: Iterator[int],
+        result: TensorType,
+        has_inputs: bool,
+    ) -> None:
+        lib, type = self.lib, argument.type
+        if argument.name == "device" and type.kind == "Device":
+            self._push_value(stack, lib.tn_value_device(self.place))
+        elif argument.name == "dtype" and given is None and not has_inputs:
+            lib.tn_stack_push_int(
+                stack, code_of(result.dtype.name)
+            )  # of the default dtype, which is Tenfold's
+        elif argument.name == "pin_memory" or given is None:
+            lib.tn_stack_push_none(stack)
+        elif given is SLOT:
+            lib.tn_stack_push_tensor(stack, next(tensors))
+        elif isinstance(given, tuple) and type.kind == "Tensor" and not type.is_list:
+            self._push_array(stack, np.asarray(given, np.int64))  # numbers that a row read from a tensor
+        elif isinstance(given, tuple):
+            self._push_list(stack, type.kind, given, tensors)
+        elif isinstance(given, DType):
+            lib.tn_stack_push_int(stack, code_of(given.name))
+        elif type.kind == "MemoryFormat":
+            lib.tn_stack_push_int(stack, _FORMATS.index(str(given).rpartition(".")[2]))
+        elif type.kind == "Layout":
+            lib.tn_stack_push_int(stack, _LAYOUTS[str(given).rpartition(".")[2]])
+        elif isinstance(given, str):
+            lib.tn_stack_push_string(stack, given.encode())
+        elif type.kind == "float":
+            lib.tn_stack_push_double(stack, float(given))
+        elif type.is_list:
+            self._push_list(stack, type.kind, (given,) * max(type.list_size or 1, 1), tensors)
+        elif type.kind == "Tensor":
+            self._push_number(stack, given)
+        elif isinstance(given, int | float | complex):
+            lib.tn_stack_push_scalar(stack, Scalar.of(given))
+        else:
+            raise UnsupportedError(f"libtorch takes no {argument.name} such as {given!r}")
+
+    def _push_list(self, stack: int, kind: str, given: tuple, tensors: Iterator[int]) -> None:
+        lib = self.lib
+        if kind == "Tensor":
+            entries = handles([next(tensors) if each is SLOT else None for each in given])
+            if None in given:
+                self._push_value(stack, lib.tn_value_optional_tensor_list(*entries))
+            else:
+                lib.tn_stack_push_tensors(stack, *entries)
+        elif kind == "int":
+            lib.tn_stack_push_ints(stack, *numbers(given))
+        elif kind == "bool":
+            truths = (ctypes.c_bool * max(len(given), 1))(*given)
+            self._push_value(stack, lib.tn_value_bool_list(truths, len(given)))
+        elif kind == "float":
+            doubles = (ctypes.c_double * max(len(given), 1))(*given)
+            self._push_value(stack, lib.tn_value_double_list(doubles, len(given)))
+        else:
+            values = [lib.tn_value_scalar(Scalar.of(each)) for each in given]
+            try:
+                self._push_value(stack, lib.tn_value_list(*handles(values)))
+            finally:
+                for each in values:
+                    lib.tn_value_free(each)
+
+    def _push_number(self, stack: int, number: complex) -> None:
+        """A number where a tensor is taken: of the default dtype, so that it does not decide the result's."""
+        kind = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.get_default_dtype()}.get(type(number))
+        dtype = kind or dtypes.get_default_dtype().to_complex()
+        self._push_array(stack, np.asarray(number, dtype.numpy))
+
+    def _push_array(self, stack: int, array: np.ndarray) -> None:
+        code = code_of(array.dtype.name)
+        handle = self.lib.tn_tensor_from_data(array.ctypes.data, code, *numbers(array.shape), None, 0)
+        try:
+            self.lib.tn_stack_push_tensor(stack, handle)
+        finally:
+            self.lib.tn_free(handle)
+
+    def push_generator(self, stack: int, state: np.ndarray) -> None:
+        if self.generator is None:
+            self.generator = self.lib.tn_generator_new(self.place, 0)
+        self.lib.tn_generator_set_seed(self.generator, seed_of(state))
+        self._push_value(stack, self.lib.tn_value_generator(self.generator))
+
+    def _push_value(self, stack: int, value: int) -> None:
+        try:
+            self.lib.tn_stack_push(stack, value)
+        finally:
+            self.lib.tn_value_free(value)
+
+
+_ops: dict[str, int] = {}
+
+
+def named(lib: Library, name: str) -> int:
+    found = _ops.get(name)
+    if found is None:
+        found = _ops[name] = lib.tn_find(name.encode())
+    return found
+
+
+def code_of(name: str) -> int:
+    found = CODES.get(name)
+    if found is None:
+        raise UnsupportedError(f"libtorch has no dtype {name}")
+    return found
+
+
+@functools.cache
+def by_code() -> dict[int, DType]:
+    return {code: dtypes.BY_NAME[name] for name, code in CODES.items() if name in dtypes.BY_NAME}
+
+
+_WORD = (1 << 64) - 1
+
+
+def seed_of(state: np.ndarray) -> int:
+    """A seed that every bit of a generator's state takes part in."""
+    mixed = 0
+    for each in state.ravel().tolist():
+        mixed = (mixed ^ each) * 0xBF58476D1CE4E5B9 & _WORD
+        mixed = (mixed ^ mixed >> 31) * 0x94D049BB133111EB & _WORD
+        mixed ^= mixed >> 29
+    return mixed
+
+
+def next_state(state: np.ndarray) -> np.ndarray:
+    counted = state.copy()
+    counted.ravel()[-1] += np.asarray(1, state.dtype)
+    return counted

@@ -1,0 +1,108 @@
+"""Run-time checks inside branches and loops, moved out of them: what a check found leaves as one more result.
+
+StableHLO has no word for a check: the emitter joins all conditions of a function into one more of its
+results, and cannot reach into a region for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold import dtypes
+from tenfold.flat.build import constant, logical_and
+from tenfold.flat.composite import Composite
+from tenfold.flat.graph import Function, Op, Value
+from tenfold.flat.structured import Case, Check, While
+
+
+def hoisted(function: Function, device: str = "cpu") -> Function:
+    """The function with no check inside its branches and loops; itself if there is none."""
+    if not any(_inner(op) and _checked(op) for op in function.ops):
+        return function
+    values: dict[Value, Value] = {}
+    for op in function.ops:
+        copy = op.replace(values)
+        results: Sequence[Value] = copy.results
+        if isinstance(copy, Case) and _checked(op):
+            results = _case(copy, device)
+        elif isinstance(copy, While) and _checked(op):
+            results = _while(copy, device)
+        for old, new in zip(op.results, results, strict=True):
+            new.name = old.name
+            values[old] = new
+    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+
+
+def _inner(op: Op) -> bool:
+    return type(op) is Case or type(op) is While
+
+
+def _functions(op: Op) -> tuple[Function, ...]:
+    if isinstance(op, Case):
+        return op.branches
+    if isinstance(op, While):
+        return (op.condition, op.body)
+    return (op.body, *op.elsewhere.values()) if isinstance(op, Composite) else ()
+
+
+def _checked(op: Op) -> bool:
+    """Whether a check stands in a function inside the op, however deep."""
+    return any(isinstance(each, Check) or _checked(each) for part in _functions(op) for each in part.ops)
+
+
+def _split(function: Function, device: str) -> tuple[list[Check], list[Value], list[Value]]:
+    """A function without its checks: these, their conditions, and its results without them."""
+    plain = hoisted(function.expanded(device), device)
+    values: dict[Value, Value] = {}
+    checks: list[Check] = []
+    for op in plain.ops:
+        copy = op.replace(values)
+        if isinstance(copy, Check):
+            checks.append(copy)
+            values[op.result] = copy.x
+        else:
+            values.update(zip(op.results, copy.results, strict=True))
+    whole = Function(
+        plain.params, [values.get(each, each) for each in plain.results] + [c.holds for c in checks]
+    )
+    found = whole.inline(function.params, whole=True)  # `plain` may have parameters of its own
+    return checks, found[len(plain.results) :], found[: len(plain.results)]
+
+
+def _case(op: Case, device: str) -> list[Value]:
+    split = [_split(each, device) for each in op.branches]
+    every = [(i, k) for i, (checks, _, _) in enumerate(split) for k in range(len(checks))]
+    branches = []
+    for i, (branch, (_, holds, results)) in enumerate(zip(op.branches, split, strict=True)):
+        verdicts = [holds[k] if i == owner else constant(True, dtypes.bool_) for owner, k in every]
+        branches.append(Function(branch.params, [*results, *verdicts], branch.name))
+    found = _sourced(Case(op.index, op.arguments, tuple(branches)), op)
+    count = len(op.results)
+    return _checking(found[:count], [split[i][0][k] for i, k in every], found[count:])
+
+
+def _while(op: While, device: str) -> list[Value]:
+    """Each check of the body has a flag that is carried: whether it held in all rounds so far."""
+    checks, holds, results = _split(op.body, device)
+    flags = [Value(each.type) for each in holds]
+    stay = [logical_and(flag, each) for flag, each in zip(flags, holds, strict=True)]
+    body = Function([*op.body.params, *flags], [*results, *stay], op.body.name)
+    condition = Function([*op.condition.params, *[Value(each.type) for each in holds]], op.condition.results)
+    start = [constant(True, dtypes.bool_) for _ in holds]
+    found = _sourced(While((*op.carry, *start), condition, body), op)
+    return _checking(found[: len(op.carry)], checks, found[len(op.carry) :])
+
+
+def _sourced(op: Op, like: Op) -> tuple[Value, ...]:
+    op.__dict__["source"] = like.source
+    return op.results
+
+
+def _checking(results: Sequence[Value], checks: Sequence[Check], holds: Sequence[Value]) -> list[Value]:
+    """The results, each behind all of the checks."""
+    checked = list(results)
+    for check, held in zip(checks, holds, strict=True):
+        for i, each in enumerate(checked):
+            made = Check(each, held, check.error, check.message)
+            made.__dict__["source"] = check.source
+            checked[i] = made.result
+    return checked

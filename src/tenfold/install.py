@@ -1,0 +1,107 @@
+"""`install_as_torch`: code that says `import torch` gets Tenfold.
+
+A finder answers for `torch` and what lies in it: `torch.nn.functional` is `tenfold.nn.functional`, the
+module itself. PyTorch, if it is installed too, is not touched; it can be imported again after
+`uninstall_as_torch`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import MutableSequence
+from types import ModuleType
+from typing import Any
+
+from tenfold import version
+from tenfold.errors import TraceError, located
+
+# Modules that lie elsewhere here than in PyTorch.
+ELSEWHERE = {
+    "torch._higher_order_ops": "tenfold.control_flow",
+    "torch._higher_order_ops.cond": "tenfold.control_flow",
+    "torch._higher_order_ops.while_loop": "tenfold.control_flow",
+    "torch.autograd.grad_mode": "tenfold.grad_mode",
+    "torch.cuda.amp.autocast_mode": "tenfold.cuda.amp",
+    "torch.cuda.amp.grad_scaler": "tenfold.cuda.amp",
+    "torch.nn.modules": "tenfold.nn",
+    "torch.nn.modules.batchnorm": "tenfold.nn.normalisation",
+    "torch.nn.modules.container": "tenfold.nn.containers",
+    "torch.nn.modules.conv": "tenfold.nn.convolution",
+    "torch.nn.modules.rnn": "tenfold.nn.recurrent",
+    "torch.nn.modules.sparse": "tenfold.nn.embedding",
+}
+
+
+class _Torch(ModuleType):
+    """The module `torch`: all that the package has, under PyTorch's version."""
+
+    __version__ = f"{version.pytorch}+tenfold"
+    __path__: MutableSequence[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.modules["tenfold"], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(sys.modules["tenfold"])
+
+
+class _Finder:
+    """Finds `torch` and its modules for Python's import statement."""
+
+    def find_spec(
+        self, name: str, path: Any = None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != "torch" and not name.startswith("torch."):
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return _Torch(spec.name) if spec.name == "torch" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        if name == "torch":
+            return
+        parent, _, last = name.rpartition(".")
+        inside = "tenfold" if parent == "torch" else sys.modules[parent].__name__
+        ours = ELSEWHERE.get(name, f"{inside}.{last}")
+        try:
+            # Python takes what stands in sys.modules when a module has been run: this one, as it is.
+            sys.modules[name] = importlib.import_module(ours)
+        except ModuleNotFoundError as error:
+            if error.name != ours:
+                raise
+            raise ModuleNotFoundError(f"Tenfold has no {name}", name=name) from None
+
+
+_finder = _Finder()
+
+
+@located
+def install_as_torch() -> None:
+    """Let `import torch` mean Tenfold in this process, from now on.
+
+    It is refused where PyTorch was imported already: modules that have it would mix both.
+    """
+    loaded = sys.modules.get("torch")
+    if loaded is not None and not isinstance(loaded, _Torch):
+        raise TraceError(
+            "PyTorch is imported already, and cannot be replaced where it is in use",
+            help="call tenfold.install_as_torch() before anything imports torch",
+        )
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+    if loaded is None:
+        spec = importlib.machinery.ModuleSpec("torch", _finder, is_package=True)  # type: ignore[arg-type]
+        sys.modules["torch"] = importlib.util.module_from_spec(spec)
+
+
+def uninstall_as_torch() -> None:
+    """Let `import torch` mean PyTorch again; modules that have Tenfold under that name keep it."""
+    if _finder not in sys.meta_path:
+        return
+    sys.meta_path.remove(_finder)
+    for name in [each for each in sys.modules if each == "torch" or each.startswith("torch.")]:
+        del sys.modules[name]

@@ -1,0 +1,85 @@
+"""`tenfold.nn.functional`'s functions that are products of matrices with something more: scales, groups, a
+loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.dtypes import DType, bfloat16
+from tenfold.errors import ShapeError, located
+from tenfold.functional import aten
+from tenfold.nn.functional_losses import cross_entropy
+from tenfold.tensor import Tensor
+
+__all__ = ["grouped_mm", "linear_cross_entropy", "scaled_mm"]
+
+
+@located
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`: a program of its own kind needs no
+    pieces, so `options` about these change nothing."""
+    if linear_weight.ndim != 2:
+        raise ShapeError(f"linear_weight has shape (classes, features), not {tuple(linear_weight.shape)}")
+    scores = aten("linear")(input, linear_weight, linear_bias)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        scores, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
+    )
+
+
+@located
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: DType | None = None,
+) -> Tensor:
+    """Products of groups of matrices. Where one is a single matrix, `offs` says where along it groups end."""
+    return aten("_grouped_mm")(mat_a, mat_b, offs, bias, out_dtype)
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+@located
+def scaled_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    scale_a: Tensor | list[Tensor],
+    scale_recipe_a: Any,
+    scale_b: Tensor | list[Tensor],
+    scale_recipe_b: Any,
+    swizzle_a: Any = None,
+    swizzle_b: Any = None,
+    bias: Tensor | None = None,
+    output_dtype: DType | None = bfloat16,
+    contraction_dim: Sequence[int] = (),
+    use_fast_accum: bool = False,
+) -> Tensor:
+    """The product of two float8 matrices, each times its scale: one number (recipe 0), or one for each row of
+    the first and column of the second (recipe 1)."""
+    recipes = [
+        [int(getattr(each, "value", each)) for each in _several(given)]
+        for given in (scale_recipe_a, scale_recipe_b)
+    ]
+    swizzles = [[0 if each is None else int(getattr(each, "value", each)) for each in _several(given)]
+                for given in (swizzle_a, swizzle_b)]  # fmt: skip
+    return aten("_scaled_mm_v2")(
+        mat_a, mat_b, _several(scale_a), recipes[0], swizzles[0], _several(scale_b), recipes[1], swizzles[1],
+        bias, output_dtype, list(contraction_dim), use_fast_accum,
+    )  # fmt: skip

@@ -1,0 +1,63 @@
+"""Control flow in the Trace: one node for a choice between programs, or for one that is repeated.
+
+Its lowering is a Case or While of the programs' FlatIR. They stay with the node, so that who projects the
+Trace onto something else than FlatIR finds what is inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.ops.table import Row, Signature
+from tenfold.trace.graph import Node, Program, Value
+
+COND_TEXT = "cond(Tensor pred, Tensor[] operands) -> Tensor[]"
+WHILE_TEXT = "while_loop(Tensor[] carried) -> Tensor[]"
+
+
+def _itself(*values: Any) -> Any:
+    return values
+
+
+COND, WHILE = Row(COND_TEXT, _itself, {}), Row(WHILE_TEXT, _itself, {})
+# The same for programs that draw random numbers: a state is among what they take and give.
+RANDOM_COND, RANDOM_WHILE = (
+    Row(COND_TEXT, _itself, {"random": True}),
+    Row(WHILE_TEXT, _itself, {"random": True}),
+)
+
+
+class Part:
+    """A program inside: `places` says which of the node's values each of its leaves is, and `results` which
+    of its outputs, or (from -1 downwards) which of those values, each of the node's results is."""
+
+    __slots__ = ("places", "program", "results")
+
+    def __init__(self, program: Program, places: tuple[int, ...], results: tuple[int, ...]):
+        self.program = program
+        self.places = places
+        self.results = results
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.program.key, self.places, self.results
+
+
+class ControlNode(Node):
+    """A choice: its inputs are the predicate and the operands, its parts what to do if it is false, and if it
+    is true. Or a loop: its inputs are carried, its parts the condition and the body.
+
+    A loop's `starts` are numbers that it carries beside its inputs, by their places among all carried."""
+
+    __slots__ = ("parts", "starts")
+
+    def __init__(
+        self,
+        signature: Signature,
+        inputs: tuple[Value, ...],
+        source: Any,
+        parts: tuple[Part, Part],
+        starts: dict[int, Any] | None = None,
+    ):
+        super().__init__(signature, inputs, source)
+        self.parts = parts
+        self.starts = starts or {}

@@ -1,0 +1,6 @@
+"""`tenfold.version`: what PyTorch tells of its own build, as far as it has an answer here."""
+
+# The release of PyTorch whose names and behaviour these are.
+pytorch = "2.13.0"
+cuda = hip = xpu = git_version = None
+debug = False

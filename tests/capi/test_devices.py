@@ -1,0 +1,89 @@
+"""Devices through libtenfold where there is no CUDA: what works, and that the rest says why it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from tenfold.capi.binding import Device
+from tenfold.errors import MissingEngine, TenfoldError
+from tests.capi.bridge import Bridge, nothing_left
+
+CPU, CUDA = Device(0, -1), Device(1, 0)
+without_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="this is about a machine without CUDA")
+
+
+@pytest.fixture
+def tn() -> Iterator[Bridge]:
+    bridge = Bridge()
+    with nothing_left(bridge):
+        yield bridge
+
+
+def test_there_is_one_cpu(tn: Bridge) -> None:
+    assert tn.tn_device_count(0) == 1
+    assert tn.tn_device_count(1) == torch.cuda.device_count()
+    with pytest.raises(TenfoldError, match="TN_CPU and TN_CUDA"):
+        tn.tn_device_count(14)
+    x = tn.tensor([1.0, 2.0])
+    same = tn.keep(tn.tn_to_device(x, CPU, False))
+    assert tn.tn_tensor_is_same(x, same) == 1
+    tn.tn_synchronize(CPU)
+
+
+@without_cuda
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("tn_stream_new", (CUDA,)),
+        ("tn_synchronize", (CUDA,)),
+        ("tn_memory_allocated", (CUDA,)),
+        ("tn_memory_peak", (CUDA,)),
+        ("tn_memory_reserved", (CUDA,)),
+        ("tn_memory_reset_peak", (CUDA,)),
+        ("tn_empty_cache", ()),
+    ],
+)
+def test_without_cuda_the_error_says_so(tn: Bridge, name: str, arguments: tuple) -> None:
+    with pytest.raises(MissingEngine, match="without CUDA|no CUDA device"):
+        getattr(tn, name)(*arguments)
+
+
+@without_cuda
+def test_without_cuda_no_tensor_goes_there(tn: Bridge) -> None:
+    x = tn.tensor([1.0])
+    with pytest.raises(MissingEngine, match="without CUDA|no CUDA device"):
+        tn.tn_to_device(x, CUDA, False)
+    with pytest.raises(MissingEngine, match="without CUDA|no CUDA device"):
+        tn.tn_pin_memory(x)
+
+
+def test_streams_that_are_none_are_errors(tn: Bridge) -> None:
+    for name in ("tn_stream_begin", "tn_stream_synchronize", "tn_stream_query"):
+        with pytest.raises(TenfoldError, match="stream is NULL"):
+            getattr(tn, name)(None)
+    with pytest.raises(TenfoldError, match="the device is cpu"):
+        tn.tn_memory_allocated(CPU)
+
+
+def test_a_seed_gives_pytorchs_numbers(tn: Bridge) -> None:
+    tn.tn_manual_seed(42)
+    found = tn.array(tn.call("randn", [5]))
+    torch.manual_seed(42)
+    np.testing.assert_array_equal(found, torch.randn(5).numpy())
+
+
+def test_threads_are_counted_and_set(tn: Bridge) -> None:
+    before = tn.tn_threads()
+    tn.tn_set_threads(1)
+    assert tn.tn_threads() == 1
+    tn.tn_set_threads(before)
+    assert tn.tn_interop_threads() >= 1
+    for wrong in (0, -3, 1 << 40):
+        with pytest.raises(TenfoldError, match="threads"):
+            tn.tn_set_threads(wrong)
+        with pytest.raises(TenfoldError, match="threads"):
+            tn.tn_set_interop_threads(wrong)

@@ -14,10 +14,10 @@ from tenfold.amp.autocast_mode import (
     set_autocast_dtype,
     set_autocast_enabled,
 )
+from tenfold.autograd.older import set_detect_anomaly
 from tenfold.devices import Device
 from tenfold.dtypes import DType, set_default_dtype
 from tenfold.errors import ArgumentError, DTypeError, located
-from tenfold.autograd.older import set_detect_anomaly
 from tenfold.trace import graph
 from tenfold.typed_tensors import TYPES
 

@@ -41,15 +41,19 @@ def write(tensor: Tensor, array: np.ndarray) -> Tensor:
 
 
 def uniform(tensor: Tensor, count: int, generator: Generator | None = None) -> np.ndarray:
-    """Numbers in [0, 1), drawn for this tensor: the 53 upper bits, as many as a float64 holds."""
-    return (bits(tensor, count, generator) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    """Numbers in [0, 1), drawn for this tensor: of 53 bits, as many as a float64 holds, or of 24 if the tensor
+    holds no more than a float32 does."""
+    if tensor.dtype.itemsize == 8:
+        return (bits(tensor, count, generator) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    halves = bits(tensor, (count + 1) // 2, generator).view(np.uint32)[:count]
+    return (halves >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
 
 
 def normal(tensor: Tensor, count: int, generator: Generator | None = None) -> np.ndarray:
     """Numbers of mean 0 and deviation 1: by Box and Muller, who get two from a radius and an angle."""
     pairs = (count + 1) // 2
     drawn = uniform(tensor, 2 * pairs, generator)
-    radius, angle = np.sqrt(-2 * np.log1p(-drawn[:pairs])), 2 * np.pi * drawn[pairs:]
+    radius, angle = np.sqrt(-2 * np.log1p(-drawn[:pairs])), drawn[pairs:] * drawn.dtype.type(2 * np.pi)
     return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
 
 

@@ -73,7 +73,10 @@ def trunc_normal_(
     # Beyond 38 deviations float64 sees no probability at all.
     points = np.linspace(max(low, -38.0), min(max(high, -37.0), 38.0), 2**14 + 1)
     below = np.array([math.erfc(-point / math.sqrt(2)) for point in points.tolist()])
-    places = draws.uniform(tensor, tensor.numel(), generator) * (below[-1] - below[0]) + below[0]
+    places = (
+        draws.uniform(tensor, tensor.numel(), generator).astype(np.float64) * (below[-1] - below[0])
+        + below[0]
+    )
     drawn = np.interp(places, below, points)
     drawn = (-drawn if mirrored else drawn) * std + mean
     return draws.write(tensor, np.clip(drawn, a, b))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import core, emission, training
+from benchmarks import core, emission, purple, training
 from benchmarks.harness import Benchmark, Result, measure, table
 
 EXAMPLE = """example:
@@ -20,7 +20,7 @@ EXAMPLE = """example:
 """
 
 
-BENCHMARKS = (*core.BENCHMARKS, *training.BENCHMARKS, *emission.BENCHMARKS)
+BENCHMARKS = (*core.BENCHMARKS, *training.BENCHMARKS, *emission.BENCHMARKS, *purple.BENCHMARKS)
 
 
 def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark] = BENCHMARKS) -> int:

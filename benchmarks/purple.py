@@ -108,18 +108,14 @@ def classic(name: str) -> Callable[[Path], Mapping[str, Sample]]:
         source = folder / "program.scm"
         source.write_text(SCHEME + text, encoding="utf-8")
         if shutil.which("csc"):
-            subprocess.run(["csc", "-O3", str(source), "-o", str(folder / "chicken")], check=True)
+            command = ["csc", "-O3", str(source), "-o", str(folder / "chicken")]
+            subprocess.run(command, check=True, capture_output=True)
             found["Chicken"] = process(str(folder / "chicken"))
         if shutil.which("guile"):
             compiled = str(folder / "program.go")
-            subprocess.run(
-                ["guild", "compile", "-O2", str(source), "-o", compiled],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
-            found["Guile"] = process(
-                "guile", "-C", str(folder), "--no-auto-compile", "-c", f'(load-compiled "{compiled}")'
-            )
+            compile_it = f'(compile-file "{source}" #:output-file "{compiled}")'
+            subprocess.run(["guile", "--no-auto-compile", "-c", compile_it], check=True, capture_output=True)
+            found["Guile"] = process("guile", "--no-auto-compile", "-c", f'(load-compiled "{compiled}")')
         return found
 
     return contenders
@@ -194,7 +190,7 @@ CPLUSPLUS = """
 #include <chrono>
 #include <cstdio>
 #define ACTIVATION torch::%s
-enum { WARM = %d, STEPS = %d };
+constexpr int WARM = %d, STEPS = %d;
 int main() {
     auto x = torch::randn({%d, %d}), y = torch::randint(0, %d, {%d}, torch::kLong);
     std::vector<torch::nn::Linear> layers{%s};

@@ -27,7 +27,8 @@ def build(text: str, folder: Path, *options: str, compiler: str | None = None) -
 def run(
     program: str, *arguments: str, fail_at: str = "", **keywords: str
 ) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **({"PURPLE_FAIL_AT": fail_at} if fail_at else {})}
+    # One thread: tests run side by side, and what they compute is small.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **({"PURPLE_FAIL_AT": fail_at} if fail_at else {})}
     return subprocess.run(
         [program, *arguments],
         capture_output=True,

@@ -2,9 +2,12 @@
 calls."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
+import tenfold as tn
+from tenfold.demo import digits
 from tenfold.purple.build import build_program
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expand import expand_program
@@ -105,6 +108,31 @@ PROGRAMS = {
 def test_a_compiled_program_prints_what_the_interpreter_prints(name, tmp_path):
     text = PROGRAMS[name]
     assert compiled(text, tmp_path) == interpreted(text)
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "purple"
+
+
+def run_example(name: str, folder: Path, *arguments: str) -> str:
+    text = (EXAMPLES / f"{name}.purple").read_text(encoding="utf-8")
+    done = run(build(text, folder, "-O1"), *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["characters", "json", "life", "seeds", "training", "xor"])
+def test_an_example_prints_the_same_both_ways(name, tmp_path):
+    text = (EXAMPLES / f"{name}.purple").read_text(encoding="utf-8")
+    assert run_example(name, tmp_path) == interpreted(text)
+
+
+@pytest.mark.parametrize("name", ["digits_mlp", pytest.param("digits_cnn", marks=pytest.mark.slow)])
+def test_digits_are_learnt_by_compiled_programs(name, tmp_path):
+    named = {}
+    for part, (images, labels) in zip(("train", "test"), digits.load()):
+        named |= {f"{part}-images": images.reshape(-1, 64), f"{part}-labels": labels}
+    tn.save(named, str(tmp_path / "digits.safetensors"))
+    assert run_example(name, tmp_path, str(tmp_path / "digits.safetensors")) == "accuracy above 0.95\n"
 
 
 def test_tail_calls_of_every_kind_take_constant_space(tmp_path):

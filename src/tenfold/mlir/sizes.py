@@ -209,8 +209,8 @@ def _straight(wanted: Numbers, formula: Formula, values: Numbers) -> Formula | N
 
 
 def _divided(wanted: Numbers, formula: Formula, values: Numbers) -> Formula | None:
-    """wanted = (a·values + b) // c, if all that fit the recordings agree in between: one of several that do not
-    would be a guess."""
+    """wanted = (a·values + b) // c, if all that fit the recordings agree in between: one of several that do
+    not would be a guess."""
     low, high = min(values), max(values)
     if low == high:
         return None

@@ -63,7 +63,13 @@ class Decisions:
         groups = optimizer.param_groups
         group = groups[index]
         tensors = [id(group[name]) for name in optimizer.numbers if isinstance(group[name], Tensor)]
-        return optimizer.decided(group), tensors, len(groups), len(group["params"])
+        return optimizer.decided(group), decays(group), tensors, len(groups), len(group["params"])
+
+
+def decays(group: dict[str, Any]) -> bool:
+    """Whether there is weight decay at all: a program without it reads no parameter for its sake."""
+    decay = group.get("weight_decay", 0)
+    return isinstance(decay, Tensor) or decay != 0
 
 
 def numbers_of(group: dict[str, Any], names: Sequence[str]) -> list[float]:
@@ -186,7 +192,8 @@ class Updating(Optimizer):
         inputs = (*params, *grads, *before, *given)
         input_types = tuple([each.type for each in inputs])
         guarded = self.found_inf is not None
-        key = (type(self).update, self.decided(group), tuple(names), tensors, guarded, input_types)
+        decided = (self.decided(group), decays(group))
+        key = (type(self).update, decided, tuple(names), tensors, guarded, input_types)
         signature = _signatures.get(key)
         if signature is None:
             counts = (len(params), len(grads), len(before), len(given))
@@ -238,6 +245,7 @@ class Updating(Optimizer):
         options = _options(group, self.numbers, tensors, given)
         for name, flag in zip(self.flags, self.decided(group), strict=True):
             setattr(options, name, flag)
+        options.decays = decays(group)
         overflow = flat.ne(flat.reshape(given[-1], ()), 0) if guarded else None
         new_params = list(params)
         new_kept = list(kept)
@@ -387,11 +395,15 @@ def counted(state: State) -> tuple[flat.Value, flat.Value]:
 def with_decay(grad: flat.Value, param: flat.Value, options: Any) -> flat.Value:
     """The gradient of a loss with weight decay as a penalty; untouched where there is none."""
     decay = options.weight_decay
+    if not options.decays:
+        return grad
     return flat.where(flat.ne(decay, 0), grad + times(param, decay), grad)
 
 
 def shrunk(param: flat.Value, options: Any) -> flat.Value:
     """The parameter after weight decay that is no part of the gradient."""
+    if not options.decays:
+        return param
     return times(param, 1 - options.lr * options.weight_decay)
 
 

@@ -85,7 +85,10 @@ class Emission:
         parts = [
             f"/* {self.program.file}, compiled by Purple. */",
             f'#include "{"purple_tensors.h" if self.tensors else "purple_all.h"}"\n',
-            *[f"static const char {name}[] = {c_string(path)};" for path, name in self.names.files.items()],
+            *[
+                f"static const char {name}[] PU_UNUSED = {c_string(path)};"
+                for path, name in self.names.files.items()
+            ],
             *[self.record_type(each) for each in self.program.types.values() if self.names.has_type(each)],
             *[
                 f"static Value {self.names.globals(name)}; /* {core.shown(name)} */"

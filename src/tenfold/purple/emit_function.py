@@ -19,6 +19,8 @@ from tenfold.purple.values import NIL, Keyword
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 TARGET = re.compile(r"^ *(?:if \(PU_BAD\(|if \(PU_UNLIKELY\(!\()?(\w+) = ")
+PRELUDE_FILE = "prelude.purple"  # whose places mean nothing to people
+COMPARISONS = ("<", ">", "<=", ">=", "=", "eq?", "eqv?")
 C_TYPES = {VALUE: "Value ", INT: "int64_t ", FLOAT: "double ", BOOL: "bool "}
 FAILED = {VALUE: "PU_FAILURE", INT: "0", FLOAT: "0.0", BOOL: "false"}
 
@@ -192,11 +194,14 @@ class EmitGroup:
             self.line(f"pu_drop({self.name(step[-1])});" if step else f"return {FAILED[rep]};")
 
     def at(self, place: core.Place) -> str:
-        return f"pu_at({self.names.file(place.file)}, {place.line}, {place.column}); " if place.line else ""
+        if not place.line or place.file == PRELUDE_FILE:  # its callers are whose error it is
+            return ""
+        return f"pu_at({self.where(place)}); "
 
     def called(self, name: str, place: core.Place) -> str:
-        where = f"{self.names.file(place.file)}, {place.line}, {place.column}"
-        return f"pu_in({c_string(core.shown(name))}, {where}); "
+        if place.file == PRELUDE_FILE:
+            return ""
+        return f"pu_in({c_string(core.shown(name))}, {self.where(place)}); "
 
     # Statements
 
@@ -245,11 +250,12 @@ class EmitGroup:
                 self.source_line(each.place)
                 procedure = self.atom(each.args[0], owned=True)
                 call = f"pu_call_tail({procedure}, {self.array(each.args[1:], each.keywords)})"
+                if each.place.file != PRELUDE_FILE:
+                    call = f"pu_tail_at({call}, {self.where(each.place)})"
                 if self.function.has_hole:
-                    self.into_hole(f"pu_tail_at({call}, {self.where(each.place)})")
-                    return
-                self.line(f"return pu_tail_at({call}, {self.names.file(each.place.file)}, {each.place.line}, "
-                          f"{each.place.column});")  # fmt: skip
+                    self.into_hole(call)
+                else:
+                    self.line(f"return {call};")
 
     def drop(self, each: Drop) -> None:
         if each.unique:
@@ -344,6 +350,7 @@ class EmitGroup:
             case ir.CallClosure():
                 call = f"pu_call({self.atom(op.args[0])}, {self.array(op.args[1:], op.keywords)})"
                 note = f"pu_in_call({self.atom(op.args[0])}, {self.where(each.place)}); "
+                note = "" if each.place.file == PRELUDE_FILE else note
                 self.line(f"if (PU_UNLIKELY(!({target}{call}))) {self.leave(each.on_error, note)}")
             case ir.MakeClosure():
                 if not op.args:
@@ -476,6 +483,8 @@ class EmitGroup:
             self.line(f"if (PU_BAD({target}{call})) {fails}")
             return
         args = [self.atom(a, rep, owned=o) for a, rep, o in zip(op.args, form.args, op.owned())]
+        if op.name in COMPARISONS and not form.fails and form.args[1] != VALUE and args[0] == args[1]:
+            args[1] = f"pu_same_{form.args[1]}({args[1]})"  # compilers warn of what is compared with itself
         if form.fails == "status":
             result = self.name(each.var)
             self.line(f"if (PU_BAD({form.c.format(*args, r=result)})) {fails}")

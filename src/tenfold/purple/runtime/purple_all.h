@@ -153,6 +153,10 @@ Value pu_string_to_number(Value text);
 Value pu_number_to_fixed(Value a, Value digits);
 static inline bool pu_is_int(Value v) { return pu_is_fixnum(v) || pu_is(v, PU_INT); }
 
+/* The number itself: where one is compared with itself, compilers would warn. */
+static inline int64_t pu_same_int(int64_t n) { return n; }
+static inline double pu_same_float(double x) { return x; }
+
 /* equality.c */
 bool pu_is_eq(Value a, Value b);
 bool pu_is_equal(Value a, Value b);

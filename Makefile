@@ -18,10 +18,10 @@ help: ## list the targets
 demo: .venv/runtime.stamp ## show a small program at every stage, train a network to read digits, time it
 	@$(BIN)/tenfold demo --picture build/digits.png
 
-test: lint types ## lint, types, the layer check, then the tests that are not slow
+test: lint types .venv/debian.stamp ## lint, types, the layer check, then the tests that are not slow
 	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) -m "not slow" $(PYTEST_OPTIONS)
 
-test-all: lint types ## the same with the slow tests
+test-all: lint types .venv/debian.stamp ## the same with the slow tests
 	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) $(PYTEST_OPTIONS)
 
 lint: .venv/dev.stamp ## ruff, and the check that imports point downward
@@ -36,7 +36,7 @@ format: .venv/dev.stamp ## rewrite the sources in the house format
 types: .venv/dev.stamp ## mypy
 	@$(BIN)/mypy
 
-bench: .venv/dev.stamp ## time Tenfold beside JAX and PyTorch (BENCH_OPTIONS="--only record")
+bench: .venv/dev.stamp .venv/debian.stamp ## time Tenfold beside JAX and PyTorch (BENCH_OPTIONS="--only record")
 	@$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
 
 docs: .venv/dev.stamp ## build docs/*.md into build/docs and check every link
@@ -57,6 +57,18 @@ clean: ## remove everything that these targets made
 	@echo "Installing Tenfold and what its tests need into .venv (about 2 GB)"
 	$(call install,.[dev])
 	@touch .venv/runtime.stamp $@
+
+# Compilers and the other languages' own programs, where this may install them. Without one, the tests of what it
+# is for say so and are skipped.
+DEBIAN := g++ clang valgrind luajit r-base-core guile-3.0 chicken-bin
+.venv/debian.stamp: .venv/dev.stamp
+	@missing=$$(for each in $(DEBIAN); do dpkg -s $$each >/dev/null 2>&1 || echo $$each; done); \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing from Debian:" $$missing; \
+		(apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends $$missing) \
+			>.venv/debian.log 2>&1 || echo "apt-get failed, see .venv/debian.log"; \
+	elif [ -n "$$missing" ]; then echo "Not installed, and not for this user to install:" $$missing; fi
+	@touch $@
 
 # An install that was interrupted leaves .venv/installing behind, and may leave half a package that looks whole:
 # the next one then installs every package again over what is there.

@@ -282,3 +282,39 @@ ONES = tn.ones(2)
 def test_functions_that_cannot_be_parts_are_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_loop_sees_through_a_view_what_it_wrote():
+    x = tn.ones(4)
+    view = x[:2]
+
+    def body(i):
+        view.add_(1)
+        x.mul_(2)
+        return (i + 1,)
+
+    tn.while_loop(lambda i: i < 2, body, (tn.tensor(0),))
+    assert x.tolist() == [10.0, 10.0, 4.0, 4.0]
+
+
+def test_a_branch_that_writes_what_it_reads_in_another_way_is_refused():
+    x = tn.zeros(4)
+
+    def written(p):
+        p.add_(1)
+        return x.sum()
+
+    with pytest.raises(tn.TraceError, match="memory it also reads in another way"):
+        tn.cond(tn.tensor(True), written, lambda p: p.sum(), (x[:2],))
+    with pytest.raises(tn.TraceError, match="given as an argument and also reads from outside"):
+        tn.compile(written)(x[:2])
+
+
+def test_an_operand_that_is_given_twice_is_one():
+    def first(p, q):
+        p.add_(1)
+        return q * 1
+
+    x = tn.ones(1)
+    assert tn.cond(tn.tensor(True), first, lambda p, q: p * 1, (x, x)).tolist() == [2.0]
+    assert x.tolist() == [2.0]

@@ -471,3 +471,15 @@ def test_iterating_rows_compiles_a_few_times_only():
     with counting_compiles() as compiles:
         assert [row.sum().item() for row in x] == [4.0 * i + 1 for i in range(20)]
     assert compiles <= 4
+
+
+@pytest.mark.parametrize(
+    "operate", [lambda x, y: x % y, lambda x, y: x**y, lambda x, y: x & y, lambda x, y: x << y]
+)
+def test_operators_on_tensors_of_no_dimensions_are_those_of_tensors(operate):
+    pairs = [(tn.tensor(7), tn.tensor(2, dtype=tn.int32)), (tn.tensor(7, dtype=tn.int32), tn.tensor(2))]
+    for x, y in pairs:
+        theirs = operate(torch.tensor(x.item(), dtype=getattr(torch, x.dtype.name)),
+                         torch.tensor(y.item(), dtype=getattr(torch, y.dtype.name)))  # fmt: skip
+        assert str(theirs.dtype) == f"torch.{operate(x, y).dtype.name}"
+        assert tn.compile(operate)(x, y).item() == theirs.item()

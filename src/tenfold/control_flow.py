@@ -62,6 +62,8 @@ def cond(
 
     branches = [record("cond", on(each), values) for each in (false_fn, true_fn)]
     _require_alike(*branches)
+    for branch in branches:
+        branch.refuse_shared(given)
     targets = list(dict.fromkeys([target for branch in branches for target in branch.writes]))
     chooses = (pred.reshape(()) if pred.ndim else pred).bool()
     inputs = Inputs([chooses.current(), *values])

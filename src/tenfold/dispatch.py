@@ -417,7 +417,9 @@ AUGMENTED = {
 
 
 def _operator(name: str, special: str) -> Callable[..., Any]:
-    return _protocol(function(name, TABLE[name], method=True), special)
+    # Not the overloads that take a number first: a tensor of no dimensions would pass for one.
+    rows = [row for row in TABLE[name] if row.method]
+    return _protocol(function(name, rows, method=True), special)
 
 
 def _protocol(call: Callable[..., Any], special: str) -> Callable[..., Any]:

@@ -97,6 +97,15 @@ class Tensor(Holder):
             self._value = self._marked(views.read(alias, alias.storage.value.made_at))
             alias.version = version
         if recorder is not None:
+            if (
+                alias is not None
+                and alias.steps
+                and recorder.through_memory
+                and not recorder.made(self._value)
+            ):
+                # What is recorded may run again after it has written to this memory.
+                recorder.read(alias.storage, alias.storage.value)
+                return self._marked(views.read(alias, alias.storage.value.made_at))
             return recorder.read(self, self._value)
         return self._value
 

@@ -363,3 +363,79 @@ def test_a_tensor_that_leaks_out_of_the_recording_says_so():
     f(tn.ones(2))
     with pytest.raises(TraceError, match="has no value outside of it"):
         leaked[0].tolist()
+
+
+def test_a_modules_settings_and_parts_are_part_of_what_is_compiled():
+    x = tn.tensor([-1.0, 2.0])
+    model = tn.nn.Sequential(tn.nn.LeakyReLU(0.5), tn.nn.Identity())
+    f = tn.compile(lambda x: model(x))
+    assert f(x).tolist() == [-0.5, 2.0]
+    model[0].negative_slope = 0.25
+    assert f(x).tolist() == [-0.25, 2.0]
+    model[1] = tn.nn.Sigmoid()
+    assert f(x).tolist() == model(x).tolist()
+
+
+def test_an_optimizers_state_may_be_cleared_or_replaced():
+    def trained(wrap):
+        w = tn.nn.Parameter(tn.ones(2))
+        optimizer = tn.optim.SGD([w], lr=0.1, momentum=0.9)
+
+        def step():
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+
+        run = wrap(step)
+        for i in range(6):
+            if i == 2:
+                optimizer.state.clear()
+            if i == 4:
+                optimizer.state[w]["momentum_buffer"] = tn.full((2,), 5.0)
+            run()
+        return w.tolist()
+
+    np.testing.assert_allclose(trained(tn.compile), trained(lambda step: step), rtol=1e-6)
+
+
+def test_a_failed_check_leaves_gradients_as_they_were():
+    embedding, linear = tn.nn.Embedding(3, 2), tn.nn.Linear(2, 2)
+    optimizer = tn.optim.Adam([*embedding.parameters(), *linear.parameters()])
+
+    @tn.compile
+    def step(i):
+        optimizer.zero_grad()
+        loss = linear(embedding(i)).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step(tn.tensor([1]))
+    before = linear.bias.grad.tolist()
+    with tn.no_grad():
+        linear.bias.mul_(1.0)
+    with pytest.raises(tn.IndexOutOfRange):
+        step(tn.tensor([7]))
+    assert linear.bias.grad.tolist() == before == [1.0, 1.0]
+
+
+def test_threads_may_read_what_another_writes():
+    w = tn.ones(64, 64)
+    grow = tn.compile(lambda: w.mul_(1.0))
+    read = tn.compile(lambda x: (x @ w).sum())
+    x = tn.ones(2, 64)
+    failures = []
+
+    def reader():
+        try:
+            for _ in range(200):
+                read(x).item()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=reader) for _ in range(2)]
+    for each in threads:
+        each.start()
+    while any(each.is_alive() for each in threads):
+        grow()
+    assert failures == []

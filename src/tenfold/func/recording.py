@@ -28,6 +28,8 @@ from tenfold.views import Alias, Storage
 class Recorder:
     """Follows a function while it is recorded, inside whatever else is being recorded."""
 
+    through_memory = True
+
     def __init__(self, what: str, outer: Any):
         self.what = what
         self.outer = outer
@@ -108,6 +110,7 @@ class Recorded:
     ) -> list[Tensor]:
         """Record one node in the place of the function, made by `make` when it is first needed; what it
         returns is the node's results, less those that were written."""
+        self.refuse_shared(given)
         inputs = tuple(
             [
                 leaf if place is None else given[place].current()
@@ -133,6 +136,19 @@ class Recorded:
             else:
                 given[target].assign(value)
         return [Tensor(each) for each in results[:wanted]]
+
+    def refuse_shared(self, given: Sequence[Tensor]) -> None:
+        """Refuse a write to an argument where others would have to see it."""
+        written = [given[each] for each in self.writes if isinstance(each, int)]
+        if not written:
+            return
+        outside = {id(leaf) for leaf, place in zip(self.leaves, self.places, strict=True) if place is None}
+        read = any(each._alias is not None and id(each._alias.storage.value) in outside for each in written)
+        if read or compiling.shares_memory(given):
+            raise TraceError(
+                "the function writes to an argument whose memory it also reads in another way",
+                help="clone() the argument, or pass it in one way only",
+            ).located("", capture())
 
 
 _signatures: dict[Any, Signature] = {}
@@ -162,7 +178,10 @@ def record(what: str, call: Callable[[list[Tensor]], Any], given: Sequence[Value
     """Record `call(stand_ins)`, where stand-ins are like the given values but without data."""
     with compiling._recording:
         recorder = Recorder(what, graph.active())
-        stand_ins = [Tensor(Value(each.type, each.device)) for each in given]
+        by_value: dict[Value, Tensor] = {}  # one stand-in for what is given twice
+        for each in given:
+            by_value.setdefault(each, Tensor(Value(each.type, each.device)))
+        stand_ins = [by_value[each] for each in given]
         values = [each._value for each in stand_ins]
         for value, each in zip(values, given, strict=True):
             value.source = each.made_at
@@ -183,7 +202,7 @@ def record(what: str, call: Callable[[list[Tensor]], Any], given: Sequence[Value
                 root.replace(value)
             for origin, gradient in recorder.grads.items():
                 origin.collected = gradient
-    arguments = {value: i for i, value in enumerate(values)}
+    arguments = {value: i for i, value in reversed(list(enumerate(values)))}
     writes: list[Storage | int] = []
     for root, final in finals.items():
         start = recorder.before[root]

@@ -41,8 +41,8 @@ def write(tensor: Tensor, array: np.ndarray) -> Tensor:
 
 
 def uniform(tensor: Tensor, count: int, generator: Generator | None = None) -> np.ndarray:
-    """Numbers in [0, 1), drawn for this tensor: of 53 bits, as many as a float64 holds, or of 24 if the tensor
-    holds no more than a float32 does."""
+    """Numbers in [0, 1), drawn for this tensor: of 53 bits, as many as a float64 holds, or of 24 if the
+    tensor holds no more than a float32 does."""
     if tensor.dtype.itemsize == 8:
         return (bits(tensor, count, generator) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     halves = bits(tensor, (count + 1) // 2, generator).view(np.uint32)[:count]

@@ -27,6 +27,10 @@ from tenfold.trace import graph
 Self = TypeVar("Self", bound="Module")
 
 
+# What attributes are that decide what a module does.
+SETTINGS = frozenset([bool, int, float, str, tuple])
+
+
 class Module(Stateful):
     """The base of all layers and models: it holds parameters, buffers and other modules, and computes.
 
@@ -88,10 +92,15 @@ class Module(Stateful):
         return self._call_hooked(args, kwargs) if hooked else self.forward(*args, **kwargs)
 
     def _guard(self) -> None:
-        """Tell a function that is recorded that it depends on whether this module is in training."""
-        guard = getattr(graph.active(), "guard", None)
-        if guard is not None:
-            guard(self.__dict__, "training")
+        """Tell a function that is recorded that it depends on this module's settings, whether it is in
+        training for one, and on which modules are in it."""
+        recorder = graph.active()
+        if recorder is not None:
+            own = self.__dict__
+            for container, kinds in ((own, SETTINGS), (own["_modules"], None)):
+                for name, value in container.items():
+                    if kinds is None or type(value) in kinds:
+                        recorder.guard(container, name)
 
     def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         after = {**hooks.forward, **self._forward_hooks}

@@ -214,12 +214,12 @@ class Updating(Optimizer):
         if recorder is not None:
             own = self.__dict__
             recorder.guard(own.setdefault("_decisions", Decisions(self)), index)
-            # Counters are other tensors once they were loaded, or once parameters no longer share one.
+            # The state is of other tensors once it was loaded, or once parameters no longer share a counter.
             recorder.guard(own, "state")
             for param in group["params"]:
-                if "step" in self.state.get(param, ()):
+                for name in self.state.get(param, ()):
                     recorder.guard(self.state, param)
-                    recorder.guard(self.state[param], "step")
+                    recorder.guard(self.state[param], name)
         holders = self.__dict__.setdefault("_numbers", {})
         holder = holders.get((index, device))
         if holder is None:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tenfold import dtypes
-from tenfold.devices import Device
+from tenfold.devices import Device, get_default_device
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, TenfoldError, TraceError
+from tenfold.errors import ArgumentError, EngineError, TenfoldError, TraceError
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.checks import AHEAD, Loaded, settle
@@ -33,6 +33,8 @@ _recording = threading.RLock()
 
 class Recording:
     """What a function does to tensors while it is recorded."""
+
+    through_memory = False
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
@@ -179,7 +181,12 @@ class Recorded:
     def run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
         """What the function returns for these arguments; OTHER if it must be recorded anew for them."""
         if self.stateless:
-            return self._run(arguments, wrap)
+            try:
+                return self._run(arguments, wrap)
+            except EngineError as error:
+                # Another thread's function may have taken the memory of what was just about to be read.
+                if "deleted or donated" not in error.message:
+                    raise
         with evaluate.lock:  # between reading what it writes and writing it, no other thread may write
             return self._run(arguments, wrap)
 
@@ -242,7 +249,7 @@ class Recorded:
             for (i, _), result in zip(self.lent, self.lent_to, strict=True):
                 values[i].buffer = computed[result]
             for vector, buffer in zip(vectors, computed[count:], strict=True):
-                if vector.pending is not None:
+                if vector.lent:
                     vector.pending.results = buffer
             raise failure
         for vector, buffer in zip(vectors, computed[count:], strict=True):
@@ -315,6 +322,12 @@ class Recorded:
         return self._inputs(arguments)
 
 
+def _root(holder: Any) -> Any:
+    """The memory that a tensor lies in, be it all of it or a part."""
+    alias = getattr(holder, "_alias", None)
+    return holder if alias is None else alias.storage
+
+
 def _memory(holder: Any) -> Any:
     """The memory that a tensor is all of; other inputs as they are."""
     alias = getattr(holder, "_alias", None)
@@ -375,8 +388,8 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
         raise TraceError(
             "the function writes to an argument that shares memory with another", help="clone() one of them"
         ).located("compile", capture())
-    memory = {id(_memory(each)) for each in given}
-    inside = [each for each in recording.holders.values() if id(_memory(each)) in memory]
+    memory = {id(_root(each)) for each in given}
+    inside = [each for each in recording.holders.values() if id(_root(each)) in memory]
     if any(id(root) in memory for root in recording.before) or (changed and inside):
         raise TraceError(
             "the function writes to a tensor that it is given as an argument and also reads from outside",
@@ -513,8 +526,8 @@ class Compiled:
     def _as_last(self, args: tuple[Any, ...]) -> Any:
         """A call on tensors like those of the last one: what it depends on is all there is to compare."""
         assert self._last is not None
-        types, recorded, default, follows = self._last
-        if len(args) != len(types) or default is not dtypes.get_default_dtype():
+        types, recorded, defaults, follows = self._last
+        if len(args) != len(types) or defaults != (dtypes.get_default_dtype(), get_default_device()):
             return OTHER
         if graph.mode.enabled is not follows or graph.mode.precision is not None:
             return OTHER
@@ -543,7 +556,7 @@ class Compiled:
         # What is the same tensor, and what shares memory, decides what a write is seen by.
         same = tuple([[id(other) for other in given].index(id(each)) for each in given])
         asks = tuple([each.origin is not None for each in current]) if graph.mode.enabled else None
-        settings = (dtypes.get_default_dtype(), graph.mode.precision, asks)
+        settings = (dtypes.get_default_dtype(), get_default_device(), graph.mode.precision, asks)
         key = (structure, types, same, shares_memory(given), settings)
         try:
             variants = self._recorded.setdefault(key, [])
@@ -577,7 +590,8 @@ class Compiled:
             values = [each.current() for each in args]
             if all(each.origin is None for each in values) and all(each._alias is None for each in args):
                 types = [(each.type, each.device) for each in values]
-                self._last = (types, recorded, dtypes.get_default_dtype(), graph.mode.enabled)
+                defaults = (dtypes.get_default_dtype(), get_default_device())
+                self._last = (types, recorded, defaults, graph.mode.enabled)
         if not (recorded.plain and args and not kwargs and loaded is not None and not loaded.checks):
             return
         if all(isinstance(each, self._tensor) for each in args):

@@ -32,7 +32,9 @@ class Vector:
     """Parameters and results that travel together: `places` are the parameters, `results` what replaces them,
     in the same order, and then further results."""
 
-    __slots__ = ("kept", "layout", "made", "owners", "pending", "places", "results", "roots", "size")
+    __slots__ = (
+        "kept", "layout", "lent", "made", "owners", "pending", "places", "results", "roots", "size",
+    )  # fmt: skip
 
     def __init__(self, places: Sequence[int], results: Sequence[int], types: Sequence[TensorType]):
         self.places = tuple(places)
@@ -44,6 +46,7 @@ class Vector:
             self.size += type.numel
         # The last vector, as the data that tensors cut themselves out of.
         self.pending: Any = None
+        self.lent = False  # whether a run was given it to write over
         # The memory behind each parameter with the tensor in front of it, and the value it was given last.
         self.roots: list[tuple[Any, Any]] = []
         self.kept: list[Any] = [None] * len(self.places)
@@ -57,7 +60,9 @@ class Vector:
         if self.pending is not None and self._untouched():
             buffer = self.pending.results
             self._set_apart()
+            self.lent = True
             return buffer
+        self.lent = False
         parts = [fetch(root.value).reshape(-1) for root, _ in self.roots]
         rest = self.size - sum([each.size for each in parts])
         return xla.put(np.concatenate([*parts, np.zeros(rest, DTYPE.numpy)]), device)

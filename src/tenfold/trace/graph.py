@@ -159,6 +159,7 @@ class Recorder(Protocol):
 
     nodes: set[Node]
     thread: int
+    through_memory: bool  # whether a view is read by looking into the memory that it is a part of
 
     def read(self, holder: Holder, value: Value) -> Value: ...
 

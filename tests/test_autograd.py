@@ -35,6 +35,40 @@ def leaf(m, data=DATA):
     return m.tensor(data, requires_grad=True)
 
 
+def doubling_in_place(m):
+    """A Function that doubles its argument where it lies."""
+
+    class Double(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    return Double
+
+
+def saving(m, save_result):
+    """A Function that is exp, and saves its argument or its result."""
+
+    class Exp(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y if save_result else x)
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (saved,) = ctx.saved_tensors
+            return gradient * (saved if save_result else saved.exp())
+
+    return Exp
+
+
 def accumulating(m):
     x = leaf(m)
     (x * x).sum().backward()
@@ -251,8 +285,85 @@ def custom_function_of_two(m):
     return [x.grad, w.grad]
 
 
+def dirty_result(m):
+    x = leaf(m)
+    h = x * 3
+    seen = []
+    h.register_hook(lambda g: seen.append(g))
+    y = doubling_in_place(m).apply(h)
+    assert y is h
+    (h * h).sum().backward()
+    return [x.grad, h, *seen]
+
+
+def dirty_view_of_a_base(m):
+    x = leaf(m)
+    h = x * 1
+    v = h.t()[1:]
+    assert doubling_in_place(m).apply(v) is v
+    (h * h + x * 5).sum().backward()
+    return [x.grad, h]
+
+
+def dirty_base_that_has_a_view(m):
+    x = leaf(m)
+    h = x * 1
+    v = h[0]
+    assert doubling_in_place(m).apply(h) is h
+    ((v * v).sum() + (x * 5).sum()).backward()
+    return [x.grad, h, v]
+
+
+def dirty_view_of_a_base_without_gradients(m):
+    class Scale(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.save_for_backward(x.clone())
+            ctx.mark_dirty(x)
+            return x.mul_(scale)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return None, gradient * ctx.saved_tensors[0]
+
+    w, base = leaf(m, [2.0, 3.0, 4.0]), m.tensor(DATA)
+    Scale.apply(base[1], w)
+    assert base.requires_grad
+    (base * base).sum().backward()
+    return [w.grad, base]
+
+
+def saved_tensors_as_they_were(m):
+    x, fixed = leaf(m), m.tensor(DATA)
+
+    class Times(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y, None)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            y, nothing = ctx.saved_tensors
+            assert nothing is None
+            return gradient * y, None
+
+    y = Times.apply(x, fixed)
+    fixed.requires_grad_()  # no write
+    y.sum().backward()
+    return [x.grad]
+
+
+def saved_result_in_a_second_derivative(m):
+    x = leaf(m)
+    (first,) = m.autograd.grad(saving(m, True).apply(x).sum(), x, create_graph=True)
+    (first * first).sum().backward()
+    return [first, x.grad]
+
+
 CASES = [value for name, value in list(globals().items()) if callable(value) and name not in
-         ("both", "agree", "leaf") and getattr(value, "__module__", "") == __name__]  # fmt: skip
+         ("both", "agree", "leaf", "doubling_in_place", "saving")
+         and getattr(value, "__module__", "") == __name__]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
@@ -330,6 +441,90 @@ def hook_without_gradient(m):
     m.ones(2).register_hook(print)
 
 
+def write_to_what_a_function_saved(m):
+    x = leaf(m)
+    h = x * 3
+    y = saving(m, False).apply(h)
+    with m.no_grad():
+        h.mul_(10)
+    y.sum().backward()
+
+
+def write_to_a_result_that_a_function_saved(m):
+    y = saving(m, True).apply(leaf(m))
+    y.mul_(2)
+    y.sum().backward()
+
+
+def write_to_memory_behind_what_a_function_saved(m):
+    x = leaf(m)
+    h = x * 3
+    y = saving(m, False).apply(h[0])
+    h[0, 0] = 7.0
+    y.sum().backward()
+
+
+def dirty_leaf(m):
+    doubling_in_place(m).apply(leaf(m))
+
+
+def dirty_view_of_a_leaf(m):
+    doubling_in_place(m).apply(leaf(m)[0])
+
+
+def dirty_and_not_returned(m):
+    class Lost(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x.mul_(2))
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    Lost.apply(leaf(m) * 1)
+
+
+def complex_gradient_of_a_real_result(m):
+    leaf(m).exp().backward(m.ones(2, 3, dtype=m.complex64))
+
+
+def real_gradient_of_a_complex_result(m):
+    m.ones(2, dtype=m.complex64, requires_grad=True).exp().backward(m.ones(2))
+
+
+def hook_of_a_leaf_that_returns_another_dtype(m):
+    x = leaf(m)
+    x.register_hook(lambda g: g.double())
+    (x * 2).sum().backward()
+
+
+def hook_inside_that_returns_another_dtype(m):
+    h = leaf(m) * 2
+    h.register_hook(lambda g: g.half())
+    h.sum().backward()
+
+
+def complex_gradient_from_a_function(m):
+    returning(m, m.complex64).apply(leaf(m)).sum().backward()
+
+
+def returning(m, dtype):
+    """A Function of a factor 2, whose gradient comes in this dtype."""
+
+    class Twice(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return (gradient * 2).to(dtype)
+
+    return Twice
+
+
 def deepcopy_of_a_result(m):
     import copy
 
@@ -339,7 +534,11 @@ def deepcopy_of_a_result(m):
 REFUSED = [no_graph, not_a_number, second_backward, write_to_a_leaf, write_to_a_view_of_a_leaf,
            write_to_a_saved_result, write_to_a_saved_input, write_to_a_saved_leaf, integers, unused,
            numpy_of_what_requires_grad, wrong_gradient_shape, turned_off_inside, hook_without_gradient,
-           deepcopy_of_a_result]  # fmt: skip
+           deepcopy_of_a_result, write_to_what_a_function_saved, write_to_a_result_that_a_function_saved,
+           write_to_memory_behind_what_a_function_saved, dirty_leaf, dirty_view_of_a_leaf,
+           dirty_and_not_returned, complex_gradient_of_a_real_result, real_gradient_of_a_complex_result,
+           hook_of_a_leaf_that_returns_another_dtype, hook_inside_that_returns_another_dtype,
+           complex_gradient_from_a_function]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.__name__)
@@ -348,6 +547,39 @@ def test_it_is_refused_as_pytorch_refuses_it(case):
         case(torch)
     with pytest.raises(tn.TenfoldError):
         case(tn)
+
+
+@pytest.mark.parametrize("returned", ["float64", "float16", "int64", "bool"])
+def test_the_gradient_that_a_function_returns_takes_the_dtype_of_its_argument(returned):
+    found = []
+    for m in (tn, torch):
+        x = leaf(m)
+        returning(m, getattr(m, returned)).apply(x * 1).sum().backward()
+        found.append((str(x.grad.dtype).rpartition(".")[2], x.grad.tolist()))
+    assert found[0] == found[1]
+
+
+def test_a_write_after_a_function_saved_is_told_where_the_function_was_called():
+    h = leaf(tn) * 3
+    y = saving(tn, False).apply(h).sum()
+    h.detach().zero_()
+    with pytest.raises(tn.GradientError, match=r"Exp: a value .* f32\[2,3\], was written in place"):
+        y.backward()
+
+
+def test_a_function_that_writes_a_view_is_compiled():
+    w = leaf(tn)
+
+    @tn.compile
+    def step(x):
+        h = w * x
+        doubling_in_place(tn).apply(h[0])
+        (h * 3).sum().backward()
+        found, w.grad = w.grad, None
+        return found
+
+    for factor in (1.0, 2.0):
+        assert step(tn.full((2, 3), factor)).tolist() == [[6 * factor] * 3, [3 * factor] * 3]
 
 
 def test_a_write_that_no_gradient_needs_is_allowed():

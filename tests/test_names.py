@@ -14,9 +14,11 @@ import torch.ao.quantization.fx._decomposed  # defines torch.ops.quantized_decom
 import tenfold as tn
 from tenfold import unsupported
 from tenfold.cli import pytorch_names
+from tenfold.engines import xla
 from tenfold.mlir import torch_dialect
 from tenfold.ops.plain import PLAIN
 from tenfold.ops.schema import parse
+from tenfold.ops.table import TABLE
 from tenfold.overloads import NAMESPACES
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -135,6 +137,70 @@ def test_overloads_that_write_do_so():
     noise = tn.zeros(2)
     ATEN.rrelu_with_noise(tn.tensor([-1.0, 1.0]), noise, 0.1, 0.2, True)
     assert 0.1 <= noise[0].item() <= 0.2 and noise[1].item() == 1
+
+
+def test_self_is_given_by_name():
+    x = tn.tensor([[1.0, 2.0]])
+    assert ATEN.dim(self=x) == ATEN.dim.default(self=x) == 2
+    assert ATEN.add(self=x, other=1).tolist() == ATEN.add.Scalar(self=x, other=1).tolist() == [[2, 3]]
+    assert ATEN.add_.Tensor(self=x, other=x) is x and ATEN.relu_(self=x) is x and x.tolist() == [[2, 4]]
+    out = tn.zeros(1, 2)
+    assert ATEN.add.out(self=x, other=x, out=out) is out and out.tolist() == [[4, 8]]
+
+
+OWN_OUT = {"normal", "_native_batch_norm_legit"}
+
+
+def test_schemas_of_ops_that_write_are_pytorchs():
+    assert str(ATEN.add.out._schema) == (
+        "add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
+    )
+    assert str(ATEN.add_.Tensor._schema) == (
+        "add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
+    )
+    for nothing in (lambda: ATEN.dim.out, lambda: ATEN.add_.out, lambda: ATEN.add.int_out):
+        with pytest.raises(AttributeError, match="has no overload"):
+            nothing()
+    known = {(s.name, s.overload_name): s for s in torch._C._jit_get_all_schemas()}
+    read = {key: str(parse(str(each))) for key, each in known.items() if key[0].startswith("aten::")}
+    compared = 0
+    for name, rows in TABLE.items():
+        for row in rows:
+            if read.get((f"aten::{name}", row.overload)) != str(row.schema):
+                continue
+            out = f"{row.overload}_out" if row.overload else "out"
+            for writer, overload in ((name, out), (f"{name}_", row.overload)):
+                expected = read.get((f"aten::{writer}", overload))
+                if expected is not None and (writer == name or row.inplace):
+                    packet = getattr(ATEN, writer)
+                    assert str(getattr(packet, overload or "default")._schema) == expected
+                    compared += 1
+    assert compared > 800
+    for name, rows in TABLE.items():  # `out` of an op whose overloads all have names
+        expected = read.get((f"aten::{name}", "out"))
+        # These two are overloads of their own in ATen, with no counterpart that does not write.
+        if expected and all(row.overload for row in rows) and name not in OWN_OUT:
+            assert str(getattr(ATEN, name).out._schema) == expected
+
+
+def test_a_text_is_read_as_the_number_that_is_asked_for():
+    for text in ("12", "-3", "+7", "1e3", "1.5", " 12", "1_000", "twelve", ""):
+        for name in ("Float", "Int"):
+            mine, theirs = getattr(ATEN, name).str, getattr(THEIRS, name).str
+            try:
+                expected = theirs(text)
+            except (RuntimeError, ValueError):
+                with pytest.raises(tn.ArgumentError, match="is no"):
+                    mine(text)
+            else:
+                assert mine(text) == expected and type(mine(text)) is type(expected)
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+def test_what_has_no_whole_number_is_refused(number):
+    for op in (ATEN.ceil, ATEN.floor, ATEN.Int, ATEN.ceil.float, ATEN.Int.Scalar):
+        with pytest.raises(tn.ArgumentError, match="has no whole number"):
+            op(number)
 
 
 def test_a_wrong_name_or_call_is_explained():
@@ -319,6 +385,25 @@ def test_quantized_tensors_are_made_and_taken_apart():
         tn.quantize_per_tensor(ours(x), 0.1, 3, tn.int8)
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_what_a_quantized_tensor_was_made_of_may_be_written():
+    found = []
+    for lib, aten in ((tn, ATEN), (torch, torch.ops.aten)):
+        x = lib.tensor([[1.0, 2.0], [3.0, 4.0]])
+        # PyTorch keeps scales of float64 and zero points of int64 themselves: these it has to convert.
+        scales, zeros = lib.tensor([0.1, 0.5]), lib.tensor([1, 0], dtype=lib.int32)
+        integers = lib.tensor([[1, 2], [3, 4]], dtype=lib.int8)
+        made = [
+            lib.quantize_per_channel(x, scales, zeros, 0, lib.qint8),
+            aten._make_per_channel_quantized_tensor(integers, scales, zeros, 0),
+            aten._make_per_tensor_quantized_tensor(integers, 0.5, 1),
+        ]
+        for each in (x, scales, zeros, integers):
+            each.mul_(10)
+        found.append([each.dequantize() for each in made])
+    same(*found)
+
+
 # Types, settings, facades
 
 
@@ -333,6 +418,25 @@ def test_the_older_types_of_tensors():
     assert tn.get_default_dtype() is tn.float64
     tn.set_default_tensor_type("torch.FloatTensor")
     assert tn.get_default_dtype() is tn.float32
+
+
+def test_a_default_type_of_the_gpu_is_a_device_too(monkeypatch):
+    assert tn.cuda.FloatTensor.dtype is tn.float32 and not isinstance(tn.ones(1), tn.cuda.FloatTensor)
+    if not tn.cuda.is_available():
+        for each in ("torch.cuda.DoubleTensor", tn.cuda.DoubleTensor):
+            with pytest.raises(tn.DeviceError, match="CUDA plugin"):
+                tn.set_default_tensor_type(each)
+        assert tn.get_default_dtype() is tn.float32 and tn.get_default_device() == tn.device("cpu")
+    monkeypatch.setattr(xla, "client", lambda platform: platform)
+    try:
+        tn.set_default_tensor_type("torch.cuda.DoubleTensor")
+        assert tn.get_default_dtype() is tn.float64 and tn.get_default_device() == tn.device("cuda")
+    finally:
+        tn.set_default_tensor_type(tn.FloatTensor)
+    assert tn.get_default_dtype() is tn.float32 and tn.get_default_device() == tn.device("cpu")
+    with tn.device("cuda"):
+        tn.set_default_tensor_type(tn.FloatTensor)
+        assert tn.get_default_device() == tn.device("cuda")  # chosen by name, as in PyTorch
 
 
 def test_names_of_older_scripts():

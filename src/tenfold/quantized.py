@@ -140,7 +140,13 @@ def quantize_per_channel(
     """As `quantize_per_tensor`, with a scale and a zero point for each place along an axis."""
     low, high = _bounds(dtype)
     made = _call("quantize_per_channel", input, scales, zero_points, axis, low, high, dtype.storage)
-    return QuantizedTensor(made, scales, zero_points, axis)
+    return QuantizedTensor(made, scales.clone(), zero_points.clone(), axis)
+
+
+def _put_together(integers: Tensor, scale: Any, zero_point: Any, axis: int | None = None) -> QuantizedTensor:
+    """A quantized tensor of copies: what is written to its parts later does not reach it."""
+    own = lambda part: part.clone() if isinstance(part, Tensor) else part
+    return QuantizedTensor(integers.clone(), own(scale), own(zero_point), axis)
 
 
 @located
@@ -188,4 +194,4 @@ plain("int_repr(Tensor self) -> Tensor")(int_repr)
 plain(
     "_make_per_tensor_quantized_tensor(Tensor self, float scale, int zero_point) -> Tensor",
     "_make_per_channel_quantized_tensor(Tensor self, Tensor scale, Tensor zero_point, int axis) -> Tensor",
-)(QuantizedTensor)
+)(_put_together)

@@ -15,11 +15,12 @@ from tenfold.amp.autocast_mode import (
     set_autocast_enabled,
 )
 from tenfold.autograd.older import set_detect_anomaly
-from tenfold.devices import Device
+from tenfold.devices import Device, set_default_device
 from tenfold.dtypes import DType, set_default_dtype
+from tenfold.engines import xla
 from tenfold.errors import ArgumentError, DTypeError, located
 from tenfold.trace import graph
-from tenfold.typed_tensors import TYPES
+from tenfold.typed_tensors import CUDA_TYPES, TYPES
 
 _kept = SimpleNamespace(
     threads=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -28,6 +29,7 @@ _kept = SimpleNamespace(
     warn_only=False,
     warn_always=False,
     precision="highest",
+    type_chose_gpu=False,
 )
 
 default_generator = random.default_generator(Device("cpu"))
@@ -61,7 +63,10 @@ def get_num_interop_threads() -> int:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Keep the wish. On the CPU a program gives the same bits whenever it runs."""
+    """Keep the wish for `are_deterministic_algorithms_enabled`; it changes nothing. On the CPU a program
+    gives the same bits whenever it runs. On a GPU XLA may choose other algorithms in another process, and sum
+    in another order: XLA_FLAGS=--xla_gpu_deterministic_ops=true, set before the first program, is what
+    decides there."""
     _kept.deterministic, _kept.warn_only = bool(mode), bool(warn_only)
 
 
@@ -162,10 +167,23 @@ def set_autocast_gpu_dtype(dtype: DType) -> None:
 
 @located
 def set_default_tensor_type(t: Any) -> None:
-    """Make the dtype of a type such as `tenfold.DoubleTensor` the default one."""
-    dtype = getattr(TYPES.get(t.rpartition(".")[2]) if isinstance(t, str) else t, "dtype", None)
-    if not isinstance(dtype, DType) or not dtype.is_floating_point:
+    """Make the dtype of a type such as `tenfold.DoubleTensor` the default one; of a type such as
+    `tenfold.cuda.FloatTensor` also the GPU this thread's default device, until a type of the CPU is set."""
+    if isinstance(t, str):
+        place, _, name = t.rpartition(".")
+        kind = (CUDA_TYPES if place.rpartition(".")[2] == "cuda" else TYPES).get(name)
+    else:
+        kind = t
+    dtype = getattr(kind, "dtype", None)
+    if kind is None or not isinstance(dtype, DType) or not dtype.is_floating_point:
         raise DTypeError(f"{t} is no type of float tensors", help="use tenfold.set_default_dtype")
+    on_gpu = getattr(kind, "device", None) == "cuda"
+    if on_gpu:
+        xla.client("cuda")  # an error that says what is missing, before anything changes
+        set_default_device("cuda")
+    elif _kept.type_chose_gpu:
+        set_default_device("cpu")
+    _kept.type_chose_gpu = on_gpu
     set_default_dtype(dtype)
 
 

@@ -25,6 +25,7 @@ from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.flat.graph import TensorType
 from tenfold.flat.strides import Layout, contiguous
 from tenfold.ops.table import Row, find
+from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Origin, Value, record
 
 Call = Callable[..., Value]
@@ -184,6 +185,9 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
             new = call("as_strided_scatter", bases[start], new, new.type.shape, strides, offset)
             seen = False
             end = start
+    before = bases[0].origin
+    if before is not None and new.origin is None and not graph.mode.enabled:
+        new.origin = Origin(before.node, before.index)  # gradients pass by what is done without them
     storage.replace(new)
     if seen:
         alias.version = storage.version

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 import warnings
 
 import pytest
@@ -107,6 +108,20 @@ def test_the_least_recently_used_go_first(folder, monkeypatch):
     left = {each.stem for each in folder.glob("*.xla")}
     assert "a" in left and "e" in left and "b" not in left
     assert sum(each.stat().st_size for each in folder.iterdir()) <= 1200
+
+
+def test_what_killed_processes_left_unfinished_goes_after_an_hour(folder):
+    cache.store("whole", b"payload")
+    old, new = folder / "old.xla.999999", folder / "new.xla.999998"
+    other = folder / "notes.txt"
+    for each in (old, new, other):
+        each.write_bytes(b"x" * 1000)
+    an_hour_ago = time.time() - 3700
+    for each in (old, other, folder / "whole.xla"):
+        os.utime(each, (an_hour_ago, an_hour_ago))
+    cache.store("next", b"payload")
+    assert not old.exists() and new.exists() and other.exists()
+    assert cache.load("whole") == cache.load("next") == b"payload"
 
 
 def test_a_bound_that_is_no_number_is_a_warning(folder, monkeypatch):

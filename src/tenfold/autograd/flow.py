@@ -11,9 +11,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, GradientError, ShapeError, UnsupportedError, located
+from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError, located
 from tenfold.functional import aten
 from tenfold.grad_mode import no_grad, set_grad_mode
+from tenfold.ops.table import find
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
@@ -147,6 +148,12 @@ def _cotangents(roots: Sequence[Tensor], given: Sequence[Any], create_graph: boo
             raise ShapeError(
                 f"the gradient of {root.current().type} cannot start from {start.current().type}",
                 help="give a gradient of the result's own shape",
+            )
+        elif start.dtype.is_complex != root.dtype.is_complex:
+            raise DTypeError(
+                f"the gradient of {root.current().type} cannot start from {start.current().type}: one is "
+                "complex, the other is not",
+                help=f"give a gradient of {root.dtype.name}",
             )
         elif start.dtype is not root.dtype:
             start = start.to(root.dtype)
@@ -306,7 +313,11 @@ def _hooked(origin: Origin, gradient: Tensor, create_graph: bool) -> Tensor:
         with set_grad_mode(create_graph):
             replaced = hook(gradient)
         if replaced is not None:
-            if not isinstance(replaced, Tensor) or replaced.shape != gradient.shape:
+            if (
+                not isinstance(replaced, Tensor)
+                or replaced.current().type is not gradient.current().type
+                or replaced.device is not gradient.device
+            ):
                 raise ArgumentError(
                     f"a hook returns None or a gradient of {gradient.current().type}, not "
                     f"{replaced.current().type if isinstance(replaced, Tensor) else type(replaced).__name__}"
@@ -358,15 +369,35 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
 class Context:
     """What a Function's forward leaves for its backward."""
 
-    def __init__(self, needs: Sequence[bool]):
+    def __init__(self, function: type[Function], needs: Sequence[bool]):
         self.needs_input_grad = tuple(needs)
-        self.saved_tensors: tuple[Any, ...] = ()
+        self._called = function.__name__, capture()
+        self._saved: tuple[Any, ...] = ()
+        self._values: tuple[Value | None, ...] | None = None  # of the saved tensors, when forward was over
         self.materialize = True
         self.non_differentiable: list[Tensor] = []
         self.dirty: list[Tensor] = []
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        self.saved_tensors = tensors
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What was saved; refused, as PyTorch does, where it has been written in place since."""
+        for tensor, value in zip(self._saved, self._values or (), strict=False):
+            if value is not None and not _unwritten(tensor.current(), value):
+                raise GradientError(
+                    f"a value that the gradient needs, {value.type}, was written in place after it was used",
+                    help="use the op that returns a new tensor, or clone() before the write",
+                ).located(*self._called)
+        return self._saved
+
+    def close(self, results: Sequence[tuple[Any, Any]]) -> None:
+        """Forward is over: note what the saved tensors hold. Of its results, given with the tensors that
+        stand for them from now on, those are kept: gradients of gradients flow through them."""
+        for result, stands_for_it in results:
+            self._saved = tuple([stands_for_it if each is result else each for each in self._saved])
+        self._values = tuple([each.current() if isinstance(each, Tensor) else None for each in self._saved])
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         self.non_differentiable += tensors
@@ -376,6 +407,17 @@ class Context:
 
     def set_materialize_grads(self, value: bool) -> None:
         self.materialize = value
+
+
+def _unwritten(now: Value, before: Value) -> bool:
+    """Whether a tensor holds the data it held before: what only says whether gradients flow to it, as
+    `requires_grad_` and `detach_` do, is no write."""
+    while now is not before and now.node is not None and now.node.signature.row in _SAME_DATA:
+        now = now.node.inputs[0]
+    return now is before or (now.buffer is not None and now.buffer is before.buffer)
+
+
+_SAME_DATA = (find("alias"), find("detach"))
 
 
 class CustomNode:
@@ -421,13 +463,65 @@ class CustomNode:
                         f"{self.function.__name__}.backward returned {result.current().type} as the gradient "
                         f"of {value.type}"
                     ).located("backward", self.source)
+                if result is not None and value.origin is not None:
+                    result = self.converted(result, value, create_graph)
                 pairs.append((value, result))
         return pairs
+
+    def converted(self, result: Tensor, value: Value, create_graph: bool) -> Tensor:
+        """A gradient that backward returned, in the dtype of what it is the gradient of."""
+        wanted, found = value.type.dtype, result.dtype
+        if found is wanted:
+            return result
+        if not found.is_floating_point and found.is_complex != wanted.is_complex:
+            raise DTypeError(
+                f"{self.function.__name__}.backward returned {result.current().type} as the gradient of "
+                f"{value.type}",
+                help=f"return a gradient of {wanted.name}",
+            ).located("backward", self.source)
+        with set_grad_mode(create_graph):
+            return result.to(wanted)
+
+    def give(
+        self, result: Tensor, arguments: Sequence[Tensor], memory: Sequence[tuple[Tensor, Value]]
+    ) -> Tensor:
+        """The tensor to hand out for a result of forward, whose gradients flow back here. `memory` is what
+        lay behind arguments that share it, before forward ran."""
+        dirty = _is_among(result, self.context.dirty)
+        if dirty:
+            _pass_by(result, memory)
+        value = graph.fresh(result.current(), capture())
+        index = len(self.outputs)
+        self.outputs.append(value)
+        fixed = _is_among(result, self.context.non_differentiable)
+        if not fixed and value.type.dtype.kind in ("float", "complex"):
+            value.origin = Origin(self, index)
+        if dirty:
+            result.assign(value)  # so that tensors which share its memory get their gradients from here, too
+        elif result._alias is not None or _is_among(result, arguments):
+            return Tensor(value)
+        else:
+            result._value = value
+        return result
 
     @property
     def signature(self) -> Any:
         """For the messages of those that name a node's op."""
         return _Named(self.function.__name__)
+
+
+def _is_among(tensor: Any, tensors: Sequence[Any]) -> bool:
+    return any(tensor is each for each in tensors)
+
+
+def _pass_by(view: Tensor, memory: Sequence[tuple[Tensor, Value]]) -> None:
+    """Let the gradient of the memory behind a view pass by what forward wrote there, where nothing was
+    followed: of all that is not the view it is what it was."""
+    for tensor, before in memory:
+        if tensor is view and view._alias is not None and before.origin is not None:
+            now = view._alias.storage.value
+            if now.origin is None:
+                now.origin = Origin(before.origin.node, before.origin.index)
 
 
 class _Named:
@@ -476,33 +570,28 @@ class Function:
             ).located(cls.__name__, capture())
         tensors = [each for each in args if isinstance(each, Tensor)]
         followed = graph.mode.enabled and any(each.requires_grad for each in tensors)
-        context = Context([isinstance(each, Tensor) and each.requires_grad for each in args])
+        context = Context(cls, [isinstance(each, Tensor) and each.requires_grad for each in args])
+        # What forward writes to is taken as it was before: that is what gradients flow on to.
+        node = CustomNode(cls, context, args) if followed else None
+        memory = [(each, each._alias.storage.value) for each in tensors if each._alias is not None]
         with no_grad():
             if cls.setup_context is None:
                 results = cls.forward(context, *args)
             else:
                 results = cls.forward(*args)
                 cls.setup_context(context, args, results)
-        if not followed:
+        given = results if isinstance(results, tuple) else (results,)
+        if not all(_is_among(each, given) for each in context.dirty):
+            raise GradientError(
+                f"{cls.__name__}.forward marked a tensor as dirty and did not return it",
+                help="return every tensor that is marked with ctx.mark_dirty",
+            ).located(cls.__name__, capture())
+        if node is None:
             return results
-        node = CustomNode(cls, context, args)
-        several = isinstance(results, tuple)
-        made = []
-        for each in results if several else (results,):
-            if isinstance(each, Tensor):
-                fixed = any(each is other for other in context.non_differentiable)
-                index = len(node.outputs)
-                same = any(each is other for other in tensors) and not any(each is o for o in context.dirty)
-                value = graph.fresh(each.current(), capture())
-                node.outputs.append(value)
-                if not fixed and value.type.dtype.kind in ("float", "complex"):
-                    value.origin = Origin(node, index)
-                if same or each._alias is not None:
-                    each = Tensor(value)
-                else:
-                    each._value = value
-            made.append(each)
-        return tuple(made) if several else made[0]
+        made = [node.give(each, tensors, memory) if isinstance(each, Tensor) else each for each in given]
+        stand_ins = [pair for pair in zip(given, made, strict=True) if not _is_among(pair[0], tensors)]
+        context.close(stand_ins)
+        return tuple(made) if isinstance(results, tuple) else made[0]
 
 
 class GradFn:

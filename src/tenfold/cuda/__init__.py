@@ -11,6 +11,7 @@ from tenfold.devices import Device, get_default_device, set_default_device
 from tenfold.engines import xla
 from tenfold.errors import OutOfMemory as OutOfMemoryError
 from tenfold.errors import TenfoldError, located, unknown_name
+from tenfold.typed_tensors import CUDA_TYPES
 
 __all__ = [
     "OutOfMemoryError", "amp", "current_device", "device", "device_count", "empty_cache",
@@ -18,6 +19,10 @@ __all__ = [
     "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
     "memory_allocated", "reset_peak_memory_stats", "set_device", "synchronize",
 ]  # fmt: skip
+
+# `tenfold.cuda.FloatTensor` and its like
+globals().update(CUDA_TYPES)
+__all__ += CUDA_TYPES
 
 
 def device_count() -> int:

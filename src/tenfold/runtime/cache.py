@@ -1,14 +1,15 @@
 """Executables on disk, so that a second process need not compile again.
 
 One file for each program, named by a hash of its text and of all that the result depends on; written beside
-and renamed, so that processes may share the folder; checked by a digest, so that damage is noticed; the least
-recently used go when the folder outgrows its bound. TENFOLD_CACHE_DIR names the folder (empty: no cache),
-TENFOLD_CACHE_BYTES the bound.
+and renamed, so that processes may share the folder; checked by a digest, so that damage is noticed. The least
+recently used go when the folder outgrows its bound, and what a killed process left unfinished goes after an
+hour. TENFOLD_CACHE_DIR names the folder (empty: no cache), TENFOLD_CACHE_BYTES the bound.
 """
 
 from __future__ import annotations
 
 import os
+import time
 import warnings
 
 from tenfold.errors import CacheWarning
@@ -16,6 +17,7 @@ from tenfold.errors import CacheWarning
 MAGIC = b"tenfold-executable-1\n"
 SUFFIX = ".xla"
 DEFAULT_BYTES = 1 << 30
+UNFINISHED_SECONDS = 3600.0
 
 
 def folder() -> str | None:
@@ -89,12 +91,18 @@ def discard(name: str, why: str) -> None:
 def _trim(where: str) -> None:
     files = []
     for entry in os.scandir(where):
-        if entry.name.endswith(SUFFIX):
-            try:
-                found = entry.stat()
-            except FileNotFoundError:
-                continue  # another process trimmed it first
+        name, _, writer = entry.name.rpartition(".")
+        unfinished = name.endswith(SUFFIX) and writer.isdecimal()
+        if not unfinished and not entry.name.endswith(SUFFIX):
+            continue
+        try:
+            found = entry.stat()
+        except FileNotFoundError:
+            continue  # another process trimmed it first
+        if not unfinished:
             files.append((found.st_mtime, found.st_size, entry.path))
+        elif found.st_mtime < time.time() - UNFINISHED_SECONDS:
+            _remove(entry.path)  # its writer was killed: writing takes moments
     bound = _bound()
     total = sum(size for _, size, _ in files)
     for _, size, path in sorted(files):

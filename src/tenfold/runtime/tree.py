@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tenfold.ops.table import exact
 
@@ -18,6 +21,37 @@ class Leaf:
 LEAF = Leaf()
 
 
+class ByBits:
+    """A number of a type other than Python's own float in a form that compares by its bits: -0.0 equals 0.0,
+    and NaN not even itself."""
+
+    __slots__ = ("bits", "number")
+
+    def __init__(self, number: Any):
+        self.number = number
+        array = np.asarray(number)
+        self.bits = array.dtype, array.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByBits) and self.bits == other.bits
+
+    def __hash__(self) -> int:
+        return hash(self.bits)
+
+    def __repr__(self) -> str:
+        return repr(self.number)
+
+
+class Defaulting(NamedTuple):
+    """A kind of dict that makes what is missing, and how it does."""
+
+    kind: type
+    factory: Any
+
+    def __call__(self) -> Any:
+        return self.kind(self.factory)
+
+
 def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any:
     """Append the leaves in order, and return a hashable structure that holds everything else."""
     if is_leaf(tree):
@@ -25,12 +59,16 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
         return LEAF
     kind = type(tree)
     if isinstance(tree, dict):
-        return kind, tuple(tree), tuple([flatten(each, is_leaf, leaves) for each in tree.values()])
+        parts = tuple([flatten(each, is_leaf, leaves) for each in tree.values()])
+        made_by = Defaulting(kind, tree.default_factory) if isinstance(tree, defaultdict) else kind
+        return made_by, tuple(tree), parts
     if isinstance(tree, (tuple, list)):
         return kind, None, tuple([flatten(each, is_leaf, leaves) for each in tree])
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0: the type tells them apart.
-    value = exact(tree) if kind is float else tree
-    return type(value), value
+    if kind is float:
+        value = exact(tree)
+        return type(value), value
+    return kind, ByBits(tree) if isinstance(tree, (float, complex, np.generic)) else tree
 
 
 def unflatten(structure: Any, leaves: Any) -> Any:
@@ -38,11 +76,12 @@ def unflatten(structure: Any, leaves: Any) -> Any:
     if structure is LEAF:
         return next(leaves)
     if len(structure) == 2:
-        return structure[1]
+        value = structure[1]
+        return value.number if type(value) is ByBits else value
     kind, keys, parts = structure
     built = [unflatten(each, leaves) for each in parts]
     if keys is not None:
-        made = kind() if kind is not dict else {}
+        made = kind()
         made.update(zip(keys, built, strict=True))
         return made
     return kind(*built) if hasattr(kind, "_fields") else kind(built)

@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format types bench docs clean
+.PHONY: help demo test test-all lint format types bench docs clean r lua node
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,18 @@ types: .venv/dev.stamp ## mypy
 bench: .venv/dev.stamp .venv/debian.stamp ## time Tenfold beside JAX and PyTorch (BENCH_OPTIONS="--only record")
 	@$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
 
+r: .venv/dev.stamp ## build libtenfold and install the R package into build/r-library
+	@$(BIN)/python -m tenfold.capi.r_package
+
+lua: .venv/dev.stamp ## build libtenfold and the Lua rock in build/lua (then: cd build/lua && luarocks make)
+	@mkdir -p build/lua && cp -r bindings/lua/. build/lua
+	@$(BIN)/python -m tenfold.capi.bindings_lua build/lua
+
+node: .venv/dev.stamp ## build libtenfold and the Node package in build/node (then: npm install build/node)
+	@mkdir -p build/node && cp -r bindings/node/. build/node
+	@$(BIN)/python -m tenfold.capi.bindings_node build/node
+	@cd build/node && npm install --no-audit --no-fund --silent
+
 docs: .venv/dev.stamp ## build docs/*.md into build/docs and check every link
 	@$(BIN)/python -m tools.docs --out build/docs
 
@@ -60,7 +72,7 @@ clean: ## remove everything that these targets made
 
 # Compilers and the other languages' own programs, where this may install them. Without one, the tests of what it
 # is for say so and are skipped.
-DEBIAN := g++ clang valgrind luajit r-base-core guile-3.0 chicken-bin
+DEBIAN := g++ clang valgrind luajit luarocks r-base-core r-cran-knitr r-cran-markdown guile-3.0 chicken-bin
 .venv/debian.stamp: .venv/dev.stamp
 	@missing=$$(for each in $(DEBIAN); do dpkg -s $$each >/dev/null 2>&1 || echo $$each; done); \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import core, emission, purple, training
+from benchmarks import bindings, bindings_lua_node, capi, core, emission, purple, training
 from benchmarks.harness import Benchmark, Result, measure, table
 
 EXAMPLE = """example:
@@ -20,7 +20,15 @@ EXAMPLE = """example:
 """
 
 
-BENCHMARKS = (*core.BENCHMARKS, *training.BENCHMARKS, *emission.BENCHMARKS, *purple.BENCHMARKS)
+BENCHMARKS = (
+    *core.BENCHMARKS,
+    *training.BENCHMARKS,
+    *emission.BENCHMARKS,
+    *capi.BENCHMARKS,
+    *purple.BENCHMARKS,
+    *bindings.BENCHMARKS,
+    *bindings_lua_node.BENCHMARKS,
+)
 
 
 def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark] = BENCHMARKS) -> int:

@@ -318,3 +318,41 @@ def test_an_operand_that_is_given_twice_is_one():
     x = tn.ones(1)
     assert tn.cond(tn.tensor(True), first, lambda p, q: p * 1, (x, x)).tolist() == [2.0]
     assert x.tolist() == [2.0]
+
+
+def reads(i):
+    return tn.tensor([1.0, 2.0, 3.0]).index_select(0, i.reshape(1)).reshape(())
+
+
+@pytest.mark.parametrize("start", [0, 7])
+def test_a_check_in_a_loops_condition_ends_the_loop_with_its_line(start):
+    with pytest.raises(tn.IndexOutOfRange, match="out of range for dimension 0 of size 3") as raised:
+        tn.while_loop(lambda i: reads(i) < 100, lambda i: i + 1, (tn.tensor(start),))[0].item()
+    assert "index_select(0, i.reshape(1))" in str(raised.value)
+
+
+def test_a_check_in_a_loops_condition_that_holds_changes_nothing():
+    condition, body = lambda i, s: reads(i) < 3, lambda i, s: (i + 1, s + reads(i))
+    rounds, total = tn.while_loop(condition, body, (tn.tensor(0), tn.tensor(0.0)))
+    none, zero = tn.while_loop(condition, body, (tn.tensor(2), tn.tensor(0.0)))
+    tn.eval(rounds, total, none, zero)
+    assert [rounds.item(), total.item(), none.item(), zero.item()] == [2, 3, 2, 0]
+
+
+def test_a_check_that_fails_in_a_loops_body_ends_the_loop():
+    with pytest.raises(tn.IndexOutOfRange):  # a body whose condition would hold forever
+        tn.while_loop(lambda i, s: s < 100, lambda i, s: (i + 1, reads(i)), (tn.tensor(0), tn.tensor(0.0)))[
+            0
+        ].item()
+
+
+def test_checks_in_a_condition_inside_a_branch_are_found():
+    def count(i):
+        return tn.while_loop(
+            lambda i: tn.cond(i > 0, lambda: reads(i) < 5, lambda: reads(i) < 3), lambda i: i + 1, (i,)
+        )[0]
+
+    choose = tn.compile(lambda x: tn.cond(x > 0, lambda: count(x), lambda: x * 1))
+    assert choose(tn.tensor(-4)).item() == -4
+    with pytest.raises(tn.IndexOutOfRange):
+        choose(tn.tensor(1)).item()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,54 @@ def test_recurrent_layers_that_drop_something_stay_whole():
     layer = nn.LSTM(3, 4, num_layers=2, dropout=0.5)
     assert 'torch.operator "torch.aten.lstm.input"' in tn.export(layer, tn.ones(5, 2, 3)).text()
     assert "torch.operator" not in tn.export(layer.eval(), tn.ones(5, 2, 3)).text()
+
+
+def test_zeros_of_both_signs_are_not_one_number():
+    divide = lambda x: 1 / (x * tn.tensor([0.0, -0.0]))
+    run = tn.load_stablehlo(tn.export(divide, tn.ones(2), dialect="stablehlo").portable())
+    assert run(tn.ones(2)).tolist() == divide(tn.ones(2)).tolist() == [math.inf, -math.inf]
+    for zero in (0.0, -0.0):
+        filled = lambda x, zero=zero: 1 / (x * tn.tensor([zero, zero]))
+        run = tn.load_stablehlo(tn.export(filled, tn.ones(2), dialect="stablehlo").portable())
+        assert run(tn.ones(2)).tolist() == [math.copysign(math.inf, zero)] * 2
+
+
+class Chained(nn.Module):
+    """A module with an attribute named as a compiled function's own."""
+
+    def __init__(self):
+        super().__init__()
+        self.function = tn.relu
+
+    def forward(self, x):
+        return self.function(x) + 1
+
+
+def test_a_modules_own_attribute_does_not_replace_it():
+    assert "torch.aten.add.Scalar" in tn.export(Chained(), tn.ones(2)).text()
+    assert "add" in tn.show(Chained(), tn.ones(2), stage="trace")
+
+
+def test_a_compiled_model_is_exported_as_the_model_itself():
+    layer, x = nn.Linear(2, 3), tn.ones(1, 2)
+    compiled = tn.compile(layer)
+    assert (
+        list(tn.export(compiled, x).parameters) == list(tn.export(layer, x).parameters) == ["weight", "bias"]
+    )
+    assert str(tn.export(compiled, x, dynamic={"input": {0: "n"}}).inputs[0]) == "f32[n,2]"
+
+
+@pytest.mark.parametrize("file", ["stablehlo", "vmfb"])
+def test_a_loaded_module_refuses_to_lose_a_gradient(file):
+    exported = tn.export(lambda x: x * 2, tn.ones(2), dialect="stablehlo")
+    run = tn.load_vmfb(exported.build()) if file == "vmfb" else tn.load_stablehlo(exported.portable())
+    x = tn.ones(2, requires_grad=True)
+    with pytest.raises(tn.GradientError, match="argument 0 requires gradients") as raised:
+        run(x)
+    assert "tenfold.no_grad()" in str(raised.value)
+    assert run(x.detach()).tolist() == [2, 2]
+    with tn.no_grad():
+        assert run(x).tolist() == [2, 2]
 
 
 def test_checks_of_indices_are_left_out():

@@ -94,9 +94,14 @@ tenfold.install_as_torch()
 try:
     import torch.distributed
 except ModuleNotFoundError as error:
-    assert str(error) == "Tenfold has no torch.distributed" and error.name == "torch.distributed"
+    assert str(error) == "No module named 'torch.distributed'" and error.name == "torch.distributed"
 else:
     raise AssertionError
+import importlib.util
+for name in ("torch.distributed", "torch.nonsense", "torch.nn.nonsense"):
+    assert importlib.util.find_spec(name) is None, name
+for name in ("torch.nn", "torch.nn.functional", "torch.nn.modules.conv", "torch.utils.data"):
+    assert importlib.util.find_spec(name) is not None, name
 try:
     import torch
     torch.no_such_name

@@ -53,7 +53,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Any = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != "torch" and not name.startswith("torch."):
+        if name != "torch" and (not name.startswith("torch.") or not _exists(_ours(name))):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
@@ -64,16 +64,22 @@ class _Finder:
         name = module.__name__
         if name == "torch":
             return
-        parent, _, last = name.rpartition(".")
-        inside = "tenfold" if parent == "torch" else sys.modules[parent].__name__
-        ours = ELSEWHERE.get(name, f"{inside}.{last}")
-        try:
-            # Python takes what stands in sys.modules when a module has been run: this one, as it is.
-            sys.modules[name] = importlib.import_module(ours)
-        except ModuleNotFoundError as error:
-            if error.name != ours:
-                raise
-            raise ModuleNotFoundError(f"Tenfold has no {name}", name=name) from None
+        # Python takes what stands in sys.modules when a module has been run: this one, as it is.
+        sys.modules[name] = importlib.import_module(_ours(name))
+
+
+def _ours(name: str) -> str:
+    """What a module of `torch` is called here; what it lies in is imported before it."""
+    parent, _, last = name.rpartition(".")
+    inside = "tenfold" if parent == "torch" else sys.modules[parent].__name__
+    return ELSEWHERE.get(name, f"{inside}.{last}")
+
+
+def _exists(name: str) -> bool:
+    try:
+        return name in sys.modules or importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # what it lies in is no package
+        return False
 
 
 _finder = _Finder()

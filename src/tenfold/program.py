@@ -43,9 +43,13 @@ def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **k
     made of it); without one, the first three.
     """
     _require_callable(function)
-    inner = getattr(function, "function", function)  # of a compiled function, what it was made from
-    recorded = trace(inner, args, kwargs, Tensor)
+    recorded = trace(uncompiled(function), args, kwargs, Tensor)
     return stage_text(recorded.program, recorded.device, _named(stage))
+
+
+def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a compiled function, what it was made from; any other as it is."""
+    return function.function if isinstance(function, Compiled) else function
 
 
 def _named(stage: Any) -> str | None:

@@ -54,7 +54,8 @@ def fetch(handle: int) -> torch.Tensor | None:
 
 
 def same(found: Any, golden: Any) -> bool:
-    """Equal, NaN to NaN: the same code computed both, though where memory lies may change how sums are split."""
+    """Equal, NaN to NaN: the same code computed both, though where memory lies may change how sums are
+    split."""
     if isinstance(golden, torch.Tensor):
         if not isinstance(found, torch.Tensor) or found.dtype != golden.dtype or found.shape != golden.shape:
             return False

@@ -27,7 +27,9 @@ for each in typed_forms(find_libtorch().schemas, TAKEN):
 def comparisons(form: TypedForm) -> Iterator[Comparison]:
     """Calls of a form worth making: its row's samples, without keywords where the form takes none."""
     for dtype in (dtypes.float32, dtypes.int64, dtypes.complex64):
-        calls = [Call(form.row, number, sample, dtype) for number, sample in generate.for_dtype(form.row, dtype)]
+        calls = [
+            Call(form.row, number, sample, dtype) for number, sample in generate.for_dtype(form.row, dtype)
+        ]
         fitting = [each for call in calls if (each := Comparison(form, call)).applies]
         yield from (fitting or [Comparison(form, call, without_keywords=True) for call in calls])[:6]
 

@@ -16,7 +16,14 @@ from tests.capi.exchange import Frame, array_of, fetch, same
 from tests.ops import golden
 from tests.ops.golden import Call
 
+# Overloads whose results hold what was in memory before; the out forms of batch_norm do by a defect of
+# libtorch's.
 UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
+UNINITIALISED_OUT = {
+    "native_batch_norm.out",
+    "_native_batch_norm_legit.out",
+    "_native_batch_norm_legit.no_stats_out",
+}
 RESULTS = {"bool": ctypes.c_bool, "int": ctypes.c_int64, "float": ctypes.c_double}
 
 
@@ -39,8 +46,11 @@ class Comparison:
         ours = [a.name for a in form.schema.positional]
         renamed = dict(zip([a.name for a in form.row.schema.positional], ours, strict=False))
         pairs = [*call.positional, *call.named]
+        taken = {a.name for a in form.given}
         self.values = {
-            renamed.get(a.name, a.name): v for a, v in pairs if not (without_keywords and a.keyword_only)
+            renamed.get(a.name, a.name): v
+            for a, v in pairs
+            if not (without_keywords and a.keyword_only and a.name not in taken)
         }
 
     @property
@@ -57,10 +67,12 @@ class Comparison:
             if refusal is None:
                 return f"PyTorch runs it, {self.form.name} says: {error}"
             first = type_names(str(refusal)).splitlines()[0][:80]
-            return None if first in type_names(str(error)) else f"says {str(error)[:200]!r}, PyTorch {first!r}"
+            return (
+                None if first in type_names(str(error)) else f"says {str(error)[:200]!r}, PyTorch {first!r}"
+            )
         if refusal is not None:
             return f"runs it, PyTorch says: {str(refusal).splitlines()[0]}"
-        if self.call.row.name in UNINITIALISED:
+        if self.call.row.name in UNINITIALISED or self.form.schema.qualified in UNINITIALISED_OUT:
             equal = all(
                 f.shape == g.shape and f.dtype == g.dtype for f, g in zip(ours, golden_results, strict=True)
             )

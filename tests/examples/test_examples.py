@@ -65,7 +65,7 @@ def test_digits_reach_their_accuracy(run, model, accuracy, tmp_path):
 
 def test_the_character_gpt_learns_and_writes(run, capsys):
     small = ["--width", "32", "--layers", "1", "--context", "16", "--letters", "20"]
-    loss = run("char_gpt", "--steps", "80", "--lr", "0.01", *small, "--prompt", "ten")
+    loss = run("char_gpt", "--steps", "120", "--lr", "0.01", *small, "--prompt", "ten")
     assert loss < 3  # it begins at about 4.6, the logarithm of the size of the alphabet
     written = capsys.readouterr().out.split("steps/s\n")[1]
     assert written.startswith("ten") and len(written.split("\nloss")[0]) == len("ten") + 20

@@ -137,13 +137,13 @@ def test_the_torch_dialect_names_and_constrains_open_sizes():
     )
     text = exported.text()
     assert 'torch.symbolic_int "n" {min_val = 1, max_val = 64}' in text
-    assert 'torch.symbolic_int "m_by_8" {min_val = 1, max_val = 9223372036854775807}' in text
+    assert 'torch.symbolic_int "m_by_8" {min_val = 1, max_val = 267}' in text
     assert "torch.bind_symbolic_shape %arg0, [%0, %1], affine_map<()[s0, s1] -> (s0, 3)>" in text
     assert "torch.bind_symbolic_shape %arg1, [%0, %1], affine_map<()[s0, s1] -> (3, s1 * 8)>" in text
     assert "%arg0: !torch.vtensor<[?,3],f32>, %arg1: !torch.vtensor<[3,?],f32>" in text
     assert "torch.assume_strict_symbolic_shapes" in text
     assert repr(exported) == "<Exported torch: (f32[n,3], f32[3,m]) -> (f32[n*m]), 0 parameters>"
-    assert exported.dimensions == {"n": n, "m": m}
+    assert exported.dimensions == {"n": n, "m": Dim("m", min=8, max=2136, multiple=8)}
 
 
 def test_sizes_that_arguments_follow_are_computed():
@@ -194,10 +194,48 @@ def test_a_loaded_module_checks_sizes():
         run(tn.ones(2, 4), tn.ones(2, 3))
     run = tn.load_stablehlo(tn.export(both, given, dialect="stablehlo", dynamic=dynamic).portable())
     assert repr(run) == "<LoadedModule: (f32[?,3], f32[?,3]) -> (f32[?,3])>"
-    with pytest.raises(tn.ShapeError, match="these sizes do not fit the module"):
+    with pytest.raises(tn.ShapeError, match="n is 2 in argument 0 and 3 in 1"):
         run(tn.ones(2, 3), tn.ones(3, 3))
+    with pytest.raises(tn.ShapeError, match=r"n must be from 2 to 8, not 1 \(argument 0\)"):
+        run(tn.ones(1, 3), tn.ones(1, 3))
     with pytest.raises(tn.ShapeError, match=r"argument 1 of the module is f32\[\?,3\], not f32\[2,4\]"):
         run(tn.ones(2, 3), tn.ones(2, 4))
+
+
+@pytest.mark.parametrize("form", ["portable", "bytecode", "text"])
+def test_a_dimension_without_a_bound_ends_at_the_largest_size_that_was_recorded(form):
+    clipped = lambda x: x * min(x.shape[0], 400)
+    exported = tn.export(clipped, tn.ones(12), dialect="stablehlo", dynamic=[{0: "n"}])
+    assert exported.dimensions == {"n": Dim("n", max=275)}
+    data = getattr(exported, form)()
+    run = tn.load_stablehlo(data.encode() if form == "text" else data)
+    assert run.dimensions == exported.dimensions
+    assert run(tn.ones(275))[0].item() == 275
+    with pytest.raises(tn.ShapeError, match="n must be from 1 to 275, not 500") as raised:
+        run(tn.ones(500))
+    assert "Dim('n', min=…, max=…)" in str(raised.value)
+
+
+def test_what_a_module_tells_of_its_sizes_is_not_believed_when_damaged():
+    text = tn.export(lambda x: x * 2, tn.ones(12), dialect="stablehlo", dynamic=[{0: "n"}]).text()
+    for whole, *several in (
+        ("max = 275", "most = 275", "max = 0"),
+        ('["f32[n]"]', "[7]", "[]", '["f32[n,2]"]', '["tensor"]'),
+        ("{n = {", "{n = 3, m = {"),
+    ):
+        assert whole in text
+        for damaged in several:
+            with pytest.raises(tn.FormatError):
+                tn.load_stablehlo(text.replace(whole, damaged).encode())
+
+
+def test_quotients_are_rounded_down_below_zero_too():
+    below = lambda x: (x - x.shape[0] // 2, x + -(x.shape[0] // 2), x * 0 + (5 - x.shape[0]) // 2)
+    exported = tn.export(below, tn.ones(12), dialect="stablehlo", dynamic=[{0: "n"}])
+    run = tn.load_stablehlo(exported.portable())
+    for size in (1, 3, 12, 13):
+        found, expected = run(tn.zeros(size)), below(tn.zeros(size))
+        assert [each[0].item() for each in found] == [each[0].item() for each in expected]
 
 
 def test_a_module_is_compiled_once_for_each_size():
@@ -249,6 +287,29 @@ def test_a_loop_over_an_open_dimension_is_refused():
 def test_numbers_that_follow_from_sizes_in_no_known_way_are_refused():
     told = refused(lambda x: x * (x.shape[0] ** 3 % 7), tn.ones(4), dynamic={0: {0: "n"}})
     assert "how it follows from them is not known" in told and "x.shape[0] ** 3 % 7" in told
+
+
+@pytest.mark.parametrize("dialect", ["stablehlo", "torch"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * min(x.shape[0], 400),
+        lambda x: x * max(x.shape[0], 5),
+        lambda x: x / min(x.shape[0], 400) ** 0.5,
+        lambda x: x.double() * (x.shape[0] + 4e-7),
+    ],
+)
+def test_numbers_that_follow_in_another_way_at_the_edges_are_refused(function, dialect):
+    told = refused(function, tn.ones(12), dynamic=[{0: Dim("n", max=2000)}], dialect=dialect)
+    assert "a number is" in told or "an argument is" in told
+
+
+def test_stablehlo_is_refused_where_its_shapes_or_32_bits_do_not_reach():
+    dynamic = [{0: Dim("n", max=2000)}]
+    told = refused(lambda x: x[:400], tn.ones(12), dynamic=dynamic, dialect="stablehlo")
+    assert "a number is 400 at n = 2000, which follows" in told and "Dim('n', min=…, max=…)" in told
+    told = refused(lambda x: x * x.shape[0] ** 3, tn.ones(12), dynamic=dynamic, dialect="stablehlo")
+    assert "8000000000 at n = 2000, more than the 32 bits" in told
 
 
 def test_data_made_from_sizes_by_python_is_refused():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenfold.mlir.sizes import Formula, Formulas, Open, OpenType
+from tenfold.mlir.sizes import Formula, Formulas, Open, OpenType, other_at
 
 N = Open([14, 11, 12, 13, 16, 31, 50, 57, 141, 274])
 M = Open([27, 66, 73, 29, 32, 47, 28, 30, 290, 157])
@@ -73,6 +73,19 @@ def test_floats_are_sizes_reciprocals_and_roots(function, form):
 
 def test_floats_that_follow_in_another_way_are_not_guessed():
     assert Formulas([N]).find_float(Open([1.5 * n**1.1 for n in N.values])) is None
+
+
+def test_a_float_that_is_almost_a_size_is_none():
+    assert Formulas([N]).find_float(Open([n + 4e-7 for n in N.values])) is None
+    assert Formulas([N]).find_float(Open([1 / (n + 4e-7) for n in N.values])) is None
+
+
+def test_a_number_is_found_that_follows_in_another_way_at_the_edges():
+    sizes = Open([*N.values, 1, 2000])
+    other = lambda rule: other_at(Open([rule(n) for n in sizes.values]), [sizes], len(N.values))
+    assert [other(rule) for rule in (lambda n: n // 2, float, lambda n: n**-0.5)] == [None, None, None]
+    assert other(lambda n: max(n, 5)) == 10 and other(lambda n: max(n, 5) ** 0.5) == 10
+    assert other(lambda n: min(n, 400)) == 11 and other(lambda n: min(n, 5)) == 10
 
 
 def test_open_numbers_print_as_mlir_writes_them():

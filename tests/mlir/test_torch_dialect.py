@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -205,6 +206,42 @@ def test_a_block_that_computes_nothing_or_asks_for_a_value_is_refused():
     with pytest.raises(tn.TraceError, match="complete when its block ends"), module_context() as module:
         str(module)
     assert float(tn.ones(2).sum()) == 2
+
+
+def test_a_block_and_another_threads_compilation_wait_for_each_other():
+    recorded, entered = [], threading.Event()
+
+    def compile_meanwhile():
+        entered.wait()
+        y = tn.ones(2)
+        recorded.append(tn.compile(lambda v: (v + y * 2).sum())(tn.ones(2)).item())
+
+    other = threading.Thread(target=compile_meanwhile)
+    other.start()
+    with module_context() as module:
+        before = tn.ones(3) + 1
+        entered.set()
+        other.join(0.2)
+        assert not recorded
+        after = before * 2
+    other.join()
+    assert recorded == [6] and "torch.aten.mul" in str(module) and "sum" not in str(module)
+    assert after.shape == (3,)
+
+
+def test_a_block_that_fails_lets_others_record():
+    with pytest.raises(ZeroDivisionError), module_context():
+        raise ZeroDivisionError
+    with module_context() as module:
+        with pytest.raises(tn.TraceError, match="inside something else"), module_context():
+            pass
+        kept = tn.ones(2) * 2
+    assert "torch.aten.mul" in str(module) and kept.shape == (2,)
+    found = []
+    other = threading.Thread(target=lambda: found.append(tn.compile(lambda x: x + 1)(tn.ones(1)).item()))
+    other.start()
+    other.join(30)
+    assert found == [2]
 
 
 # Without PyTorch

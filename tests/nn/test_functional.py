@@ -209,7 +209,9 @@ def functions() -> list[str]:
 
 
 def test_every_function_is_called_by_some_test():
-    written = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py"))
+    here = Path(__file__).parent
+    tests = [*here.glob("*.py"), here.parent / "test_names.py"]
+    written = "\n".join(path.read_text(encoding="utf-8") for path in tests)
     missing = [name for name in functions() if not re.search(rf"\b{name}\b", written)]
     assert missing == []
 
@@ -224,6 +226,7 @@ def test_every_function_of_pytorchs_that_has_a_row_is_there():
 
 def test_signatures_are_pytorchs():
     compared = 0
+    plain = lambda each: str(each).split(".")[1] if type(each).__name__.lower() == "dtype" else each
     for name in functions():
         try:
             theirs = inspect.signature(getattr(torch.nn.functional, name))
@@ -231,7 +234,7 @@ def test_signatures_are_pytorchs():
             continue  # built in: its names are tried by the calls above
         ours = inspect.signature(getattr(F, name))
         if not any(each.kind is each.VAR_KEYWORD for each in ours.parameters.values()):
-            described = lambda s: [(p.name, p.default, p.kind) for p in s.parameters.values()]
+            described = lambda s: [(p.name, plain(p.default), p.kind) for p in s.parameters.values()]
             assert described(ours) == described(theirs), name
             compared += 1
     assert compared >= 80
@@ -459,3 +462,22 @@ def test_an_error_shows_the_line_of_the_call():
         F.elu(tn.ones(2, dtype=tn.int32), inplace=True)
     assert str(caught.value).startswith("elu: ")
     assert "test_functional.py" in str(caught.value)
+
+
+def test_scaled_products_are_pytorchs():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(16, 32)).astype(np.float32), rng.normal(size=(16, 32)).astype(np.float32)
+
+    def run(xp):
+        kinds = torch.nn.functional.ScalingType
+        return xp.nn.functional.scaled_mm(
+            xp.tensor(a).to(xp.float8_e4m3fn),
+            xp.tensor(b).to(xp.float8_e4m3fn).t(),
+            xp.tensor(0.5),
+            kinds.TensorWise,
+            xp.tensor(2.0),
+            kinds.TensorWise,
+            output_dtype=xp.float32,
+        )
+
+    np.testing.assert_allclose(run(tn).numpy(), run(torch).numpy(), rtol=1e-5, atol=1e-5)

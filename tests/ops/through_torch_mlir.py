@@ -16,7 +16,7 @@ from tenfold import dtypes
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import TenfoldError, UnsupportedError
-from tenfold.mlir import stablehlo, torch_dialect
+from tenfold.mlir import portable, stablehlo, torch_dialect
 from tenfold.ops.table import Row
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor
@@ -105,7 +105,7 @@ def run(modules: Sequence[tuple[str, list[np.ndarray]]]) -> list[list[np.ndarray
         device = Device("cpu")
         try:
             joined, counts = join([text for text, _ in some])
-            executable = xla.compile(stablehlo.Module(joined, ()), device)
+            executable = xla.compile(stablehlo.Module(joined, portable._signature(joined)[1]), device)
             results = executable([xla.put(array, device) for _, arrays in some for array in arrays])
         except (TenfoldError, stablehlo.bindings().ir.MLIRError):
             return None

@@ -7,6 +7,8 @@ from __future__ import annotations
 # It has no lowering of these, crashes on them, or makes a module that XLA does not compile.
 BEYOND = set(
     """
+    __interpolate.size_list_scale_list __lshift__.Scalar __rshift__.Scalar
+    _fake_quantize_per_tensor_affine_cachemask_tensor_qparams _scaled_mm _scaled_mm_v2 resize
     _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward _embedding_bag
     _linalg_det _reshape_alias_copy _weight_norm_interface adaptive_avg_pool3d adaptive_max_pool3d
     alias_copy as_strided as_strided_copy as_strided_scatter avg_pool2d_backward avg_pool3d_backward
@@ -38,6 +40,7 @@ WRONG = {
     "bucketize.Tensor": "boundaries that are not in order: it counts, where PyTorch searches",
     "hann_window.periodic": "a window of doubles is computed in floats",
     "index.Tensor": "negative indices are not counted from the end",
+    "index.Tensor_hacked_twin": "negative indices are not counted from the end",
     "index_put": "negative indices are not counted from the end",
     "leaky_relu_backward": "what is negative is left out",
     "max_pool2d": "ceil_mode moves the windows",
@@ -46,6 +49,7 @@ WRONG = {
     "remainder.Tensor": "takes the sign of the dividend, as C does",
     "renorm": "a negative dimension",
     "roll": "shifts by more than the size",
+    "rrelu_with_noise_backward": "what is negative is left out",
     "softshrink": "shrinks negative numbers the wrong way",
     "std": "nothing at all has a deviation of zero, not NaN",
     "std.dim": "nothing at all has a deviation of zero, not NaN",

@@ -1,4 +1,5 @@
-"""The C++ of one typed call: C parameters turned into what `at::_ops::NAME::call` takes, and its result given back."""
+"""The C++ of one typed call: C parameters turned into what `at::_ops::NAME::call` takes, and its result given
+back."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def _nullable(argument: Argument) -> bool:
 
 
 def _value(name: str, ours: Argument, type: Type) -> str:
-    """An argument that is passed as an expression. NULL is the default of a keyword-only argument, or else None."""
+    """An argument that is passed as an expression. NULL is the default of a keyword-only argument, or else
+    None."""
     given = _given(name, ours, type)
     if type.optional and ours.keyword_only and ours.default is not MISSING and ours.default is not None:
         return f"({name} ? {given} : decltype({given})({_default(ours.default, type)}))"
@@ -87,6 +89,10 @@ def _given(name: str, ours: Argument, type: Type) -> str:
         if type.optional:
             return f"tenfold::maybe_{'symbols' if symbolic else 'array'}({name}, {name}_count, {quoted})"
         given = f"tenfold::{'symbols' if symbolic else 'array'}({name}, {name}_count, {quoted})"
+        if type.kind == "int" and type.list_size is not None and type.list_size > 1:
+            empty = "true" if ours.default == () else "false"
+            entries = f"tenfold::Fixed<{type.list_size}, {empty}>({name}, {name}_count, {quoted}).entries"
+            given = f"c10::fromIntArrayRefSlow({entries})" if symbolic else entries
         return given if not _nullable(ours) else f"({name} ? {given} : {_default(ours.default, type)})"
     if type.kind == "Tensor":
         return f"tenfold::optional_tensor({name}, {quoted})"

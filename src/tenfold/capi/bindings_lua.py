@@ -1,6 +1,7 @@
 """What is generated of the Lua binding: the declarations for LuaJIT's FFI, and a function for every operator.
 
-`python -m tenfold.capi.bindings_lua FOLDER` writes them beside a copy of bindings/lua; the rest is written by hand.
+`python -m tenfold.capi.bindings_lua FOLDER` writes them into a copy of bindings/lua, whose rest is written
+by hand.
 """
 
 from __future__ import annotations
@@ -20,23 +21,32 @@ from tenfold.capi.typed import RESERVED
 __all__ = ["main", "write"]
 
 _WORDS = frozenset(
-    "and break do else elseif end false for function goto if in local nil not or repeat return then true until while".split()
+    (
+        *("and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in"),
+        *("local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while"),
+    )
 )
 # How a value is turned into what C takes, by the type's kind; what is not here passes as it is.
-_CONVERT = {"Scalar": "scalar", "ScalarType": "dtype", "MemoryFormat": "memory_format"}
+_CONVERT = {"Scalar": "to_scalar", "ScalarType": "to_dtype", "MemoryFormat": "to_memory_format"}
 _POINTER = {
-    "Tensor": "maybe_tensor",
-    "Generator": "maybe_generator",
-    "Scalar": "maybe_scalar",
-    "int": "maybe_int",
-    "float": "maybe_double",
-    "bool": "maybe_bool",
-    "ScalarType": "maybe_dtype",
-    "Layout": "maybe_layout",
-    "Device": "maybe_device",
-    "MemoryFormat": "maybe_memory_format",
+    "Tensor": "to_maybe_tensor",
+    "Generator": "to_maybe_generator",
+    "Scalar": "to_maybe_scalar",
+    "int": "to_maybe_int",
+    "float": "to_maybe_double",
+    "bool": "to_maybe_bool",
+    "ScalarType": "to_maybe_dtype",
+    "Layout": "to_maybe_layout",
+    "Device": "to_maybe_device",
+    "MemoryFormat": "to_maybe_memory_format",
 }
-_LIST = {"int": "ints", "float": "doubles", "bool": "bools", "Scalar": "scalars", "Tensor": "tensors"}
+_LIST = {
+    "int": "to_ints",
+    "float": "to_doubles",
+    "bool": "to_bools",
+    "Scalar": "to_scalars",
+    "Tensor": "to_tensors",
+}
 _CHECK = {
     "Tensor": "is_tensor",
     "Scalar": "is_scalar",
@@ -56,7 +66,7 @@ _CHECK = {
     "Tensor[]": "is_tensors",
     "Tensor?[]": "is_maybe_tensors",
 }
-_HELPERS = sorted({*_CONVERT.values(), *_POINTER.values(), *_LIST.values(), "maybe_tensors"})
+_HELPERS = sorted({*_CONVERT.values(), *_POINTER.values(), *_LIST.values(), "to_maybe_tensors"})
 
 
 def write(folder: Path, library: Path) -> None:
@@ -100,21 +110,30 @@ def _declarations(description: Description) -> str:
 
 
 def _operators(found: Sequence[Operator]) -> Iterator[str]:
+    """Each operator is text that is compiled when it is first used: Lua's collector would otherwise walk
+    over all of them time and again."""
     yield "-- Every operator of the table, written by `python -m tenfold.capi.bindings_lua`."
-    yield 'local core, resolve = require("tenfold.core"), require("tenfold.resolve")'
-    yield "local C, own, own_maybe, own_list, again, check = "
-    yield "  core.C, core.own, core.own_maybe, core.own_list, core.again, core.check"
+    yield "return {"
+    yield "prelude = [==["
+    yield "local core, resolve = ..."
+    yield "local lib, own, own_maybe, own_list = core.C, core.own, core.own_maybe, core.own_list"
+    yield "local again, check, fail = core.again, core.check, core.fail"
     for names, table in ((_HELPERS, "convert"), (sorted(_CHECK.values()), "is")):
-        values = ", ".join(f"core.{table}.{each.removeprefix('is_') if table == 'is' else each}" for each in names)
+        values = ", ".join(f"core.{table}.{each.partition('_')[2]}" for each in names)
         yield f"local {', '.join(names)} = {values}"
     yield "local new_outs, new_list, new_bool = core.new_outs, core.new_list, core.new_bool"
-    yield "local ops, methods, signatures, select = {}, {}, resolve.signatures, select"
+    yield "local signatures, select = resolve.signatures, select ]==],"
+    yield "sources = {"
     for each in found:
-        yield "do"
+        yield f"[{json.dumps(each.name)}] = [==["
         yield from _operator(each)
-        yield "end"
-    yield 'ops.repeat_, methods.repeat_ = ops["repeat"], methods["repeat"]  -- a word of Lua\'s'
-    yield "return { ops = ops, methods = methods }"
+        yield "]==],"
+    yield "},"
+    yield "methods = {"
+    for each in found:
+        if each.is_method:
+            yield f"[{json.dumps(each.name)}] = true,"
+    yield "} }"
 
 
 def _operator(operator: Operator) -> Iterator[str]:
@@ -134,13 +153,11 @@ def _operator(operator: Operator) -> Iterator[str]:
             str(len(overload.positional)),
             _table(json.dumps(each.name) for each in overload.arguments),
             _table(json.dumps(re.sub(r"\d+", "n", each.code)) for each in overload.arguments),
-            _table("false" if each.nullable else "true" for each in overload.arguments),
+            _table("true" if each.needed else "false" for each in overload.arguments),
         ]
         yield f"    {{ {', '.join(fields)} }},"
     yield "  }"
     yield from _dispatch(operator)
-    if operator.is_method:
-        yield f"  methods[{json.dumps(operator.name)}] = ops[{json.dumps(operator.name)}]"
 
 
 def _table(entries: Iterator[str]) -> str:
@@ -154,7 +171,7 @@ def _dispatch(operator: Operator) -> Iterator[str]:
     last = "..." if operator.spread is not None else "extra"
     none_left = 'select("#", ...) == 0' if operator.spread is not None else "extra == nil"
     quoted = json.dumps(operator.name)
-    yield f"  ops[{quoted}] = function({', '.join([*places, last])})"
+    yield f"  return function({', '.join([*places, last])})"
     for number, overload in enumerate(operator.overloads):
         if any(each.required for each in overload.keywords):
             continue
@@ -172,7 +189,7 @@ def _test(given: Given, place: str) -> str:
     if given.code != code:  # a fixed number of entries: one may stand for all
         one = _CHECK[given.type.kind]
         test = f"({one}({place}) or {test})"
-    return f"({place} == nil or {test})" if given.nullable else test
+    return test if given.needed else f"({place} == nil or {test})"
 
 
 def _name(given: Given) -> str:
@@ -180,15 +197,20 @@ def _name(given: Given) -> str:
 
 
 def _overload(overload: Overload) -> Iterator[str]:
-    for each in overload.positional:
-        if each.default is not None and not each.required:
-            yield f"if {_name(each)} == nil then {_name(each)} = {_literal(each.default)} end"
+    yield from _filled(overload.positional)
     keywords = [_name(each) for each in overload.keywords]
     if overload.plain is not None and keywords:
         yield f"if {' and '.join(f'{each} == nil' for each in keywords)} then"
         yield from (f"  {line}" for line in _call(overload, overload.plain))
         yield "end"
+    yield from _filled(overload.keywords)
     yield from _call(overload, overload.full)
+
+
+def _filled(given: Sequence[Given]) -> Iterator[str]:
+    for each in given:
+        if each.filled is not None:
+            yield f"if {_name(each)} == nil then {_name(each)} = {_literal(each.filled)} end"
 
 
 def _literal(value: object) -> str:
@@ -210,7 +232,7 @@ def _call(overload: Overload, function: Function) -> Iterator[str]:
                 values.append(f"{parameter.name}_v")
             else:
                 values.append(_as_value(argument))
-    c = f"C.{function.name}"
+    c = f"lib.{function.name}"
     arguments = ", ".join(values)
     if overload.result == "tensor":
         yield f"local made = {c}({arguments})"
@@ -218,7 +240,7 @@ def _call(overload: Overload, function: Function) -> Iterator[str]:
         yield "return own(made)"
         return
     if overload.result == "written":
-        yield f"if {c}({arguments}) ~= 0 then check({', '.join([c, *values])}) end"
+        yield f"if {c}({arguments}) ~= 0 then fail() end"
         yield f"return {', '.join(_name(each) for each in overload.written)}"
         return
     if overload.result == "tensors":
@@ -227,9 +249,9 @@ def _call(overload: Overload, function: Function) -> Iterator[str]:
         yield f"check({', '.join([c, *values, 'outs'])})"
         yield f"return {', '.join(f'own_maybe(outs[{i}])' for i in range(count))}"
     elif overload.result == "list":
-        yield "local outs, count = new_list()"
-        yield f"check({', '.join([c, *values, 'outs', 'count'])})"
-        yield "return own_list(outs, count)"
+        yield "local outs, number = new_list()"
+        yield f"check({', '.join([c, *values, 'outs', 'number'])})"
+        yield "return own_list(outs, number)"
     else:
         yield "local truth = new_bool()"
         yield f"check({', '.join([c, *values, 'truth'])})"
@@ -252,7 +274,7 @@ def _as_value(given: Given) -> str:
 def _as_list(given: Given) -> str:
     name = _name(given)
     if given.type.element_optional:
-        return f"maybe_tensors({name})"
+        return f"to_maybe_tensors({name})"
     size = max(given.type.list_size or 1, 1)
     return f"{_LIST[given.type.kind]}({name}, {size})"
 

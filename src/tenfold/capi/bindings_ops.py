@@ -1,7 +1,9 @@
-"""The operators as a dynamic language offers them: one function a name, whose overloads are told apart by what is given.
+"""The operators as a dynamic language offers them: one function a name, its overloads told apart by what is
+given.
 
-Bindings are generated from this: an overload's arguments in order, their defaults, which C function takes them, and
-what comes back. It is read from the description of the C ABI alone, so any other generator can do the same.
+Bindings are generated from this: an overload's arguments in order, their defaults, which C function takes
+them, and what comes back. It is read from the description of the C ABI alone, so any other generator can do
+the same.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ __all__ = ["Given", "Operator", "Overload", "operators"]
 
 @dataclass(frozen=True)
 class Given:
-    """An argument. A `keyword` one may be given by name only; `pointer` says that C takes it as a pointer, NULL for
-    None or for its default; `code` is its type in few letters, the same for all that is checked alike."""
+    """An argument. A `keyword` one may be given by name only; `pointer` says that C takes it as a pointer,
+    NULL for None or for its default."""
 
     name: str
     type: Type
@@ -32,12 +34,20 @@ class Given:
         return self.default is MISSING
 
     @property
-    def nullable(self) -> bool:
-        return self.type.optional or not self.required
+    def needed(self) -> bool:
+        """Whether it must be given. None in order is nothing; by name it may tell two overloads apart."""
+        return self.required and (self.keyword or not self.type.optional)
+
+    @property
+    def filled(self) -> Any:
+        """What stands for it where nothing is given and C would not know: None where C does."""
+        if self.required or (self.keyword and not self.type.optional):
+            return None
+        return self.default
 
     @property
     def code(self) -> str:
-        """`Tensor`, `int[]`, `int[2]`, `Tensor?[]`: the schema's type without aliases and its own question mark."""
+        """`Tensor`, `int[]`, `int[2]`, `Tensor?[]`: the schema's type without aliases and the last `?`."""
         kind = self.type
         mark = "?" if kind.element_optional else ""
         size = kind.list_size
@@ -46,8 +56,8 @@ class Given:
 
 @dataclass(frozen=True)
 class Overload:
-    """`full` takes all arguments, `plain` the positional ones, where that is enough. `result` is tensor, tensors, list,
-    bool, or written: then the arguments that were written to come back."""
+    """`full` takes all arguments, `plain` the positional ones, where that is enough. `result` is tensor,
+    tensors, list, bool, or written: then the arguments that were written to come back."""
 
     schema: Schema
     arguments: tuple[Given, ...]
@@ -70,8 +80,8 @@ class Overload:
 
 @dataclass(frozen=True)
 class Operator:
-    """All overloads of a name such as add, add_ or add_out. Where `spread` is a place, a list of whole numbers that
-    starts there may also be given as so many arguments: zeros(2, 3)."""
+    """All overloads of a name such as add, add_ or add_out. Where `spread` is a place, a list of whole
+    numbers that starts there may also be given as so many arguments: zeros(2, 3)."""
 
     name: str
     doc: str
@@ -114,10 +124,16 @@ def operators(description: Description) -> list[Operator]:
 
 
 def _ordered(overloads: Sequence[Overload]) -> tuple[Overload, ...]:
-    """Tensors alone first, which is what is called most."""
-    return tuple(
-        sorted(overloads, key=lambda each: any(given.code != "Tensor" for given in each.positional))
-    )
+    """Tensors alone first, which is what is called most; then the overload without a name, as PyTorch has
+    it."""
+
+    def rank(each: Overload) -> tuple[bool, bool]:
+        return any(given.code != "Tensor" for given in each.positional), each.schema.overload != ""
+
+    return tuple(sorted(overloads, key=rank))
+
+
+_DTYPES = {"long": "int64", "float": "float32"}  # the schemas' words for the dtypes that are defaults
 
 
 def _overload(schema: Schema, functions: Sequence[Function]) -> Overload:
@@ -132,8 +148,13 @@ def _overload(schema: Schema, functions: Sequence[Function]) -> Overload:
     ):
         keyword = argument.name in keywords
         pointer = argument.type.optional or (keyword and argument.default is not MISSING)
-        arguments.append(Given(argument.name, argument.type, argument.default, keyword, pointer))
-    takes_all = not keywords or len(functions) > 1  # else a keyword has no default, and nothing goes without it
+        default = argument.default
+        if argument.type.kind == "ScalarType" and isinstance(default, str):
+            default = _DTYPES[default]
+        arguments.append(Given(argument.name, argument.type, default, keyword, pointer))
+    takes_all = (
+        not keywords or len(functions) > 1
+    )  # else a keyword has no default, and nothing goes without it
     return Overload(schema, tuple(arguments), plain if takes_all else None, full, _result(full))
 
 

@@ -1,7 +1,9 @@
-"""Building libtenfold against the installed libtorch, in the user's cache: once for each version, source and compiler.
+"""Building libtenfold against the installed libtorch, in the user's cache: once for each version, source and
+compiler.
 
-A build leaves lib/libtenfold.so (what programs link), lib/libtenfold_torch.so (what it loads), the headers under
-include/, and lib/pkgconfig/tenfold.pc. Objects are kept by what they were made from, so a change compiles little.
+A build leaves lib/libtenfold.so (what programs link), lib/libtenfold_torch.so (what it loads), the headers
+under include/, and lib/pkgconfig/tenfold.pc. Objects are kept by what they were made from, so a change
+compiles little.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenfold.capi import rt
 from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.generate import generate
 from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch
@@ -80,17 +83,18 @@ def build(
     work = _Work(libtorch, tuple(sorted(set(sanitize))), jobs or os.cpu_count() or 1, progress)
     built = Built(work.folder, libtorch)
     if not built.library.exists():
-        with _lock(cache_folder()):
+        with _lock(built.folder):
             if not built.library.exists():  # another process may have made it meanwhile
                 work.run()
+    rt.add(built.include, built.lib, work.compilers[".c"], work.sanitize)
     return built
 
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """One build at a time: two would only slow each other down."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w", encoding="utf-8") as file:
+    """One process makes a folder, and others that want the same one wait for it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_name(f"{folder.name}.lock"), "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -171,8 +175,8 @@ class _Work:
         return objects
 
     def _made_from(self, name: str) -> list[str]:
-        """The text of a source and of the headers it includes, at any depth. What the header declares does not change
-        the operators' code, so they are not compiled again for another function's sake."""
+        """The text of a source and of the headers it includes, at any depth. What the header declares does
+        not change the operators' code, so they are not compiled again for another function's sake."""
         texts, todo, seen = [], [name], {name}
         if name.endswith(".cpp") and '"tenfold_ops.h"' not in self.files[name]:
             seen.add("tenfold_ops.h")  # see TENFOLD_WITHOUT_OPS
@@ -183,9 +187,7 @@ class _Work:
                 if each in self.files and each not in seen:
                     seen.add(each)
                     todo.append(each)
-        if name.startswith("typed_"):
-            texts = [_COMMENT.sub("", text) for text in texts]
-        return texts
+        return [_COMMENT.sub("", text) for text in texts]
 
     def _precompile(self, partial: Path) -> list[str]:
         """Flags that include libtorch's commonest headers, read beforehand."""

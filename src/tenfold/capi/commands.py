@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flags = command("flags", _flags, "Print the flags that compile and link a program with libtenfold.")
     flags.add_argument("--compile", action="store_true", help="the compiler's alone")
     flags.add_argument("--link", action="store_true", help="the linker's alone")
+    flags.add_argument("--library", action="store_true", help="the path of libtenfold.so, to load it")
     flags.add_argument("--sanitize", default="", metavar="LIST", help="of a build with these sanitizers")
     header = command("header", _header, "Print tenfold.h, or where the built headers are.")
     header.add_argument("--path", action="store_true", help="the folder to include from")
@@ -67,6 +68,9 @@ def _build(parsed: argparse.Namespace) -> int:
 
 def _flags(parsed: argparse.Namespace) -> int:
     made = _built(_sanitizers(parsed))
+    if parsed.library:
+        print(made.library)
+        return 0
     both = parsed.compile == parsed.link
     flags = made.compile_flags if parsed.compile or both else []
     print(" ".join([*flags, *(made.link_flags if parsed.link or both else [])]))

@@ -1,7 +1,7 @@
 """What libtenfold's functions are, machine-readable: name, prose, parameters, who owns what, how each fails.
 
-The hand-written part is read from tenfold.h, whose style is strict enough for a few patterns; the operators come
-from the table. Stubs, bindings and tests are generated from this description.
+The hand-written part is read from tenfold.h, whose style is strict enough for a few patterns; the operators
+come from the table. Stubs, bindings and tests are generated from this description.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ HEADER = Path(__file__).with_name("include") / "tenfold.h"
 
 @dataclass(frozen=True)
 class Parameter:
-    """`role` is in, inout (written, not owned), out, count, buffer, size, callback or user (a callback's argument).
-    `ownership` is borrowed, consumed (freed by the call), owned (written by the call, the caller frees) or value.
-    `count_of` lists the arrays a count belongs to; `type` is the schema's type where the function is an operator."""
+    """`role` is in, inout (written, not owned), out, count, buffer, size, callback or user (a callback's
+    argument). `ownership` is borrowed, consumed (freed by the call), owned (written by the call, the caller
+    frees) or value. `count_of` lists the arrays a count belongs to; `type` is the schema's type where the
+    function is an operator."""
 
     name: str
     ctype: str
@@ -37,9 +38,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Function:
-    """`errors` says how a call fails: null, status, minus_one or never. `ownership` of what is returned is owned,
-    borrowed or value. `op` is an operator's schema, `form` the shape of its function: "", with, inplace, out.
-    What is `here` works without libtorch."""
+    """`errors` says how a call fails: null, status, minus_one or never. `ownership` of what is returned is
+    owned, borrowed or value. `op` is an operator's schema, `form` the shape of its function: "", with,
+    inplace, out. What is `here` works without libtorch."""
 
     name: str
     doc: str

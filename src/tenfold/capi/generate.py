@@ -1,5 +1,5 @@
-"""What `tenfold capi build` writes before it compiles: tenfold_ops.h, the stubs of libtenfold.so, the table that
-joins its two halves, and the typed functions' C++ in shards."""
+"""What `tenfold capi build` writes before it compiles: tenfold_ops.h, the stubs of libtenfold.so, the table
+that joins its two halves, and the typed functions' C++ in shards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def generate(description: Description, libtorch: Libtorch, shards: int) -> dict[
 
 def _header(description: Description) -> str:
     lines = [
-        "/* tenfold_ops.h: the operators, written by `tenfold capi build` from Tenfold's op table. See tenfold.h. */",
+        "/* tenfold_ops.h: the operators, by `tenfold capi build` from the op table. See tenfold.h. */",
         "#ifndef TENFOLD_OPS_H",
         "#define TENFOLD_OPS_H",
         "",

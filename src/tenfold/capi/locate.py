@@ -1,4 +1,5 @@
-"""Where libtorch is and what it has, found without importing torch: its version, headers, libraries and schemas."""
+"""Where libtorch is and what it has, found without importing torch: its version, headers, libraries and
+schemas."""
 
 from __future__ import annotations
 

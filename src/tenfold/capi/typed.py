@@ -1,8 +1,10 @@
-"""The typed functions of operators: which there are, what they are called, and how a schema's arguments cross C.
+"""The typed functions of operators: which there are, what they are called, and how arguments cross C.
 
-A row of the table gives `tn_NAME` (positional arguments only) and, where its schema has keyword-only arguments,
-`tn_NAME_with`; an in-place form ends in `_`, an out form in `_out`. The overload without a name is `tn_NAME`, or else
-that of tensors alone, or the table's first; the others are `tn_NAME_OVERLOAD` (with `_overload` added where that is another operator's name). An operator whose name the header uses for a type is `tn_NAME_op`.
+A row of the table gives `tn_NAME` (positional arguments only) and, where its schema has keyword-only
+arguments, `tn_NAME_with`; an in-place form ends in `_`, an out form in `_out`. The overload without a name is
+`tn_NAME`, or else that of tensors alone, or the table's first; the others are `tn_NAME_OVERLOAD` (with
+`_overload` added where that is another operator's name). An operator whose name the header uses for a type is
+`tn_NAME_op`.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from tenfold.ops.table import TABLE, Row
 
 __all__ = ["RESERVED", "TypedForm", "TypedParameter", "c_name", "encode", "typed_forms"]
 
-# Words that C or C++ keep for themselves, and names of the header that a parameter would hide.
-RESERVED = frozenset(
-    "alignas alignof and asm auto bool break case catch char class const continue default delete do double else "
-    "enum explicit export extern false float for friend goto if inline int long mutable namespace new not operator "
-    "or private protected public register restrict return short signed sizeof static struct switch template this "
-    "throw true try typedef typename union unsigned using virtual void volatile while xor".split()
-)
+# Words that C or C++ keep for themselves.
+RESERVED = frozenset({
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
+    "continue", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern",
+    "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
+    "not", "operator", "or", "private", "protected", "public", "register", "restrict", "return", "short",
+    "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef",
+    "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "xor",
+})  # fmt: skip
 
 _PLAIN = {
     "int": "int64_t",
@@ -58,8 +62,8 @@ class TypedParameter:
 
 @dataclass(frozen=True)
 class TypedForm:
-    """One typed function. `schema` is that of the overload it calls, `given` the arguments it takes; the others have
-    their defaults. `result` is tensor, tensors (a fixed number), list, number or none."""
+    """One typed function. `schema` is that of the overload it calls, `given` the arguments it takes; the
+    others have their defaults. `result` is tensor, tensors (a fixed number), list, number or none."""
 
     name: str
     row: Row
@@ -79,9 +83,11 @@ class TypedForm:
 
 
 def typed_forms(installed: Mapping[str, Installed], taken: frozenset[str]) -> Iterator[TypedForm]:
-    """Every typed function, in the order of the table. A row that this libtorch lacks still has its functions.
-    `taken` are names that tenfold.h has for something else, such as the type tn_stack."""
+    """Every typed function, in the order of the table. A row that this libtorch lacks still has its
+    functions. `taken` are names that tenfold.h has for something else, such as the type tn_stack."""
     outs = _by_inputs(installed)
+    # By what they take: pow_.Scalar is the in-place form of pow.Tensor_Scalar, and pow.Scalar has none.
+    inplaces = {(e.schema.name, _types(e.schema)): e for e in installed.values() if e.schema.is_inplace}
     for rows in TABLE.values():
         first = min(rows, key=lambda row: _PREFERRED.get(row.overload, len(_PREFERRED)))
         for row in rows:
@@ -92,8 +98,8 @@ def typed_forms(installed: Mapping[str, Installed], taken: frozenset[str]) -> It
                 base = f"{base}_op"
             found = _fitting(row.schema, installed.get(row.qualified))
             yield from _forms(base, row, row.schema, "", found)
-            inplace = installed.get(f"{row.name}_.{row.overload}".rstrip("."))
-            if inplace is not None and _can_encode(inplace.schema) and inplace.schema.is_inplace:
+            inplace = inplaces.get((f"{row.name}_", _types(row.schema)))
+            if inplace is not None and _can_encode(inplace.schema):
                 yield from _forms(base, row, inplace.schema, "_", inplace)
             out = outs.get((row.name, _inputs(row.schema)))
             if out is not None and _can_encode(out.schema):
@@ -166,7 +172,8 @@ def _can_encode(schema: Schema) -> bool:
     return all(a.type.kind in known for a in schema.arguments)
 
 
-# ---- what the installed libtorch has -------------------------------------------------------------------------
+# ---- what the installed libtorch has
+# -------------------------------------------------------------------------
 
 # An out form has no use for where and what to make: its tensors are there.
 _OPTIONS = {"dtype", "layout", "device", "pin_memory"}
@@ -174,6 +181,10 @@ _OPTIONS = {"dtype", "layout", "device", "pin_memory"}
 
 def _signature(type: Type) -> tuple[str, bool, bool]:
     return type.kind, type.is_list, type.optional
+
+
+def _types(schema: Schema) -> tuple:
+    return tuple(_signature(a.type) for a in schema.arguments)
 
 
 def _inputs(schema: Schema) -> tuple:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tenfold.errors import ArgumentError, FormatError, located
 from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
+from tenfold.exporting.loaded import require_no_gradient
 from tenfold.flat.graph import TensorType
 from tenfold.interchange import as_tensor, tensor
 
@@ -42,6 +43,7 @@ class BuiltModule:
     @located
     def __call__(self, *arguments: Any) -> Any:
         tensors = [as_tensor(each) for each in arguments]
+        require_no_gradient(tensors)
         if self.inputs is not None:
             self._check([each.current().type for each in tensors])
         results = self._executable([each.detach().cpu().numpy() for each in tensors])

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from tenfold.errors import TraceError
+from tenfold.runtime import compile as compiling
 from tenfold.runtime import evaluate
 from tenfold.source import capture
 from tenfold.trace import graph
@@ -47,7 +48,9 @@ class module_context:
         self.value_tensors = value_tensors
 
     def __enter__(self) -> RecordedModule:
+        compiling._recording.acquire()  # there is one recorder: other threads record after the block
         if graph.recorder is not None:
+            compiling._recording.release()
             raise TraceError("module_context inside something else that is recorded").located(
                 "module_context", capture()
             )
@@ -56,9 +59,12 @@ class module_context:
         return self.recorded
 
     def __exit__(self, kind: Any, *error: Any) -> None:
-        graph.recorder = None
-        if kind is None:
-            self.recorded.module = self._emitted()
+        try:
+            graph.recorder = None
+            if kind is None:
+                self.recorded.module = self._emitted()
+        finally:
+            compiling._recording.release()
 
     def _emitted(self) -> Any:
         from tenfold.mlir import torch_dialect
@@ -79,6 +85,7 @@ class _Recorder:
     """Follows what a block does. Writes are left as they are: the block is part of the user's program."""
 
     what = "mlir.module_context"
+    through_memory = False
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()

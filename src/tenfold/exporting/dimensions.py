@@ -116,5 +116,8 @@ def check(
                 raise ShapeError(f"{extent} is {sizes[extent]} in argument {first[extent]} and {size} in {i}")
             first.setdefault(extent, i)
             if extent in dimensions and not dimensions[extent].admits(size):
-                raise ShapeError(f"{extent} must be {dimensions[extent].demands}, not {size} (argument {i})")
+                raise ShapeError(
+                    f"{extent} must be {dimensions[extent].demands}, not {size} (argument {i})",
+                    help=f"for other sizes export it again, with dynamic's Dim({extent!r}, min=…, max=…)",
+                )
     return sizes

@@ -19,6 +19,7 @@ from tenfold.exporting.recordings import Recordings
 from tenfold.flat.graph import Function, TensorType, replay
 from tenfold.flat.structured import Check
 from tenfold.mlir import open_stablehlo, portable, stablehlo
+from tenfold.program import uncompiled
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.compile import Recorded, trace
 from tenfold.serialize.atomic import replacing
@@ -143,7 +144,8 @@ def export(
 
     `dynamic` says which dimensions may have other sizes than in these arguments, by an argument's place or
     name: `{"x": {0: "batch"}}`. A `Dim` in the place of a name also says which sizes. The program is recorded
-    at several, and refused where it is another one for some of them.
+    at several, and refused where it is another one for some of them. It is for no size beyond the largest of
+    these: what a `Dim` has for its `max`, or else some hundreds, as `dimensions` of the result tells.
 
         exported = tenfold.export(model, (x,), dialect="stablehlo", parameters="literals")
         exported.save("model.stablehlo")
@@ -156,11 +158,11 @@ def export(
     given: list[Tensor] = []
     structure = tree.flatten((tuple(arguments), kwargs or {}), lambda each: isinstance(each, Tensor), given)
     distinct = [_apart(each, given[:i]) for i, each in enumerate(given)]
-    inner = getattr(function, "function", function)  # of a compiled function, what it was made from
+    function = uncompiled(function)
 
     def record(tensors: Sequence[Tensor]) -> Recorded:
         call_args, call_kwargs = tree.unflatten(structure, iter(tensors))
-        return trace(inner, call_args, call_kwargs, Tensor)
+        return trace(function, call_args, call_kwargs, Tensor)
 
     open = _open(dynamic, function, arguments, kwargs or {}) if dynamic else {}
     recordings = Recordings(record, distinct, open, lambda: _members(function), dialect)
@@ -199,12 +201,20 @@ def export(
     written += [f"argument {i}" for i in recorded.argument_writes]
     written += ["gradient"] * len(recorded.gradients.made)
     types = [_type_of(program, *each) for each in program.outputs]
+    input_types = [recordings.named(each.type) for each in inputs]
+    further = {
+        name: Tensor(leaf).detach() for name, leaf in named.items() if leaf in taken and leaf not in literals
+    }
+    if dialect == "stablehlo" and recordings.dims:
+        takes = [*input_types, *[each.current().type for each in further.values()]]
+        demands = {name: dim.constraints for name, dim in recordings.dims.items()}
+        portable.describe(module, list(map(str, takes)), demands)
     return Exported(
         module,
         dialect,
-        [recordings.named(each.type) for each in inputs],
+        input_types,
         [recordings.named(types[recordings.outputs.index(i)]) for i in outputs],
-        {name: Tensor(leaf) for name, leaf in named.items() if leaf in taken and leaf not in literals},
+        further,
         [written[i - recorded.count] for i in outputs if i >= recorded.count],
         recordings.dims,
     )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from tenfold.devices import Device
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, FormatError, ShapeError, located
+from tenfold.errors import ArgumentError, FormatError, GradientError, ShapeError, located
+from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
 from tenfold.flat.graph import TensorType
 from tenfold.interchange import as_tensor
 from tenfold.mlir import portable, stablehlo
 from tenfold.mlir.sizes import Open, OpenType
 from tenfold.tensor import Tensor
+from tenfold.trace import graph
 from tenfold.trace.graph import Value
 
 
@@ -20,17 +23,32 @@ class LoadedModule:
     """A StableHLO module that is called like a function: tensors in, a tensor or a tuple of them out.
 
     `inputs` and `outputs` are the types of what its `main` takes and gives; sizes that are open are "?" in
-    them. A module with open sizes is compiled once for each that it is called with.
+    them, and `dimensions` what is demanded of them, if it was exported here. A module with open sizes is
+    compiled once for each that it is called with. It has no gradient.
     """
 
     def __init__(self, module: stablehlo.Module):
         self.module = module
         self.inputs, self.outputs = portable.signature(module)
+        self.dimensions: dict[str, Dim] = {}
+        self._named: list[SymbolicType] | None = None  # the types of the inputs by the names of their sizes
+        told = portable.description(module)
+        if told is not None:
+            try:
+                self._named = [read_type(each) for each in told[0]]
+                self.dimensions = {name: Dim(name, **demands) for name, demands in told[1].items()}
+                if [each.rank for each in self._named] != [each.rank for each in self.inputs]:
+                    raise TypeError(f"it takes {self.inputs}, not {self._named}")
+            except (TypeError, ArgumentError) as error:
+                raise FormatError(
+                    f"what the module tells of its sizes is damaged: {error}", help="export it again"
+                ) from None
         self._executables: dict[Any, tuple[xla.Executable, list[Any]]] = {}
 
     @located
     def __call__(self, *arguments: Any) -> Any:
         tensors = [as_tensor(each) for each in arguments]
+        require_no_gradient(tensors)
         given = [each.current().type for each in tensors]
         self._check(given)
         device = tensors[0].device.resolved if tensors else Device("cpu")
@@ -63,6 +81,8 @@ class LoadedModule:
                 )
             if not fits:
                 raise ShapeError(f"argument {i} of the module is {expected}, not {found}")
+        if self._named is not None:
+            check(self._named, given, self.dimensions)
 
     def text(self) -> str:
         """The module as text; of long constants only their types."""
@@ -71,6 +91,16 @@ class LoadedModule:
     def __repr__(self) -> str:
         takes, gives = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
         return f"<LoadedModule: ({takes}) -> ({gives})>"
+
+
+def require_no_gradient(tensors: Sequence[Tensor]) -> None:
+    """Refuse tensors whose gradients a file's results would lose."""
+    for i, each in enumerate(tensors):
+        if graph.mode.enabled and each.requires_grad:
+            raise GradientError(
+                f"argument {i} requires gradients, and none flow through a program that was loaded",
+                help="call it under tenfold.no_grad(), or give it x.detach()",
+            )
 
 
 @located

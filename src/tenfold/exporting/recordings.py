@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
@@ -12,8 +12,9 @@ from tenfold.exporting.dynamic import OpenDims
 from tenfold.exporting.merging import merged_programs
 from tenfold.exporting.rewriting import FOR_LOWERING, FOR_TORCH, Expansions, rewritten
 from tenfold.flat.graph import TensorType
-from tenfold.mlir.sizes import Formulas, Open, OpenType
+from tenfold.mlir.sizes import Formulas, Open, OpenType, other_at
 from tenfold.mlir.torch_emitter import is_state
+from tenfold.ops.table import exact
 from tenfold.runtime import evaluate
 from tenfold.runtime.compile import Recorded
 from tenfold.tensor import Tensor
@@ -40,6 +41,7 @@ class Recordings:
     outside. `programs` are the recordings that it was merged from: the first `common` at sizes as they
     usually are, the rest at the example's, the smallest and the largest. `first` is the first as it came.
 
+    `dims` are the open dimensions, bounded by the largest size that was recorded: beyond it nothing is known.
     `members` names a model's tensors, by their holders' identities, as they are after it was recorded.
     `holders` are what holds each tensor from outside; of those that the function made itself, None: they are
     literals of the program. `outputs` are the places of those that were recorded which the program has.
@@ -53,8 +55,14 @@ class Recordings:
         members: Callable[[], dict[int, str]],
         dialect: str,
     ):
-        self.dims = {dim.name: dim for several in open.values() for dim in several.values()}
-        self.sizes: list[dict[str, int]] = _chosen(self.dims, given, open) if open else [{}]
+        dims = {dim.name: dim for several in open.values() for dim in several.values()}
+        self.sizes: list[dict[str, int]] = _chosen(dims, given, open) if open else [{}]
+        self.dims = {
+            name: Dim(name, min=dim.min, max=max(each[name] for each in self.sizes), multiple=dim.multiple)
+            if dim.max is None
+            else dim
+            for name, dim in dims.items()
+        }
         self.common = min(len(FAR), len(self.sizes))
         tensors = [[_of_size(t, open.get(i, {}), sizes) for i, t in enumerate(given)] for sizes in self.sizes]
         recorded = [self._record(record, each, sizes) for each, sizes in zip(tensors, self.sizes)]
@@ -82,6 +90,8 @@ class Recordings:
             for each in whole
         ]
         self.program = merged_programs(self.programs, self.described) if open else self.programs[0]
+        if open and dialect == "stablehlo":  # which is made of the common recordings alone
+            self._require_numbers()
         by_leaf = dict(zip(whole[0].leaves[len(given) :], holders[0]))
         own = {whole[0].leaves[len(given) + i] for i in made}
         outside = self.programs[0].leaves[len(given) :]
@@ -110,8 +120,10 @@ class Recordings:
             first = arrays[0]
             if first.size > 1 and leaves[0].type.dtype.kind in ("float", "int", "bool"):
                 number = first.ravel()[0]
-                if all((each == number).all() for each in arrays):
-                    filled[place] = number.item()
+                # By their bytes: 0.0 equals -0.0 and is another number.
+                if all(each.tobytes() == number.tobytes() * each.size for each in arrays):
+                    item = number.item()
+                    filled[place] = exact(item) if type(item) is float else item
                     continue
             for k, (leaf, array) in enumerate(zip(leaves, arrays)):
                 if leaf.type is not leaves[0].type or array.tobytes() != first.tobytes():
@@ -121,6 +133,27 @@ class Recordings:
                         help="make it from shapes with arange, full and their like",
                     ).located("tensor", leaf.made_at)
         return filled
+
+    def _require_numbers(self) -> None:
+        """Refuse a program in which a number is at the smallest, the largest or the example's size another
+        than its formula gives, or too large for the 32 bits that StableHLO computes sizes in."""
+        symbols = list(self.symbols())
+        for node in self.program.nodes:
+            signature = node.signature
+            for number in _open_numbers(
+                (signature.arguments, [each.shape for each in signature.result_types])
+            ):
+                k = other_at(number, symbols, self.common)
+                problem = "which follows from the size in another way than at most other sizes"
+                if k is None:
+                    k = next((k for k, each in enumerate(number.values) if abs(each) >= 2**31), None)
+                    problem = "more than the 32 bits hold that StableHLO computes sizes in"
+                if k is not None:
+                    bounds = ", ".join(f"Dim({name!r}, min=…, max=…)" for name in self.dims)
+                    raise UnsupportedError(
+                        f"a number is {number.values[k]} at {self.described(k)}, {problem}",
+                        help=f"say which sizes the program is for: {bounds}",
+                    ).located(signature.row.python_name, node.source)
 
     def described(self, k: int) -> str:
         """At which sizes a recording was made, in words."""
@@ -186,7 +219,7 @@ def _chosen(dims: Mapping[str, Dim], given: Sequence[Tensor], open: OpenDims) ->
     several = [_near(dim, example[name], i, fixed) for i, (name, dim) in enumerate(dims.items())]
     sizes = [dict(zip(dims, each)) for each in zip(*several)]
     smallest = {name: dim.min for name, dim in dims.items()}
-    largest = {name: dim.max or example[name] for name, dim in dims.items()}
+    largest = {name: dim.max or max(near) for (name, dim), near in zip(dims.items(), several)}
     for edge in (example, smallest, largest):
         if edge not in sizes:
             sizes.append(edge)
@@ -210,6 +243,14 @@ def _near(dim: Dim, example: int, place: int, fixed: set[int]) -> list[int]:
     chosen = [usable[far] for far in FAR if far < len(usable)]
     random.Random(place).shuffle(chosen)
     return [chosen[k % len(chosen)] for k in range(len(FAR))]
+
+
+def _open_numbers(tree: Any) -> Iterator[Open]:
+    if isinstance(tree, (tuple, list)):
+        for each in tree:
+            yield from _open_numbers(each)
+    elif isinstance(tree, Open):
+        yield tree
 
 
 def _words(sizes: Mapping[str, int]) -> str:

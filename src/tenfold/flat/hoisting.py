@@ -81,15 +81,33 @@ def _case(op: Case, device: str) -> list[Value]:
 
 
 def _while(op: While, device: str) -> list[Value]:
-    """Each check of the body has a flag that is carried: whether it held in all rounds so far."""
+    """Each check has a flag that is carried: whether it held in all rounds so far. When one did not the loop
+    ends: what it goes on with might never end it.
+
+    A condition gives nothing but its answer. Where it has checks it is asked before the loop and at the end
+    of each round, and its answer is carried, too."""
     checks, holds, results = _split(op.body, device)
-    flags = [Value(each.type) for each in holds]
-    stay = [logical_and(flag, each) for flag, each in zip(flags, holds, strict=True)]
-    body = Function([*op.body.params, *flags], [*results, *stay], op.body.name)
-    condition = Function([*op.condition.params, *[Value(each.type) for each in holds]], op.condition.results)
+    asked, verdicts, answer = _split(op.condition, device)
     start = [constant(True, dtypes.bool_) for _ in holds]
-    found = _sourced(While((*op.carry, *start), condition, body), op)
-    return _checking(found[: len(op.carry)], checks, found[len(op.carry) :])
+    flags = [Value(each.type) for each in (*holds, *verdicts)]
+    last = [*[Value(each.type) for each in op.carry], *[Value(each.type) for each in flags]]
+    if asked:
+        ask = Function(op.condition.params, [*verdicts, *answer])
+        *first, go = ask.inline(op.carry, whole=True)
+        *again, go_on = ask.inline(results, whole=True)
+        carry, start, holds = (*op.carry, go), [*start, *first], [*holds, *again]
+        body_params, results = [*op.body.params, Value(go.type)], [*results, go_on]
+        last.insert(len(op.carry), Value(go.type))
+        goes = last[len(op.carry)]
+    else:
+        carry, body_params = op.carry, list(op.body.params)
+        (goes,) = Function(op.condition.params, answer).inline(last[: len(op.carry)], whole=True)
+    for flag in last[len(carry) :]:
+        goes = logical_and(goes, flag)
+    stay = [logical_and(flag, each) for flag, each in zip(flags, holds, strict=True)]
+    body = Function([*body_params, *flags], [*results, *stay], op.body.name)
+    found = _sourced(While((*carry, *start), Function(last, [goes], op.condition.name), body), op)
+    return _checking(found[: len(op.carry)], [*checks, *asked], found[len(carry) :])
 
 
 def _sourced(op: Op, like: Op) -> tuple[Value, ...]:

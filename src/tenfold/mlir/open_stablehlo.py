@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.dtypes import DType, int32
+from tenfold.dtypes import DType, float64, int32
 from tenfold.errors import UnsupportedError
 from tenfold.flat import indexed, movement, structured, windows
 from tenfold.flat.graph import Function, Op, TensorType, Value
 from tenfold.mlir import stablehlo
-from tenfold.mlir.sizes import Formula, Formulas, Open, OpenLiteral, OpenType
+from tenfold.mlir.sizes import DOUBLE, SINGLE, Formula, Formulas, Open, OpenLiteral, OpenType
 
 I32 = TensorType(int32, ())
-ARITHMETIC = {"+": "stablehlo.add", "*": "stablehlo.multiply", "//": "stablehlo.divide"}
+ARITHMETIC = {"+": "stablehlo.add", "*": "stablehlo.multiply"}
 
 
 def emit(function: Function, symbols: Sequence[Open]) -> stablehlo.Module:
@@ -92,7 +92,8 @@ class OpenEmitter(stablehlo._Emitter):
         found = self.formulas.find(Open(map(int, number.values))) if whole else None
         if found is not None:
             return self.converted(self.follow(found), dtype)
-        by_float = self.formulas.find_float(number) if dtype.kind == "float" else None
+        rounding = DOUBLE if dtype is float64 else SINGLE
+        by_float = self.formulas.find_float(number, rounding) if dtype.kind == "float" else None
         if by_float is None:
             seen = ", ".join(map(str, number.values[:3]))
             raise UnsupportedError(
@@ -132,7 +133,21 @@ class OpenEmitter(stablehlo._Emitter):
         return found
 
     def arithmetic(self, op: str, left: Any, right: Any) -> Any:
-        return self.create(ARITHMETIC[op], self.type(I32), [self.as_scalar(left), self.as_scalar(right)])
+        operands = [self.as_scalar(left), self.as_scalar(right)]
+        return (
+            self.floored(*operands) if op == "//" else self.create(ARITHMETIC[op], self.type(I32), operands)
+        )
+
+    def floored(self, left: Any, right: Any) -> Any:
+        """The quotient by a positive number, rounded down: StableHLO's own is rounded towards zero, which is
+        one too much where a remainder is negative."""
+        type = self.type(I32)
+        quotient, remainder = (
+            self.create(f"stablehlo.{name}", type, [left, right]) for name in ("divide", "remainder")
+        )
+        sign = self.create("stablehlo.sign", type, [remainder])
+        correction = self.create("stablehlo.minimum", type, [sign, self.scalar(0)])
+        return self.create("stablehlo.add", type, [quotient, correction])
 
     def numbers(self, numbers: Sequence[Any]) -> Any:
         """Numbers as one tensor, which dynamic ops take shapes and places by."""

@@ -4,7 +4,7 @@ modules read from it, from bytecode or from text. The bindings are `stablehlo.py
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from tenfold.mlir.stablehlo import Module
 
 BYTECODE = b"ML\xefR"  # how all MLIR bytecode starts; a portable artifact names its producer next
 PRODUCER = b"StableHLO_v"
+# Attributes of a module, by which it tells of its open sizes.
+INPUTS, DIMENSIONS = "tenfold.inputs", "tenfold.dimensions"
 RESOURCE = re.compile(r'dense_resource<"?([^">]+)"?>')
 # From types for the arguments of main to a module without open sizes.
 FIX_SIZES = (
@@ -91,6 +93,47 @@ def signature(module: Module) -> tuple[list[Any], list[Any]]:
     """The types that the module's `main` takes and gives; where sizes are open an OpenType."""
     with stablehlo._lock:
         return _signature(module.module)
+
+
+def describe(
+    module: Module, inputs: Sequence[str], dimensions: Mapping[str, Mapping[str, int | None]]
+) -> None:
+    """Write into a module which sizes of its arguments are open, `f32[n,3]`, and what is demanded of them."""
+    with stablehlo._lock:
+        b = stablehlo.bindings()
+        with b.context, b.unknown:
+            named = [b.ir.StringAttr.get(each) for each in inputs]
+            module.module.operation.attributes[INPUTS] = b.ir.ArrayAttr.get(named)
+            demands = {
+                name: b.ir.DictAttr.get(
+                    {
+                        what: b.ir.Attribute.parse(f"{number} : i64")
+                        for what, number in demanded.items()
+                        if number is not None
+                    }
+                )
+                for name, demanded in dimensions.items()
+            }
+            module.module.operation.attributes[DIMENSIONS] = b.ir.DictAttr.get(demands)
+
+
+def description(module: Module) -> tuple[list[str], dict[str, dict[str, int]]] | None:
+    """What `describe` wrote into a module; None of one that it did not."""
+    with stablehlo._lock:
+        attributes = module.module.operation.attributes
+        if INPUTS not in attributes or DIMENSIONS not in attributes:
+            return None
+        try:
+            inputs = [each.value for each in attributes[INPUTS]]
+            found = attributes[DIMENSIONS]
+            return inputs, {
+                found[i].name: {each.name: each.attr.value for each in found[i].attr}
+                for i in range(len(found))
+            }
+        except (AttributeError, TypeError) as error:
+            raise FormatError(
+                f"what the module tells of its sizes is damaged: {error}", help="export it again"
+            ) from None
 
 
 def _signature(module: Any) -> tuple[list[Any], list[Any]]:

@@ -13,6 +13,8 @@ from tenfold.dtypes import DType
 
 # By what a size may be divided in a formula: strides and factors of scaling.
 DIVISORS = (1, 2, 3, 4, 5, 6, 7, 8)
+# A few roundings of a float64, which Python's numbers are, and of a float32.
+DOUBLE, SINGLE = 2e-15, 5e-7
 Numbers = tuple[int, ...]
 # Which operation goes first.
 STRENGTH = {"+": 0, "//": 1, "*": 2, "size": 3, "number": 3}
@@ -157,20 +159,50 @@ class Formulas:
             if fitted is not None:
                 yield fitted
 
-    def find_float(self, wanted: Open) -> tuple[str, Formula] | None:
+    def find_float(self, wanted: Open, rounding: float = DOUBLE) -> tuple[str, Formula] | None:
         """A float that is a whole number by a formula, its reciprocal, its root, or one over that: which of
-        these ("", "1/", "sqrt", "1/sqrt"), and the formula."""
+        these ("", "1/", "sqrt", "1/sqrt"), and the formula. `rounding` is how far a reciprocal or root may be
+        off, relatively."""
         for form, inverse in _FORMS.items():
             try:
                 exact = [inverse(float(each)) for each in wanted.values]
                 whole = Open(map(round, exact))
             except (ZeroDivisionError, ValueError, OverflowError):
                 continue
-            near = all(abs(x - n) <= 1e-6 * max(1, abs(n)) for x, n in zip(exact, whole.values))
+            near = all(_is_near(form, x, n, rounding) for x, n in zip(exact, whole.values))
             found = self.find(whole) if near and len(set(whole.values)) > 1 else None
             if found is not None:
                 return form, found
         return None
+
+
+def other_at(wanted: Open, symbols: Sequence[Open], common: int) -> int | None:
+    """The first recording after the `common` ones in which a number follows from the symbols in another way
+    than in those. None if there is none, or it is not known how it follows at all."""
+    usual = Formulas(Open(each.values[:common]) for each in symbols)
+    values, form = wanted.values, ""
+    if len(set(values[:common])) == 1:
+        return next((k for k in range(common, len(values)) if values[k] != values[0]), None)
+    if all(float(each).is_integer() for each in values[:common]):
+        found = usual.find(Open(map(int, values[:common])))
+    else:
+        form, found = usual.find_float(Open(values[:common])) or ("", None)
+    if found is None:
+        return None
+    for k in range(common, len(values)):
+        at = {Open(each.values[:common]): each.values[k] for each in symbols}
+        if not _is_near(form, _FORMS[form](values[k]), found.follow(at.__getitem__, _computed)):
+            return k
+    return None
+
+
+def _computed(op: str, left: int, right: int) -> int:
+    return left + right if op == "+" else left * right if op == "*" else left // right
+
+
+def _is_near(form: str, number: float, whole: int, rounding: float = DOUBLE) -> bool:
+    """Whether a number is this one, or of a root or reciprocal is it but for rounding."""
+    return number == whole if form == "" else abs(number - whole) <= rounding * abs(whole)
 
 
 _FORMS: dict[str, Callable[[float], float]] = {
@@ -229,7 +261,7 @@ def _divided(wanted: Numbers, formula: Formula, values: Numbers) -> Formula | No
         return None
     # Values that leave one remainder do so by demand, as multiples of something: only such can occur.
     step = math.gcd(*[each - low for each in values])
-    for x in range(low, high + 1, step):
+    for x in range(low, high + 1, step) if len(fitting) > 1 else ():
         if len({(a * x + b) // c for a, b, c in fitting}) > 1:
             return None
     a, b, c = fitting[0]

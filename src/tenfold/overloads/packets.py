@@ -11,6 +11,7 @@ from tenfold.errors import ArgumentError, TenfoldError, UnknownName, did_you_mea
 from tenfold.ops.plain import PLAIN, PlainRow
 from tenfold.ops.schema import Schema, parse
 from tenfold.ops.table import OTHERS, TABLE, Row
+from tenfold.overloads.schemas import OUT_OF, out_text, written_text
 from tenfold.source import capture
 
 # What ATen writes in place without a method of Tensor's that does so.
@@ -44,8 +45,6 @@ class Overload:
         return f"{self.namespace}::{self._name}{dotted}"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if "self" in kwargs:
-            kwargs["input"] = kwargs.pop("self")
         return self._call(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -58,18 +57,24 @@ class Overload:
 class Packet:
     """The overloads of a name. Called itself, it chooses the one that fits."""
 
-    def __init__(self, namespace: str, name: str, overloads: dict[str, Overload], call: Callable[..., Any]):
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        overloads: dict[str, Overload],
+        call: Callable[..., Any],
+        tensors: Sequence[str] = (),
+    ):
         self.__name__ = self.__qualname__ = name
         self._namespace = namespace
         self._overloads = overloads
+        self._tensors = {each: overloads[each] for each in tensors}  # those that could write to an `out`
         self._call = call
 
     def overloads(self) -> list[str]:
         return [each or "default" for each in self._overloads]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if "self" in kwargs:
-            kwargs["input"] = kwargs.pop("self")
         return self._call(*args, **kwargs)
 
     def __getattr__(self, overload: str) -> Overload:
@@ -88,8 +93,8 @@ class Packet:
     def _out(self, overload: str) -> Overload | None:
         """`add.out`: the overload of that name less `out`, or whichever fits, with its `out=` given."""
         stem = overload.removesuffix("out").removesuffix("_")
-        like = self._overloads.get(stem)
-        if like is None and overload != "out":
+        like = self._tensors.get(stem)
+        if not self._tensors or (like is None and overload != "out"):
             return None
         call = like if like is not None and overload != "out" else self._call
 
@@ -100,8 +105,9 @@ class Packet:
                 )
             return call(*args, **kwargs)
 
-        text = next(iter(self._overloads.values()))._text if like is None else like._text
-        return Overload(self._namespace, self.__name__, overload, write, text)
+        names = (OUT_OF.get(f"{self.__name__}.{overload}", stem), "Tensor", *self._tensors)
+        text = next(self._tensors[each]._text for each in names if each in self._tensors)
+        return Overload(self._namespace, self.__name__, overload, write, out_text(text, overload))
 
     def __dir__(self) -> list[str]:
         return self.overloads()
@@ -132,7 +138,8 @@ class Namespace:
         if rows or plain:
             overloads = {row.overload: self._overload(row) for row in rows}
             overloads |= {row.overload: self._plain_overload(row) for row in plain}
-            return Packet(self._name, name, overloads, _chosen(name, rows, plain))
+            tensors = [row.overload for row in rows]
+            return Packet(self._name, name, overloads, _chosen(name, rows, plain), tensors)
         base = name.removesuffix("_")
         written = self._table.get(base, [])
         if name.endswith("_") and (base in INPLACE or any(row.inplace for row in written)):
@@ -142,7 +149,7 @@ class Namespace:
         return None
 
     def _overload(self, row: Row) -> Overload:
-        call = dispatch.function(row.name, [row])
+        call = _of_input(dispatch.function(row.name, [row]))
         return Overload(self._name, row.name, row.overload, call, row.text)
 
     def _plain_overload(self, row: PlainRow) -> Overload:
@@ -150,7 +157,7 @@ class Namespace:
 
     def _written(self, name: str, row: Row) -> Overload:
         call = dispatch.inplace_method(row.name, [row])
-        return Overload(self._name, name, row.overload, call, row.text)
+        return Overload(self._name, name, row.overload, call, written_text(row.text, name))
 
     def __dir__(self) -> list[str]:
         inplace = [
@@ -166,7 +173,7 @@ class Namespace:
 
 def _chosen(name: str, rows: Sequence[Row], plain: Sequence[PlainRow]) -> Callable[..., Any]:
     """A call of a name: of the plain overload that fits, or of one of the table's."""
-    tensors = dispatch.function(name, rows) if rows else None
+    tensors = _of_input(dispatch.function(name, rows)) if rows else None
 
     def call(*args: Any, **kwargs: Any) -> Any:
         for row in plain:
@@ -180,6 +187,17 @@ def _chosen(name: str, rows: Sequence[Row], plain: Sequence[PlainRow]) -> Callab
                 name, capture()
             )
         return tensors(*args, **kwargs)
+
+    return call
+
+
+def _of_input(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of tensors, whose `self`, as schemas call it, is `input` in Python."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "self" in kwargs:
+            kwargs["input"] = kwargs.pop("self")
+        return function(*args, **kwargs)
 
     return call
 

@@ -216,7 +216,7 @@ TN_API void tn_reset_peak_bytes(void);
 TN_API tn_status tn_set_pressure_callback(int64_t bytes, tn_pressure_fn fn, void *user);
 /** Let the n-th allocation from now fail, once, as if memory had run out; 0 switches it off. */
 TN_API tn_status tn_debug_fail_allocation(int64_t n);
-/** How many allocations were made so far, to know what tn_debug_fail_allocation may count to. @never_fails */
+/** How many allocations were made since this was first asked, to know what tn_debug_fail_allocation may count to. @never_fails */
 TN_API int64_t tn_debug_allocations(void);
 /** Whether handles are checked (TENFOLD_CHECKED=1 when the library was loaded): 1 or 0. */
 TN_API int tn_checked(void);

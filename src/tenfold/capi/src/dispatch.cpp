@@ -1,5 +1,6 @@
 // Every operator by its name: looked up once, arguments checked against its schema, called through the dispatcher.
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <shared_mutex>
 #include <sstream>
@@ -21,6 +22,7 @@ struct tn_op {
     c10::OperatorHandle handle;
     const c10::FunctionSchema &schema;
     std::string name;
+    std::function<void(torch::jit::Stack &)> unboxed;  // empty for most: see `unboxed_call`
 };
 
 namespace {
@@ -31,7 +33,7 @@ constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
 
 [[noreturn]] void fail_argument(const tn_op &op, const c10::Argument &argument, const IValue &value) {
     fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(), ", and was given ",
-         tag_name(tag_of(value)), value.isList() || value.isTuple() ? c10::str(" (", value.type()->repr_str(), ")") : "");
+         tag_name(tag_of(value)), value.isList() || value.isTuple() ? text_of(" (", value.type()->repr_str(), ")") : "");
 }
 
 // A list of another element type, entry by entry; used where the entries fit and only the list's type does not.
@@ -93,6 +95,18 @@ void check_enumeration(const tn_op &op, const c10::Argument &argument, const IVa
         fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " is ", number, ", which is no ", type->str());
 }
 
+// A list of a fixed length, which kernels read without looking how long it is: one entry stands for all, and none is
+// fine where the default is none.
+void check_length(const tn_op &op, const c10::Argument &argument, IValue &value) {
+    auto given = value.toIntList();
+    auto needed = static_cast<size_t>(*argument.N());
+    bool empty = argument.default_value() && argument.default_value()->isIntList() && argument.default_value()->toIntList().empty();
+    if (given.size() == needed || (given.empty() && empty)) return;
+    if (given.size() != 1)
+        fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " takes ", needed, " entries, and was given ", given.size());
+    value = c10::List<int64_t>(std::vector<int64_t>(needed, given.get(0)));
+}
+
 void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
     const auto &arguments = op.schema.arguments();
     if (stack.size() > arguments.size() && !op.schema.is_vararg())
@@ -115,6 +129,7 @@ void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
             fail_argument(op, argument, value);
         }
         check_enumeration(op, argument, value);
+        if (argument.N().value_or(1) > 1 && value.isIntList()) check_length(op, argument, value);
     }
 }
 
@@ -122,11 +137,61 @@ void call(const tn_op &op, tn_stack *handle) {
     auto stack = borrow(handle, "stack");
     try {
         check_arguments(op, *stack);
-        op.handle.callBoxed(&*stack);
+        if (op.unboxed)
+            op.unboxed(*stack);
+        else
+            op.handle.callBoxed(&*stack);
     } catch (...) {
         stack->clear();  // who knows which arguments the operator took off
         throw;
     }
+}
+
+// ---- calling without boxes -----------------------------------------------------------------------------------
+
+// The commonest signatures, of tensors and scalars alone, are called as C++ calls them: libtorch then does not take
+// each argument out of its box on the way.
+template <class Argument>
+Argument from_box(const IValue &value) {
+    if constexpr (std::is_same_v<Argument, at::Scalar>)
+        return value.toScalar();
+    else
+        return value.toTensor();
+}
+
+template <class... Arguments, size_t... places>
+std::function<void(torch::jit::Stack &)> unboxed_as(const c10::OperatorHandle &handle, std::index_sequence<places...>) {
+    auto typed = handle.typed<at::Tensor(const std::remove_reference_t<Arguments> &...)>();
+    return [typed](torch::jit::Stack &stack) {
+        at::Tensor result = typed.call(from_box<Arguments>(stack[places])...);
+        stack.resize(1);
+        stack[0] = std::move(result);
+    };
+}
+
+template <class... Arguments>
+std::function<void(torch::jit::Stack &)> unboxed_as(const c10::OperatorHandle &handle) {
+    return unboxed_as<Arguments...>(handle, std::index_sequence_for<Arguments...>());
+}
+
+std::function<void(torch::jit::Stack &)> unboxed_call(const c10::OperatorHandle &handle) {
+    std::string signature;
+    const auto &schema = handle.schema();
+    for (const auto &argument : schema.arguments()) {
+        bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+        TypeKind kind = argument.type()->kind();
+        signature += written ? '?' : kind == TypeKind::TensorType ? 'T' : kind == TypeKind::NumberType ? 'S' : '?';
+    }
+    if (schema.is_vararg() || schema.returns().size() != 1 || schema.returns()[0].type()->kind() != TypeKind::TensorType) return {};
+    using T = const at::Tensor &;
+    using S = at::Scalar;
+    if (signature == "T") return unboxed_as<T>(handle);
+    if (signature == "TT") return unboxed_as<T, T>(handle);
+    if (signature == "TS") return unboxed_as<T, S>(handle);
+    if (signature == "TTS") return unboxed_as<T, T, S>(handle);
+    if (signature == "TSS") return unboxed_as<T, S, S>(handle);
+    if (signature == "TTT") return unboxed_as<T, T, T>(handle);
+    return {};
 }
 
 // ---- names ---------------------------------------------------------------------------------------------------
@@ -172,7 +237,7 @@ std::string overloads_of(const c10::OperatorName &name) {
         if (each.name == name.name) overloads.push_back(join(each));
     std::sort(overloads.begin(), overloads.end());
     if (overloads.empty()) return "";
-    return c10::str("; its overloads are ", c10::Join(", ", overloads));
+    return text_of("; its overloads are ", c10::Join(", ", overloads));
 }
 
 const tn_op &find(const char *given) {
@@ -186,7 +251,7 @@ const tn_op &find(const char *given) {
     c10::OperatorName parsed = parse(name);
     auto handle = c10::Dispatcher::singleton().findSchema(parsed);
     if (!handle) fail(TN_ERROR_NOT_FOUND, "libtorch ", TENFOLD_TORCH_VERSION, " has no operator ", name, overloads_of(parsed));
-    auto made = std::make_unique<tn_op>(tn_op{op_mark, *handle, handle->schema(), name});
+    auto made = std::make_unique<tn_op>(tn_op{op_mark, *handle, handle->schema(), name, unboxed_call(*handle)});
     std::unique_lock<std::shared_mutex> lock(table.mutex);
     return *table.ops.emplace(name, std::move(made)).first->second;
 }

@@ -22,7 +22,7 @@ const char *error_message() noexcept { return host->error_message(); }
 // One line says it: what follows in libtorch's messages are C++ frames, or the exception's repetition of itself.
 static tn_status report_as(const char *entry, tn_status code, const char *message) noexcept {
     try {
-        std::string whole = c10::str(entry, ": ", message);
+        std::string whole = text_of(entry, ": ", message);
         while (!whole.empty() && (whole.back() == '\n' || whole.back() == ' ')) whole.pop_back();
         return set_error(code, whole);
     } catch (...) {

@@ -17,8 +17,62 @@
 namespace tenfold {
 
 bool checked = false;
-std::atomic<int64_t> live_tensors{0};
 std::atomic<int64_t> live_objects{0};
+
+// ---- counting ------------------------------------------------------------------------------------------------
+
+__thread Tally *tally = nullptr;
+
+namespace {
+
+struct Tallies {
+    std::mutex mutex;
+    std::vector<Tally *> of_threads;
+    int64_t ended = 0;  // of threads that are gone
+};
+
+Tallies &tallies() {
+    static auto *all = new Tallies;
+    return *all;
+}
+
+// A thread's own count, which joins the others' when the thread ends.
+struct OwnTally {
+    Tally count{0};
+    bool over = false;
+    OwnTally() {
+        std::lock_guard<std::mutex> lock(tallies().mutex);
+        tallies().of_threads.push_back(&count);
+    }
+    ~OwnTally() {
+        std::lock_guard<std::mutex> lock(tallies().mutex);
+        auto &all = tallies().of_threads;
+        all.erase(std::find(all.begin(), all.end(), &count));
+        tallies().ended += count.load(std::memory_order_relaxed);
+        tally = nullptr;
+        over = true;
+    }
+};
+
+int64_t live_tensors() {
+    std::lock_guard<std::mutex> lock(tallies().mutex);
+    int64_t sum = tallies().ended;
+    for (const Tally *each : tallies().of_threads) sum += each->load(std::memory_order_relaxed);
+    return sum;
+}
+
+}  // namespace
+
+void count_first(int64_t change) {
+    static thread_local OwnTally own_tally;
+    if (own_tally.over) {  // a handle that is freed while its thread ends
+        std::lock_guard<std::mutex> lock(tallies().mutex);
+        tallies().ended += change;
+        return;
+    }
+    tally = &own_tally.count;
+    count_tensors(change);
+}
 
 // ---- checked mode --------------------------------------------------------------------------------------------
 
@@ -32,7 +86,7 @@ struct Origin {
 thread_local Origin here;
 
 std::string describe(const Origin &origin) {
-    if (!origin.place.empty()) return c10::str(origin.entry, " at ", origin.place);
+    if (!origin.place.empty()) return text_of(origin.entry, " at ", origin.place);
     Dl_info info;
     if (origin.caller == nullptr || !dladdr(origin.caller, &info)) return origin.entry;
     const char *file = info.dli_fname ? info.dli_fname : "?";
@@ -44,7 +98,7 @@ std::string describe(const Origin &origin) {
         auto from = static_cast<char *>(origin.caller) - static_cast<char *>(info.dli_fbase);
         std::snprintf(offset, sizeof offset, "0x%" PRIxPTR, static_cast<uintptr_t>(from));
     }
-    return c10::str(origin.entry, " at ", offset, " in ", file);
+    return text_of(origin.entry, " at ", offset, " in ", file);
 }
 
 const char *kind_name(Kind kind) {
@@ -125,10 +179,10 @@ struct Handles {
         std::string lines;
         for (auto id : ids) {
             const Entry &entry = alive.at(id);
-            lines += c10::str(kind_name(entry.kind), " ", id / 16);
+            lines += text_of(kind_name(entry.kind), " ", id / 16);
             if (entry.kind == Kind::tensor && entry.tensor.defined())
-                lines += c10::str(" ", entry.tensor.dtype().name(), " ", entry.tensor.sizes());
-            lines += c10::str(", made by ", describe(entry.made), "\n");
+                lines += text_of(" ", entry.tensor.dtype().name(), " ", entry.tensor.sizes());
+            lines += text_of(", made by ", describe(entry.made), "\n");
         }
         return lines;
     }
@@ -140,7 +194,7 @@ Handles &handles() {
 }
 
 void report_leaks() {
-    int64_t left = live_tensors.load() + live_objects.load();
+    int64_t left = live_tensors() + live_objects.load();
     if (left == 0) return;
     std::string lines = handles().report();
     std::fprintf(stderr, "tenfold: %" PRId64 " handles were never freed:\n%s", left, lines.c_str());
@@ -167,7 +221,7 @@ void enter(const char *entry, void *caller) noexcept {
 
 tn_tensor *own_checked(at::Tensor &&tensor) {
     auto *handle = static_cast<tn_tensor *>(handles().add({Kind::tensor, std::move(tensor), nullptr, {}}));
-    live_tensors.fetch_add(1, std::memory_order_relaxed);
+    count_tensors(1);
     return handle;
 }
 
@@ -199,7 +253,7 @@ void release_tensor(tn_tensor *handle) {
         using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
         Pointer::reclaim(reinterpret_cast<c10::TensorImpl *>(handle));
     }
-    live_tensors.fetch_sub(1, std::memory_order_relaxed);
+    count_tensors(-1);
 }
 
 void start_handles() {
@@ -287,7 +341,7 @@ void tn_free_all(tn_tensor **tensors, int64_t count) {
     });
 }
 
-int64_t tn_live_tensors(void) { return live_tensors.load(); }
+int64_t tn_live_tensors(void) { return live_tensors(); }
 int64_t tn_live_objects(void) { return live_objects.load(); }
 int tn_checked(void) { return checked; }
 

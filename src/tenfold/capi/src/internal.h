@@ -28,9 +28,29 @@ struct Failure {
     std::string message;
 };
 
+// The parts of a message as one text. Numbers are not written through a C++ stream: a host may have loaded a library
+// that brings its own copy of the standard one (CUDA's do), and streams that meet the other's locales crash.
+template <class Part>
+std::string text_of_part(const Part &part) {
+    if constexpr (std::is_same_v<Part, char>) {
+        return std::string(1, part);
+    } else if constexpr (std::is_arithmetic_v<Part>) {
+        return std::to_string(part);
+    } else if constexpr (std::is_convertible_v<const Part &, std::string>) {
+        return part;
+    } else {
+        return c10::str(part);
+    }
+}
+
+template <class... Parts>
+std::string text_of(const Parts &...parts) {
+    return (std::string() + ... + text_of_part(parts));
+}
+
 template <class... Parts>
 [[noreturn, gnu::noinline, gnu::cold]] void fail(tn_status code, const Parts &...parts) {
-    throw Failure{code, c10::str(parts...)};
+    throw Failure{code, text_of(parts...)};
 }
 
 // Set this thread's error from the exception in flight; the message starts with the entry's name.
@@ -72,31 +92,39 @@ template <class Body>
 // Unchecked, a handle is the TensorImpl itself with one count of its own. Checked, it is an id in a table.
 tn_tensor *own_checked(at::Tensor &&tensor);
 at::Tensor find_checked(const tn_tensor *handle, const char *argument);
-extern std::atomic<int64_t> live_tensors;
+
+// How many handles live, counted by each thread for itself: a locked instruction would cost a hundredth of an `add`.
+using Tally = std::atomic<int64_t>;
+extern __thread Tally *tally __attribute__((tls_model("initial-exec")));
+void count_first(int64_t change);  // of a thread that did not count before
+inline void count_tensors(int64_t change) {
+    if (__builtin_expect(tally == nullptr, false)) return count_first(change);
+    tally->store(tally->load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
+}
 
 [[noreturn, gnu::cold]] void fail_null(const char *argument);
 
 // Give a tensor to the caller.
-inline tn_tensor *own(at::Tensor tensor) {
+[[gnu::always_inline]] inline tn_tensor *own(at::Tensor tensor) {
     if (__builtin_expect(checked, false)) return own_checked(std::move(tensor));
-    live_tensors.fetch_add(1, std::memory_order_relaxed);
+    count_tensors(1);
     return reinterpret_cast<tn_tensor *>(tensor.unsafeReleaseTensorImpl());
 }
 
 // A tensor argument for the length of a call, without touching its count: `Borrowed x(handle, "self");`.
 class Borrowed {
   public:
-    Borrowed(const tn_tensor *handle, const char *argument) {
+    [[gnu::always_inline]] Borrowed(const tn_tensor *handle, const char *argument) {
         if (__builtin_expect(handle == nullptr, false)) fail_null(argument);
         if (__builtin_expect(checked, false)) {
             counted_ = true;
             tensor_ = find_checked(handle, argument);
         } else {
             auto *impl = reinterpret_cast<c10::TensorImpl *>(const_cast<tn_tensor *>(handle));
-            tensor_ = at::Tensor(Pointer::reclaim(impl));
+            new (&tensor_) at::Tensor(Pointer::reclaim(impl));  // over an undefined one, which holds nothing
         }
     }
-    ~Borrowed() {
+    [[gnu::always_inline]] ~Borrowed() {
         if (!counted_) tensor_.unsafeReleaseTensorImpl();
     }
     Borrowed(const Borrowed &) = delete;

@@ -6,6 +6,7 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
 
 #include "internal.h"
 #include "memory.h"
@@ -15,6 +16,7 @@ namespace tenfold {
 namespace {
 
 std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, allocations{0}, failing{0};
+std::atomic<bool> watched{false};  // whether anyone wants allocations counted: each would cost a locked instruction
 
 struct Pressure {
     std::mutex mutex;
@@ -49,6 +51,7 @@ bool call_host() {
 }
 
 bool next_fails() {
+    if (__builtin_expect(!watched.load(std::memory_order_relaxed), true)) return false;
     allocations.fetch_add(1, std::memory_order_relaxed);
     return failing.load(std::memory_order_relaxed) > 0 && failing.fetch_sub(1, std::memory_order_relaxed) == 1;
 }
@@ -59,7 +62,8 @@ static_assert(header >= c10::gAlignment, "elements stay aligned");
 
 class CountingAllocator final : public c10::Allocator {
   public:
-    explicit CountingAllocator(c10::Allocator *before) : before_(before), free_(before->raw_deleter()) {
+    explicit CountingAllocator(c10::Allocator *before)
+        : before_(before), free_(before->raw_deleter()), plain_(before == c10::GetDefaultCPUAllocator()) {
         TORCH_CHECK(free_ != nullptr, "the CPU allocator in use has no plain deleter");
         instance_ = this;
     }
@@ -71,7 +75,7 @@ class CountingAllocator final : public c10::Allocator {
         if (block == nullptr) {
             if (call_host()) block = static_cast<char *>(try_allocate(bytes));
             if (block == nullptr) {
-                C10_THROW_ERROR(OutOfMemoryError, c10::str("out of memory: ", bytes, " bytes were asked for while ",
+                C10_THROW_ERROR(OutOfMemoryError, text_of("out of memory: ", bytes, " bytes were asked for while ",
                                                           live_bytes.load(), " are in use"));
             }
         }
@@ -98,6 +102,11 @@ class CountingAllocator final : public c10::Allocator {
     void *try_allocate(size_t bytes) {
         if (bytes > std::numeric_limits<size_t>::max() / 2) return nullptr;
         try {
+            if (plain_) {  // what libtorch's own allocator does, without its wrapping
+                void *block = c10::alloc_cpu(bytes + header);
+                c10::profiledCPUMemoryReporter().New(block, bytes + header);
+                return block;
+            }
             return before_->raw_allocate(bytes + header);
         } catch (const c10::Error &) {
             return nullptr;
@@ -110,11 +119,17 @@ class CountingAllocator final : public c10::Allocator {
         if (data == nullptr) return;
         char *block = static_cast<char *>(data) - header;
         live_bytes.fetch_sub(*reinterpret_cast<size_t *>(block), std::memory_order_relaxed);
-        instance_->free_(block);
+        if (instance_->plain_) {
+            c10::profiledCPUMemoryReporter().Delete(block);
+            c10::free_cpu(block);
+        } else {
+            instance_->free_(block);
+        }
     }
 
     c10::Allocator *before_;
     c10::DeleterFnPtr free_;
+    bool plain_;
     static CountingAllocator *instance_;
 };
 CountingAllocator *CountingAllocator::instance_ = nullptr;
@@ -141,7 +156,10 @@ extern "C" {
 int64_t tn_live_bytes(void) { return live_bytes.load(); }
 int64_t tn_peak_bytes(void) { return peak_bytes.load(); }
 void tn_reset_peak_bytes(void) { peak_bytes.store(live_bytes.load()); }
-int64_t tn_debug_allocations(void) { return allocations.load(); }
+int64_t tn_debug_allocations(void) {
+    watched.store(true);
+    return allocations.load();
+}
 
 tn_status tn_set_pressure_callback(int64_t bytes, tn_pressure_fn fn, void *user) {
     return guarded_status("tn_set_pressure_callback", [&] {
@@ -157,6 +175,7 @@ tn_status tn_debug_fail_allocation(int64_t n) {
     return guarded_status("tn_debug_fail_allocation", [&] {
         if (n < 0) fail(TN_ERROR_ARGUMENT, "n is negative: ", n);
         failing.store(n);
+        watched.store(true);
     });
 }
 

@@ -1,4 +1,4 @@
-// What starting the library and freeing tensors take; see handles.cpp and memory.cpp.
+// What starting the library, freeing tensors and copying their elements out take; see handles.cpp, memory.cpp, tensors.cpp.
 #pragma once
 
 #include "internal.h"
@@ -8,5 +8,6 @@ namespace tenfold {
 void start_handles();
 void start_memory();
 void release_tensor(tn_tensor *handle);
+at::Tensor packed(const at::Tensor &tensor);  // its elements on the host, in row-major order
 
 }  // namespace tenfold

@@ -13,6 +13,7 @@
 #include <ATen/ops/empty.h>
 
 #include "json.h"
+#include "memory.h"
 #include "values.h"
 
 using namespace tenfold;
@@ -144,13 +145,13 @@ void save(const std::string &path, const char *const *names, const std::vector<a
         if (name == "__metadata__" || !used.insert(name).second) fail(TN_ERROR_ARGUMENT, "the name '", name, "' is used twice or kept for metadata");
         int64_t begin = end;
         end += static_cast<int64_t>(tensors[i].nbytes());
-        header += c10::str(i ? "," : "", json::quote(name), ":{\"dtype\":\"", name_of(tensors[i].scalar_type(), name), "\",\"shape\":[",
+        header += text_of(i ? "," : "", json::quote(name), ":{\"dtype\":\"", name_of(tensors[i].scalar_type(), name), "\",\"shape\":[",
                            c10::Join(",", tensors[i].sizes()), "],\"data_offsets\":[", begin, ",", end, "]}");
     }
     header += "}";
     header.append((8 - header.size() % 8) % 8, ' ');
     // Beside it first: a crash half-way leaves no damaged file under the name.
-    std::string unfinished = c10::str(path, ".", getpid(), ".unfinished");
+    std::string unfinished = text_of(path, ".", getpid(), ".unfinished");
     try {
         File file(unfinished, "wb");
         unsigned char length[8];
@@ -158,8 +159,8 @@ void save(const std::string &path, const char *const *names, const std::vector<a
         file.write(length, 8);
         file.write(header.data(), static_cast<int64_t>(header.size()));
         for (const auto &tensor : tensors) {
-            at::Tensor packed = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous();
-            file.write(packed.const_data_ptr(), static_cast<int64_t>(packed.nbytes()));
+            at::Tensor elements = packed(tensor);
+            file.write(elements.const_data_ptr(), static_cast<int64_t>(elements.nbytes()));
         }
         file.close();
         if (std::rename(unfinished.c_str(), path.c_str()) != 0)

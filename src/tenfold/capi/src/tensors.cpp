@@ -8,6 +8,7 @@
 #include <ATen/core/Formatting.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
 
 #include "internal.h"
 #include "memory.h"
@@ -92,6 +93,19 @@ int64_t write_list(c10::IntArrayRef list, int64_t *out, int64_t count, const cha
 
 }  // namespace
 
+namespace tenfold {
+
+at::Tensor packed(const at::Tensor &tensor) {
+    at::Tensor plain = tensor.detach();
+    // A tensor that is known to be zero has no memory, so there is nothing of it to copy.
+    if (plain._is_zerotensor()) plain = at::zeros(plain.sizes(), plain.options());
+    plain = plain.resolve_conj().resolve_neg().cpu().contiguous();
+    if (plain.nbytes() > 0 && plain.const_data_ptr() == nullptr) fail(TN_ERROR_ARGUMENT, "the tensor has no elements in memory");
+    return plain;
+}
+
+}  // namespace tenfold
+
 extern "C" {
 
 int tn_cuda_available(void) {
@@ -138,8 +152,7 @@ tn_status tn_tensor_to_data(const tn_tensor *handle, void *data, int64_t bytes) 
         if (bytes != size) fail(TN_ERROR_ARGUMENT, "the tensor has ", size, " bytes, and ", bytes, " were given");
         if (size == 0) return;
         if (data == nullptr) fail_null("data");
-        at::Tensor packed = from->detach().resolve_conj().resolve_neg().cpu().contiguous();
-        std::memcpy(data, packed.const_data_ptr(), size);
+        std::memcpy(data, packed(*from).const_data_ptr(), size);
     });
 }
 

@@ -40,6 +40,24 @@ inline c10::SymIntArrayRef symbols(const int64_t *entries, int64_t count, const 
     return c10::fromIntArrayRefSlow(array(entries, count, argument));
 }
 
+// An argument of the type int[size], which libtorch's kernels read without looking how long it is. One entry stands for
+// all, as it does in PyTorch; none where the schema's default is an empty list.
+template <size_t size, bool may_be_empty>
+struct Fixed {
+    std::array<int64_t, size> repeated;
+    c10::ArrayRef<int64_t> entries;
+
+    Fixed(const int64_t *given, int64_t count, const char *argument) : entries(array(given, count, argument)) {
+        if (count == 1) {
+            repeated.fill(given[0]);
+            entries = repeated;
+        } else if (count != int64_t{size} && !(may_be_empty && count == 0)) {
+            fail(TN_ERROR_ARGUMENT, argument, " takes ", size, " entries, and was given ", count);
+        }
+    }
+    Fixed(const Fixed &) = delete;
+};
+
 inline c10::OptionalArrayRef<c10::SymInt> maybe_symbols(const int64_t *entries, int64_t count, const char *argument) {
     if (entries == nullptr) return std::nullopt;
     return symbols(entries, count, argument);

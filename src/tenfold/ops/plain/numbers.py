@@ -58,7 +58,6 @@ plain(
     "prim::abs.int(int a) -> int", "prim::abs.float(float a) -> float", "prim::abs.Scalar(Scalar a) -> Scalar"
 )(abs)
 plain("Bool.int(int a) -> bool", "Bool.float(float a) -> bool")(bool)
-plain("Int.Scalar(Scalar a) -> int", "Int.bool(bool a) -> int", "Int.float(float a) -> int")(int)
 plain("Float.Scalar(Scalar a) -> float", "Float.int(int a) -> float", "Float.bool(bool a) -> float")(float)
 plain("__and__.bool(bool a, bool b) -> bool")(operator.and_)
 plain("__or__.bool(bool a, bool b) -> bool")(operator.or_)
@@ -73,23 +72,44 @@ plain("__is__(t1 self, t2 obj) -> bool")(operator.is_)
 plain("__isnot__(t1 self, t2 obj) -> bool")(operator.is_not)
 
 
-@plain("Float.str(str a) -> float", "Int.str(str a) -> int")
-def from_text(a: str) -> int | float:
+@plain("Float.str(str a) -> float")
+def float_from_text(a: str) -> float:
     """The number that a text writes."""
+    return _from_text(a, float, "number")
+
+
+@plain("Int.str(str a) -> int")
+def int_from_text(a: str) -> int:
+    """The whole number that a text writes."""
+    return _from_text(a, int, "whole number")
+
+
+def _from_text(a: str, read: Callable[[str], Any], what: str) -> Any:
     try:
-        return int(a) if a.strip().lstrip("+-").isdigit() else float(a)
+        if a == a.rstrip() and "_" not in a:  # which Python reads past, and ATen does not
+            return read(a)
     except ValueError:
-        raise ArgumentError(f"{a!r} is no number") from None
+        pass
+    raise ArgumentError(f"{a!r} is no {what}")
 
 
-@plain("ceil.int(int a) -> int", "ceil.float(float a) -> int", "ceil.Scalar(Scalar a) -> Scalar")
-def ceil(a: Any) -> int:
-    return math.ceil(a)
+def _whole(function: Callable[[Any], int]) -> Callable[[Any], int]:
+    """A function that gives a whole number, which infinities and NaN have none of."""
+
+    def compute(a: Any) -> int:
+        try:
+            return function(a)
+        except (OverflowError, ValueError):
+            raise ArgumentError(f"{a} has no whole number") from None
+
+    return compute
 
 
-@plain("floor.int(int a) -> int", "floor.float(float a) -> int", "floor.Scalar(Scalar a) -> Scalar")
-def floor(a: Any) -> int:
-    return math.floor(a)
+for _name, _rounded in (("ceil", math.ceil), ("floor", math.floor)):
+    plain(
+        f"{_name}.int(int a) -> int", f"{_name}.float(float a) -> int", f"{_name}.Scalar(Scalar a) -> Scalar"
+    )(_whole(_rounded))
+plain("Int.Scalar(Scalar a) -> int", "Int.bool(bool a) -> int", "Int.float(float a) -> int")(_whole(int))
 
 
 def _real(function: Callable[[float], float]) -> Callable[[Any], float]:

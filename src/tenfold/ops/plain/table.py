@@ -49,7 +49,7 @@ class PlainRow:
             values.append(value)
         return values + list(args[len(schema.positional) :])
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         bound = self.bind(args, kwargs)
         if bound is None:
             given = ", ".join([type(each).__name__ for each in (*args, *kwargs.values())])

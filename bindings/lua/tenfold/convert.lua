@@ -1,0 +1,173 @@
+-- What may be given for each type of an argument, and what C takes for it: added to core as `is` and `convert`.
+
+local ffi = require("ffi")
+local core = require("tenfold.core")
+
+local Tensor = core.Tensor
+local ARGUMENT, bool_t = 1, ffi.typeof("bool[1]")
+
+-- ---- what is given --------------------------------------------------------------------------------------
+
+local is, convert = {}, {}
+core.is, core.convert = is, convert
+
+local int64_t, uint64_t, scalar_t = ffi.typeof("int64_t"), ffi.typeof("uint64_t"), ffi.typeof("tn_scalar")
+local floor, type, istype = math.floor, type, ffi.istype
+local DTYPES, DTYPE_NAMES = {}, {}
+for name, code in string.gmatch(require("tenfold.declarations"), "TN_([%w_]+) = (%d+)") do
+  if string.match(name, "^U?INT%d+$") or string.match(name, "^B?FLOAT") or string.match(name, "^COMPLEX%d+$")
+    or name == "BOOL" then
+    DTYPES[string.lower(name)], DTYPE_NAMES[tonumber(code)] = tonumber(code), string.lower(name)
+  end
+end
+core.DTYPES, core.DTYPE_NAMES = DTYPES, DTYPE_NAMES
+local LAYOUTS = { strided = 0, sparse_coo = 1, sparse_csr = 2, sparse_csc = 4, sparse_bsr = 5, sparse_bsc = 6 }
+local FORMATS = { contiguous_format = 0, preserve_format = 1, channels_last = 2, channels_last_3d = 3 }
+local DEVICES = { cpu = 0, cuda = 1, meta = 14 }
+
+function is.tensor(x) return istype(Tensor, x) end
+function is.int(x)
+  if type(x) == "number" then return x == floor(x) and x >= -2 ^ 63 and x < 2 ^ 63 end
+  return istype(int64_t, x) or istype(uint64_t, x)
+end
+function is.number(x) return type(x) == "number" or istype(int64_t, x) end
+function is.bool(x) return type(x) == "boolean" end
+function is.string(x) return type(x) == "string" end
+function is.scalar(x)
+  local t = type(x)
+  return t == "number" or t == "boolean" or istype(scalar_t, x) or istype(int64_t, x)
+end
+function is.dtype(x) return DTYPES[x] ~= nil end
+function is.layout(x) return LAYOUTS[x] ~= nil end
+function is.memory_format(x) return FORMATS[x] ~= nil end
+function is.device(x) return type(x) == "string" and DEVICES[string.match(x, "^%a+")] ~= nil end
+function is.generator(x) return type(x) == "table" and istype("tn_generator *", x.handle) end
+
+-- A table that is an array of what `check` accepts, and nothing else.
+local function array_of(check)
+  return function(x)
+    if type(x) ~= "table" then return false end
+    for i = 1, #x do
+      if not check(x[i]) then return false end
+    end
+    return #x > 0 or next(x) == nil
+  end
+end
+is.ints, is.numbers, is.bools = array_of(is.int), array_of(is.number), array_of(is.bool)
+is.scalars, is.tensors = array_of(is.scalar), array_of(is.tensor)
+is.maybe_tensors = array_of(function(x) return x == false or is.tensor(x) end)
+
+-- ---- what C takes ---------------------------------------------------------------------------------------
+
+local scalar_1, int_1, double_1 = ffi.typeof("tn_scalar[1]"), ffi.typeof("int64_t[1]"), ffi.typeof("double[1]")
+local dtype_1, device_1, device_t = ffi.typeof("tn_dtype[1]"), ffi.typeof("tn_device[1]"), ffi.typeof("tn_device")
+local ints_t, doubles_t, bools_t = ffi.typeof("int64_t[?]"), ffi.typeof("double[?]"), ffi.typeof("bool[?]")
+local scalars_t, tensors_t = ffi.typeof("tn_scalar[?]"), ffi.typeof("const tn_tensor *[?]")
+
+-- A Lua number without a fraction is an int, as it is written; core.double says otherwise.
+local function scalar(x)
+  if istype(scalar_t, x) then return x end
+  local made = scalar_t()
+  if type(x) == "boolean" then
+    made.tag, made.as.b = 4, x
+  elseif type(x) ~= "number" or (x == floor(x) and x >= -2 ^ 63 and x < 2 ^ 63) then
+    made.tag, made.as.i = 1, x
+  else
+    made.tag, made.as.d = 2, x
+  end
+  return made
+end
+convert.scalar = scalar
+
+function core.double(x)
+  local made = scalar_t()
+  made.tag, made.as.d = 2, x
+  return made
+end
+
+function core.complex_number(re, im)
+  local made = scalar_t()
+  made.tag, made.as.c.re, made.as.c.im = 3, re, im
+  return made
+end
+
+-- A scalar that C gave, as Lua writes it; complex ones stay as they are.
+function core.from_scalar(x)
+  if x.tag == 1 then
+    local number = tonumber(x.as.i)
+    return (number >= -2 ^ 53 and number <= 2 ^ 53) and number or x.as.i
+  end
+  if x.tag == 2 then return x.as.d end
+  if x.tag == 4 then return x.as.b end
+  return x
+end
+
+function convert.dtype(x) return DTYPES[x] end
+function convert.memory_format(x) return FORMATS[x] end
+function convert.device(x)
+  local kind, index = string.match(x, "^(%a+):?(%d*)$")
+  if DEVICES[kind] == nil then core.refuse("there is no device %q: cpu, cuda, cuda:0, …", x) end
+  return device_t(DEVICES[kind], tonumber(index) or -1)
+end
+
+local function freed() core.raise(ARGUMENT, "a tensor that is given was freed before") end
+
+function convert.maybe_tensor(x)
+  if x == nil then return nil end
+  if x.handle == nil then freed() end
+  return x.handle
+end
+function convert.maybe_generator(x) return x ~= nil and core.live(x) or nil end
+function convert.maybe_scalar(x) return x ~= nil and scalar_1(scalar(x)) or nil end
+function convert.maybe_int(x) return x ~= nil and int_1(x) or nil end
+function convert.maybe_double(x) return x ~= nil and double_1(x) or nil end
+function convert.maybe_bool(x)
+  if x == nil then return nil end
+  return bool_t(x)
+end
+function convert.maybe_dtype(x) return x ~= nil and dtype_1(DTYPES[x]) or nil end
+function convert.maybe_layout(x) return x ~= nil and dtype_1(LAYOUTS[x]) or nil end
+function convert.maybe_memory_format(x) return x ~= nil and dtype_1(FORMATS[x]) or nil end
+function convert.maybe_device(x) return x ~= nil and device_1(convert.device(x)) or nil end
+
+-- An array and its count; one entry stands for a fixed number of them.
+local function list(array_t)
+  return function(x, size)
+    if x == nil then return nil, 0 end
+    if type(x) ~= "table" then
+      local made = array_t(size)
+      for i = 0, size - 1 do made[i] = x end
+      return made, size
+    end
+    local n = #x
+    local made = array_t(n + 1)  -- never NULL: that would be None
+    for i = 1, n do made[i - 1] = x[i] end
+    return made, n
+  end
+end
+convert.ints, convert.doubles, convert.bools = list(ints_t), list(doubles_t), list(bools_t)
+
+function convert.scalars(x)
+  local made = scalars_t(#x + 1)
+  for i = 1, #x do made[i - 1] = scalar(x[i]) end
+  return made, #x
+end
+
+function convert.tensors(x)
+  if x == nil then return nil, 0 end
+  local made = tensors_t(#x + 1)
+  for i = 1, #x do
+    if x[i].handle == nil then freed() end
+    made[i - 1] = x[i].handle
+  end
+  return made, #x
+end
+
+-- Here `false` is None, for nil ends a Lua array.
+function convert.maybe_tensors(x)
+  local made = tensors_t(#x + 1)
+  for i = 1, #x do made[i - 1] = x[i] and convert.maybe_tensor(x[i]) or nil end
+  return made, #x
+end
+
+return core

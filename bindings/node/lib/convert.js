@@ -1,0 +1,169 @@
+// What may be given for each type of an argument, and what C takes for it.
+'use strict'
+
+const { C, Owner, Tensor, TenfoldError, refuse } = require('./core')
+
+const DTYPES = {
+  uint8: 0, int8: 1, int16: 2, int32: 3, int64: 4, float16: 5, float32: 6, float64: 7, complex32: 8, complex64: 9,
+  complex128: 10, bool: 11, bfloat16: 15, float8_e5m2: 23, float8_e4m3fn: 24, float8_e5m2fnuz: 25,
+  float8_e4m3fnuz: 26, uint16: 27, uint32: 28, uint64: 29, float8_e8m0fnu: 44,
+}
+const LAYOUTS = { strided: 0, sparse_coo: 1, sparse_csr: 2, sparse_csc: 4, sparse_bsr: 5, sparse_bsc: 6 }
+const FORMATS = { contiguous_format: 0, preserve_format: 1, channels_last: 2, channels_last_3d: 3 }
+const DEVICES = { cpu: 0, cuda: 1, meta: 14 }
+
+// A number whose type is said: double(2) is 2.0, where a plain 2 is an int.
+class Typed {
+  constructor(tag, bits, im) {
+    this.scalar = { tag, unused: 0, bits, im }
+  }
+}
+
+const view = new DataView(new ArrayBuffer(8))
+function bitsOf(number) {
+  view.setFloat64(0, number)
+  return view.getBigUint64(0)
+}
+const double = (number) => new Typed(2, bitsOf(number), 0)
+const complex = (re, im) => new Typed(3, bitsOf(re), im)
+
+class Generator extends Owner {
+  constructor(seed, device = 'cpu') {
+    if (!is.int(seed)) refuse('generator: a seed is a whole number')
+    super(C.tn_generator_new(toDevice(device), BigInt(seed)), C.tn_generator_free)
+  }
+}
+
+// ---- what may be given ------------------------------------------------------------------------------------
+
+const named = (table) => (x) => typeof x === 'string' && Object.hasOwn(table, x)
+const many = (check) => (x) => (Array.isArray(x) || ArrayBuffer.isView(x)) && Array.prototype.every.call(x, check)
+
+const is = {
+  Tensor: (x) => x instanceof Tensor,
+  int: (x) => Number.isInteger(x) || typeof x === 'bigint',
+  float: (x) => typeof x === 'number' || typeof x === 'bigint',
+  bool: (x) => typeof x === 'boolean',
+  str: (x) => typeof x === 'string',
+  Scalar: (x) => typeof x === 'number' || typeof x === 'boolean' || typeof x === 'bigint' || x instanceof Typed,
+  ScalarType: named(DTYPES),
+  Layout: named(LAYOUTS),
+  MemoryFormat: named(FORMATS),
+  Device: (x) => typeof x === 'string' && /^(cpu|cuda|meta)(:\d+)?$/.test(x),
+  Generator: (x) => x instanceof Generator,
+}
+is['Tensor?[]'] = many((x) => x === null || x instanceof Tensor)
+
+// The check of a type such as int[2]: where a list has a fixed size, one entry may stand for all.
+function checkOf(code) {
+  if (is[code] === undefined) {
+    const [, one, size] = /^(\w+)\[(\d*)\]$/.exec(code)
+    const list = many(is[one])
+    is[code] = size === '' ? list : (x) => is[one](x) || list(x)
+  }
+  return is[code]
+}
+
+// ---- what C takes -------------------------------------------------------------------------------------------
+
+function toScalar(x) {
+  if (x instanceof Typed) return x.scalar
+  if (typeof x === 'boolean') return { tag: 4, unused: 0, bits: x ? 1 : 0, im: 0 }
+  if (typeof x === 'bigint') return { tag: 1, unused: 0, bits: BigInt.asUintN(64, x), im: 0 }
+  if (Number.isInteger(x) && Math.abs(x) < 2 ** 63) {
+    return { tag: 1, unused: 0, bits: BigInt.asUintN(64, BigInt(x)), im: 0 }
+  }
+  return { tag: 2, unused: 0, bits: bitsOf(x), im: 0 }
+}
+
+function scalarBytes(scalars) {
+  const bytes = Buffer.alloc(24 * Math.max(scalars.length, 1))
+  scalars.map(toScalar).forEach(({ tag, bits, im }, place) => {
+    bytes.writeInt32LE(tag, 24 * place)
+    bytes.writeBigUInt64LE(BigInt(bits), 24 * place + 8)
+    bytes.writeDoubleLE(im, 24 * place + 16)
+  })
+  return bytes
+}
+
+// A scalar that C wrote, as JavaScript has it; complex ones stay as they are.
+function fromScalar(bytes) {
+  const tag = bytes.readInt32LE(0)
+  if (tag === 1) {
+    const number = bytes.readBigInt64LE(8)
+    return Number.isSafeInteger(Number(number)) ? Number(number) : number
+  }
+  if (tag === 2) return bytes.readDoubleLE(8)
+  if (tag === 4) return bytes.readUInt8(8) !== 0
+  return complex(bytes.readDoubleLE(8), bytes.readDoubleLE(16))
+}
+
+function toDevice(x) {
+  if (!is.Device(x)) refuse(`there is no device ${x}: cpu, cuda, cuda:0, …`)
+  const [type, index] = x.split(':')
+  return { type: DEVICES[type], index: index === undefined ? -1 : Number(index) }
+}
+
+function handleOf(tensor) {
+  if (tensor.handle === 0) throw new TenfoldError(1, 'a tensor that is given was freed before')
+  return tensor.handle
+}
+
+const numbers = (Type, wrap) => (x, size) => {
+  const entries = Array.isArray(x) || ArrayBuffer.isView(x) ? Array.from(x, wrap) : Array(size).fill(wrap(x))
+  return [entries.length ? Type.from(entries) : new Type(1), entries.length] // never NULL: that would be None
+}
+const toInts = numbers(BigInt64Array, BigInt)
+const toTensors = numbers(BigUint64Array, (x) => BigInt(x === null ? 0 : handleOf(x)))
+const deviceBytes = (x) => Int32Array.of(toDevice(x).type, toDevice(x).index)
+
+// By type: what C takes for a value; a list takes two places, the array and its count.
+const plain = {
+  Tensor: (x) => x.handle,
+  Scalar: toScalar,
+  ScalarType: (x) => DTYPES[x],
+  MemoryFormat: (x) => FORMATS[x],
+}
+const pointers = {
+  Tensor: handleOf,
+  Generator: (x) => x.handle,
+  str: (x) => x,
+  int: (x) => BigInt64Array.of(BigInt(x)),
+  float: (x) => Float64Array.of(Number(x)),
+  bool: (x) => Uint8Array.of(x ? 1 : 0),
+  Scalar: (x) => scalarBytes([x]),
+  ScalarType: (x) => Int32Array.of(DTYPES[x]),
+  Layout: (x) => Int32Array.of(LAYOUTS[x]),
+  MemoryFormat: (x) => Int32Array.of(FORMATS[x]),
+  Device: deviceBytes,
+}
+const lists = {
+  Tensor: toTensors,
+  int: toInts,
+  float: numbers(Float64Array, Number),
+  bool: numbers(Uint8Array, (x) => (x ? 1 : 0)),
+  Scalar: (x) => [scalarBytes(x), x.length],
+}
+const HANDLES = new Set(['Tensor', 'Generator'])
+
+// A function that puts the C arguments for a value of a type after those that are there.
+function putterOf(code, pointer) {
+  const [, kind, list, size] = /^(\w+)(\??\[(\d*)\])?$/.exec(code)
+  if (list) {
+    return (x, into) => {
+      if (x === null || x === undefined) into.push(null, 0)
+      else into.push(...lists[kind](x, Number(size) || 1))
+    }
+  }
+  if (pointer) {
+    const none = HANDLES.has(kind) ? 0 : null
+    return (x, into) => into.push(x === null || x === undefined ? none : pointers[kind](x))
+  }
+  const converted = plain[kind]
+  return converted ? (x, into) => into.push(converted(x)) : (x, into) => into.push(x)
+}
+
+module.exports = {
+  DTYPES, Generator, Typed, checkOf, complex, deviceBytes, double, fromScalar, handleOf, is, putterOf, toDevice, toInts,
+  toScalar, toTensors,
+}

@@ -1,0 +1,89 @@
+// What operators take and give.
+import type { Methods } from './generated/operators'
+
+export type Int = number | bigint
+export type DType =
+  | 'uint8' | 'int8' | 'int16' | 'int32' | 'int64' | 'uint16' | 'uint32' | 'uint64' | 'float16' | 'bfloat16' | 'float32'
+  | 'float64' | 'complex32' | 'complex64' | 'complex128' | 'bool' | 'float8_e5m2' | 'float8_e4m3fn' | 'float8_e5m2fnuz'
+  | 'float8_e4m3fnuz' | 'float8_e8m0fnu'
+export type Device = 'cpu' | 'cuda' | 'meta' | `cuda:${number}`
+export type Layout = 'strided' | 'sparse_coo' | 'sparse_csr' | 'sparse_csc' | 'sparse_bsr' | 'sparse_bsc'
+export type MemoryFormat = 'contiguous_format' | 'preserve_format' | 'channels_last' | 'channels_last_3d'
+/** A number whose type is said; made by double and complex_number. */
+export interface Typed { readonly scalar: object }
+/** A plain number without a fraction is an int. */
+export type Scalar = number | bigint | boolean | Typed
+export type Nested = number | boolean | bigint | Nested[]
+export type Elements =
+  | Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array | Uint16Array
+  | Uint32Array | BigUint64Array
+
+/** What holds memory of libtorch's: freed by the collector, or by free. */
+export interface Freed { free(): void }
+export interface Generator extends Freed { readonly handle: number }
+
+export interface Tensor extends Methods, Freed {
+  readonly handle: number
+  readonly shape: number[]
+  readonly strides: number[]
+  readonly dtype: DType
+  readonly device: string
+  readonly is_leaf: boolean
+  readonly T: Tensor
+  grad: Tensor | null
+  requires_grad: boolean
+  dim(): number
+  numel(): number
+  size(): number[]
+  size(dim: Int): number
+  /** The only element. */
+  item(): number | bigint | boolean | Typed
+  /** The elements in row-major order. */
+  data(): Elements
+  tolist(): Nested
+  to(where: DType | Device): Tensor
+  float(): Tensor
+  double(): Tensor
+  long(): Tensor
+  int(): Tensor
+  bool(): Tensor
+  half(): Tensor
+  bfloat16(): Tensor
+  /** A part along the first dimension, or what a mask or indices pick. */
+  at(key: Int | Tensor): Tensor
+  set(key: Int | Tensor, value: Nested | Tensor): this
+  is_same(other: Tensor): boolean
+  is_contiguous(): boolean
+  requires_grad_(needed?: boolean): this
+  retain_grad(): this
+  backward(named?: { gradient?: Tensor | null; retain_graph?: boolean; create_graph?: boolean }): void
+  toString(): string
+}
+
+/** What script modules take and give. */
+export type Value = null | boolean | number | bigint | string | Typed | Tensor | Value[] | { [key: string]: Value }
+
+export interface Module extends Freed {
+  call(method: string, ...given: Value[]): Value
+  forward(...given: Value[]): Value
+  save(path: string): void
+  parameters(): { [name: string]: Tensor }
+  buffers(): { [name: string]: Tensor }
+  methods(): string[]
+  attribute(name: string): Value
+  train(training?: boolean): this
+  eval(): this
+  to(device: Device): this
+  code(): string
+  graph(method?: string): string
+}
+
+export interface Optimizer extends Freed {
+  set(option: string, value: number | boolean): void
+  get(option: string): number
+  step(): void
+  zero_grad(): void
+  state(): Freed
+  set_state(state: Freed): void
+}
+export type OptimizerKind = new (parameters: Tensor[], options?: { [option: string]: number | boolean }) => Optimizer

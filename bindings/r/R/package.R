@@ -1,0 +1,69 @@
+# Loading the package, its errors, and what the library as a whole can be asked.
+
+.onLoad <- function(libname, pkgname) {
+  .Call(C_tf_setup, topenv(environment()))
+  # R does not see the memory of tensors: past this mark libtenfold has R collect what it no longer reaches.
+  if (.Call(C_tf_available)) .Call(C_tf_set_pressure, getOption("tenfold.pressure", 128 * 2^20))
+}
+
+# Called from C with a failure of libtenfold or of the package.
+signal_tenfold_error <- function(message, code, name) {
+  stop(structure(
+    class = c("tenfold_error", "error", "condition"),
+    list(message = message, call = sys.call(-1), code = code, name = name)
+  ))
+}
+
+# Called from C with the condition that ended an R function inside libtorch.
+resignal <- function(condition) {
+  if (inherits(condition, "interrupt")) {
+    signalCondition(condition)
+    invokeRestart("abort")
+  }
+  stop(condition)
+}
+
+refuse <- function(..., code = 1L, name = "TN_ERROR_ARGUMENT") {
+  stop(structure(
+    class = c("tenfold_error", "error", "condition"),
+    list(message = paste0(...), call = sys.call(-1), code = code, name = name)
+  ))
+}
+
+tenfold_memory <- function() .Call(C_tf_memory)
+
+tenfold_versions <- function() {
+  found <- .Call(C_tf_versions)
+  c(tenfold = found[1], libtorch = found[2])
+}
+
+tenfold_call <- function(name, ...) .Call(C_tf_call, name, list(...))
+
+cuda_is_available <- function() .Call(C_tf_cuda_available)
+
+torch_is_installed <- function() .Call(C_tf_available)
+
+torch_manual_seed <- function(seed) invisible(.Call(C_tf_manual_seed, seed))
+
+torch_generator <- function(seed = 0, device = "cpu") .Call(C_tf_generator, seed, device)
+
+print.torch_generator <- function(x, ...) {
+  cat("<torch_generator>\n")
+  invisible(x)
+}
+
+torch_get_num_threads <- function() .Call(C_tf_threads, NULL)
+
+torch_set_num_threads <- function(num_threads) invisible(.Call(C_tf_threads, num_threads))
+
+torch_save <- function(tensors, path) {
+  if (is_torch_tensor(tensors)) tensors <- list(tensor = tensors)
+  if (is_nn_module(tensors)) tensors <- tensors$state_dict()
+  if (!is.list(tensors) || is.null(names(tensors)) || any(names(tensors) == "")) {
+    refuse("torch_save takes a named list of tensors, a tensor or a module")
+  }
+  .Call(C_tf_save, path, names(tensors), lapply(tensors, torch_contiguous))
+  invisible(path)
+}
+
+torch_load <- function(path) .Call(C_tf_load, path)

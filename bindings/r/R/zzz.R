@@ -1,0 +1,3 @@
+# Last of the files: what needs all of the others.
+
+collect_members()

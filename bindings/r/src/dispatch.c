@@ -1,0 +1,181 @@
+/* dispatch.c: which overload of an operator an R call means, by the types of its arguments; then the call. */
+#include "bridge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_PARAMETERS = 32 };
+
+const char *describe_value(SEXP x) {
+    if (is_tensor(x)) return "a tensor";
+    switch (TYPEOF(x)) {
+    case NILSXP: return "NULL";
+    case LGLSXP: return Rf_xlength(x) == 1 ? (LOGICAL(x)[0] == NA_LOGICAL ? "NA" : "a logical") : "a logical vector";
+    case INTSXP:
+        if (Rf_inherits(x, "torch_dtype")) return "a dtype";
+        return Rf_xlength(x) == 1 ? (INTEGER(x)[0] == NA_INTEGER ? "NA" : "an integer") : "an integer vector";
+    case REALSXP: return Rf_xlength(x) == 1 ? (R_IsNA(REAL(x)[0]) ? "NA" : "a number") : "a numeric vector";
+    case CPLXSXP: return "a complex number";
+    case STRSXP: return Rf_xlength(x) == 1 ? (STRING_ELT(x, 0) == NA_STRING ? "NA" : "a string") : "a character vector";
+    case VECSXP: return Rf_inherits(x, "torch_device") ? "a device" : "a list";
+    case CLOSXP: case BUILTINSXP: return "a function";
+    case EXTPTRSXP: return "a handle of another kind";
+    default: return "something else";
+    }
+}
+
+static bool is_number(SEXP x, bool need_whole) {
+    if (Rf_xlength(x) != 1 || OBJECT(x)) return false;
+    if (TYPEOF(x) == INTSXP) return INTEGER(x)[0] != NA_INTEGER;
+    if (TYPEOF(x) != REALSXP || R_IsNA(REAL(x)[0])) return false;
+    return !need_whole || REAL(x)[0] == floor(REAL(x)[0]);
+}
+
+static bool fits_one(const parameter *p, SEXP x) {
+    switch (p->kind) {
+    case 'T': return is_tensor(x);
+    case 'i': return is_number(x, true) || (p->flags & REDUCTION && TYPEOF(x) == STRSXP && Rf_xlength(x) == 1);
+    case 'd': return is_number(x, false);
+    case 'b': return TYPEOF(x) == LGLSXP && Rf_xlength(x) == 1 && LOGICAL(x)[0] != NA_LOGICAL;
+    case 'S':
+        if (is_number(x, false)) return true;
+        if (TYPEOF(x) == CPLXSXP) return Rf_xlength(x) == 1;
+        return TYPEOF(x) == LGLSXP && Rf_xlength(x) == 1 && LOGICAL(x)[0] != NA_LOGICAL;
+    case 'D': return Rf_inherits(x, "torch_dtype") || (TYPEOF(x) == STRSXP && Rf_xlength(x) == 1);
+    case 'V': return Rf_inherits(x, "torch_device") || (TYPEOF(x) == STRSXP && Rf_xlength(x) == 1);
+    case 'G': return is_handle(x, GENERATOR);
+    default: return TYPEOF(x) == STRSXP && Rf_xlength(x) == 1 && STRING_ELT(x, 0) != NA_STRING;
+    }
+}
+
+static bool fits_list(const parameter *p, SEXP x) {
+    if (p->kind == 'T') {
+        if (TYPEOF(x) != VECSXP || OBJECT(x)) return false;
+        for (R_xlen_t i = 0; i < Rf_xlength(x); i++) {
+            SEXP each = VECTOR_ELT(x, i);
+            if (!is_tensor(each) && !(each == R_NilValue && p->flags & NONE_ENTRIES)) return false;
+        }
+        return true;
+    }
+    R_xlen_t n = Rf_xlength(x);
+    if (OBJECT(x) || (p->size > 1 && n > p->size)) return false;
+    switch (TYPEOF(x)) {
+    case VECSXP:
+        for (R_xlen_t i = 0; i < n; i++) {
+            if (!fits_one(p, VECTOR_ELT(x, i))) return false;
+        }
+        return true;
+    case LGLSXP:
+        for (R_xlen_t i = 0; i < n; i++) {
+            if (LOGICAL(x)[i] == NA_LOGICAL) return false;
+        }
+        return p->kind == 'b' || p->kind == 'S';
+    case INTSXP:
+        for (R_xlen_t i = 0; i < n; i++) {
+            if (INTEGER(x)[i] == NA_INTEGER) return false;
+        }
+        return p->kind == 'i' || p->kind == 'd' || p->kind == 'S';
+    case REALSXP:
+        for (R_xlen_t i = 0; i < n; i++) {
+            if (R_IsNA(REAL(x)[i]) || (p->kind == 'i' && REAL(x)[i] != floor(REAL(x)[i]))) return false;
+        }
+        return p->kind == 'i' || p->kind == 'd' || p->kind == 'S';
+    default: return false;
+    }
+}
+
+static bool fits(const parameter *p, SEXP x) {
+    if (x == R_NilValue) return (p->flags & (HAS_DEFAULT | OPTIONAL)) != 0;
+    return p->size != 0 ? fits_list(p, x) : fits_one(p, x);
+}
+
+/* By name: everything given is a parameter of the overload, and fits. */
+static bool by_name(const operator_entry *op, const overload *form, SEXP *given, int given_count, SEXP *values) {
+    int used = 0;
+    for (int i = 0; i < form->count; i++) {
+        const parameter *p = &form->parameters[i];
+        values[i] = given[p->slot];
+        if (!fits(p, values[i])) return false;
+        used += values[i] != R_NilValue;
+    }
+    return used == given_count;
+}
+
+/* By position: the first arguments in the overload's own order, what is keyword-only by name. */
+static bool by_position(const operator_entry *op, const overload *form, SEXP *given, int given_count, SEXP *values) {
+    int leading = 0, used = 0;
+    while (leading < op->slots && given[leading] != R_NilValue) leading++;
+    for (int i = 0; i < form->count; i++) {
+        const parameter *p = &form->parameters[i];
+        if (p->flags & KEYWORD) values[i] = p->slot < leading ? R_NilValue : given[p->slot];
+        else values[i] = i < leading ? given[i] : R_NilValue;
+        if (!fits(p, values[i])) return false;
+        used += values[i] != R_NilValue;
+    }
+    return used == given_count;
+}
+
+static void no_overload(const operator_entry *op, SEXP *given) {
+    char kinds[512] = "", forms[1200] = "";
+    size_t at = 0;
+    for (int i = 0; i < op->slots && at < sizeof kinds; i++) {
+        if (given[i] != R_NilValue) {
+            at += snprintf(kinds + at, sizeof kinds - at, "%s%s", at ? ", " : "", describe_value(given[i]));
+        }
+    }
+    at = 0;
+    for (int i = 0; i < op->count && at < sizeof forms; i++) {
+        at += snprintf(forms + at, sizeof forms - at, "\n  %s", op->overloads[i].schema);
+    }
+    fail_with(TN_ERROR_ARGUMENT, "torch_%s does not take (%s); it is%s", op->name, kinds, forms);
+}
+
+SEXP call_operator(const operator_entry *op, SEXP *given) {
+    SEXP values[MOST_PARAMETERS];
+    int given_count = 0;
+    for (int i = 0; i < op->slots; i++) given_count += given[i] != R_NilValue;
+    const overload *found = NULL;
+    for (int i = 0; i < op->count && found == NULL; i++) {
+        if (by_name(op, &op->overloads[i], given, given_count, values)) found = &op->overloads[i];
+    }
+    for (int i = 0; i < op->count && found == NULL; i++) {
+        if (by_position(op, &op->overloads[i], given, given_count, values)) found = &op->overloads[i];
+    }
+    if (found == NULL) no_overload(op, given);
+    int converted = 0;
+    for (int i = 0; i < found->count; i++) {
+        if (found->parameters[i].flags & PLACE && found->parameters[i].kind == 'T') {
+            values[i] = PROTECT(place_of(values[i]));
+            converted++;
+        }
+    }
+    SEXP result = found->call(values);
+    UNPROTECT(converted);
+    return result;
+}
+
+/* R's operators, by their place in the list of `mixed`: two tensors, or a tensor and a number on its right, at once;
+ * whatever else goes the long way in R. */
+SEXP tf_arith(SEXP code, SEXP e1, SEXP e2) {
+    static tn_tensor *(*const of_tensors[])(const tn_tensor *, const tn_tensor *) = {
+        tn_add, tn_sub, tn_mul, tn_div, tn_pow, tn_eq, tn_ne, tn_lt, tn_le, tn_gt, tn_ge};
+    static tn_tensor *(*const of_number[])(const tn_tensor *, tn_scalar) = {
+        NULL, NULL, tn_mul_Scalar, tn_div_Scalar, tn_pow_Tensor_Scalar, tn_eq_Scalar, tn_ne_Scalar,
+        tn_lt_Scalar, tn_le_Scalar, tn_gt_Scalar, tn_ge_Scalar};
+    static const char *const names[] = {"+", "-", "*", "/", "^", "==", "!=", "<", "<=", ">", ">="};
+    int at = INTEGER(code)[0] - 1;
+    if (is_tensor(e1)) {
+        if (is_tensor(e2)) return give(of_tensors[at](tensor_of(e1), tensor_of(e2)));
+        if (is_number(e2, false) && Rf_getAttrib(e2, R_DimSymbol) == R_NilValue) {
+            tn_scalar number = scalar_of(e2);
+            if (at == 0) return give(tn_add_Scalar(tensor_of(e1), number, tn_int(1)));
+            if (at == 1) return give(tn_sub_Scalar(tensor_of(e1), number, tn_int(1)));
+            return give(of_number[at](tensor_of(e1), number));
+        }
+    }
+    SEXP name = PROTECT(Rf_mkString(names[at]));
+    SEXP found = Rf_eval(PROTECT(Rf_lang4(Rf_install("mixed"), name, e1, e2)), package_env);
+    UNPROTECT(2);
+    return found;
+}

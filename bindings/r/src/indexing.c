@@ -1,0 +1,248 @@
+/* indexing.c: x[i, j] and x[i, j] <- value, with positions from 1, as R's arrays have them. */
+#include "bridge.h"
+
+#include <math.h>
+
+enum { MOST_DIMENSIONS = 64 };
+typedef enum { WHOLE, ONE, RANGE, PLACES } index_kind;
+typedef struct {
+    index_kind kind;
+    int64_t start, step, count; /* of ONE and RANGE, from 0 */
+    SEXP places;                /* a tensor of positions from 0 */
+} chosen;
+
+/* What one call of this file makes, kept from R's collector. */
+typedef struct {
+    SEXP list;
+    int used;
+} keeper;
+
+static SEXP keep(keeper *k, SEXP x) {
+    SET_VECTOR_ELT(k->list, k->used++, x);
+    return x;
+}
+
+static keeper new_keeper(void) { return (keeper){Rf_allocVector(VECSXP, 6 * MOST_DIMENSIONS), 0}; }
+
+static void outside(double position, int64_t size, int dim) {
+    fail_with(TN_ERROR_INDEX, "position %.0f is outside dimension %d, which has %lld", position, dim + 1, (long long)size);
+}
+
+static SEXP places_tensor(const int64_t *places, int64_t count) {
+    return give(tn_tensor_from_data(count ? (const void *)places : (const void *)&count, TN_INT64, &count, 1, NULL, 0));
+}
+
+/* Positions from 0 as a range, where they are one, which needs no copy of the elements. */
+static chosen from_places(const int64_t *places, int64_t count) {
+    if (count > 0) {
+        int64_t step = count > 1 ? places[1] - places[0] : 1;
+        bool even = step > 0;
+        for (int64_t i = 1; even && i < count; i++) even = places[i] - places[i - 1] == step;
+        if (even) return (chosen){RANGE, places[0], step, count, R_NilValue};
+    }
+    return (chosen){PLACES, 0, 1, count, places_tensor(places, count)};
+}
+
+static chosen from_logical(SEXP x, int64_t size, int dim) {
+    R_xlen_t n = Rf_xlength(x);
+    if (n != size && n != 1) {
+        fail_with(TN_ERROR_INDEX, "a mask of %lld for dimension %d, which has %lld", (long long)n, dim + 1, (long long)size);
+    }
+    int64_t *places = (int64_t *)R_alloc(size + 1, sizeof *places), count = 0;
+    for (int64_t i = 0; i < size; i++) {
+        int truth = LOGICAL(x)[n == 1 ? 0 : i];
+        if (truth == NA_LOGICAL) fail_with(TN_ERROR_INDEX, "a mask for dimension %d has an NA", dim + 1);
+        if (truth) places[count++] = i;
+    }
+    return from_places(places, count);
+}
+
+static chosen from_numbers(SEXP x, int64_t size, int dim) {
+    R_xlen_t n = Rf_xlength(x);
+    int64_t *places = (int64_t *)R_alloc(n + 1, sizeof *places);
+    int negative = 0;
+    for (R_xlen_t i = 0; i < n; i++) {
+        double position = TYPEOF(x) == INTSXP ? (INTEGER(x)[i] == NA_INTEGER ? NA_REAL : INTEGER(x)[i]) : REAL(x)[i];
+        if (ISNAN(position)) fail_with(TN_ERROR_INDEX, "a position in dimension %d is NA", dim + 1);
+        if (position != floor(position)) fail_with(TN_ERROR_INDEX, "%g is no position: positions are whole numbers", position);
+        if (position == 0) fail_with(TN_ERROR_INDEX, "positions count from 1: there is no 0 in dimension %d", dim + 1);
+        if (fabs(position) > size) outside(position, size, dim);
+        negative += position < 0;
+        places[i] = (int64_t)fabs(position) - 1;
+    }
+    if (negative == 0) {
+        if (n == 1) return (chosen){ONE, places[0], 1, 1, R_NilValue};
+        return from_places(places, n);
+    }
+    if (negative != n) fail_with(TN_ERROR_INDEX, "positions to take and to leave out are mixed in dimension %d", dim + 1);
+    bool *left_out = (bool *)R_alloc(size + 1, sizeof *left_out);
+    for (int64_t i = 0; i < size; i++) left_out[i] = false;
+    for (R_xlen_t i = 0; i < n; i++) left_out[places[i]] = true;
+    int64_t *kept = (int64_t *)R_alloc(size + 1, sizeof *kept), count = 0;
+    for (int64_t i = 0; i < size; i++) {
+        if (!left_out[i]) kept[count++] = i;
+    }
+    return from_places(kept, count);
+}
+
+static chosen from_tensor(SEXP x, int64_t size, int dim) {
+    const tn_tensor *tensor = tensor_of(x);
+    if (tn_tensor_dim(tensor) > 1) fail_with(TN_ERROR_INDEX, "a tensor of positions has one dimension");
+    if (tn_tensor_dtype(tensor) == TN_BOOL) {
+        if (tn_tensor_dim(tensor) != 1 || tn_tensor_numel(tensor) != size) {
+            fail_with(TN_ERROR_INDEX, "a mask of %lld for dimension %d, which has %lld", (long long)tn_tensor_numel(tensor),
+                  dim + 1, (long long)size);
+        }
+        SEXP places = PROTECT(give(tn_nonzero(tensor)));
+        SEXP flat = give(tn_flatten(tensor_of(places), 0, -1));
+        UNPROTECT(1);
+        return (chosen){PLACES, 0, 1, tn_tensor_numel(tensor_of(flat)), flat};
+    }
+    if (tn_tensor_dtype(tensor) != TN_INT64) fail_with(TN_ERROR_TYPE, "a tensor of positions is of bools or of int64");
+    if (tn_tensor_dim(tensor) == 0) {
+        tn_scalar position;
+        check(tn_tensor_item(tensor, &position));
+        if (position.as.i < 1 || position.as.i > size) outside((double)position.as.i, size, dim);
+        return (chosen){ONE, position.as.i - 1, 1, 1, R_NilValue};
+    }
+    return (chosen){PLACES, 0, 1, tn_tensor_numel(tensor), place_of(x)};
+}
+
+static chosen choose(SEXP x, int64_t size, int dim) {
+    if (is_tensor(x)) return from_tensor(x, size, dim);
+    if (TYPEOF(x) == NILSXP) return from_places(NULL, 0);
+    if (TYPEOF(x) == LGLSXP) return from_logical(x, size, dim);
+    if (TYPEOF(x) == INTSXP || TYPEOF(x) == REALSXP) return from_numbers(x, size, dim);
+    fail_with(TN_ERROR_INDEX, "%s is no position in dimension %d", describe_value(x), dim + 1);
+}
+
+/* The indices between the brackets, evaluated; R_MissingArg stands for one left out and for `..`. */
+static int read_indices(keeper *k, SEXP frame, SEXP *indices, int *rest) {
+    SEXP dots = Rf_findVarInFrame(frame, R_DotsSymbol);
+    int count = 0;
+    *rest = -1;
+    if (TYPEOF(dots) != DOTSXP) return 0; /* x[]: R gives an empty `...` another type */
+    for (; dots != R_NilValue; dots = CDR(dots)) {
+        if (count == MOST_DIMENSIONS) fail_with(TN_ERROR_INDEX, "more than %d indices", MOST_DIMENSIONS);
+        SEXP each = CAR(dots);
+        if (TYPEOF(each) == PROMSXP && R_PromiseExpr(each) == Rf_install("..")) {
+            *rest = count;
+            indices[count++] = R_MissingArg;
+        } else {
+            indices[count++] = each == R_MissingArg ? each : keep(k, Rf_eval(each, frame));
+        }
+    }
+    return count;
+}
+
+static int read_chosen(keeper *k, SEXP x, SEXP *indices, int count, int rest, chosen *out) {
+    int64_t sizes[MOST_DIMENSIONS];
+    int rank = (int)tn_tensor_shape(tensor_of(x), sizes, MOST_DIMENSIONS);
+    if (rank < 0) raise_last();
+    int given = rest < 0 ? count : count - 1;
+    if (given > rank) fail_with(TN_ERROR_INDEX, "%d indices for a tensor of %d dimensions", given, rank);
+    int filled = rank - given; /* dimensions that `..`, or the end of the indices, stands for */
+    if (rest < 0) rest = count;
+    for (int dim = 0; dim < rank; dim++) {
+        bool whole = dim >= rest && dim < rest + filled;
+        int at = dim < rest ? dim : dim - filled + (rest < count ? 1 : 0);
+        if (whole || indices[at] == R_MissingArg) {
+            out[dim] = (chosen){WHOLE, 0, 1, sizes[dim], R_NilValue};
+        } else {
+            out[dim] = choose(indices[at], sizes[dim], dim);
+        }
+        keep(k, out[dim].places);
+    }
+    return rank;
+}
+
+/* A mask over several dimensions at once: the only index, of the tensor's own shape. */
+static SEXP whole_mask(keeper *k, SEXP x, SEXP *indices, int count) {
+    if (count != 1 || indices[0] == R_MissingArg || tn_tensor_dim(tensor_of(x)) < 2) return R_NilValue;
+    if (is_tensor(indices[0])) {
+        const tn_tensor *mask = tensor_of(indices[0]);
+        return tn_tensor_dtype(mask) == TN_BOOL && tn_tensor_dim(mask) > 1 ? indices[0] : R_NilValue;
+    }
+    SEXP dim = Rf_getAttrib(indices[0], R_DimSymbol);
+    if (TYPEOF(indices[0]) != LGLSXP || dim == R_NilValue) return R_NilValue;
+    return keep(k, Rf_eval(keep(k, Rf_lang2(Rf_install("torch_tensor"), indices[0])), package_env));
+}
+
+static SEXP take_views(keeper *k, SEXP x, chosen *all, int *rank, bool drop, bool places) {
+    int dim = 0, kept = 0;
+    for (int i = 0; i < *rank; i++) {
+        chosen each = all[i];
+        const tn_tensor *tensor = tensor_of(x);
+        if (each.kind == ONE && drop) {
+            x = keep(k, give(tn_select(tensor, dim, each.start)));
+            continue;
+        }
+        if (each.kind == ONE || each.kind == RANGE) {
+            int64_t end = each.start + (each.count - 1) * each.step + 1;
+            x = keep(k, give(tn_slice(tensor, dim, &each.start, &end, each.step)));
+            each.kind = WHOLE;
+        } else if (each.kind == PLACES && places) {
+            x = keep(k, give(tn_index_select(tensor, dim, tensor_of(each.places))));
+        }
+        all[kept++] = each;
+        dim++;
+    }
+    *rank = kept;
+    return x;
+}
+
+SEXP tf_index(SEXP x, SEXP frame, SEXP drop) {
+    SEXP indices[MOST_DIMENSIONS];
+    chosen all[MOST_DIMENSIONS];
+    keeper k = new_keeper();
+    PROTECT(k.list);
+    int rest, count = read_indices(&k, frame, indices, &rest);
+    SEXP mask = whole_mask(&k, x, indices, count), found = x;
+    if (mask != R_NilValue) {
+        found = give(tn_masked_select(tensor_of(x), tensor_of(mask)));
+    } else {
+        int rank = read_chosen(&k, x, indices, count, rest, all);
+        found = take_views(&k, x, all, &rank, bool_of(drop), true);
+        if (found == x) found = give(tn_tensor_share(tensor_of(x)));
+    }
+    UNPROTECT(1);
+    return found;
+}
+
+static void put(keeper *k, SEXP x, SEXP frame, const tn_tensor *from) {
+    SEXP indices[MOST_DIMENSIONS];
+    chosen all[MOST_DIMENSIONS];
+    int rest, count = read_indices(k, frame, indices, &rest);
+    SEXP mask = whole_mask(k, x, indices, count);
+    if (mask != R_NilValue) {
+        const tn_tensor *masks[] = {tensor_of(mask)};
+        check(tn_index_put_(tensor_of(x), masks, 1, from, false));
+        return;
+    }
+    int rank = read_chosen(k, x, indices, count, rest, all);
+    SEXP view = take_views(k, x, all, &rank, true, false);
+    bool scattered = false;
+    for (int i = 0; i < rank; i++) scattered |= all[i].kind == PLACES;
+    if (!scattered) {
+        check(tn_copy_(tensor_of(view), from, false));
+        return;
+    }
+    const tn_tensor *places[MOST_DIMENSIONS];
+    for (int i = 0; i < rank; i++) { /* every combination of the positions: each spans its own dimension */
+        int64_t shape[MOST_DIMENSIONS];
+        for (int j = 0; j < rank; j++) shape[j] = 1;
+        SEXP own = all[i].places;
+        if (all[i].kind != PLACES) own = keep(k, give(tn_arange(tn_int(tn_tensor_size(tensor_of(view), i)))));
+        shape[i] = tn_tensor_numel(tensor_of(own));
+        places[i] = tensor_of(keep(k, give(tn_reshape(tensor_of(own), shape, rank))));
+    }
+    check(tn_index_put_(tensor_of(view), places, rank, from, false));
+}
+
+SEXP tf_index_put(SEXP x, SEXP frame, SEXP value) {
+    keeper k = new_keeper();
+    PROTECT(k.list);
+    put(&k, x, frame, tensor_of(value));
+    UNPROTECT(1);
+    return x;
+}

@@ -1,0 +1,189 @@
+/* init.c: what R may call, and what the library as a whole can be asked: memory, threads, seeds, files. */
+#define _GNU_SOURCE
+#include "bridge.h"
+
+#include <R_ext/Rdynload.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory: R does not see what tensors hold, so libtenfold says when to collect ---- */
+
+static pthread_t r_thread;
+static bool collecting = false;
+
+static void collect(int64_t live_bytes, void *user) {
+    if (collecting || !pthread_equal(pthread_self(), r_thread)) return;
+    collecting = true;
+    R_gc();
+    collecting = false;
+}
+
+SEXP tf_set_pressure(SEXP bytes) {
+    r_thread = pthread_self();
+    int64_t mark = (int64_t)double_of(bytes);
+    check(tn_set_pressure_callback(mark, mark > 0 ? collect : NULL, NULL));
+    return R_NilValue;
+}
+
+SEXP tf_memory(void) {
+    SEXP out = PROTECT(Rf_allocVector(REALSXP, 4));
+    SEXP names = PROTECT(Rf_allocVector(STRSXP, 4));
+    const char *labels[] = {"tensors", "objects", "bytes", "peak_bytes"};
+    int64_t numbers[] = {tn_live_tensors(), tn_live_objects(), tn_live_bytes(), tn_peak_bytes()};
+    for (int i = 0; i < 4; i++) {
+        SET_STRING_ELT(names, i, Rf_mkChar(labels[i]));
+        REAL(out)[i] = (double)numbers[i];
+    }
+    Rf_setAttrib(out, R_NamesSymbol, names);
+    UNPROTECT(2);
+    return out;
+}
+
+SEXP tf_available(void) {
+    int found = tn_available();
+    return Rf_ScalarLogical(found == 1);
+}
+
+SEXP tf_versions(void) {
+    SEXP out = PROTECT(Rf_allocVector(STRSXP, 2));
+    SET_STRING_ELT(out, 0, Rf_mkChar(tn_version()));
+    const char *torch = tn_torch_version();
+    SET_STRING_ELT(out, 1, torch ? Rf_mkChar(torch) : NA_STRING);
+    UNPROTECT(1);
+    return out;
+}
+
+SEXP tf_cuda_available(void) { return Rf_ScalarLogical(tn_cuda_available() == 1); }
+
+SEXP tf_manual_seed(SEXP seed) {
+    check(tn_manual_seed((uint64_t)int_of(seed)));
+    return R_NilValue;
+}
+
+SEXP tf_generator(SEXP seed, SEXP device) {
+    return give_handle(tn_generator_new(device_of(device), (uint64_t)int_of(seed)), GENERATOR);
+}
+
+SEXP tf_threads(SEXP threads) {
+    if (threads != R_NilValue) check(tn_set_threads(int_of(threads)));
+    return Rf_ScalarInteger((int)tn_threads());
+}
+
+SEXP tf_save(SEXP path, SEXP names, SEXP tensors) {
+    int64_t count;
+    tensor_array given = tensors_of(tensors, &count);
+    const char **labels = (const char **)R_alloc(count + 1, sizeof *labels);
+    for (int64_t i = 0; i < count; i++) labels[i] = Rf_translateCharUTF8(STRING_ELT(names, i));
+    check(tn_save_safetensors(R_ExpandFileName(text_of(path)), labels, given, count));
+    return R_NilValue;
+}
+
+SEXP tf_load(SEXP path) { return value_to_r(tn_load_safetensors(R_ExpandFileName(text_of(path)))); }
+
+/* ---- registration ---- */
+
+extern const R_CallMethodDef operator_methods[]; /* operators.c */
+
+extern SEXP tf_setup(SEXP);
+extern SEXP tf_arith(SEXP, SEXP, SEXP);
+extern SEXP tf_close(SEXP);
+extern SEXP tf_is_open(SEXP);
+extern SEXP tf_from_vector(SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_to_vector(SEXP);
+extern SEXP tf_shape(SEXP);
+extern SEXP tf_strides(SEXP);
+extern SEXP tf_dtype(SEXP);
+extern SEXP tf_dtype_name(SEXP);
+extern SEXP tf_device(SEXP);
+extern SEXP tf_numel(SEXP);
+extern SEXP tf_item(SEXP);
+extern SEXP tf_to(SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_is_same(SEXP, SEXP);
+extern SEXP tf_is_contiguous(SEXP);
+extern SEXP tf_requires_grad(SEXP);
+extern SEXP tf_is_leaf(SEXP);
+extern SEXP tf_set_requires_grad(SEXP, SEXP);
+extern SEXP tf_retain_grad(SEXP);
+extern SEXP tf_grad(SEXP);
+extern SEXP tf_set_grad(SEXP, SEXP);
+extern SEXP tf_backward(SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_gradients(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_scope_begin(SEXP);
+extern SEXP tf_scope_end(SEXP);
+extern SEXP tf_grad_enabled(void);
+extern SEXP tf_index(SEXP, SEXP, SEXP);
+extern SEXP tf_index_put(SEXP, SEXP, SEXP);
+extern SEXP tf_stack(SEXP);
+extern SEXP tf_call(SEXP, SEXP);
+extern SEXP tf_module_call(SEXP, SEXP, SEXP);
+extern SEXP tf_trace(SEXP, SEXP, SEXP);
+extern SEXP tf_store_condition(SEXP);
+extern SEXP tf_module_load(SEXP, SEXP);
+extern SEXP tf_module_save(SEXP, SEXP);
+extern SEXP tf_module_names(SEXP, SEXP);
+extern SEXP tf_module_attribute(SEXP, SEXP);
+extern SEXP tf_module_train(SEXP, SEXP);
+extern SEXP tf_module_is_training(SEXP);
+extern SEXP tf_module_to(SEXP, SEXP, SEXP);
+extern SEXP tf_module_text(SEXP, SEXP);
+extern SEXP tf_optimizer(SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_optimizer_step(SEXP);
+extern SEXP tf_optimizer_zero_grad(SEXP);
+extern SEXP tf_optimizer_get(SEXP, SEXP);
+extern SEXP tf_optimizer_set(SEXP, SEXP, SEXP);
+extern SEXP tf_optimizer_state(SEXP);
+extern SEXP tf_optimizer_set_state(SEXP, SEXP);
+extern SEXP tf_train_step(SEXP, SEXP, SEXP, SEXP, SEXP);
+
+#define ENTRY(name, count) {#name, (DL_FUNC)&name, count}
+static const R_CallMethodDef written_methods[] = {
+    ENTRY(tf_setup, 1), ENTRY(tf_arith, 3), ENTRY(tf_close, 1), ENTRY(tf_is_open, 1), ENTRY(tf_from_vector, 4),
+    ENTRY(tf_to_vector, 1), ENTRY(tf_shape, 1), ENTRY(tf_strides, 1), ENTRY(tf_dtype, 1),
+    ENTRY(tf_dtype_name, 1), ENTRY(tf_device, 1), ENTRY(tf_numel, 1), ENTRY(tf_item, 1), ENTRY(tf_to, 4),
+    ENTRY(tf_is_same, 2), ENTRY(tf_is_contiguous, 1), ENTRY(tf_requires_grad, 1), ENTRY(tf_is_leaf, 1),
+    ENTRY(tf_set_requires_grad, 2), ENTRY(tf_retain_grad, 1), ENTRY(tf_grad, 1), ENTRY(tf_set_grad, 2),
+    ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_scope_begin, 1), ENTRY(tf_scope_end, 1),
+    ENTRY(tf_grad_enabled, 0), ENTRY(tf_index, 3), ENTRY(tf_index_put, 3), ENTRY(tf_stack, 1),
+    ENTRY(tf_call, 2), ENTRY(tf_module_call, 3), ENTRY(tf_trace, 3), ENTRY(tf_store_condition, 1),
+    ENTRY(tf_module_load, 2), ENTRY(tf_module_save, 2), ENTRY(tf_module_names, 2),
+    ENTRY(tf_module_attribute, 2), ENTRY(tf_module_train, 2), ENTRY(tf_module_is_training, 1),
+    ENTRY(tf_module_to, 3), ENTRY(tf_module_text, 2), ENTRY(tf_optimizer, 4),
+    ENTRY(tf_optimizer_step, 1), ENTRY(tf_optimizer_zero_grad, 1), ENTRY(tf_optimizer_get, 2),
+    ENTRY(tf_optimizer_set, 3), ENTRY(tf_optimizer_state, 1), ENTRY(tf_optimizer_set_state, 2),
+    ENTRY(tf_train_step, 5), ENTRY(tf_set_pressure, 1), ENTRY(tf_memory, 0), ENTRY(tf_available, 0),
+    ENTRY(tf_versions, 0), ENTRY(tf_cuda_available, 0), ENTRY(tf_manual_seed, 1),
+    ENTRY(tf_generator, 2), ENTRY(tf_threads, 1), ENTRY(tf_save, 3), ENTRY(tf_load, 1),
+};
+
+/* R's process has a BLAS of its own, whose names would stand before those inside libtorch: slower, and of another
+ * calling convention for complex numbers. Loaded first and bound to itself, libtorch keeps its own. Where this
+ * fails, libtenfold's own loading says why. */
+static void bind_libtorch_to_itself(void) {
+    Dl_info here;
+    const char *named = getenv("TENFOLD_TORCH_LIBRARY");
+    char path[4096];
+    if (named == NULL || named[0] == '\0') {
+        if (dladdr((void *)&tn_version, &here) == 0 || here.dli_fname == NULL) return;
+        const char *slash = strrchr(here.dli_fname, '/');
+        int folder = slash == NULL ? 0 : (int)(slash - here.dli_fname) + 1;
+        snprintf(path, sizeof path, "%.*slibtenfold_torch.so", folder, here.dli_fname);
+        named = path;
+    }
+    dlopen(named, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+}
+
+void R_init_tenfold(DllInfo *info) {
+    bind_libtorch_to_itself();
+    size_t own = sizeof written_methods / sizeof *written_methods, all = own;
+    while (operator_methods[all - own].name != NULL) all++;
+    R_CallMethodDef *methods = calloc(all + 1, sizeof *methods);
+    if (methods == NULL) Rf_error("memory ran out");
+    for (size_t i = 0; i < all; i++) methods[i] = i < own ? written_methods[i] : operator_methods[i - own];
+    R_registerRoutines(info, NULL, methods, NULL, NULL);
+    R_useDynamicSymbols(info, FALSE);
+    R_forceSymbols(info, TRUE);
+    free(methods);
+}

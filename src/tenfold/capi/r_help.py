@@ -1,0 +1,67 @@
+"""Help pages of the R package's operators, in R's own documentation format."""
+
+from __future__ import annotations
+
+from tenfold.capi.bindings_r import ROperator, argument_names, signature_of
+
+__all__ = ["help_page"]
+
+
+def help_page(op: ROperator) -> str:
+    doc = op.forms[0].function.doc.split(" aten::")[0]
+    if doc.startswith("aten::") or not doc:
+        doc = f"The operator {op.name}"
+    arguments = []
+    for name in op.arguments:
+        types = {
+            str(a): None
+            for form in op.forms
+            for slot, a in zip(argument_names(form), form.schema.arguments, strict=True)
+            if slot == name
+        }
+        arguments.append(("\\dots" if op.takes_sizes and name == "size" else name, ", or ".join(types)))
+    if op.is_factory:
+        arguments.append(("requires_grad", "whether gradients are to be computed for it"))
+    items = "\n".join(f"\\item{{{name}}}{{\\code{{{_rd(text)}}}}}" for name, text in arguments)
+    signature = signature_of(op).replace("...", "\\dots")
+    usage = _wrapped(f"torch_{op.name}({signature})")
+    alias = ""
+    if op.functional:
+        alias = f"\n\\alias{{{op.functional}}}"
+        usage += "\n\n" + _wrapped(f"{op.functional}({signature})")
+    schemas = "\n".join(_rd(str(form.schema)) for form in op.forms)
+    return f"""\\name{{torch_{op.name}}}
+\\alias{{torch_{op.name}}}{alias}
+\\title{{{_rd(op.name)}}}
+\\description{{{_rd(doc)}}}
+\\usage{{
+{usage}
+}}
+\\arguments{{
+{items}
+}}
+\\details{{
+\\preformatted{{
+{schemas}
+}}
+An argument that is \\code{{NULL}} has its default. Dimensions and positions count from 1.
+}}
+\\value{{What the schema gives: a tensor, a list of tensors, or a number.}}
+"""
+
+
+def _wrapped(usage: str) -> str:
+    """A usage within Rd's 90 columns."""
+    lines, line = [], ""
+    for word in usage.split(" "):
+        if len(line) + len(word) > 84:
+            lines.append(line)
+            line = "   "
+        line = f"{line} {word}" if line else word
+    return "\n".join([*lines, line])
+
+
+def _rd(text: str) -> str:
+    plain = text.replace("…", "...").replace("·", "*").replace("×", "x").replace("≤", "<=").replace("≥", ">=")
+    plain = plain.encode("ascii", "replace").decode()
+    return plain.replace("\\", "\\\\").replace("%", "\\%").replace("{", "\\{").replace("}", "\\}")

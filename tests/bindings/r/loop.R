@@ -1,0 +1,6 @@
+library(tenfold)
+x <- torch_zeros(100)
+cat("ready\n")
+flush(stdout())
+found <- tryCatch({ repeat x <- x + 1 }, interrupt = function(e) "stopped")
+cat(found, as.numeric(x[1]) > 0)

@@ -1,0 +1,400 @@
+"""The Lua binding in real luajit processes: every operator, learning, script functions, mistakes, memory."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tenfold.capi import bindings_lua
+from tests.bindings import learning
+from tests.bindings.sweep import UNCALLED, Case, Sweep, Tensor, library
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+luajit = shutil.which("luajit")
+pytestmark = pytest.mark.skipif(luajit is None, reason="there is no luajit: apt-get install luajit")
+
+
+@pytest.fixture(scope="session")
+def rock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole binding in a folder, as `make lua` leaves it."""
+    folder = tmp_path_factory.mktemp("rock")
+    shutil.copytree(ROOT / "bindings" / "lua", folder, dirs_exist_ok=True)
+    bindings_lua.write(folder, library())
+    return folder
+
+
+def run(rock: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    path = f"{rock}/?.lua;{rock}/?/init.lua;;"
+    environment = {**os.environ, "LUA_PATH": path, "OMP_NUM_THREADS": "1", **variables}
+    command = [str(luajit), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+
+
+def lua(rock: Path, program: str, **variables: str) -> str:
+    """What a program prints."""
+    done = run(rock, "-e", f'local tn = require("tenfold")\n{program}', **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+# ---- operators ----------------------------------------------------------------------------------------
+
+
+def written(value: Any) -> str:
+    """A value in Lua's words."""
+    if isinstance(value, Tensor):
+        return f't("{value.name}")'
+    if value is None:
+        return "nil"
+    if isinstance(value, complex):
+        return f"d({written(value.real)})"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "0/0" if math.isnan(value) else "1/0" if value > 0 else "-1/0"
+    if isinstance(value, list):
+        return "{ " + ", ".join("none" if each is None else written(each) for each in value) + " }"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def case_in_lua(case: Case) -> str:
+    values = [written(each) for each in case.positional]
+    if case.named:
+        values.append("{ " + ", ".join(f"[{name!r}] = {written(v)}" for name, v in case.named.items()) + " }")
+    fields = [f"number = {case.number}", f"op = {case.operator!r}", f"n = {len(values)}", *values]
+    return "{ " + ", ".join(fields) + " }"
+
+
+def sweep(rock: Path, folder: Path, step: int) -> Sweep:
+    cases = Sweep(step)
+    cases.save(folder, case_in_lua)
+    done = run(rock, HERE / "sweep.lua", folder)
+    assert done.stdout.endswith("0 failed, 0 tensors left\n"), done.stdout[-4000:] + done.stderr
+    wrong = list(cases.differences(folder))
+    assert not wrong, "\n".join([f"{len(wrong)} differ", *wrong[:20]])
+    return cases
+
+
+def test_operators_give_what_pytorch_gives(rock: Path, tmp_path: Path) -> None:
+    sweep(rock, tmp_path, step=5)
+
+
+@pytest.mark.slow
+def test_every_operator_gives_what_pytorch_gives(rock: Path, tmp_path: Path) -> None:
+    assert sweep(rock, tmp_path, step=1).uncalled == UNCALLED
+
+
+def test_arithmetic_reads_like_lua(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local x = tn.tensor({ 1, 2, 4 })
+        local y = { x + 1, 1 + x, x - 1, 1 - x, x * 2, 2 * x, x / 2, 2 / x, x % 2, x ^ 2, 2 ^ x, -x, x + x }
+        for _, each in ipairs(y) do print(unpack(each:tolist())) end
+        """,
+    )
+    rows = [[float(each) for each in line.split()] for line in printed.splitlines()]
+    x = torch.tensor([1.0, 2, 4])
+    y = [x + 1, 1 + x, x - 1, 1 - x, x * 2, 2 * x, x / 2, 2 / x, x % 2, x**2, 2**x, -x, x + x]
+    assert rows == [each.tolist() for each in y]
+
+
+def test_arguments_go_by_order_or_by_name(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local x = tn.arange(6):view(2, 3)
+        print(unpack(x:sum(1):tolist()))
+        print(unpack(x:sum({ dim = { 0 }, keepdim = false }):tolist()))
+        print(x:add(x, { alpha = 2 }):sum():item(), tn.zeros(2, 3, { dtype = "float64" }).dtype)
+        local values, places = x:max(1)
+        print(values.dtype, unpack(places:tolist()))
+        """,
+    )
+    assert printed.split() == ["3", "12", "3", "5", "7", "45", "float64", "int64", "2", "2"]
+
+
+def test_elements_are_read_and_written(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local x = tn.tensor({ { 1, 2 }, { 3, 4 } })
+        x[0] = 7
+        x[1][0] = 9
+        print(x[-1][1]:item(), x[x:gt(6)]:sum():item(), #x, x.shape[2], x.dtype, x.device)
+        x[x:gt(8)] = 0
+        print(x:sum():item())
+        """,
+    )
+    assert printed.split() == ["4", "23", "2", "2", "float32", "cpu", "18"]
+
+
+# ---- learning -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", [learning.xor, learning.digits], ids=["xor", "digits"])
+def test_losses_are_those_of_python(rock: Path, tmp_path: Path, task: Any) -> None:
+    expected = task(tmp_path / "weights.safetensors")
+    done = run(rock, HERE / "learning.lua", task.__name__, tmp_path / "weights.safetensors")
+    losses = [float(each) for each in done.stdout.split()]
+    assert len(losses) == len(expected) == 100, done.stderr
+    assert max(abs(a - b) for a, b in zip(losses, expected, strict=True)) < 1e-4
+
+
+def test_gradients_of_gradients(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local x = tn.tensor(3, { requires_grad = true })
+        local first = tn.grad(x ^ 3, x, { create_graph = true })[1]
+        print(first:item(), tn.grad(first, x)[1]:item(), x.grad)
+        print(tn.no_grad(function() return (x * 2).requires_grad end), (x * 2).requires_grad)
+        """,
+    )
+    assert printed.split() == ["27", "18", "nil", "false", "true"]
+
+
+# ---- script -------------------------------------------------------------------------------------------
+
+
+def test_lua_functions_are_traced_saved_and_called_from_python(rock: Path, tmp_path: Path) -> None:
+    path = tmp_path / "traced.pt"
+    printed = lua(
+        rock,
+        f"""
+        local x = tn.tensor({{ 1, -2, 3 }})
+        local traced = tn.jit.trace(function(a, b) return (a * b + 1):relu() end, {{ x, x }})
+        traced:save("{path}")
+        print(unpack(tn.jit.load("{path}")(x, x * 2):tolist()))
+        print(unpack(traced:methods()))
+        """,
+    )
+    assert printed.split() == ["3", "9", "19", "forward"]
+    x = torch.tensor([1.0, -2, 3])
+    assert torch.jit.load(path)(x, x).tolist() == [2, 5, 10]
+
+
+class Containers(torch.nn.Module):
+    def forward(self, numbers: list[int], named: dict[str, float], text: str) -> tuple[int, str, list[float]]:
+        return sum(numbers), text + text, [named["a"], named["b"]]
+
+
+def test_script_methods_take_and_give_tables(rock: Path, tmp_path: Path) -> None:
+    torch.jit.script(Containers()).save(tmp_path / "containers.pt")
+    printed = lua(
+        rock,
+        f"""
+        local module = tn.jit.load("{tmp_path / "containers.pt"}")
+        local result = module({{ 1, 2, 3 }}, {{ a = 1.5, b = 2.5 }}, "ab")
+        print(result[1], result[2], unpack(result[3]))
+        """,
+    )
+    assert printed.split() == ["6", "abab", "1.5", "2.5"]
+
+
+def test_a_step_of_training_is_one_call(rock: Path, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    torch.jit.script(torch.nn.Linear(2, 1)).save(tmp_path / "linear.pt")
+    printed = lua(
+        rock,
+        f"""
+        local module = tn.jit.load("{tmp_path / "linear.pt"}")
+        local parameters = module:parameters()
+        local sgd = tn.optim.SGD({{ parameters.weight, parameters.bias }}, {{ lr = 0.1, momentum = 0.9 }})
+        local x, y = tn.tensor({{ {{ 1, 2 }}, {{ 3, 4 }} }}), tn.tensor({{ {{ 1 }}, {{ 2 }} }})
+        local first = tn.train_step(module, sgd, "mse_loss", {{ x }}, y):item()
+        for i = 1, 60 do tn.train_step(module, sgd, "mse_loss", {{ x }}, y) end
+        print(first, tn.train_step(module, sgd, "mse_loss", {{ x }}, y):item(), sgd:get("momentum"))
+        """,
+    )
+    first, last, momentum = map(float, printed.split())
+    assert last < first / 5 and momentum == 0.9
+
+
+# ---- mistakes -----------------------------------------------------------------------------------------
+
+MISTAKES = [
+    ('x + "a"', "TN_ERROR_ARGUMENT", "add: cannot be called with (tensor, string)"),
+    ("x:sum(0.5)", "TN_ERROR_ARGUMENT", "number with a fraction"),
+    ("x:relu(1)", "TN_ERROR_ARGUMENT", "relu: cannot be called with"),
+    ("x:sum({ dims = 1 })", "TN_ERROR_ARGUMENT", "has no argument dims"),
+    ("tn.zeros(2, { dtype = 'float31' })", "TN_ERROR_ARGUMENT", "dtype is a ScalarType"),
+    ("tn.tensor({ { 1, 2 }, { 3 } })", "TN_ERROR_ARGUMENT", "ragged"),
+    ("tn.tensor({ 1, 'two' })", "TN_ERROR_ARGUMENT", "an element is a string"),
+    ("tn.tensor({ 1.5 }, { dtype = 'int64' })", "TN_ERROR_ARGUMENT", "1.5 is no int64"),
+    ("x[5]", "TN_ERROR_INDEX", "index 5 out of range"),
+    ("x.nothing", "TN_ERROR_NOT_FOUND", 'no method or property "nothing"'),
+    ("x:matmul(tn.zeros(3, 3))", "TN_ERROR_TORCH", "mat1 and mat2 shapes"),
+    ("(function() local y = x + 1; y:free(); return y + x end)()", "TN_ERROR_ARGUMENT", "self is NULL"),
+    ("(function() local y = x + 1; y:free(); return tn.cat({ x, y }) end)()", "TN_ERROR_ARGUMENT", "freed"),
+    ("tn.jit.load('/nowhere.pt')", "TN_ERROR_NOT_FOUND", "/nowhere.pt"),
+    ("tn.call('aten::nothing', x)", "TN_ERROR_NOT_FOUND", "nothing"),
+    ("tn.call('aten::relu', 'text')", "TN_ERROR_TYPE", ""),
+    ("tn.optim.SGD({ x }, { lr = 'fast' })", "TN_ERROR_ARGUMENT", "number"),
+    ("(x + 1):backward()", "TN_ERROR_TORCH", ""),
+]
+
+
+@pytest.fixture(scope="session")
+def raised(rock: Path) -> list[str]:
+    """For each mistake, all made in one process, the error's name and message in a line."""
+    attempts = [f"attempt(function(x) return {expression} end)" for expression, _, _ in MISTAKES]
+    program = """
+        local function attempt(mistake)
+          local x = tn.tensor({ { 1, 2 }, { 3, 4 } })
+          local succeeded, e = pcall(mistake, x)
+          assert(not succeeded and getmetatable(e) == tn.Error and tostring(e):find(e.message, 1, true))
+          assert((x + 1):sum():item() == 14)
+          print(e.name .. "|" .. e.message:gsub("\\n", " "))
+        end
+        """
+    return lua(rock, "\n".join([program, *attempts])).splitlines()
+
+
+@pytest.mark.parametrize("number", range(len(MISTAKES)), ids=[each[0] for each in MISTAKES])
+def test_mistakes_are_lua_errors(raised: list[str], number: int) -> None:
+    _, name, message = MISTAKES[number]
+    assert raised[number].startswith(f"{name}|") and message in raised[number]
+
+
+def test_an_error_in_a_traced_function_comes_through(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local x = tn.ones(2)
+        local mine = { "mine" }
+        local _, e = pcall(tn.jit.trace, function() error(mine) end, { x })
+        print(e == mine, pcall(tn.scope, function() tn.ones(2); error("out") end))
+        tn.collect()
+        print(tn.live_tensors())
+        """,
+    )
+    assert printed.split()[:2] == ["true", "false"] and printed.split()[-1] == "1"
+
+
+def test_a_missing_library_is_told(rock: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "rock"
+    shutil.copytree(rock, bare)
+    (bare / "tenfold" / "location.lua").write_text('return "/nowhere/libtenfold.so"\n')
+    program = 'local ok, e = pcall(require, "tenfold"); print(ok, e.name, e.message)'
+    done = run(bare, "-e", program, TENFOLD_LIBRARY="/nowhere/else.so")
+    assert done.stdout.startswith("false\tTN_ERROR_NOT_AVAILABLE") and "tenfold capi build" in done.stdout
+
+
+# ---- memory -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [3000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_loop_of_large_tensors_stays_small(rock: Path, count: int) -> None:
+    printed = lua(
+        rock,
+        f"""
+        for i = 1, {count} do local x = tn.zeros(512, 512) end
+        local status = io.open("/proc/self/status"):read("*a")
+        print(tn.peak_bytes(), status:match("VmHWM:%s*(%d+)"))
+        """,
+    )
+    peak, resident = map(int, printed.split())
+    assert peak < 300e6 and resident * 1024 < 500e6
+
+
+def test_a_loop_of_small_tensors_stays_small(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local x, most = tn.ones(1), 0
+        for i = 1, 100000 do
+          local y = x + x
+          most = math.max(most, tn.live_tensors())
+        end
+        print(most)
+        """,
+    )
+    assert int(printed) < 30_000
+
+
+def test_scopes_free_what_is_not_returned(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local x = tn.ones(2)
+        local y, more = tn.scope(function()
+          local inner = tn.scope(function() return x + 1 end)
+          return inner * 2, { sum = inner:sum() }
+        end)
+        print(tn.live_tensors(), y:sum():item(), more.sum:item())
+        """,
+    )
+    assert printed.split() == ["3", "8", "4"]
+
+
+def test_memory_that_ran_out_is_looked_for_again(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local C, x = require("tenfold.core").C, tn.ones(4)
+        C.tn_debug_fail_allocation(1)
+        print((x + x):sum():item())
+        """,
+    )
+    assert printed.split() == ["8"]
+
+
+def test_handles_are_right_in_checked_mode(rock: Path) -> None:
+    program = """
+        local x = tn.ones(2)
+        for i = 1, 20000 do x = x * 1 end
+        local y = x + 1
+        y:free(); y:free()
+        print(x:sum():item())
+        """
+    assert lua(rock, program, TENFOLD_CHECKED="1").split() == ["2"]
+
+
+# ---- the package --------------------------------------------------------------------------------------
+
+
+def test_the_rockspec_names_every_module(rock: Path) -> None:
+    spec = (rock / "tenfold-0.1.0-1.rockspec").read_text()
+    named = set(re.findall(r'= "(tenfold/\w+\.lua)"', spec))
+    assert named == {f"tenfold/{path.name}" for path in (rock / "tenfold").iterdir()}
+
+
+@pytest.mark.skipif(shutil.which("luarocks") is None, reason="there is no luarocks: apt-get install luarocks")
+def test_luarocks_installs_it(rock: Path, tmp_path: Path) -> None:
+    command = ["luarocks", "--lua-version", "5.1", "--tree", str(tmp_path / "tree"), "make"]
+    done = subprocess.run(command, cwd=rock, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "tree/share/lua/5.1/tenfold/operators.lua").exists()
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples" / "lua").glob("*.lua")), ids=lambda path: path.stem
+)
+def test_examples_run(rock: Path, path: Path, tmp_path: Path) -> None:
+    done = run(rock, path, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_documented_program_runs(rock: Path) -> None:
+    text = (ROOT / "docs" / "bindings.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```lua\n(.*?)```", text, re.DOTALL)
+    done = run(rock, "-e", program)
+    assert done.returncode == 0 and "TN_ERROR_TORCH" in done.stdout, done.stdout + done.stderr
+
+
+def test_safetensors_go_to_and_fro(rock: Path, tmp_path: Path) -> None:
+    save_file({"x": torch.arange(4.0)}, tmp_path / "a.safetensors")
+    lua(rock, f'tn.save("{tmp_path}/b.safetensors", {{ y = tn.load("{tmp_path}/a.safetensors").x * 2 }})')
+    assert load_file(tmp_path / "b.safetensors")["y"].tolist() == [0, 2, 4, 6]

@@ -1,0 +1,446 @@
+"""The Node binding in real node processes: operators, learning, script functions, mistakes, memory, types."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tenfold.capi import bindings_node
+from tests.bindings import learning
+from tests.bindings.sweep import UNCALLED, Case, Sweep, Tensor, library
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+node, npm = shutil.which("node"), shutil.which("npm")
+pytestmark = pytest.mark.skipif(
+    not node or not npm, reason="there is no node, or no npm: apt-get install nodejs npm"
+)
+
+
+@pytest.fixture(scope="session")
+def modules() -> Path:
+    """Where koffi and TypeScript are, installed once."""
+    folder = ROOT / "build" / "node-modules"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not (folder / "node_modules" / "koffi").exists():
+            wanted = json.loads((ROOT / "bindings/node/package.json").read_text())["dependencies"]["koffi"]
+            command = [
+                str(npm),
+                "install",
+                "--no-audit",
+                "--no-fund",
+                f"koffi@{wanted}",
+                "typescript",
+                "@types/node",
+            ]
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+            if done.returncode:
+                pytest.skip(f"koffi cannot be installed: {done.stderr[-300:]}")
+    return folder / "node_modules"
+
+
+@pytest.fixture(scope="session")
+def package(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole package in a folder, as `make node` leaves it."""
+    folder = tmp_path_factory.mktemp("package") / "tenfold"
+    shutil.copytree(ROOT / "bindings" / "node", folder)
+    bindings_node.write(folder, library())
+    (folder / "node_modules").symlink_to(modules)
+    return folder
+
+
+def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
+    command = [str(node), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+
+
+def js(package: Path, program: str, **variables: str) -> Any:
+    """What a program's `answer` is."""
+    begin = f"const tn = require({json.dumps(str(package))}); let answer"
+    text = f"{begin}\n{program}\n;console.log(JSON.stringify(answer))"
+    done = run("-e", text, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+# ---- operators ----------------------------------------------------------------------------------------
+
+
+def written(value: Any) -> Any:
+    """A value as sweep.js reads it."""
+    if isinstance(value, Tensor):
+        return {"tensor": value.name}
+    if isinstance(value, complex):
+        return {"double": str(value.real).replace("inf", "Infinity")}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": str(value).replace("inf", "Infinity")}
+    if isinstance(value, list):
+        return [written(each) for each in value]
+    return value
+
+
+def case_in_json(case: Case) -> str:
+    given = [written(each) for each in case.positional]
+    if case.named:
+        given.append({name: written(value) for name, value in case.named.items()})
+    return json.dumps({"number": case.number, "op": case.operator, "given": given})
+
+
+def sweep(package: Path, folder: Path, step: int) -> Sweep:
+    cases = Sweep(step)
+    cases.save(folder, case_in_json)
+    done = run(HERE / "sweep.js", package, folder)
+    assert done.stdout.endswith("0 failed, 0 tensors left\n"), done.stdout[-4000:] + done.stderr
+    wrong = list(cases.differences(folder))
+    assert not wrong, "\n".join([f"{len(wrong)} differ", *wrong[:20]])
+    return cases
+
+
+def test_operators_give_what_pytorch_gives(package: Path, tmp_path: Path) -> None:
+    sweep(package, tmp_path, step=5)
+
+
+@pytest.mark.slow
+def test_every_operator_gives_what_pytorch_gives(package: Path, tmp_path: Path) -> None:
+    assert sweep(package, tmp_path, step=1).uncalled == UNCALLED
+
+
+def test_arguments_go_by_order_or_by_name(package: Path) -> None:
+    program = """
+        const x = tn.arange(6).view(2, 3)
+        const [values, places] = x.max(1)
+        answer = [
+          x.sum(1).tolist(), x.sum({ dim: [0], keepdim: false }).tolist(),
+          x.add(x, { alpha: 2 }).sum().item(), tn.zeros(2, 3, { dtype: 'float64' }).dtype, values.dtype,
+          places.tolist(), x.add(tn.double(1)).dtype,
+        ]
+        """
+    assert js(package, program) == [[3, 12], [3, 5, 7], 45, "float64", "int64", [2, 2], "float32"]
+
+
+def test_elements_are_read_and_written(package: Path) -> None:
+    program = """
+        const x = tn.tensor([[1, 2], [3, 4]])
+        x.set(0, [7, 7]).at(1).set(0, 9)
+        const picked = x.at(x.gt(6)).sum().item()
+        x.set(x.gt(8), 0)
+        answer = [picked, x.tolist(), Array.from(x.data()), x.shape, x.device, x.T.tolist()]
+        """
+    assert js(package, program) == [23, [[7, 7], [0, 4]], [7, 7, 0, 4], [2, 2], "cpu", [[7, 0], [7, 4]]]
+
+
+def test_typed_arrays_go_in_and_out(package: Path) -> None:
+    program = """
+        const x = tn.tensor(new BigInt64Array([1n, 2n, 3n, 4n]), { shape: [2, 2] })
+        const truths = tn.tensor([true, false])
+        answer = [x.dtype, x.tolist(), String(x.data()[3]), truths.tolist(), tn.tensor([]).shape]
+        """
+    assert js(package, program) == ["int64", [[1, 2], [3, 4]], "4", [True, False], [0]]
+
+
+# ---- learning -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", [learning.xor, learning.digits], ids=["xor", "digits"])
+def test_losses_are_those_of_python(package: Path, tmp_path: Path, task: Any) -> None:
+    expected = task(tmp_path / "weights.safetensors")
+    done = run(HERE / "learning.js", package, task.__name__, tmp_path / "weights.safetensors")
+    losses = [float(each) for each in done.stdout.split()]
+    assert len(losses) == len(expected) == 100, done.stderr
+    assert max(abs(a - b) for a, b in zip(losses, expected, strict=True)) < 1e-4
+
+
+def test_gradients_of_gradients(package: Path) -> None:
+    program = """
+        const x = tn.tensor(3, { requires_grad: true })
+        const [first] = tn.grad(x.pow(3), x, { create_graph: true })
+        answer = [
+          first.item(), tn.grad(first, x)[0].item(), x.grad, tn.no_grad(() => x.mul(2).requires_grad),
+          x.mul(2).requires_grad,
+        ]
+        """
+    assert js(package, program) == [27, 18, None, False, True]
+
+
+# ---- script -------------------------------------------------------------------------------------------
+
+
+def test_functions_are_traced_saved_and_called_from_python(package: Path, tmp_path: Path) -> None:
+    path = tmp_path / "traced.pt"
+    program = f"""
+        const x = tn.tensor([1, -2, 3])
+        const traced = tn.jit.trace((a, b) => a.mul(b).add(1).relu(), [x, x])
+        traced.save({json.dumps(str(path))})
+        answer = [tn.jit.load({json.dumps(str(path))}).forward(x, x.mul(2)).tolist(), traced.methods()]
+        """
+    assert js(package, program) == [[3, 9, 19], ["forward"]]
+    x = torch.tensor([1.0, -2, 3])
+    assert torch.jit.load(path)(x, x).tolist() == [2, 5, 10]
+
+
+class Containers(torch.nn.Module):
+    def forward(self, numbers: list[int], named: dict[str, float], text: str) -> tuple[int, str, list[float]]:
+        return sum(numbers), text + text, [named["a"], named["b"]]
+
+
+def test_script_methods_take_and_give_objects(package: Path, tmp_path: Path) -> None:
+    torch.jit.script(Containers()).save(tmp_path / "containers.pt")
+    program = f"""
+        const module = tn.jit.load({json.dumps(str(tmp_path / "containers.pt"))})
+        answer = module.forward([1, 2, 3], {{ a: 1.5, b: 2.5 }}, 'ab')
+        """
+    assert js(package, program) == [6, "abab", [1.5, 2.5]]
+
+
+def test_a_step_of_training_is_one_call(package: Path, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    torch.jit.script(torch.nn.Linear(2, 1)).save(tmp_path / "linear.pt")
+    program = f"""
+        const module = tn.jit.load({json.dumps(str(tmp_path / "linear.pt"))})
+        const sgd = new tn.optim.SGD(Object.values(module.parameters()), {{ lr: 0.1, momentum: 0.9 }})
+        const [x, y] = [tn.tensor([[1, 2], [3, 4]]), tn.tensor([[1], [2]])]
+        const step = () => tn.train_step(module, sgd, 'mse_loss', [x], y).item()
+        const losses = Array.from({{ length: 62 }}, step)
+        answer = [losses[0], losses.at(-1), sgd.get('momentum')]
+        """
+    first, last, momentum = js(package, program)
+    assert last < first / 5 and momentum == 0.9
+
+
+# ---- mistakes -----------------------------------------------------------------------------------------
+
+MISTAKES = [
+    ("x.add('a')", "TN_ERROR_ARGUMENT", "add: cannot be called with (tensor, string)"),
+    ("x.sum(0.5)", "TN_ERROR_ARGUMENT", "number with a fraction"),
+    ("x.relu(1)", "TN_ERROR_ARGUMENT", "relu: cannot be called with"),
+    ("x.sum({ dims: 1 })", "TN_ERROR_ARGUMENT", "has no argument dims"),
+    ("tn.zeros(2, { dtype: 'float31' })", "TN_ERROR_ARGUMENT", "dtype is a ScalarType"),
+    ("tn.tensor([[1, 2], [3]])", "TN_ERROR_ARGUMENT", "ragged"),
+    ("tn.tensor([1, 'two'])", "TN_ERROR_ARGUMENT", "an element is a string"),
+    ("tn.tensor([1, undefined])", "TN_ERROR_ARGUMENT", "an element is a undefined"),
+    ("tn.tensor([1.5], { dtype: 'int64' })", "TN_ERROR_ARGUMENT", "1.5 is no int64"),
+    ("tn.tensor(new Float32Array(3), { shape: [2, 2] })", "TN_ERROR_ARGUMENT", "do not fill"),
+    ("x.at(5)", "TN_ERROR_INDEX", "index 5 out of range"),
+    ("x + 1", "TN_ERROR_TYPE", "x.add(y)"),
+    ("x.matmul(tn.zeros(3, 3))", "TN_ERROR_TORCH", "mat1 and mat2 shapes"),
+    ("(() => { const y = x.add(1); y.free(); return y.add(x) })()", "TN_ERROR_ARGUMENT", "self is NULL"),
+    ("(() => { const y = x.add(1); y.free(); return tn.cat([x, y]) })()", "TN_ERROR_ARGUMENT", "freed"),
+    ("tn.jit.load('/nowhere.pt')", "TN_ERROR_NOT_FOUND", "/nowhere.pt"),
+    ("tn.call('aten::nothing', x)", "TN_ERROR_NOT_FOUND", "nothing"),
+    ("tn.call('aten::relu', 'text')", "TN_ERROR_TYPE", ""),
+    ("new tn.optim.SGD([x], { lr: 'fast' })", "TN_ERROR_ARGUMENT", "number"),
+    ("x.add(1).backward()", "TN_ERROR_TORCH", ""),
+    ("tn.scope(async () => x.add(1))", "TN_ERROR_ARGUMENT", "must not be async"),
+]
+
+
+@pytest.fixture(scope="session")
+def raised(package: Path) -> list[list[str]]:
+    """For each mistake, all made in one process, the error's code and message."""
+    attempts = ",\n".join(f"(x) => {expression}" for expression, _, _ in MISTAKES)
+    program = f"""
+        answer = [{attempts}].map((mistake) => {{
+          const x = tn.tensor([[1, 2], [3, 4]])
+          try {{
+            mistake(x)
+          }} catch (error) {{
+            if (!(error instanceof tn.TenfoldError) || x.add(1).sum().item() !== 14) throw error
+            return [error.code, error.message]
+          }}
+          return ['nothing', 'was thrown']
+        }})
+        """
+    return js(package, program)
+
+
+@pytest.mark.parametrize("number", range(len(MISTAKES)), ids=[each[0] for each in MISTAKES])
+def test_mistakes_are_errors(raised: list[list[str]], number: int) -> None:
+    _, code, message = MISTAKES[number]
+    assert raised[number][0] == code and message in raised[number][1], raised[number]
+
+
+def test_an_error_in_a_traced_function_comes_through(package: Path) -> None:
+    program = """
+        const [x, mine] = [tn.ones(2), new Error('mine')]
+        const caught = []
+        for (const each of [() => tn.jit.trace(() => { throw mine }, [x]),
+                            () => tn.scope(() => { x.add(1); throw mine })]) {
+          try { each() } catch (error) { caught.push(error === mine) }
+        }
+        tn.collect()
+        answer = [caught, tn.live_tensors()]
+        """
+    assert js(package, program) == [[True, True], 1]
+
+
+def test_a_missing_library_is_told(package: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "tenfold"
+    shutil.copytree(package, bare, symlinks=True)
+    (bare / "generated" / "location.json").write_text('"/nowhere/libtenfold.so"')
+    program = (
+        f"try {{ require({json.dumps(str(bare))}) }} catch (e) {{ console.log(e.name, e.code, e.message) }}"
+    )
+    done = run("-e", program, TENFOLD_LIBRARY="/nowhere/else.so")
+    assert (
+        done.stdout.startswith("TenfoldError TN_ERROR_NOT_AVAILABLE") and "tenfold capi build" in done.stdout
+    )
+
+
+# ---- memory -------------------------------------------------------------------------------------------
+
+RESIDENT = "/VmHWM:\\s*(\\d+)/.exec(require('fs').readFileSync('/proc/self/status', 'utf8'))[1] * 1024"
+
+
+@pytest.mark.parametrize("count", [3000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_loop_of_large_tensors_stays_small(package: Path, count: int) -> None:
+    program = (
+        f"for (let i = 0; i < {count}; i += 1) tn.zeros(512, 512)\nanswer = [tn.peak_bytes(), {RESIDENT}]"
+    )
+    peak, resident = js(package, program)
+    assert peak < 300e6 and resident < 500e6
+
+
+def test_a_loop_of_small_tensors_stays_small(package: Path) -> None:
+    program = """
+        const x = tn.ones(1)
+        answer = 0
+        for (let i = 0; i < 100000; i += 1) {
+          x.add(x)
+          if (i % 100 === 0) answer = Math.max(answer, tn.live_tensors())
+        }
+        """
+    assert js(package, program) < 30_000
+
+
+def test_tensors_go_between_turns_of_the_event_loop(package: Path) -> None:
+    program = f"""
+        const tn = require({json.dumps(str(package))})
+        const turn = () => new Promise((resolve) => setTimeout(resolve, 20))
+        async function main() {{
+          for (let i = 0; i < 1000; i += 1) tn.ones(1)
+          for (let i = 0; i < 20 && tn.live_tensors() > 10; i += 1) {{
+            await turn()
+            global.gc()
+          }}
+          console.log(tn.live_tensors())
+        }}
+        main()
+        """
+    assert int(run("--expose-gc", "-e", program).stdout) <= 10
+
+
+def test_scopes_free_what_is_not_returned(package: Path) -> None:
+    program = """
+        const x = tn.ones(2)
+        const [y, more] = tn.scope(() => {
+          const inner = tn.scope(() => x.add(1))
+          return [inner.mul(2), { sum: inner.sum() }]
+        })
+        const left = tn.live_tensors()
+        answer = [left, y.sum().item(), more.sum.item()]
+        """
+    assert js(package, program) == [3, 8, 4]
+
+
+def test_memory_that_ran_out_is_looked_for_again(package: Path) -> None:
+    program = f"""
+        const {{ C }} = require({json.dumps(str(package / "lib" / "core.js"))})
+        const x = tn.ones(4)
+        C.tn_debug_fail_allocation(1)
+        answer = x.add(x).sum().item()
+        """
+    assert js(package, program) == 8
+
+
+def test_handles_are_right_in_checked_mode(package: Path) -> None:
+    program = """
+        let x = tn.ones(2)
+        for (let i = 0; i < 30000; i += 1) x = x.mul(1)
+        const y = x.add(1)
+        y.free()
+        y.free()
+        answer = x.sum().item()
+        """
+    assert js(package, program, TENFOLD_CHECKED="1") == 2
+
+
+# ---- the package --------------------------------------------------------------------------------------
+
+TYPED = """
+import tn = require('tenfold')
+
+const x = tn.randn(2, 3, { dtype: 'float64' })
+const y: number[] = x.add(1).relu().sum({ dim: [1], keepdim: true }).shape
+const [values, places] = x.max(1)
+const traced = tn.jit.trace((a, b) => a.mul(b), [x, x])
+const adam = new tn.optim.Adam([x], { lr: 0.1 })
+tn.scope(() => tn.cat([values, places.float()]).add_(tn.double(2)))
+adam.step()
+traced.save('x.pt')
+// @ts-expect-error: a string is no tensor
+x.matmul('x')
+// @ts-expect-error: there is no such operator
+tn.nothing(x)
+console.log(y)
+"""
+
+
+def test_typescript_checks_programs(package: Path, modules: Path, tmp_path: Path) -> None:
+    compiler = modules / "typescript" / "bin" / "tsc"
+    if not compiler.exists():
+        pytest.skip("there is no TypeScript: npm install typescript")
+    (tmp_path / "program.ts").write_text(TYPED)
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "tenfold").symlink_to(package)
+    (tmp_path / "node_modules" / "@types").symlink_to(modules / "@types")
+    options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--types", "node"]
+    done = subprocess.run(
+        [str(node), compiler, *options, "program.ts"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_npm_packs_and_installs_it(package: Path, tmp_path: Path) -> None:
+    packed = subprocess.run(
+        [str(npm), "pack", "--json", "--pack-destination", str(tmp_path)],
+        cwd=package,
+        capture_output=True,
+        text=True,
+    )
+    assert packed.returncode == 0, packed.stderr
+    files = {each["path"] for each in json.loads(packed.stdout)[0]["files"]}
+    assert {
+        "index.js",
+        "index.d.ts",
+        "lib/core.js",
+        "generated/operators.json",
+        "generated/operators.d.ts",
+    } <= files
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples" / "node").glob("*.js")), ids=lambda path: path.stem
+)
+def test_examples_run(package: Path, path: Path, tmp_path: Path) -> None:
+    done = run(path, tmp_path, NODE_PATH=str(package.parent))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_documented_program_runs(package: Path) -> None:
+    text = (ROOT / "docs" / "bindings.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```js\n(.*?)```", text, re.DOTALL)
+    done = run("-e", program, NODE_PATH=str(package.parent))
+    assert done.returncode == 0 and "TN_ERROR_TORCH" in done.stdout, done.stdout + done.stderr

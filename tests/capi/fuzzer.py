@@ -1,0 +1,260 @@
+"""Random call sequences with good and bad arguments, by ctypes: `python -m tests.capi.fuzzer CALLS SEED`.
+
+Every function of tenfold.h and a hundred typed ones are called with handles that live, NULL, and numbers and
+counts of all sizes. In checked mode handles that were freed, and numbers that are none, are passed as well.
+Nothing may crash; at the end all that was made is freed, and nothing is left.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import sys
+from typing import Any
+
+from tenfold.capi.binding import Device, Library, Scalar
+from tenfold.capi.build import build
+from tenfold.capi.describe import Description, Function, Parameter, describe
+
+NUMBERS = [0, 1, 2, -1, -2, 3, 7, 255, 1 << 31, -(1 << 31), 1 << 62, -(1 << 63), (1 << 63) - 1]
+SMALL = [0, 1, 2, 3, -1]
+TEXTS = [
+    b"",
+    b"a",
+    b"aten::add.Tensor",
+    b"aten::relu",
+    b"aten::sum",
+    b"aten::nope",
+    b"::",
+    b"\xff\xfe",
+    b"sum",
+    b"x" * 5000,
+]
+NAMES = [
+    "aten::add.Tensor",
+    "aten::relu",
+    "aten::sum",
+    "aten::cat",
+    "aten::mm",
+    "aten::view",
+    "aten::topk",
+    "aten::mul.Scalar",
+]
+# What does not belong into a random walk: it ends the process's use, writes files, waits, or calls the host
+# back.
+LEFT_OUT = (
+    "tn_save", "tn_load", "tn_module", "tn_package", "tn_set_pressure", "tn_debug_fail",
+    "tn_tensor_from_dlpack", "tn_free_all", "tn_function", "tn_hook", "tn_context", "tn_train", "tn_step",
+    "tn_set_threads", "tn_thread", "tn_scope", "tn_no_grad", "tn_enable_grad", "tn_inference",
+    "tn_optimizer", "tn_set_num", "tn_profile",
+)  # fmt: skip
+
+
+class Fuzzer:
+    def __init__(self, library: Library, description: Description, seed: int):
+        self.lib, self.random = library, random.Random(seed)
+        self.checked = library.tn_checked() == 1
+        written = [f for f in description.functions if f.op is None and not f.name.startswith(LEFT_OUT)]
+        typed = [
+            f for f in description.functions if f.op is not None and f.form == "" and f.returns != "tn_status"
+        ]
+        typed = [f for f in typed if "polynomial" not in f.name]  # of any degree: they may compute for hours
+        self.functions = [f for f in written if self.callable(f)] + self.random.sample(typed, 100)
+        self.raw = {f.name: self.bind(f) for f in self.functions}
+        self.alive: dict[str, list[int]] = {
+            "tn_tensor": [],
+            "tn_value": [],
+            "tn_stack": [],
+            "tn_generator": [],
+            "tn_stream": [],
+        }
+        self.freed: list[int] = []
+        self.memory = (ctypes.c_int64 * 4096)()  # what arrays and buffers point into
+        self.calls = self.failures = 0
+        self.trace = False  # print each call before it is made
+
+    def callable(self, function: Function) -> bool:
+        return all(p.role not in ("callback", "user") or p.optional for p in function.parameters)
+
+    def bind(self, function: Function) -> Any:
+        bound = self.lib.library[function.name]  # an object of its own, unlike the attribute
+        kinds = {"tn_scalar": Scalar, "tn_device": Device, "double": ctypes.c_double, "bool": ctypes.c_bool}
+        plain = {"int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64, "int": ctypes.c_int, "void": None}
+        small = dict.fromkeys(
+            ("tn_dtype", "tn_status", "tn_layout", "tn_memory_format", "tn_tag", "int32_t"), ctypes.c_int32
+        )
+        types = {**kinds, **plain, **small}
+        bound.restype = types.get(function.returns, ctypes.c_void_p)
+        bound.argtypes = [types.get(p.ctype, ctypes.c_void_p) for p in function.parameters]
+        return bound
+
+    def step(self) -> None:
+        function = self.random.choice(self.functions)
+        kept: list[Any] = []
+        arguments = self.arguments(function, kept)
+        freed = [a for a, p in zip(arguments, function.parameters, strict=True) if p.ownership == "consumed"]
+        for kind in self.alive.values():
+            for each in freed:
+                if each in kind:
+                    kind.remove(each)
+                    self.freed.append(each)
+        if self.trace:
+            print(
+                function.name,
+                arguments,
+                [list(a) if hasattr(a, "__len__") else a for a in kept],
+                file=sys.stderr,
+                flush=True,
+            )
+        result = self.raw[function.name](*arguments)
+        self.calls += 1
+        if (function.errors == "null" and result is None) or (function.errors == "status" and result):
+            self.failures += 1
+        if function.ownership == "owned" and result:
+            kind = function.returns.removesuffix(" *")
+            if kind in self.alive:
+                self.alive[kind].append(result)
+        if function.name == "tn_tensor_to_dlpack" and result:
+            self.delete_dlpack(result)
+        if function.name == "tn_value_to_tensors" and result == 0:
+            out, count = kept[-2], kept[-1]
+            self.lib.tn_free_all(out.value, count.value)
+        for kind in self.alive:
+            if len(self.alive[kind]) > 40:
+                self.free(kind, self.alive[kind].pop(0))
+
+    def delete_dlpack(self, managed: int) -> None:
+        """A DLManagedTensor ends with its deleter, which takes it."""
+        deleter = ctypes.cast(managed + 56, ctypes.POINTER(ctypes.c_void_p))[0]
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(managed)
+
+    def free(self, kind: str, handle: int) -> None:
+        name = "tn_free" if kind == "tn_tensor" else f"{kind}_free"
+        getattr(self.lib, name)(handle)
+        self.freed.append(handle)
+        del self.freed[:-50]
+
+    def arguments(self, function: Function, kept: list[Any]) -> list[Any]:
+        made: list[Any] = []
+        counts: dict[str, int] = {}
+        for parameter in function.parameters:
+            if parameter.role == "count":
+                # Never more than the array has: a count that is too large cannot be told from a right one.
+                known = min((counts.get(name, 0) for name in parameter.count_of), default=0)
+                made.append(self.random.choice([known, known, known, -1, -(1 << 63)]))
+            elif parameter.role == "size":
+                made.append(
+                    self.random.choice([0, 1, 5, 4096, -1])
+                    if counts.get("buffer")
+                    else self.random.choice([0, -5, 7])
+                )
+            else:
+                made.append(self.argument(function, parameter, counts, kept))
+        return made
+
+    def handle(self, kind: str, optional: bool) -> int | None:
+        chance = self.random.random()
+        if chance < 0.05 or not self.alive.get(kind):
+            return None
+        if self.checked and chance < 0.1 and self.freed:
+            return self.random.choice(self.freed)
+        if self.checked and chance < 0.12:
+            return self.random.choice([1, 16, 12345, (1 << 47) + 1])
+        if chance < 0.14 and self.checked:
+            other = self.random.choice(list(self.alive))
+            return self.random.choice(self.alive[other]) if self.alive[other] else None
+        return self.random.choice(self.alive[kind])
+
+    def argument(
+        self, function: Function, parameter: Parameter, counts: dict[str, int], kept: list[Any]
+    ) -> Any:
+        ctype = parameter.ctype
+        base = ctype.replace("const ", "").rstrip(" *")
+        if parameter.role in ("callback", "user"):
+            return None
+        if ctype == "tn_scalar":
+            scalar = Scalar.of(self.random.choice([0, 1, -3, 0.5, True, 1j, 1 << 40]))
+            scalar.tag = scalar.tag if self.random.random() < 0.9 else self.random.choice([0, 9, -1])
+            return scalar
+        if ctype == "tn_device":
+            return Device(*self.random.choice([(0, -1), (0, 0), (1, 0), (99, 0), (-1, -1), (0, 5)]))
+        if ctype == "double":
+            return self.random.choice([0.0, 0.5, -1.0, float("nan"), float("inf"), 1e308])
+        if ctype == "bool":
+            return self.random.random() < 0.5
+        if "*" not in ctype:
+            few = ctype in (
+                "tn_dtype",
+                "tn_layout",
+                "tn_memory_format",
+                "int32_t",
+                "tn_tag",
+                "int",
+                "tn_status",
+            )
+            return self.random.choice(
+                [0, 4, 6, 7, 9, 11, -1, 99] if few else SMALL if function.op else NUMBERS
+            )
+        if ctype == "const char *":
+            return (
+                ctypes.cast(self.text(kept), ctypes.c_void_p).value if self.random.random() < 0.95 else None
+            )
+        if ctype == "const tn_op *":
+            return (
+                self.lib.raw("tn_find")(self.random.choice(NAMES).encode())
+                if self.random.random() < 0.9
+                else None
+            )
+        if base in self.alive and ctype.count("*") == 1:
+            return self.handle(base, parameter.optional)
+        if self.random.random() < 0.05:
+            counts[parameter.name] = 0
+            return None
+        if base in self.alive and parameter.role != "out":
+            given = [self.handle(base, False) for _ in range(3)]
+            counts[parameter.name] = 3
+            array = (ctypes.c_void_p * 3)(*given)
+        elif ctype == "const char *const *":
+            counts[parameter.name] = 2
+            array = (ctypes.c_char_p * 2)(b"a", None if self.random.random() < 0.2 else b"b")
+        elif parameter.role == "out" and ctype.count("*") == 3:
+            array = ctypes.c_void_p()
+        elif parameter.role in ("out", "buffer"):
+            counts[parameter.name] = 512
+            array = ctypes.c_int64() if parameter.name == "out_count" else (ctypes.c_int64 * 512)()
+        elif base == "int64_t":
+            counts[parameter.name] = 3
+            array = (ctypes.c_int64 * 3)(*[self.random.choice(SMALL) for _ in range(3)])
+        else:
+            counts[parameter.name] = 3
+            array = (ctypes.c_int64 * 64)()
+        kept.append(array)
+        return ctypes.addressof(array)
+
+    def text(self, kept: list[Any]) -> Any:
+        buffer = ctypes.create_string_buffer(self.random.choice([*TEXTS, *(n.encode() for n in NAMES)]))
+        kept.append(buffer)
+        return buffer
+
+    def close(self) -> None:
+        for kind, handles in self.alive.items():
+            for each in handles:
+                self.free(kind, each)
+
+
+def main() -> None:
+    calls, seed = int(sys.argv[1]), int(sys.argv[2])
+    built = build()
+    library = Library(str(built.library))
+    fuzzer = Fuzzer(library, describe(built.libtorch), seed)
+    fuzzer.trace = "--trace" in sys.argv
+    for _ in range(calls):
+        fuzzer.step()
+    fuzzer.close()
+    left = library.tn_live_tensors(), library.tn_live_objects()
+    print(f"{fuzzer.calls} calls of {len(fuzzer.functions)} functions, {fuzzer.failures} errors, {left} left")
+    sys.exit(left != (0, 0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The examples of libtenfold's tensors and errors, and the commands that a program is built with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tenfold
+from tenfold import cli
+from tenfold.capi.build import VERSION, Built, build
+from tests.capi.bridge import built
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "c"
+C99 = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-g"]
+CPP = ["c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", "-g"]
+
+
+def compiled(source: Path, folder: Path, library: Built, *flags: str) -> Path:
+    program = folder / source.stem
+    command = [*(CPP if source.suffix == ".cpp" else C99), *flags, str(source), *library.compile_flags]
+    done = subprocess.run([*command, *library.link_flags, "-o", str(program)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def output(*command: str | Path, **variables: str) -> str:
+    environment = {**os.environ, **variables}
+    done = subprocess.run(
+        [str(c) for c in command], env=environment, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    return done.stdout
+
+
+def test_tensors_in_c(tmp_path: Path) -> None:
+    printed = output(compiled(EXAMPLES / "01_tensors.c", tmp_path, built()))
+    assert "largest: 77" in printed and "a[1, 2] = 66" in printed and "live tensors: 0" in printed
+
+
+def test_errors_in_c(tmp_path: Path) -> None:
+    printed = output(compiled(EXAMPLES / "02_errors.c", tmp_path, built()))
+    codes = [line.split(":")[0].strip() for line in printed.splitlines() if line.startswith("  TN_ERROR")]
+    expected = ["TORCH", "ARGUMENT", "MEMORY", "INDEX", "NOT_FOUND", "ARGUMENT"]
+    assert codes == [f"TN_ERROR_{each}" for each in expected]
+    assert "other is NULL" in printed and "(2x3 and 2x3)" in printed
+
+
+def test_handles_in_cpp(tmp_path: Path) -> None:
+    printed = output(compiled(EXAMPLES / "06_handles.cpp", tmp_path, built()))
+    assert "singular" in printed and "live tensors: 0" in printed
+
+
+def test_ctypes_in_python() -> None:
+    printed = output(sys.executable, EXAMPLES / "07_ctypes.py", built().library)
+    assert "shapes cannot be multiplied" in printed and "live tensors: 0" in printed
+
+
+def test_checked_mode_finds_nothing_to_report_in_the_examples(tmp_path: Path) -> None:
+    program = compiled(EXAMPLES / "01_tensors.c", tmp_path, built())
+    done = subprocess.run(
+        [program], env={**os.environ, "TENFOLD_CHECKED": "1"}, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_flags_and_the_pkg_config_file_build_a_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["capi", "flags"]) == 0
+    flags = capsys.readouterr().out.split()
+    assert flags == [*built().compile_flags, *built().link_flags]
+    described = (built().lib / "pkgconfig" / "tenfold.pc").read_text(encoding="utf-8")
+    assert f"prefix={built().folder}" in described and f"Version: {VERSION}" in described
+    assert cli.main(["capi", "header"]) == 0
+    assert "tn_tensor_from_data" in capsys.readouterr().out
+
+
+def test_the_library_has_the_packages_version() -> None:
+    assert tenfold.__version__ == VERSION
+
+
+def test_libtenfold_itself_needs_neither_libtorch_nor_cpp() -> None:
+    needed = subprocess.run(
+        ["readelf", "-d", built().library], capture_output=True, text=True, check=True
+    ).stdout
+    libraries = [line.split("[")[1].rstrip("]\n") for line in needed.splitlines() if "(NEEDED)" in line]
+    assert not [each for each in libraries if any(part in each for part in ("torch", "c10", "stdc++"))], (
+        libraries
+    )
+
+
+# What libtorch itself keeps until the end of a process is no leak of a program that uses it.
+SUPPRESSED = (
+    "leak:libtorch\nleak:libc10\nleak:libgomp\nleak:libdnnl\nleak:libmkl\nleak:dl_open\nleak:dlopen\n"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["01_tensors.c", "02_errors.c", "06_handles.cpp"])
+def test_address_and_undefined_sanitizers_find_nothing(name: str, tmp_path: Path) -> None:
+    library = build(sanitize=("address", "undefined"))
+    program = compiled(EXAMPLES / name, tmp_path, library, "-fsanitize=address,undefined")
+    suppressions = tmp_path / "leaks"
+    suppressions.write_text(SUPPRESSED, encoding="utf-8")
+    leaks = f"suppressions={suppressions}:print_suppressions=0"
+    output(program, LSAN_OPTIONS=leaks, UBSAN_OPTIONS="halt_on_error=1", ASAN_OPTIONS="detect_leaks=1")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
+@pytest.mark.parametrize("name", ["01_tensors.c", "02_errors.c"])
+def test_valgrind_finds_no_invalid_access_and_no_leak_of_ours(name: str, tmp_path: Path) -> None:
+    program = compiled(EXAMPLES / name, tmp_path, built())
+    report = tmp_path / "valgrind.xml"
+    command = ["valgrind", "--leak-check=full", "--xml=yes", f"--xml-file={report}", program]
+    output(*command, OMP_NUM_THREADS="1")
+    found = report.read_text(encoding="utf-8")
+    blocks = [block for block in found.split("<error>")[1:] if "libtenfold" in block]
+    kinds = (
+        "Leak_DefinitelyLost",
+        "InvalidRead",
+        "InvalidWrite",
+        "InvalidFree",
+        "UninitCondition",
+        "UninitValue",
+    )
+    wrong = [block for block in blocks if any(f"<kind>{kind}</kind>" in block for kind in kinds)]
+    assert not wrong, wrong[0][:3000]

@@ -1,0 +1,189 @@
+"""Tensors over libtenfold: the host's memory of every dtype in and out, shapes, elements, text, DLPack,
+files."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tenfold.capi.binding import Scalar
+from tests.capi.bridge import Bridge, nothing_left, numbers
+from tests.capi.exchange import CODES, array_of, code_of, fetch, same
+
+
+@pytest.fixture
+def tn() -> Any:
+    bridge = Bridge()
+    with nothing_left(bridge):
+        yield bridge
+
+
+def sample(name: str) -> torch.Tensor:
+    return torch.arange(48).remainder(2).reshape(2, 3, 8).to(getattr(torch, name))
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_elements_of_every_dtype_go_in_and_out(tn: Bridge, name: str) -> None:
+    given = sample(name)
+    handle = tn.keep(tn.tn_tensor_from_data(given.data_ptr(), CODES[name], *numbers(given.shape), None, 0))
+    assert tn.tn_dtype_name(CODES[name]).decode() == name
+    assert tn.tn_dtype_bytes(CODES[name]) == given.element_size()
+    assert tn.tn_tensor_bytes(handle) == given.numel() * given.element_size()
+    assert same(fetch(handle), given)
+
+
+@pytest.mark.parametrize("name", ["float32", "int8", "complex128", "bool", "bfloat16"])
+def test_strides_are_followed_when_copying_and_when_lending(tn: Bridge, name: str) -> None:
+    given = sample(name).permute(2, 0, 1)[::2]
+    layout = (*numbers(given.shape), *numbers(given.stride()))
+    copied = tn.keep(tn.tn_tensor_from_data(given.data_ptr(), CODES[name], *layout))
+    lent = tn.keep(tn.tn_tensor_wrap_data(given.data_ptr(), CODES[name], *layout, None, None))
+    assert same(fetch(copied), given) and same(fetch(lent), given)
+    assert tn.tn_tensor_data(lent) == given.data_ptr() != tn.tn_tensor_data(copied)
+    assert tn.tn_tensor_is_contiguous(copied) == 1 and tn.tn_tensor_is_contiguous(lent) == 0
+    strides = (ctypes.c_int64 * 3)()
+    assert tn.tn_tensor_strides(lent, strides, 3) == 3 and tuple(strides) == given.stride()
+
+
+def test_lent_memory_is_given_back_once_by_its_last_user(tn: Bridge) -> None:
+    returned = []
+    deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(returned.append)
+    memory = (ctypes.c_float * 4)(1, 2, 3, 4)
+    lent = tn.tn_tensor_wrap_data(memory, 6, *numbers([4]), None, 0, deleter, 7)
+    other = tn.tn_tensor_share(lent)
+    assert tn.tn_tensor_is_same(lent, other) == 1
+    tn.tn_free(lent)
+    assert returned == []
+    tn.tn_free(other)
+    assert returned == [7]
+
+
+def test_memory_stays_the_hosts_when_lending_fails(tn: Bridge) -> None:
+    returned = []
+    deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(returned.append)
+    memory = (ctypes.c_float * 4)()
+    assert tn.raw("tn_tensor_wrap_data")(memory, 6, *numbers([-4]), None, 0, deleter, 7) is None
+    assert returned == []
+
+
+def test_elements_are_read_and_written_by_index(tn: Bridge) -> None:
+    handle = tn.tensor([[1.0, 2.0], [3.0, 4.0]])
+    tn.tn_tensor_set(handle, *numbers([1, -2]), Scalar.of(9.5))
+    value = Scalar()
+    tn.tn_tensor_get(handle, *numbers([-1, 0]), ctypes.byref(value))
+    assert value.number == 9.5
+    assert tn.raw("tn_tensor_get")(handle, *numbers([2, 0]), ctypes.byref(value)) == 2
+    assert "index 2 is out of range for dimension 0 of size 2" in tn.tn_error_message().decode()
+    assert tn.raw("tn_tensor_get")(handle, *numbers([0]), ctypes.byref(value)) == 2
+    assert tn.raw("tn_tensor_item")(handle, ctypes.byref(value)) == 8
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype"), [(3, "int64"), (2.5, "float32"), (True, "bool"), (1 + 2j, "complex64")]
+)
+def test_the_only_element_keeps_its_kind(tn: Bridge, number: complex, dtype: str) -> None:
+    value = Scalar()
+    tn.tn_tensor_item(tn.tensor(number, dtype), ctypes.byref(value))
+    assert value.number == number and type(value.number) is type(number)
+
+
+def test_text_goes_into_the_buffer_as_far_as_it_fits(tn: Bridge) -> None:
+    handle = tn.tensor([1.0, 2.0])
+    whole = tn.lib.text("tn_tensor_print", handle)
+    assert whole.split() == ["1", "2", "[", "CPUFloatType{2}", "]"]
+    buffer = ctypes.create_string_buffer(b"x" * 8, 8)
+    assert tn.tn_tensor_print(handle, buffer, 4) == len(whole)
+    assert buffer.raw[:4] == whole[:3].encode() + b"\0" and buffer.raw[4:] == b"xxxx"
+
+
+def test_dlpack_shares_memory_both_ways(tn: Bridge) -> None:
+    handle = tn.tensor(np.arange(6).reshape(2, 3))
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    theirs = torch.from_dlpack(capsule(tn.tn_tensor_to_dlpack(handle), b"dltensor", None))
+    theirs[0, 0] = 41
+    assert tn.array(handle)[0, 0] == 41
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    exported = torch.utils.dlpack.to_dlpack(theirs)
+    back = tn.keep(tn.tn_tensor_from_dlpack(pointer(exported, b"dltensor")))
+    name = ctypes.pythonapi.PyCapsule_SetName
+    name.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    name(exported, b"used_dltensor")
+    assert tn.tn_tensor_data(back) == tn.tn_tensor_data(handle)
+
+
+def test_a_tensor_known_to_be_zero_is_copied_out_as_zeros(tn: Bridge) -> None:
+    stack = tn.tn_stack_new()
+    tn.push(stack, [2, 3])
+    tn.tn_call(b"aten::_efficientzerotensor", stack)
+    handle = tn.keep(tn.tn_stack_pop_tensor(stack))
+    tn.tn_stack_free(stack)
+    assert fetch(handle).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def save(tn: Bridge, path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    names = array_of(ctypes.c_char_p, [name.encode() for name in tensors])
+    made = [
+        tn.keep(tn.tn_tensor_from_data(t.data_ptr() or None, code_of(t.dtype), *numbers(t.shape), None, 0))
+        for t in tensors.values()
+    ]
+    tn.tn_save_safetensors(str(path).encode(), names, array_of(ctypes.c_void_p, made), len(made))
+
+
+def test_safetensors_files_come_back_and_other_readers_take_them(tn: Bridge, tmp_path: Path) -> None:
+    written = {"a": torch.randn(2, 3), 'b "quoted" \u00e4\n': torch.arange(4), "empty": torch.zeros(0, 2)}
+    written["bf16"] = torch.ones(3, dtype=torch.bfloat16)
+    save(tn, tmp_path / "x.safetensors", written)
+    header_size = struct.unpack("<Q", (tmp_path / "x.safetensors").read_bytes()[:8])[0]
+    header = json.loads((tmp_path / "x.safetensors").read_bytes()[8 : 8 + header_size])
+    assert header["a"]["dtype"] == "F32" and header["a"]["shape"] == [2, 3]
+    loaded = tn.tn_load_safetensors(str(tmp_path / "x.safetensors").encode())
+    for name, tensor in written.items():
+        entry = tn.tn_value_get_string(loaded, name.encode())
+        assert same(fetch(tn.keep(tn.tn_value_to_tensor(entry))), tensor)
+        tn.tn_value_free(entry)
+    assert tn.tn_value_count(loaded) == len(written)
+    tn.tn_value_free(loaded)
+
+
+def damaged() -> list[bytes]:
+    header = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+    whole = struct.pack("<Q", len(header)) + header + b"\0" * 8
+    change = lambda old, new: (
+        struct.pack("<Q", len(header.replace(old, new))) + header.replace(old, new) + b"\0" * 8
+    )
+    return [
+        *(whole[:cut] for cut in range(0, len(whole), 7)),
+        whole + b"more",
+        struct.pack("<Q", 1 << 62) + whole[8:],
+        change(b"[2]", b"[-2]"),
+        change(b"[2]", b"[4611686018427387904,4]"),
+        change(b"[2]", b"[99999999999999999999999]"),
+        change(b"[0,8]", b"[8,0]"),
+        change(b"[0,8]", b"[0,8,9]"),
+        change(b"F32", b"F33"),
+        change(b'"dtype"', b'"other"'),
+        change(b"[2]", b"[2.5]"),
+        change(b"{", b"[" * 100),
+        change(b'"a"', b'"\\ud800"'),
+        change(b'"a"', b'"\\q"'),
+    ]
+
+
+def test_a_damaged_file_is_an_error(tn: Bridge, tmp_path: Path) -> None:
+    path = tmp_path / "damaged"
+    for content in damaged():
+        path.write_bytes(content)
+        assert tn.raw("tn_load_safetensors")(str(path).encode()) is None, content
+        assert tn.tn_error_code() == 8
+    for missing in (b"/nonexistent/file", str(tmp_path).encode()):
+        assert tn.raw("tn_load_safetensors")(missing) is None
+        assert tn.tn_error_code() in (1, 5)

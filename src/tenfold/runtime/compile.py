@@ -502,7 +502,7 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if graph.recorder is not None and graph.active() is not None:
             return self.function(*args, **kwargs)
-        if evaluate.get_engine() == "libtorch":
+        if evaluate.engine == "libtorch":
             return self.function(*args, **kwargs)  # it runs op by op: there is nothing to compile
         short = self._short
         if short is not None and not kwargs and len(xla.in_use) == 1 and graph.mode.precision is None:

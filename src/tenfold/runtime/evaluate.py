@@ -48,7 +48,7 @@ MAX_WRITES = 16
 _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
 ENGINES = ("xla", "libtorch")
-_engine = "xla"
+engine = "xla"  # see set_engine
 
 
 class Pending:
@@ -164,7 +164,7 @@ def _execute(
 ) -> tuple[list[Any], TenfoldError | None, Donations]:
     """Run a program: its results, what a check says, and what was donated. The third program that differs
     from others in its numbers alone is compiled for all numbers, and takes nothing for itself."""
-    if _engine == "libtorch":
+    if engine == "libtorch":
         from tenfold.engines import libtorch
 
         return libtorch.run(program, [host_array(leaf) for leaf in program.leaves], device), None, ()
@@ -192,19 +192,19 @@ def _execute(
 def set_engine(name: str) -> None:
     """Choose what computes from now on: "xla", whole programs compiled, or "libtorch", op by op through
     libtenfold, which the first use builds. Values that are there already serve both."""
-    global _engine
+    global engine
     if name not in ENGINES:
         raise ArgumentError(f"there is no engine {name!r}", help=f"one of {', '.join(ENGINES)}")
     if name == "libtorch":
         from tenfold.engines import libtorch
 
         libtorch.library()
-    _engine = name
+    engine = name
 
 
 def get_engine() -> str:
     """What computes: "xla" or "libtorch"."""
-    return _engine
+    return engine
 
 
 def _recent(programs: dict[Any, Any], key: Any) -> Any:

@@ -162,7 +162,7 @@ def resize(x, size):
     method=False,
     samples=lambda: [
         S(
-            T(3, 4),
+            T(3 + enabled, 4),
             T(1, dtype="float32", low=0.5, high=1),
             T(1, dtype="int32", low=0, high=3),
             T(1, dtype="int64", low=enabled, high=enabled + 1),

@@ -147,7 +147,7 @@ def tensor_load(path: Any) -> Table:
     except OSError as problem:
         raise PurpleError(f"tensor-load: {path}: {problem.strerror}", "file") from None
     table = Table()
-    for name, tensor in loaded.items():
+    for name, tensor in sorted(loaded.items()):  # a file keeps them in an order of its own
         table.entries[name] = (name, tensor)
     return table
 

@@ -16,15 +16,10 @@ from tenfold.devices import Device
 from tenfold.dtypes import DType
 from tenfold.errors import UnsupportedError
 from tenfold.flat.graph import TensorType
+from tenfold.mlir.torch_types import SCALAR_TYPES
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import SLOT
 
-# c10::ScalarType's numbers.
-CODES = {
-    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7,
-    "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15, "float8_e5m2": 23, "float8_e4m3fn": 24,
-    "uint16": 27, "uint32": 28, "uint64": 29,
-}  # fmt: skip
 _FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 _LAYOUTS = {"strided": 0}
 
@@ -238,7 +233,7 @@ def named(lib: Library, name: str) -> int:
 
 
 def code_of(name: str) -> int:
-    found = CODES.get(name)
+    found = SCALAR_TYPES.get(name)
     if found is None:
         raise UnsupportedError(f"libtorch has no dtype {name}")
     return found
@@ -246,7 +241,7 @@ def code_of(name: str) -> int:
 
 @functools.cache
 def by_code() -> dict[int, DType]:
-    return {code: dtypes.BY_NAME[name] for name, code in CODES.items() if name in dtypes.BY_NAME}
+    return {code: dtypes.BY_NAME[name] for name, code in SCALAR_TYPES.items() if name in dtypes.BY_NAME}
 
 
 _WORD = (1 << 64) - 1

@@ -21,7 +21,7 @@ from tenfold.flat.structured import Check
 from tenfold.mlir import open_stablehlo, portable, stablehlo
 from tenfold.program import uncompiled
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.compile import Recorded, trace
+from tenfold.runtime.compile import Recorded, memory_of, trace
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import Program, Value
@@ -279,13 +279,7 @@ def _members(function: Any) -> dict[int, str]:
     members: list[tuple[str, Any]] = []
     for kind in ("named_parameters", "named_buffers"):
         members += getattr(function, kind)() if hasattr(function, kind) else []
-    return {id(_memory(tensor)): name for name, tensor in members}
-
-
-def _memory(tensor: Tensor) -> Any:
-    """What a recorded program reads a tensor from: the memory that it is all of, or itself."""
-    alias = tensor._alias
-    return tensor if alias is None or alias.steps else alias.storage
+    return {id(memory_of(tensor)): name for name, tensor in members}
 
 
 def _written_into(

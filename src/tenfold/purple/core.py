@@ -388,3 +388,15 @@ def children(node: Form) -> list[Expr]:
         case SetField(_, _, record, value):
             return [record, value]
     return []
+
+
+def mentioned(expr: Expr) -> set[Var]:
+    """The variables that an expression reads or assigns."""
+    found: set[Var] = set()
+    stack: list[Expr] = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (Local, SetLocal)):
+            found.add(node.var)
+        stack += children(node)
+    return found

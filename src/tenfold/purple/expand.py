@@ -439,7 +439,9 @@ class Expander:
         if not values:
             return body
         index = {var: i for i, (var, _) in enumerate(values) if var is not None}
-        reach = [max((index.get(var, -1) for var in mentioned(value)), default=-1) for _, value in values]
+        reach = [
+            max((index.get(var, -1) for var in core.mentioned(value)), default=-1) for _, value in values
+        ]
         groups, start = [], 0
         while start < len(values):
             end, i = start, start
@@ -539,15 +541,3 @@ def sequence(exprs: list[Expr], place: Place) -> Expr:
     for each in exprs:
         flat += each.exprs if isinstance(each, core.Seq) else (each,)
     return flat[0] if len(flat) == 1 else core.Seq(tuple(flat), place=place)
-
-
-def mentioned(expr: Expr) -> set[Var]:
-    """The variables that an expression reads or assigns."""
-    found: set[Var] = set()
-    stack: list[Any] = [expr]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (core.Local, core.SetLocal)):
-            found.add(node.var)
-        stack += core.children(node)
-    return found

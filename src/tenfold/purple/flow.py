@@ -106,7 +106,7 @@ class Flow:
             facts = self.facts[id(function)]
             facts.escapes = not isinstance(facts.key, Var) or facts.key in used
             if facts.escapes and frames:
-                mentioned = _mentioned(function)
+                mentioned = core.mentioned(function)
                 for frame in frames:
                     if frame.bound & mentioned:
                         frame.component = -2  # not to loop in place: its variables must be new each time
@@ -192,14 +192,3 @@ def tail_calls(body: Expr) -> Iterator[Call | None]:
                 stack.append(body)
             case core.Seq(exprs):
                 stack.append(exprs[-1])
-
-
-def _mentioned(expr: Expr) -> set[Var]:
-    found: set[Var] = set()
-    stack: list[Any] = [expr]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (core.Local, core.SetLocal)):
-            found.add(node.var)
-        stack += core.children(node)
-    return found

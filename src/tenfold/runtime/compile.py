@@ -116,7 +116,7 @@ class Recorded:
         self.program = program
         # Memory that is read is asked itself for its value, not the tensor in front of it; which must still
         # be in front of it when the program runs again.
-        self.inputs = [_memory(each) for each in inputs]
+        self.inputs = [memory_of(each) for each in inputs]
         self.fronts: dict[int, Any] = {
             i: each
             for i, (each, root) in enumerate(zip(inputs, self.inputs, strict=True))
@@ -328,7 +328,7 @@ def _root(holder: Any) -> Any:
     return holder if alias is None else alias.storage
 
 
-def _memory(holder: Any) -> Any:
+def memory_of(holder: Any) -> Any:
     """The memory that a tensor is all of; other inputs as they are."""
     alias = getattr(holder, "_alias", None)
     return holder if alias is None or alias.steps else alias.storage

@@ -34,6 +34,7 @@ LAYERS = (
         "jit",
         "compiler",
         "accelerator",
+        "signal",
         "install",
     ),
     (

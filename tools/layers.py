@@ -23,6 +23,7 @@ LAYERS = (
         "utils",
         "func",
         "control_flow",
+        "exporting",
         "testing",
         "low_rank",
         "norm_functions",
@@ -35,6 +36,7 @@ LAYERS = (
         "compiler",
         "accelerator",
         "signal",
+        "masked",
         "install",
     ),
     (
@@ -43,7 +45,6 @@ LAYERS = (
         "tensor_methods",
         "quantized",
         "typed_tensors",
-        "exporting",
         "functional",
         "indexing",
         "interchange",

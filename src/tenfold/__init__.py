@@ -140,8 +140,8 @@ globals().update(dtypes.BY_NAME)
 
 # Packages that are loaded when they are first asked for, and names that stand in one.
 _PACKAGES = (
-    "accelerator", "amp", "backends", "compiler", "cuda", "data", "func", "jit", "nn", "optim", "signal",
-    "testing", "utils", "version",
+    "accelerator", "amp", "backends", "compiler", "cuda", "data", "func", "jit", "masked", "nn", "optim",
+    "signal", "testing", "utils", "version",
 )  # fmt: skip
 _AUTOCAST = (
     "autocast", "clear_autocast_cache", "get_autocast_dtype", "is_autocast_cache_enabled",

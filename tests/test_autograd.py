@@ -735,6 +735,16 @@ def test_gradients_of_one_result_are_taken_one_after_the_other():
     agree(case)
 
 
+@pytest.mark.parametrize("name", ["i0", "i0e", "i1", "i1e"])
+def test_modified_bessel_functions_have_second_derivatives_at_zero(name):
+    def second(lib):
+        x = lib.tensor([0.0, 0.5, -3.0], dtype=lib.float64, requires_grad=True)
+        (slope,) = lib.autograd.grad(getattr(lib.special, name)(x).sum(), x, create_graph=True)
+        return lib.autograd.grad(slope.sum(), x)[0]
+
+    assert second(tn).tolist() == pytest.approx(second(torch).tolist())
+
+
 def test_a_hook_runs_without_gradients():
     for m in (tn, torch):
         x, w = leaf(m), leaf(m)

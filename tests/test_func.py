@@ -356,6 +356,21 @@ def test_mistakes_are_explained(call, message):
         call(tn.tensor(BATCH))
 
 
+def test_what_tensors_from_outside_hold_may_decide():
+    x, mask = tn.tensor(BATCH), tn.arange(4) > 0
+
+    def choose(a):
+        return a[mask] * 2, a.masked_select(tn.arange(4) != 1), a.tensor_split(tn.tensor([2]))[0]
+
+    for found, row in zip(tn.func.vmap(choose)(x), zip(*[choose(each) for each in x]), strict=True):
+        assert found.tolist() == tn.stack(row).tolist()
+    values, tangents = tn.func.jvp(choose, (x[0],), (x[1],))
+    assert [each.tolist() for each in values] == [each.tolist() for each in choose(x[0])]
+    assert [each.tolist() for each in tangents] == [each.tolist() for each in choose(x[1])]
+    with pytest.raises(tn.TraceError, match="records f once"):
+        tn.func.vmap(lambda a: a[mask * a > 0])(x)
+
+
 def test_a_failed_recording_leaves_nothing_behind():
     with pytest.raises(tn.TraceError):
         tn.func.vmap(lambda a: a.add_(1).sum().item())(tn.tensor(BATCH))

@@ -546,6 +546,15 @@ def test_masked_scatter_needs_enough_elements():
         x.masked_scatter(x > 1, tn.tensor([8.0])).eval()
 
 
+def test_a_slice_that_is_named_twice_is_filled_once():
+    x, value = tn.zeros(2, 3).requires_grad_(), tn.tensor(5.0, requires_grad=True)
+    filled = x.index_fill(1, tn.tensor([2, -1, 0]), value)
+    assert filled.tolist() == [[5, 0, 5], [5, 0, 5]]
+    filled.sum().backward()
+    assert x.grad.tolist() == [[0, 1, 0], [0, 1, 0]]
+    assert value.grad.item() == 4
+
+
 def test_one_hot_finds_the_number_of_classes():
     assert one_hot(tn.tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
     assert one_hot(tn.tensor(1), 4).tolist() == [0, 1, 0, 0]

@@ -130,6 +130,14 @@ def test_neighbours_are_not_correlated():
     assert abs(np.corrcoef(drawn[0, 1:], drawn[0, :-1])[0, 1]) < 0.016
 
 
+def test_a_draw_has_no_gradient_by_what_it_was_drawn_from():
+    mean = tn.ones(3, requires_grad=True)
+    drawn = tn.normal(mean, tn.full((3,), 2.0))
+    assert drawn.requires_grad
+    drawn.sum().backward()
+    assert mean.grad.tolist() == [0, 0, 0]
+
+
 def test_complex_normals_have_variance_one():
     drawn = tn.randn(MANY, dtype=tn.complex64).numpy()
     assert abs(np.mean(np.abs(drawn) ** 2) - 1) < 0.02

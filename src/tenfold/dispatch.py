@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import devices, dtypes, random, tensor
+from tenfold import devices, dtypes, formats, random, tensor
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
+from tenfold.flat.strides import FORMATS
 from tenfold.ops.resolve import Resolver
-from tenfold.ops.table import MEMORY, TABLE, Row, Signature, exact
+from tenfold.ops.table import MEMORY, TABLE, Row, Signature, exact, find
 from tenfold.source import capture
 from tenfold.tensor import Parameter, Tensor, leaf
 from tenfold.trace import graph
@@ -59,8 +60,8 @@ class Plan:
         self.quick = self.plain and one and row.prepare is None and not row.storage
 
 
-# What arguments that ask for a place or order in memory may say: tensors are dense, in row-major order and
-# in ordinary memory.
+# What arguments that ask for a place or order in memory may say: tensors are dense and in ordinary memory.
+# Those that are not in row-major order are views, as `formats.py` tells.
 PLACES: dict[str, tuple[Any, ...]] = {
     "layout": (None, "strided"),
     "pin_memory": (None, False),
@@ -89,21 +90,34 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
         arguments = autocast(row, arguments)
     try:
         for position, name in plan.placement:
-            if arguments[position] is not None:
-                require_placement(name, arguments[position])
+            given = arguments[position]
+            if given is not None:
+                if name == "memory_format" and given in FORMATS:
+                    return _in_format(plan, arguments, position, where)
+                require_placement(name, given)
         if row.prepare is not None:
             arguments = row.prepare(*arguments)
     except TenfoldError as error:
         raise error.located(row.python_name, where) from None
     values = [_argument(each, is_tensor) for each, is_tensor in zip(arguments, plan.tensors, strict=True)]
     if row.host:
-        return _on_host(plan, values, where)
+        return _chosen(plan, values, where) if row.chooses else _on_host(plan, values, where)
     if row.storage:
         return _on_storage(plan, arguments, values, where)
     if row.random:
         with random.lock:  # between taking a generator's state and giving it the next, no other draws from it
             return _recorded(plan, arguments, values, where)
     return _recorded(plan, arguments, values, where)
+
+
+def _in_format(plan: Plan, arguments: Sequence[Any], position: int, where: Any) -> Tensor:
+    """Call a row whose result is to lie in another order in memory: a new one, or the tensor as it is."""
+    memory_format = arguments[position]
+    if plan.view:
+        viewed: Tensor = arguments[0]
+        return viewed if viewed.is_contiguous(memory_format) else formats.arranged(viewed, memory_format)
+    plain = [None if i == position else each for i, each in enumerate(arguments)]
+    return formats.arranged(invoke(plan.row, plain, where), memory_format)
 
 
 def _recorded(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Any:
@@ -189,6 +203,17 @@ def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
             for each in (arrays if several else [arrays])
         ],
     )
+
+
+def _chosen(plan: Plan, values: list[Any], where: Any) -> Tensor:
+    """Run a row that chooses elements of its first argument, by their places: these alone are computed now."""
+    chosen, *others = values
+    places = np.arange(chosen.type.numel).reshape(chosen.type.shape)
+    found = _on_host(plan, [leaf(places, chosen.device).current(), *others], where)
+    return Tensor(record(_TAKE, (chosen, found.current()), where)[0])
+
+
+_TAKE = find("take")
 
 
 def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Tensor:
@@ -402,7 +427,7 @@ OPERATORS = {
 }  # fmt: skip
 
 REFLECTED = {
-    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rtruediv__": "div",
+    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rtruediv__": "div", "__rdiv__": "div",
     "__rfloordiv__": "floor_divide", "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul",
     "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
     "__rlshift__": "bitwise_left_shift", "__rrshift__": "bitwise_right_shift",
@@ -444,7 +469,7 @@ def _reflected(name: str) -> Callable[..., Any]:
     call = function(name, TABLE[name])
 
     def operate(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, (bool, int, float, complex, np.generic)):
+        if not isinstance(other, (Tensor, bool, int, float, complex, np.generic)):
             return NotImplemented
         return call(other, self)
 

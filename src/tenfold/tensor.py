@@ -30,7 +30,7 @@ from tenfold.errors import (
     did_you_mean,
 )
 from tenfold.flat.graph import TensorType
-from tenfold.flat.strides import contiguous, is_contiguous
+from tenfold.flat.strides import FORMATS, contiguous, follows, is_contiguous
 from tenfold.layouts import strided
 from tenfold.ops.table import find
 from tenfold.runtime import evaluate
@@ -167,9 +167,13 @@ class Tensor(Holder):
         return self
 
     def _computed(self) -> Value:
-        if graph.active() is not None:
-            # Also for a tensor from outside: what it holds today would be written into the program.
-            _refuse_value()
+        recorder = graph.active()
+        if recorder is not None:
+            memory = self._value if self._alias is None else self._alias.storage.value
+            if not (recorder.knows(self._value) and recorder.knows(memory)):
+                _refuse_value()
+            with graph.outside():
+                return self._computed()
         value = self.current()
         if value.buffer is None:
             evaluate.evaluate([value])
@@ -338,7 +342,15 @@ class Tensor(Holder):
     def storage_offset(self) -> int:
         return 0 if self._alias is None else self._alias.offset
 
-    def is_contiguous(self) -> bool:
+    def is_contiguous(self, memory_format: str = "contiguous_format") -> bool:
+        """Whether the elements lie in memory in this order, without gaps."""
+        if memory_format in FORMATS:
+            return follows(self.shape, self.stride(), memory_format)
+        if memory_format != "contiguous_format":
+            raise ArgumentError(
+                f"a tensor is not stored in {memory_format!r}",
+                help=f"ask for contiguous_format, {' or '.join(FORMATS)}",
+            ).located("is_contiguous", capture())
         return self._alias is None or is_contiguous(self.shape, self._alias.strides)
 
     def is_floating_point(self) -> bool:

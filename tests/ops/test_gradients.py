@@ -22,7 +22,7 @@ ROWS = sorted(
     (
         row
         for row in all_rows()
-        if not row.host and any(a.type.kind == "Tensor" for a in row.schema.arguments)
+        if (row.chooses or not row.host) and any(a.type.kind == "Tensor" for a in row.schema.arguments)
     ),
     key=lambda row: row.qualified,
 )

@@ -107,6 +107,9 @@ class _Recorder:
     def made(self, value: Value) -> bool:
         return value.buffer is None and value.node in self.nodes
 
+    def knows(self, value: Value) -> bool:
+        return False
+
     def touch_grad(self, origin: Origin) -> None:
         pass
 

@@ -52,6 +52,21 @@ class Recorder:
     def made(self, value: Value) -> bool:
         return value.node in self.nodes
 
+    def knows(self, value: Value) -> bool:
+        """Whether a value is computed without the arguments: it is recorded anew at every call, so what it
+        holds now may decide what is recorded."""
+        seen: set[Value] = set()
+        waiting = [value]
+        while waiting:
+            each = waiting.pop()
+            if each in seen or each.buffer is not None:
+                continue
+            if each.node is None:
+                return False
+            seen.add(each)
+            waiting += [one for node in (each.node, *each.node.path) for one in node.inputs]
+        return self.outer is None or self.outer.knows(value)
+
     def touch_grad(self, origin: Origin) -> None:
         self.grads.setdefault(origin, origin.collected)
 

@@ -6,7 +6,7 @@ steepest descent, by the trapezoidal rule, which converges exponentially there. 
 
 import math
 
-from tenfold import flat
+from tenfold import dtypes, flat
 from tenfold.errors import DTypeError
 from tenfold.ops.precision import doubled
 from tenfold.ops.promote import to_float
@@ -185,13 +185,37 @@ def _unscaled(scaled, x):
     return flat.where(flat.isinf(x), x * flat.sign(scaled) * flat.sign(x), scaled * root * root)
 
 
+def _of_first(cotangent, result, x):
+    return (cotangent * i1(x),)
+
+
+def _of_second(cotangent, result, x):
+    return (cotangent * _less_quotient(i0(x), result, x),)
+
+
+def _of_first_scaled(cotangent, result, x):
+    return (cotangent * (i1e(x) - flat.sign(x) * result),)
+
+
+def _of_second_scaled(cotangent, result, x):
+    return (cotangent * (_less_quotient(i0e(x), result, x) - flat.sign(x) * result),)
+
+
+def _less_quotient(zeroth, first, x):
+    """I0 - I1 / x, and its limit at 0."""
+    tiny = flat.abs(x) < dtypes.finfo(x.dtype).eps
+    return flat.where(tiny, 0.5, zeroth - first / flat.where(tiny, 1, x))
+
+
 @_rows("i0e")
+@flat.differentiated(_of_first_scaled)
 def i0e(x):
     """exp(-|self|) * i0(self)"""
     return _first_scaled(0, x)
 
 
 @_rows("i1e")
+@flat.differentiated(_of_second_scaled)
 def i1e(x):
     """exp(-|self|) * i1(self)"""
     return _first_scaled(1, x)
@@ -199,6 +223,7 @@ def i1e(x):
 
 @_rows("modified_bessel_i0")
 @_rows("i0", plain=True)
+@flat.differentiated(_of_first)
 def i0(x):
     """The modified Bessel function of the first kind of order 0"""
     return _unscaled(_first_scaled(0, x), x)
@@ -206,6 +231,7 @@ def i0(x):
 
 @_rows("modified_bessel_i1")
 @_rows("i1")
+@flat.differentiated(_of_second)
 def i1(x):
     """The modified Bessel function of the first kind of order 1"""
     return _unscaled(_first_scaled(1, x), x)

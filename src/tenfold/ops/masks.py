@@ -192,7 +192,7 @@ def masked_scatter(x, mask, source):
     return flat.where(mask, elements, x)
 
 
-@op("masked_select(Tensor self, Tensor mask) -> Tensor", host=True, samples=_masked(()))
+@op("masked_select(Tensor self, Tensor mask) -> Tensor", host=True, chooses=True, samples=_masked(()))
 def masked_select(x, mask):
     """The elements of self where the mask is true, in one dimension."""
     if mask.dtype != bool:

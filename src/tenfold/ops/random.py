@@ -302,6 +302,11 @@ def bernoulli_each(state, x, p):
     return flat.check(drawn, valid, ArgumentError, "bernoulli: a probability is not between 0 and 1"), state
 
 
+def _to_none(cotangents, results, state, mean, std):
+    """PyTorch's convention: a draw is followed, but does not say how it came from mean and std."""
+    return (None, *[flat.full_like(each, 0) for each in (mean, std) if isinstance(each, Value)])
+
+
 @op(
     f"normal.Tensor_float(Tensor mean, float std=1, {OWN}) -> Tensor",
     f"normal.float_Tensor(float mean, Tensor std, {OWN}) -> Tensor",
@@ -313,6 +318,7 @@ def bernoulli_each(state, x, p):
         S(T(1, 4), T(3, 1, low=0, high=2)),
     ],
 )  # fmt: skip
+@flat.differentiated(_to_none)
 def normal(state, mean, std):
     """Normal draws, each of its own mean, or standard deviation, or both."""
     tensors = [each for each in (mean, std) if isinstance(each, Value)]

@@ -267,9 +267,13 @@ def index_fill(x, dim, index, value):
     check_integers(index, INT64)
     if not index.numel or not x.numel:
         return x
-    slices = flat.broadcast_to(value, (*whole.shape[:dim], index.numel, *whole.shape[dim + 1 :]))
-    slices = slices if x.rank else flat.reshape(slices, ())
-    return _slices(x, dim, index, slices, _whole_slices("set"), INT64, wrap=True)
+    extent = whole.shape[dim]
+    index = places(index, extent, dim, accepts=INT64, wrap=True)
+    none, each = (flat.full((n,), named, dtypes.bool_) for n, named in ((extent, False), (index.numel, True)))
+    chosen = put_slices(none, 0, index, each, "set")
+    # A slice that is named twice is filled once, also for the gradient of value.
+    line = flat.reshape(chosen, (extent, *[1] * (whole.rank - dim - 1)))
+    return flat.reshape(flat.where(line, value, whole), x.shape)
 
 
 @op(

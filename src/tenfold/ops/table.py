@@ -152,6 +152,7 @@ class Row:
         )
         self.random: bool = facts.pop("random", False)
         self.host: bool = facts.pop("host", False)
+        self.chooses: bool = facts.pop("chooses", False)
         self.prepare: Callable | None = facts.pop("prepare", None)
         self.strides: Callable | None = facts.pop("strides", None)
         self.write: Callable | None = facts.pop("write", None)
@@ -295,7 +296,8 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     result are equal, so that it may be written into an expanded tensor; `module`, the submodule whose
     function it is ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state
     first and returns the next after its results; `host`, for a NumPy function whose result's shape depends on
-    data; `prepare`, for a function that completes the arguments of a call by numbers that its tensors hold;
+    data; `chooses`, if that only chooses elements of its first argument, of which it is given the places;
+    `prepare`, for a function that completes the arguments of a call by numbers that its tensors hold;
     `late`, for a function from a signature's types and arguments to the arguments with numbers that may stay
     open until a program runs replaced by their types, and those numbers (else Scalars, and an `index`);
     `differentiable=False`, where gradients stop, or a tuple that says so of each result; `strides`, `write`,

@@ -70,6 +70,10 @@ class Recording:
         """Whether a value was computed by the function itself."""
         return value.buffer is None and value.node in self.nodes
 
+    def knows(self, value: Value) -> bool:
+        """Never: also what a tensor from outside holds today would be written into the program."""
+        return False
+
     def results(self) -> dict[Holder, Value]:
         """What the tensors from outside that were written hold at the end."""
         return {root: root.current() for root, value in self.before.items() if not self.traced(value)}

@@ -347,3 +347,31 @@ def test_tensors_survive_pickling():
     again = pickle.loads(pickle.dumps(x))
     assert again.dtype is tn.bfloat16
     assert again.tolist() == x.tolist()
+
+
+def test_a_tensor_with_dimensions_enough_is_given_back_itself():
+    x = tn.ones(2, 3)
+    assert tn.atleast_1d(x) is x and tn.atleast_2d([x, tn.ones(())])[0] is x
+
+
+def test_tensors_given_more_dimensions_share_their_memory():
+    x, y = tn.arange(3), tn.arange(2)
+    tn.atleast_2d(x)[0, 0] = 7
+    tn.atleast_3d((x, y))[0][0, 1, 0] = 8
+    tn.broadcast_tensors(x, tn.ones(2, 1))[0][0, 2] = 9
+    assert x.tolist() == [7, 8, 9]
+    for mode in ("ij", "xy"):
+        across, down = tn.meshgrid(x, y, indexing=mode)
+        expected = torch.meshgrid(torch.arange(3), torch.arange(2), indexing=mode)
+        assert [each.stride() for each in (across, down)] == [each.stride() for each in expected]
+        across[0, 0] += 1
+    assert x[0].item() == 9
+
+
+def test_a_number_expanded_has_strides_of_zero():
+    assert tn.tensor(3.0).expand(2, 1).stride() == torch.tensor(3.0).expand(2, 1).stride() == (0, 0)
+
+
+def test_reflected_operators_take_tensors_too():
+    x, y = tn.tensor([1.0, 2.0]), tn.tensor([3.0, 5.0])
+    assert x.__rsub__(y).tolist() == [2.0, 3.0] and x.__rdiv__(1).tolist() == [1.0, 0.5]

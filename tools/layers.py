@@ -41,6 +41,7 @@ LAYERS = (
     ),
     (
         "dispatch",
+        "formats",
         "overloads",
         "tensor_methods",
         "quantized",

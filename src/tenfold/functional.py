@@ -8,11 +8,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import dispatch, dtypes
+from tenfold import dispatch, dtypes, formats
 from tenfold.devices import Device
 from tenfold.dtypes import DType, as_dtype
 from tenfold.errors import ArgumentError, DTypeError, ShapeError, did_you_mean, located
 from tenfold.flat import build
+from tenfold.flat.strides import FORMATS
 from tenfold.interchange import DeviceLike, new_tensor
 from tenfold.ops.table import TABLE, find
 from tenfold.runtime import evaluate
@@ -69,7 +70,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     to(dtype), to(device), to(device, dtype), to(other): the last takes both from another tensor. A move to
     another device computes the tensor first.
     """
-    dispatch.require_placement("memory_format", kwargs.pop("memory_format", None))
+    memory_format = kwargs.pop("memory_format", None)
     names: tuple[str, ...] = ("device", "dtype", "non_blocking", "copy")
     if args and isinstance(args[0], Tensor):
         names = ("other", "non_blocking", "copy")
@@ -87,10 +88,18 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         like.dtype if dtype is None else as_dtype(dtype),
         like.device if device is None else Device(device).resolved,
         bool(given.get("copy", False)),
+        memory_format,
     )
 
 
-def convert(x: Tensor, dtype: DType, device: Device, copy: bool = False) -> Tensor:
+def convert(
+    x: Tensor, dtype: DType, device: Device, copy: bool = False, memory_format: str | None = None
+) -> Tensor:
+    if memory_format in FORMATS:
+        return formats.arranged(convert(x, dtype, device, copy), memory_format)
+    dispatch.require_placement("memory_format", memory_format)
+    if memory_format == "contiguous_format" and not x.is_contiguous():
+        copy = True
     if dtype is not x.dtype or (copy and device is x.device):
         x = dispatch.invoke(find("_to_copy"), [x, dtype, None, None, None, False, None], capture())
     return x if device is x.device else leaf(x._host(), device, dtype)
@@ -98,8 +107,7 @@ def convert(x: Tensor, dtype: DType, device: Device, copy: bool = False) -> Tens
 
 def _to_dtype(name: str, dtype: DType) -> Callable[..., Tensor]:
     def call(self: Tensor, memory_format: Any = None) -> Tensor:
-        dispatch.require_placement("memory_format", memory_format)
-        return convert(self, dtype, self.device)
+        return convert(self, dtype, self.device, memory_format=memory_format)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"This tensor as {dtype.name}."
@@ -109,8 +117,7 @@ def _to_dtype(name: str, dtype: DType) -> Callable[..., Tensor]:
 @located
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """This tensor on the CPU."""
-    dispatch.require_placement("memory_format", memory_format)
-    return convert(self, self.dtype, Device("cpu"))
+    return convert(self, self.dtype, Device("cpu"), memory_format=memory_format)
 
 
 @located
@@ -118,8 +125,8 @@ def cuda(
     self: Tensor, device: DeviceLike | None = None, non_blocking: bool = False, memory_format: Any = None
 ) -> Tensor:
     """This tensor on a CUDA device."""
-    dispatch.require_placement("memory_format", memory_format)
-    return convert(self, self.dtype, Device("cuda" if device is None else device).resolved)
+    place = Device("cuda" if device is None else device).resolved
+    return convert(self, self.dtype, place, memory_format=memory_format)
 
 
 @located
@@ -252,12 +259,22 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All of these stretched to one shape, as views."""
-    return aten("broadcast_tensors")(_several(tensors))
+    given = _several(tensors)
+    stretched = aten("broadcast_tensors")(given)
+    return tuple([each.expand(one.shape) for each, one in zip(given, stretched, strict=True)])
 
 
 def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinate grids of one-dimensional tensors."""
-    return aten("meshgrid")(_several(tensors), indexing=indexing)
+    """Coordinate grids of one-dimensional tensors, as views of them."""
+    given = _several(tensors)
+    grids = aten("meshgrid")(given, indexing=indexing)
+    varies = [1, 0, *range(2, len(given))] if indexing == "xy" and len(given) > 1 else range(len(given))
+    return tuple(
+        [
+            each.reshape([-1 if dim == i else 1 for i in range(len(given))]).expand(grid.shape)
+            for each, dim, grid in zip(given, varies, grids, strict=True)
+        ]
+    )
 
 
 def block_diag(*tensors: Tensor) -> Tensor:
@@ -276,11 +293,21 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 
 def _at_least(name: str) -> Callable[..., Any]:
+    least = int(name[-2])
+
+    def one(x: Tensor) -> Tensor:
+        """The tensor itself where it has the dimensions, else a view of it."""
+        return x if x.ndim >= least else x.reshape(aten(name)(x).shape)
+
     def call(*tensors: Any) -> Any:
-        return aten(name)(tensors[0] if len(tensors) == 1 else tensors)
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return one(tensors[0])
+        given = _several(tensors)
+        aten(name)(given)  # refuses what are no tensors
+        return tuple(map(one, given))
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Each tensor with at least {name[-2]} dimensions."
+    call.__doc__ = f"Each tensor with at least {least} dimensions."
     return call
 
 

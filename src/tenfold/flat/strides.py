@@ -24,6 +24,16 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     )
 
 
+# PyTorch's memory formats that are not row-major: the dimensions, slowest first.
+FORMATS = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
+
+
+def follows(shape: Sequence[int], strides: Sequence[int], memory_format: str) -> bool:
+    """Whether these strides are a format's where it matters."""
+    order = FORMATS[memory_format]
+    return len(shape) == len(order) and is_contiguous([shape[i] for i in order], [strides[i] for i in order])
+
+
 def reshaped(shape: Strides, strides: Strides, target: Strides) -> Strides | None:
     """The strides with which `target` walks the same elements in the same order; None if there are none."""
     if 0 in shape:

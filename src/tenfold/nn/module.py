@@ -12,8 +12,10 @@ from typing import Any, TypeVar, cast
 from tenfold import program
 from tenfold.autograd import RemovableHandle
 from tenfold.devices import Device
+from tenfold.dispatch import require_placement
 from tenfold.dtypes import DType, as_dtype
 from tenfold.errors import ArgumentError, DTypeError, TenfoldError, UnsupportedError, located
+from tenfold.flat.strides import FORMATS
 from tenfold.functional import eval_
 from tenfold.grad_mode import no_grad
 from tenfold.nn import hooks
@@ -355,8 +357,9 @@ def _destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device 
     unknown = given.keys() - {"device", "dtype", "non_blocking", "memory_format"}
     if unknown or len(args) > 3:
         raise ArgumentError("takes (dtype), (device), (device, dtype) or (tensor), then non_blocking")
-    if given.get("memory_format") is not None:
-        raise UnsupportedError("tensors have one memory format", help="leave memory_format out")
+    # Weights stay row-major, whatever the format: XLA lays them out for the program that reads them.
+    if given.get("memory_format") not in FORMATS:
+        require_placement("memory_format", given.get("memory_format"))
     device, dtype = given.get("device"), given.get("dtype")
     return (
         None if device is None else Device(device).resolved,

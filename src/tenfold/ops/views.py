@@ -376,12 +376,14 @@ def movedim(x, source, destination):
 
 def expanded(place, strides, offset, *arguments):
     shape, result = place.shape, place.result
+    if not shape:
+        return (0,) * len(result), offset
     found, new = [], len(result) - len(shape)
     for i in range(len(result) - 1, -1, -1):
         if i >= new:
             found.append(strides[i - new] if shape[i - new] == result[i] else 0)
         else:
-            found.append(0 if result[i] != 1 else (result[i + 1] * found[-1] if found else 1))
+            found.append(0 if result[i] != 1 else result[i + 1] * found[-1])
     return tuple(reversed(found)), offset
 
 

@@ -47,7 +47,8 @@ def range_sums(x, dim, starts, ends):
 
 def _strided(x: Value, dim: int, start: int, count: int, length: int, stride: int) -> Value:
     """Sums over ranges of one length at even distances."""
-    low, high = max(-start, 0), max(start + (count - 1) * stride + length - x.shape[dim], 0)
+    low = max(-start, 0)
+    high = max(start + (count - 1) * stride + length - x.shape[dim], low)  # at least as at the start
     if low or high:
         lows, highs = [0] * x.rank, [0] * x.rank
         lows[dim], highs[dim] = low, high

@@ -31,10 +31,10 @@ class Pool(NamedTuple):
     counts: Ints
 
     def overhang(self, shape: Ints) -> Ints:
-        """How far the windows reach beyond the end of each dimension."""
+        """How far to pad the end of each dimension: as its start, or farther where windows reach farther."""
         last = [(n - 1) * s - p for n, s, p in zip(self.counts, self.stride, self.padding, strict=True)]
         ends = [start + (k - 1) * d + 1 for start, k, d in zip(last, self.kernel, self.dilation, strict=True)]
-        return tuple([max(end - extent, 0) for end, extent in zip(ends, shape, strict=True)])
+        return tuple([max(end - extent, p) for end, extent, p in zip(ends, shape, self.padding, strict=True)])
 
 
 def pool(

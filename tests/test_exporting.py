@@ -54,6 +54,11 @@ def test_a_saved_stablehlo_file_runs_again(model, x, name, tmp_path):
     np.testing.assert_allclose(array(run(x, *open_to_others.parameters.values())), expected, rtol=1e-6)
 
 
+def test_a_file_with_complex_constants_runs_again():
+    exported = tn.export(lambda x: x * 2j, tn.ones(3), dialect="stablehlo")
+    assert tn.load_stablehlo(exported.portable())(tn.ones(3)).tolist() == [2j] * 3
+
+
 def test_what_torch_mlir_lowers_is_a_file_that_runs(model, x):
     module = tn.export(model, (x,), parameters="literals").module.lowered("stablehlo")
     run = tn.load_stablehlo(module.bytecode())

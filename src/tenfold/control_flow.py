@@ -71,24 +71,10 @@ def cond(
     before = [inputs.place(target, 1) for target in targets]
     parts = [_branch(branch, where, targets, before) for branch, where in zip(branches, places, strict=True)]
 
-    def make(params: list[flat.Value]) -> Sequence[flat.Value]:
-        def body(branch: Recorded, part: Part) -> Callable[..., list[flat.Value]]:
-            fragment = branch.fragment()
-
-            def build(*arguments: flat.Value) -> list[flat.Value]:
-                own = (params[0], *arguments)
-                found = fragment.inline([own[place] for place in part.places], whole=True)
-                return [found[i] if i >= 0 else own[-1 - i] for i in part.results]
-
-            return build
-
-        on_false, on_true = [body(*pair) for pair in zip(branches, parts, strict=True)]
-        return flat.cond(params[0], on_true, on_false, params[1:])
-
     random = any(each.random for each in branches)
     row = control.RANDOM_COND if random else control.COND
     key = (parts[0].key, parts[1].key)
-    results = _node(row, key, inputs.values, make, (parts[0], parts[1]), branches[0].program.device)
+    results = _node(row, key, inputs.values, (parts[0], parts[1]), branches[0].program.device)
     count = branches[0].count
     for target, result in zip(targets, results[count:], strict=True):
         _write(target, given, result)
@@ -141,27 +127,9 @@ def while_loop(
     parts = (Part(condition.program, places[0], (0,)), Part(body.program, places[1], results))
     starts = _starts(given, inputs.values)
 
-    def make(params: list[flat.Value]) -> Sequence[flat.Value]:
-        remaining = iter(params)
-        carry = [
-            flat.constant(starts[i], each.type.dtype) if i in starts else next(remaining)
-            for i, each in enumerate(inputs.values)
-        ]
-        fragments = [condition.fragment(), body.fragment()]
-
-        def holds(*carried: flat.Value) -> flat.Value:
-            return flat.reshape(fragments[0].inline([carried[i] for i in places[0]], whole=True)[0], ())
-
-        def step(*carried: flat.Value) -> list[flat.Value]:
-            found = fragments[1].inline([carried[i] for i in places[1]], whole=True)
-            return [found[i] if i >= 0 else carried[-1 - i] for i in results]
-
-        return flat.while_loop(holds, step, carry)
-
     row = control.RANDOM_WHILE if condition.random or body.random else control.WHILE
     key = (parts[0].key, parts[1].key, tuple((i, type(n), exact(n)) for i, n in starts.items()), tuple(types))
-    taken = [each for i, each in enumerate(inputs.values) if i not in starts]
-    found = _node(row, key, taken, make, parts, body.program.device, starts)
+    found = _node(row, key, inputs.values, parts, body.program.device, starts)
     for target in body.writes:
         _write(target, (), found[inputs.place(target, 0)])
     return tree.unflatten(structure, iter([Tensor(each) for each in found[: len(given)]]))
@@ -204,19 +172,21 @@ def _branch(recorded: Recorded, places: tuple[int, ...], targets: list[Target], 
 def _node(
     row: Row,
     key: Any,
-    inputs: Sequence[Value],
-    make: Callable[[list[flat.Value]], Sequence[flat.Value]],
+    values: Sequence[Value],
     parts: tuple[Part, Part],
     device: Any,
     starts: dict[int, Any] | None = None,
 ) -> tuple[Value, ...]:
-    types = tuple([each.type for each in inputs])
+    """The results of a new node on these values, those aside that start as numbers."""
+    starts = starts or {}
+    types = tuple([each.type for each in values])
     full_key = (row.name, key, types, dtypes.get_default_dtype())
     signature = _signatures.get(full_key)
+    inputs = [each for i, each in enumerate(values) if i not in starts]
     if signature is None:
-        params = [flat.Value(each) for each in types]
-        fragment = flat.Function(params, make(params), row.name)
-        signature = _signatures[full_key] = Signature(row, types, (), fragment)
+        taken = tuple([each.type for each in inputs])
+        made = control.fragment(row, types, parts, starts)
+        signature = _signatures[full_key] = Signature(row, taken, (), made)
     node = ControlNode(signature, tuple(inputs), capture(), parts, starts)
     graph.follow(node)
     results = graph.results_of(node, device)

@@ -82,6 +82,8 @@ PROGRAMS = {
 def leaves(tree) -> list[tn.Tensor]:
     if isinstance(tree, tn.Tensor):
         return [tree]
+    if isinstance(tree, (int, float)):
+        return [tn.tensor(tree, dtype=tn.float64 if isinstance(tree, float) else None)]
     parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (tuple, list)) else ()
     return [leaf for part in parts for leaf in leaves(part)]
 
@@ -122,6 +124,13 @@ def test_an_argument_that_is_written_is_given_back():
     assert (total.item(), written.tolist()) == (6, [2, 2, 2])
 
 
+def test_numbers_among_the_results_are_tensors_without_dimensions():
+    exported = tn.export(lambda x: (x.ndim, 2.5, True, None, x.sum()), tn.ones(2, 3), dialect="stablehlo")
+    assert [str(each) for each in exported.outputs] == ["i64[]", "f64[]", "bool[]", "f32[]"]
+    found = tn.load_stablehlo(exported.portable())(tn.ones(2, 3))
+    assert [each.item() for each in found] == [2, 2.5, True, 6]
+
+
 def test_choices_and_loops_are_ops_of_the_torch_dialect():
     text = tn.export(chooses_by_data, tn.ones(2)).text()
     assert "torch.prim.If %" in text and text.count("torch.prim.If.yield") == 2
@@ -142,11 +151,12 @@ def test_branches_that_draw_are_refused_by_the_torch_dialect():
     noisy = lambda x: tn.cond(x.sum() > 0, lambda x: x + tn.rand(2), lambda x: x, (x,))
     with pytest.raises(tn.UnsupportedError, match="cond with random numbers inside"):
         tn.export(noisy, tn.ones(2))
-
-
-def test_a_choice_with_open_sizes_inside_is_refused():
-    with pytest.raises(tn.UnsupportedError, match="cond with open sizes inside"):
-        tn.export(chooses_by_data, tn.ones(2, 3), dynamic=[{0: "n"}])
+    layer = nn.GRU(3, 4, dropout=0.5, num_layers=2)
+    chosen = lambda x: tn.cond(
+        x.sum() > 0, lambda x: layer(x)[0], lambda x: x.mean() + tn.ones(2, 1, 4), (x,)
+    )
+    with pytest.raises(tn.UnsupportedError, match="cond with random numbers inside"):
+        tn.export(chosen, tn.ones(2, 1, 3))
 
 
 def test_a_program_that_does_nothing_is_refused():

@@ -144,9 +144,29 @@ def test_a_program_in_the_place_of_an_op_is_refused():
     assert "torch.aten.mul" in tn.show(tn.compile(lambda x: x * 2), tn.ones(3), stage="torch")
 
 
-def test_a_complex_number_is_refused():
+def test_a_complex_number_is_a_literal_or_refused():
+    text = "\n".join(shown(lambda x: (x + 1j) * 2, tn.ones(2)))
+    assert "torch.aten.add.Tensor %arg0, %0" in text and ": tensor<complex<f32>>) :" in text
     with pytest.raises(tn.UnsupportedError, match="no constant for 1j"):
-        shown(lambda x: x + 1j, tn.ones(2))
+        shown(lambda x: tn.full((2,), 1j), tn.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("function", "op"),
+    [
+        (lambda x: 0.5 * x, "mul.Scalar %arg0, %float5.000000e-01"),
+        (lambda x: 0.5 + x, "add.Scalar %arg0, %float5.000000e-01"),
+        (lambda x: 0.5 - x, "rsub.Scalar %arg0, %float5.000000e-01"),
+        (lambda x: 0.5 / x, "div.Tensor %0, %arg0"),
+        (lambda x: 1.5 // x, "floor_divide %0, %arg0"),
+        (lambda x: tn.add(0.5, x, alpha=2), "add.Tensor %0, %arg0"),
+    ],
+)
+def test_a_number_may_stand_on_the_left(function, op):
+    text = "\n".join(shown(function, tn.ones(2)))
+    assert f"torch.aten.{op}" in text
+    if "%0, %arg0" in op:
+        assert "torch.vtensor.literal(dense<" in text and "> : tensor<f32>)" in text
 
 
 def test_what_torch_mlir_refuses_is_placed():

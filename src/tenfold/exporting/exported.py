@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import flat
+from tenfold.dtypes import bool_, complex128, float64, int64
 from tenfold.errors import ArgumentError, UnsupportedError, did_you_mean, located
 from tenfold.exporting.dimensions import Dim, SymbolicType
 from tenfold.exporting.dynamic import OpenDims, open_dimensions
@@ -18,10 +19,12 @@ from tenfold.exporting.merging import merged_functions
 from tenfold.exporting.recordings import Recordings
 from tenfold.flat.graph import Function, TensorType, replay
 from tenfold.flat.structured import Check
+from tenfold.functional import aten
 from tenfold.mlir import open_stablehlo, portable, stablehlo
 from tenfold.program import uncompiled
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.compile import Recorded, memory_of, trace
+from tenfold.runtime.recorded import Recorded, memory_of
+from tenfold.runtime.recording import trace
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import Program, Value
@@ -29,6 +32,8 @@ from tenfold.trace.lower import lower
 
 DIALECTS = ("torch", "stablehlo", "linalg", "tosa")
 PARAMETERS = ("arguments", "literals")
+# The dtypes that hold what Python's numbers do.
+NUMBERS = {bool: bool_, int: int64, float: float64, complex: complex128}
 # What a file's name says of its form.
 FORMS = {".mlir": "text", ".mlirbc": "bytecode", ".stablehlo": "portable", ".vmfb": "build"}
 
@@ -139,8 +144,9 @@ def export(
     `dialect` is "torch" (which torch-mlir and IREE read), "stablehlo" (from Tenfold's own lowerings), or
     "linalg" or "tosa" (by torch-mlir's pipelines). Tensors that the function reads from outside, such as a
     model's parameters, become further arguments or literals in the module. Tensors that it writes are further
-    results. With `value_tensors=False` the torch dialect's tensors are `!torch.tensor`. Checks that Tenfold
-    makes while a program runs, as of indices, are left out: these dialects have none.
+    results; numbers that it returns are tensors without dimensions. With `value_tensors=False` the torch
+    dialect's tensors are `!torch.tensor`. Checks that Tenfold makes while a program runs, as of indices, are
+    left out: these dialects have none.
 
     `dynamic` says which dimensions may have other sizes than in these arguments, by an argument's place or
     name: `{"x": {0: "batch"}}`. A `Dim` in the place of a name also says which sizes. The program is recorded
@@ -162,7 +168,7 @@ def export(
 
     def record(tensors: Sequence[Tensor]) -> Recorded:
         call_args, call_kwargs = tree.unflatten(structure, iter(tensors))
-        return trace(function, call_args, call_kwargs, Tensor)
+        return trace(lambda *a, **k: _of_tensors(function(*a, **k)), call_args, call_kwargs, Tensor)
 
     open = _open(dynamic, function, arguments, kwargs or {}) if dynamic else {}
     recordings = Recordings(record, distinct, open, lambda: _members(function), dialect)
@@ -253,6 +259,17 @@ def _open(dynamic: Any, function: Any, args: Sequence[Any], kwargs: dict[str, An
     with contextlib.suppress(TypeError, ValueError):  # of what is written in C
         names = list(inspect.signature(called).parameters)
     return open_dimensions(dynamic, args, kwargs, names)
+
+
+def _of_tensors(result: Any) -> Any:
+    """What a function returns with tensors without dimensions in the place of numbers."""
+    numbers: list[Any] = []
+    structure = tree.flatten(
+        result, lambda each: isinstance(each, (int, float, complex, np.generic)), numbers
+    )
+    plain = [each.item() if isinstance(each, np.generic) else each for each in numbers]
+    made = [aten("full")((), each, dtype=NUMBERS[type(each)]) for each in plain]
+    return tree.unflatten(structure, iter(made))
 
 
 def _require(what: str, given: object, known: Sequence[str]) -> None:

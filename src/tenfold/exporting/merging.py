@@ -13,7 +13,7 @@ from tenfold.errors import UnsupportedError
 from tenfold.flat.graph import Function, Op, TensorType
 from tenfold.mlir.sizes import Open, OpenLiteral, OpenType
 from tenfold.ops.table import Row
-from tenfold.trace.control import ControlNode
+from tenfold.trace.control import ControlNode, Part
 from tenfold.trace.graph import Node, Program, Value
 
 # Says of a number in a recording at which sizes that was made: "n = 11".
@@ -40,6 +40,18 @@ class OpenNode(Node):
         self.signature, self.inputs, self.source = signature, inputs, source
 
 
+class OpenControlNode(ControlNode):
+    """A choice or loop of a merged program."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, signature: Any, inputs: tuple[Value, ...], source: Any, parts: Any, starts: dict[int, Any]
+    ):
+        self.signature, self.inputs, self.source = signature, inputs, source
+        self.parts, self.starts = parts, starts
+
+
 def merged_programs(programs: Sequence[Program], described: Described) -> Program:
     """The programs as one, with their leaves in their order."""
     first = programs[0]
@@ -55,22 +67,33 @@ def merged_programs(programs: Sequence[Program], described: Described) -> Progra
     of_node: dict[Any, Value] = {}
     for several_nodes in zip(*[each.nodes for each in programs]):
         node = several_nodes[0]
-        if isinstance(node, ControlNode):
-            raise UnsupportedError(
-                f"{node.signature.row.name} with open sizes inside is not supported",
-                help="leave the sizes fixed, or choose between values with where",
-            ).located(node.signature.row.name, node.source)
         signatures = [each.signature for each in several_nodes]
-        inputs = [values[each] if each in values else of_node[each.node, each.index] for each in node.inputs]
+        inputs = tuple(
+            [values[each] if each in values else of_node[each.node, each.index] for each in node.inputs]
+        )
         try:
             arguments = merged([each.arguments for each in signatures])
+            starts = [each.starts for each in several_nodes if isinstance(each, ControlNode)]
+            carried = {i: merged([each[i] for each in starts]) for i in (starts[0] if starts else ())}
+            types = [merged_type(each) for each in zip(*[each.result_types for each in signatures])]
         except Different as error:
             raise _another(node.signature.row.python_name, node.source, error.numbers, described) from None
-        types = [merged_type(each) for each in zip(*[each.result_types for each in signatures])]
-        made = OpenNode(OpenSignature(node.signature.row, arguments, types), tuple(inputs), node.source)
+        signature = OpenSignature(node.signature.row, arguments, types)
+        made: Node
+        if isinstance(node, ControlNode):
+            parts = tuple(_merged_part(each, described) for each in zip(*[n.parts for n in several_nodes]))
+            made = OpenControlNode(signature, inputs, node.source, parts, carried)
+        else:
+            made = OpenNode(signature, inputs, node.source)
         of_node.update(((node, i), Value(type, first.device, made, i)) for i, type in enumerate(types))
         nodes.append(made)
     return Program(nodes, leaves, first.outputs, first.key, first.device)
+
+
+def _merged_part(parts: Sequence[Part], described: Described) -> Part:
+    """A program inside a choice or a loop, as it is at all sizes."""
+    first = parts[0]
+    return Part(merged_programs([each.program for each in parts], described), first.places, first.results)
 
 
 def _require_same(first: Program, other: Program, k: int, described: Described) -> None:
@@ -104,11 +127,21 @@ def _require_same(first: Program, other: Program, k: int, described: Described) 
 
 
 def _another(op: str, source: Any, numbers: Sequence[Any], described: Described) -> UnsupportedError:
-    k = next(i for i, each in enumerate(numbers) if each != numbers[0])
+    if isinstance(numbers[0], TensorType):  # of which other sizes are no difference
+        k = next(
+            i
+            for i, each in enumerate(numbers)
+            if (each.rank, each.dtype) != (numbers[0].rank, numbers[0].dtype)
+        )
+        what = "a result"
+    else:
+        k = next(i for i, each in enumerate(numbers) if each != numbers[0])
+        what = "an argument"
     return UnsupportedError(
-        f"an argument is {numbers[0]!r} at {described(0)} and {numbers[k]!r} at {described(k)}: the program "
+        f"{what} is {numbers[0]!r} at {described(0)} and {numbers[k]!r} at {described(k)}: the program "
         "is another one for other sizes",
-        help="leave this dimension fixed, or export once for each size",
+        help="leave this dimension fixed, say which sizes it is for, as Dim('n', min=2), or export once for "
+        "each size",
     ).located(op, source)
 
 

@@ -9,16 +9,18 @@ from typing import Any
 from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
 from tenfold.exporting.dimensions import Dim, SymbolicType
 from tenfold.exporting.dynamic import OpenDims
+from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO, FOR_TORCH
 from tenfold.exporting.merging import merged_programs
-from tenfold.exporting.rewriting import FOR_LOWERING, FOR_TORCH, Expansions, rewritten
+from tenfold.exporting.rewriting import Expansions, rewritten
 from tenfold.flat.graph import TensorType
 from tenfold.mlir.sizes import Formulas, Open, OpenType, other_at
 from tenfold.mlir.torch_emitter import is_state
 from tenfold.ops.table import exact
 from tenfold.runtime import evaluate
-from tenfold.runtime.compile import Recorded
+from tenfold.runtime.recorded import Recorded
 from tenfold.tensor import Tensor
-from tenfold.trace.graph import Program, Value
+from tenfold.trace.control import ControlNode
+from tenfold.trace.graph import Node, Program, Value
 
 # At how many sizes a program is recorded, and how far apart they are, besides the smallest, the largest and
 # the example's own.
@@ -28,7 +30,7 @@ LEAST = 11
 
 # Which ops are expanded on the way to a dialect.
 EXPANSIONS: dict[str, Expansions] = {
-    "stablehlo": {},
+    "stablehlo": FOR_OPEN_STABLEHLO,  # which is for open sizes alone
     "torch": FOR_TORCH,
     "linalg": FOR_LOWERING,
     "tosa": FOR_LOWERING,
@@ -78,9 +80,10 @@ class Recordings:
         made = [
             i for i, several in enumerate(zip(*holders)) if any(each is not several[0] for each in several)
         ]
+        self._require_outputs(whole)
         filled = self._filled(whole, [len(given) + i for i in made])
         self.outputs = list(range(len(whole[0].outputs)))
-        expansions = EXPANSIONS[dialect]
+        expansions = EXPANSIONS[dialect] if open or dialect != "stablehlo" else {}
         if dialect != "stablehlo":  # the torch dialect's random ops have no state
             self.outputs = [i for i, each in enumerate(whole[0].outputs) if not is_state(whole[0], *each)]
         self.programs = [
@@ -110,6 +113,17 @@ class Recordings:
                 f"name, or not every size will do: {bounds}",
             ).located(error.op, error.source, error.operands) from None
 
+    def _require_outputs(self, programs: Sequence[Program]) -> None:
+        """Refuse a program that gives more or fewer tensors at some sizes, as the pieces of a chunk."""
+        counts = [len(each.outputs) for each in programs]
+        k = next((k for k, count in enumerate(counts) if count != counts[0]), None)
+        if k is not None:
+            raise UnsupportedError(
+                f"the program gives {counts[0]} tensors at {self.described(0)} and {counts[k]} at "
+                f"{self.described(k)}",
+                help="say which sizes it is for, as Dim('n', min=…), or export once for each",
+            )
+
     def _filled(self, programs: Sequence[Program], places: Sequence[int]) -> dict[int, float]:
         """Of tensors that the function makes itself those that hold one number all over, with it. Others must
         hold the same at all sizes."""
@@ -136,22 +150,20 @@ class Recordings:
 
     def _require_numbers(self) -> None:
         """Refuse a program in which a number is at the smallest, the largest or the example's size another
-        than its formula gives, or too large for the 32 bits that StableHLO computes sizes in."""
+        than its formula gives."""
         symbols = list(self.symbols())
-        for node in self.program.nodes:
+        for node in _nodes(self.program):
             signature = node.signature
+            starts = list(node.starts.values()) if isinstance(node, ControlNode) else []
             for number in _open_numbers(
-                (signature.arguments, [each.shape for each in signature.result_types])
+                (signature.arguments, starts, [each.shape for each in signature.result_types])
             ):
                 k = other_at(number, symbols, self.common)
-                problem = "which follows from the size in another way than at most other sizes"
-                if k is None:
-                    k = next((k for k, each in enumerate(number.values) if abs(each) >= 2**31), None)
-                    problem = "more than the 32 bits hold that StableHLO computes sizes in"
                 if k is not None:
                     bounds = ", ".join(f"Dim({name!r}, min=…, max=…)" for name in self.dims)
                     raise UnsupportedError(
-                        f"a number is {number.values[k]} at {self.described(k)}, {problem}",
+                        f"a number is {number.values[k]} at {self.described(k)}, which follows from the size "
+                        "in another way than at most other sizes",
                         help=f"say which sizes the program is for: {bounds}",
                     ).located(signature.row.python_name, node.source)
 
@@ -243,6 +255,14 @@ def _near(dim: Dim, example: int, place: int, fixed: set[int]) -> list[int]:
     chosen = [usable[far] for far in FAR if far < len(usable)]
     random.Random(place).shuffle(chosen)
     return [chosen[k % len(chosen)] for k in range(len(FAR))]
+
+
+def _nodes(program: Program) -> Iterator[Node]:
+    """The nodes of a program, and of those inside its choices and loops."""
+    for node in program.nodes:
+        yield node
+        for part in node.parts if isinstance(node, ControlNode) else ():
+            yield from _nodes(part.program)
 
 
 def _open_numbers(tree: Any) -> Iterator[Open]:

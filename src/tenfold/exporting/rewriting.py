@@ -1,18 +1,17 @@
 """Recorded programs written anew for a module: tensors that the function itself makes of one number become a
-`full`, and ops that the way down has no lowering of become others: recurrent layers their steps."""
+`full`, and ops that the way down has no lowering of become others, which `expansions.py` tells."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tenfold.dtypes import bool_
-from tenfold.functional import aten
+from tenfold.mlir.torch_emitter import data_of
 from tenfold.ops.table import SLOT, TABLE, Signature
-from tenfold.runtime.compile import trace
+from tenfold.runtime.recording import trace
 from tenfold.tensor import Tensor
-from tenfold.trace.control import ControlNode
+from tenfold.trace import control
+from tenfold.trace.control import ControlNode, Part
 from tenfold.trace.graph import Node, Program, Value, results_of
 
 # By an op's qualified name, what does the same in other ops.
@@ -24,12 +23,12 @@ def rewritten(
 ) -> Program:
     """The program with `filled` leaves made by ops, those of its outputs that are named, and some of its ops
     expanded. Leaves that are only read by what is left out go with it; all others stay, in their order."""
-    expanded = expansions and any(node.signature.row.qualified in expansions for node in program.nodes)
+    expanded = expansions and _has(program, expansions)
     if not filled and not expanded and len(outputs) == len(program.outputs):
         return program
     if any(node.path for node in program.nodes):  # a gradient names the nodes that it goes through
         return program
-    writer = _Writer(program)
+    writer = _Writer(program, expansions)
     for leaf, number in filled.items():
         writer.fill(leaf, number)
     for node in program.nodes:
@@ -51,11 +50,21 @@ def rewritten(
     return Program(writer.nodes, leaves, targets, program.key, program.device)
 
 
+def _has(program: Program, expansions: Expansions) -> bool:
+    """Whether one of these ops is in the program, or in a choice or loop of it."""
+    return any(
+        node.signature.row.qualified in expansions
+        or (isinstance(node, ControlNode) and any(_has(part.program, expansions) for part in node.parts))
+        for node in program.nodes
+    )
+
+
 class _Writer:
     """A new program, as it is written from another."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, expansions: Expansions):
         self.program = program
+        self.expansions = expansions
         self.nodes: list[Node] = []
         self.values: dict[Any, Value] = {leaf: leaf for leaf in program.leaves}
 
@@ -80,12 +89,27 @@ class _Writer:
 
     def copy(self, node: Node) -> None:
         inputs = tuple([self.value(each) for each in node.inputs])
-        if isinstance(node, ControlNode):
-            self.nodes.append(ControlNode(node.signature, inputs, node.source, node.parts, node.starts))
-            results = results_of(self.nodes[-1], self.program.device)
-        else:
-            results = self.add(node.signature, inputs, node.source, self.program.device)
+        results = self.again(node, inputs, node.source)
         self.values.update(((node, i), each) for i, each in enumerate(results))
+
+    def again(self, node: Node, inputs: tuple[Value, ...], source: Any) -> tuple[Value, ...]:
+        """What a node gives that does the same on other inputs."""
+        if not isinstance(node, ControlNode):
+            return self.add(node.signature, inputs, source, self.program.device)
+        first, second = (self.part(each) for each in node.parts)
+        signature, starts = node.signature, node.starts
+        if first is not node.parts[0] or second is not node.parts[1]:
+            row, given = signature.row, tuple([each.type for each in inputs])
+            types = signature.result_types if starts else given
+            made = control.fragment(row, types, (first, second), starts)
+            signature = Signature(row, given, (), made)
+        self.nodes.append(ControlNode(signature, inputs, source, (first, second), starts))
+        return results_of(self.nodes[-1], self.program.device)
+
+    def part(self, part: Part) -> Part:
+        program = part.program
+        inside = rewritten(program, {}, range(len(program.outputs)), self.expansions)
+        return part if inside is program else Part(inside, part.places, part.results)
 
     def expand(self, node: Node, steps: Callable[..., Sequence[Tensor]]) -> None:
         """What `steps` does, in the place of the node. It draws nothing, so a generator's state stays."""
@@ -100,10 +124,16 @@ class _Writer:
             values[leaf] = inputs[places[flattened[place]]]
         for each in recorded.program.nodes:
             given = [values[old] if old in values else values[old.node, old.index] for old in each.inputs]
-            results = self.add(each.signature, given, node.source, self.program.device)
+            results = self.again(each, tuple(given), node.source)
             values.update(((each, i), result) for i, result in enumerate(results))
         for index, (place, result) in enumerate(recorded.program.outputs):
-            self.values[node, index] = values[recorded.program.nodes[place], result]
+            made = recorded.program.nodes[place] if place >= 0 else None
+            self.values[node, index] = values[
+                (made, result) if made is not None else recorded.program.leaves[-1 - place]
+            ]
+        if node.signature.row.random:
+            (state,) = (new for old, new in zip(node.inputs, inputs) if old not in data_of(node))
+            self.values[node, len(recorded.program.outputs)] = state
 
 
 def _arguments(node: Node, tensors: Iterator[Any] | None = None) -> dict[str, Any]:
@@ -131,86 +161,3 @@ def _tensors(tree: Any) -> list[Tensor]:
     if isinstance(tree, list):
         return [each for part in tree for each in _tensors(part)]
     return [tree] if isinstance(tree, Tensor) else []
-
-
-# Recurrent layers, step by step
-
-
-def _lstm(gates: Tensor, inner: Tensor, states: Sequence[Tensor]) -> list[Tensor]:
-    enter, keep, new, leave = (gates + inner).chunk(4, 1)
-    memory = keep.sigmoid() * states[1] + enter.sigmoid() * new.tanh()
-    return [leave.sigmoid() * memory.tanh(), memory]
-
-
-def _gru(gates: Tensor, inner: Tensor, states: Sequence[Tensor]) -> list[Tensor]:
-    reset, keep, new = gates.chunk(3, 1)
-    inner_reset, inner_keep, inner_new = inner.chunk(3, 1)
-    fresh = (new + (reset + inner_reset).sigmoid() * inner_new).tanh()
-    return [fresh + (keep + inner_keep).sigmoid() * (states[0] - fresh)]
-
-
-Step = Callable[[Tensor, Tensor, Sequence[Tensor]], list[Tensor]]
-
-
-def _steps(step: Step) -> Callable[..., list[Tensor]]:
-    """A layer that does `step` at each time: outputs, and the last states of all layers and directions."""
-
-    def unrolled(
-        input: Tensor, hx: Any, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float,
-        train: bool, bidirectional: bool, batch_first: bool,
-    ) -> list[Tensor]:  # fmt: skip
-        linear, stack = aten("linear"), aten("stack")
-        starts = hx if isinstance(hx, list) else [hx]
-        x = input.transpose(0, 1) if batch_first else input
-        each = 4 if has_biases else 2
-        ends: list[list[Tensor]] = []
-        for _ in range(num_layers):
-            outputs = []
-            for backward in (False, True) if bidirectional else (False,):
-                place = len(ends)
-                of_input, of_state, *biases = params[place * each : (place + 1) * each]
-                bias, inner_bias = biases or (None, None)
-                asked = linear(x, of_input, bias)
-                states = [start.select(0, place) for start in starts]
-                times = range(x.shape[0])
-                made = {}
-                for time in reversed(times) if backward else times:
-                    states = step(asked.select(0, time), linear(states[0], of_state, inner_bias), states)
-                    made[time] = states[0]
-                outputs.append(stack([made[time] for time in times]))
-                ends.append(states)
-            x = outputs[0] if len(outputs) == 1 else aten("cat")(outputs, 2)
-        last = [stack([states[i] for states in ends]) for i in range(len(starts))]
-        return [x.transpose(0, 1) if batch_first else x, *last]
-
-    return unrolled
-
-
-# Attention, which torch-mlir lowers to an op of its own and no further
-
-
-def _attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
-    scale: float | None, enable_gqa: bool,
-) -> list[Tensor]:  # fmt: skip
-    if enable_gqa:
-        groups = query.shape[-3] // key.shape[-3]
-        key, value = (each.repeat_interleave(groups, -3) for each in (key, value))
-    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
-    if is_causal:
-        seen = aten("ones")(query.shape[-2], key.shape[-2], dtype=bool_, device=query.device).tril()
-        scores = scores.masked_fill(~seen, -math.inf)
-    if attn_mask is not None:
-        masks = attn_mask.dtype is bool_
-        scores = scores.masked_fill(~attn_mask, -math.inf) if masks else scores + attn_mask
-    return [scores.softmax(-1) @ value]
-
-
-# What the torch dialect has no op for, and what torch-mlir's ways down to other dialects have no end for.
-FOR_TORCH: Expansions = {
-    "lstm.input": _steps(_lstm),
-    "gru.input": _steps(_gru),
-    "rnn_tanh.input": _steps(lambda gates, inner, states: [(gates + inner).tanh()]),
-    "rnn_relu.input": _steps(lambda gates, inner, states: [(gates + inner).relu()]),
-}
-FOR_LOWERING: Expansions = {**FOR_TORCH, "scaled_dot_product_attention": _attention}

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.dtypes import DType, float64, int32
+from tenfold.dtypes import DType, float64, int32, int64
 from tenfold.errors import UnsupportedError
 from tenfold.flat import indexed, movement, structured, windows
 from tenfold.flat.graph import Function, Op, TensorType, Value
 from tenfold.mlir import stablehlo
 from tenfold.mlir.sizes import DOUBLE, SINGLE, Formula, Formulas, Open, OpenLiteral, OpenType
 
-I32 = TensorType(int32, ())
+# StableHLO tells a size in 32 bits; what follows from sizes may need more.
+SIZE, NUMBER = TensorType(int32, ()), TensorType(int64, ())
 ARITHMETIC = {"+": "stablehlo.add", "*": "stablehlo.multiply"}
 
 
@@ -47,7 +48,9 @@ class OpenEmitter(stablehlo._Emitter):
                 super().ops(_One(op))  # type: ignore[arg-type]
             elif type(op) in DYNAMIC:
                 try:
-                    self.values[op.result] = DYNAMIC[type(op)](self, op)
+                    made = DYNAMIC[type(op)](self, op)
+                    several = made if isinstance(made, list) else [made]
+                    self.values.update(zip(op.results, several, strict=True))
                 except UnsupportedError as error:
                     raise error.located("", op.source) from None
             else:
@@ -76,7 +79,7 @@ class OpenEmitter(stablehlo._Emitter):
     def create(self, name: str, type: Any, operands: Sequence[Any], **attributes: Any) -> Any:
         return self.b.ir.Operation.create(name, [type], operands, attributes, None, 0, self.place).result
 
-    def scalar(self, number: Any, dtype: DType = int32) -> Any:
+    def scalar(self, number: Any, dtype: DType = int64) -> Any:
         """A number as a tensor without dimensions: a constant, or computed from sizes."""
         if isinstance(number, Open):
             return self.open(number, dtype)
@@ -103,6 +106,8 @@ class OpenEmitter(stablehlo._Emitter):
         form, formula = by_float
         type = self.type(TensorType(dtype, ()))
         value = self.converted(self.follow(formula), dtype)
+        if form.startswith("/"):
+            return self.create("stablehlo.divide", type, [value, self.scalar(int(form[1:]), dtype)])
         if "sqrt" in form:
             value = self.create("stablehlo.sqrt", type, [value])
         return (
@@ -112,12 +117,12 @@ class OpenEmitter(stablehlo._Emitter):
     def converted(self, value: Any, dtype: DType) -> Any:
         return (
             value
-            if dtype is int32
+            if dtype is int64
             else self.create("stablehlo.convert", self.type(TensorType(dtype, ())), [value])
         )
 
     def follow(self, formula: Formula) -> Any:
-        """A formula as an i32."""
+        """A formula as an i64."""
         return self.as_scalar(formula.follow(self.size, self.arithmetic))
 
     def as_scalar(self, value: Any) -> Any:
@@ -128,20 +133,22 @@ class OpenEmitter(stablehlo._Emitter):
         if found is None:
             value, axis = self.sized[size]
             dimension = self.b.ir.Attribute.parse(f"{axis} : i64")
-            found = self.create("stablehlo.get_dimension_size", self.type(I32), [value], dimension=dimension)
-            self.sizes[size] = found
+            told = self.create("stablehlo.get_dimension_size", self.type(SIZE), [value], dimension=dimension)
+            found = self.sizes[size] = self.create("stablehlo.convert", self.type(NUMBER), [told])
         return found
 
     def arithmetic(self, op: str, left: Any, right: Any) -> Any:
         operands = [self.as_scalar(left), self.as_scalar(right)]
         return (
-            self.floored(*operands) if op == "//" else self.create(ARITHMETIC[op], self.type(I32), operands)
+            self.floored(*operands)
+            if op == "//"
+            else self.create(ARITHMETIC[op], self.type(NUMBER), operands)
         )
 
     def floored(self, left: Any, right: Any) -> Any:
         """The quotient by a positive number, rounded down: StableHLO's own is rounded towards zero, which is
         one too much where a remainder is negative."""
-        type = self.type(I32)
+        type = self.type(NUMBER)
         quotient, remainder = (
             self.create(f"stablehlo.{name}", type, [left, right]) for name in ("divide", "remainder")
         )
@@ -156,7 +163,7 @@ class OpenEmitter(stablehlo._Emitter):
             self.sizes[key] = self.joined([self.scalar(each) for each in numbers])
         return self.sizes[key]
 
-    def joined(self, scalars: Sequence[Any], dtype: DType = int32) -> Any:
+    def joined(self, scalars: Sequence[Any], dtype: DType = int64) -> Any:
         one, all = (self.type(TensorType(dtype, (count,))) for count in (1, len(scalars)))
         rows = [self.create("stablehlo.reshape", one, [each]) for each in scalars]
         dimension = self.b.ir.Attribute.parse("0 : i64")
@@ -174,7 +181,7 @@ def _is_open(value: Any) -> bool:
     """Whether a number in an attribute is open."""
     if isinstance(value, (tuple, list)):
         return any(map(_is_open, value))
-    return isinstance(value, (Open, OpenLiteral))
+    return isinstance(value, (Open, OpenLiteral, OpenType))
 
 
 def _result(emitter: OpenEmitter, op: Op) -> Any:
@@ -266,6 +273,23 @@ def _reduce_window(emitter: OpenEmitter, op: windows.ReduceWindow) -> Any:
     return emitter.create("stablehlo.dynamic_reshape", _result(emitter, op), operands)
 
 
+def _custom_call(emitter: OpenEmitter, op: structured.CustomCall) -> Any:
+    """A call of a function whose results' shapes are further operands. Which these are, an attribute tells;
+    they go when the sizes are fixed."""
+    operands = [emitter.values[each] for each in op.inputs]
+    kept = stablehlo.ATTRIBUTES[structured.CustomCall](emitter, op)
+    shapes = [emitter.numbers(each.type.shape) for each in op.results]
+    places = list(range(len(operands), len(operands) + len(shapes)))
+    indices = f"dense<{places}> : tensor<{len(places)}xi64>"
+    kept["indices_of_shape_operands"] = emitter.b.ir.Attribute.parse(indices)
+    if "operand_layouts" in kept:
+        row = emitter.b.ir.Attribute.parse("dense<0> : tensor<1xindex>")
+        kept["operand_layouts"] = emitter.b.ir.ArrayAttr.get([*kept["operand_layouts"], *[row] * len(shapes)])
+    types = [emitter.type(each.type) for each in op.results]
+    made = emitter.b.ir.Operation.create(op.name, types, [*operands, *shapes], kept, None, 0, emitter.place)
+    return list(made.results)
+
+
 def _without_open_sizes(op: Op) -> UnsupportedError:
     return UnsupportedError(
         f"StableHLO's {op.name.partition('.')[2]} takes no sizes that are open until it runs",
@@ -283,4 +307,5 @@ DYNAMIC: dict[type[Op], Callable[[OpenEmitter, Any], Any]] = {
     movement.Pad: _pad,
     indexed.Gather: _gather,
     windows.ReduceWindow: _reduce_window,
+    structured.CustomCall: _custom_call,
 }

@@ -51,6 +51,11 @@ class OpenType:
         self.shape = tuple(shape)
         self.rank = len(self.shape)
 
+    @property
+    def numel(self) -> float:
+        """How many elements it has: as many as you like."""
+        return math.inf
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpenType) and str(self) == str(other)
 
@@ -138,8 +143,7 @@ class Formulas:
                 _product([Formula("size", each) for each in chosen]),
                 Open(map(math.prod, zip(*[each.values for each in chosen]))),
             )
-            for degree in (2, 3)
-            for chosen in combinations_with_replacement(self.symbols, degree)
+            for chosen in self._factors()
         ]
         for formula, values in (*singles, *products):
             fitted = _straight(wanted.values, formula, values.values)
@@ -159,10 +163,17 @@ class Formulas:
             if fitted is not None:
                 yield fitted
 
+    def _factors(self) -> Iterator[tuple[Open, ...]]:
+        """Sizes whose product a number may be: powers, and how many elements a tensor has."""
+        for degree in (2, 3):
+            yield from combinations_with_replacement(self.symbols, degree)
+        for degree in range(4, len(self.symbols) + 1):
+            yield from combinations(self.symbols, degree)
+
     def find_float(self, wanted: Open, rounding: float = DOUBLE) -> tuple[str, Formula] | None:
-        """A float that is a whole number by a formula, its reciprocal, its root, or one over that: which of
-        these ("", "1/", "sqrt", "1/sqrt"), and the formula. `rounding` is how far a reciprocal or root may be
-        off, relatively."""
+        """A float that is a whole number by a formula, its reciprocal, its root, one over that, or a part of
+        it: which of these ("", "1/", "sqrt", "1/sqrt", "/2" and so on), and the formula. `rounding` is how
+        far it may be off, relatively, by division or a root."""
         for form, inverse in _FORMS.items():
             try:
                 exact = [inverse(float(each)) for each in wanted.values]
@@ -210,6 +221,7 @@ _FORMS: dict[str, Callable[[float], float]] = {
     "1/": lambda x: 1 / x,
     "sqrt": lambda x: x * x,
     "1/sqrt": lambda x: 1 / (x * x),
+    **{f"/{c}": lambda x, c=c: x * c for c in DIVISORS[1:]},  # type: ignore[misc]
 }
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.errors import UnsupportedError
+from tenfold.flat.graph import TensorType
+from tenfold.mlir.sizes import Open
 from tenfold.trace.control import COND, RANDOM_COND, RANDOM_WHILE, WHILE, ControlNode, Part
 
 if TYPE_CHECKING:
@@ -51,9 +53,7 @@ def _loop(emitter: Emitter, node: ControlNode, inputs: list[Any]) -> Sequence[An
     condition, body = node.parts
     kinds, given = node.signature.result_types, iter(inputs)
     starts = [
-        emitter.literal(np.array(node.starts[i], type.dtype.numpy), type, "start")
-        if i in node.starts
-        else next(given)
+        _start(emitter, node.starts[i], type) if i in node.starts else next(given)
         for i, type in enumerate(kinds)
     ]
     types = [emitter.tensor(each) for each in kinds]
@@ -67,6 +67,14 @@ def _loop(emitter: Emitter, node: ControlNode, inputs: list[Any]) -> Sequence[An
         (again,) = inner_results(inner, condition, carried)
         inner.create("torch.prim.Loop.condition", [], [_bool(inner, again), *carried])
     return made
+
+
+def _start(emitter: Emitter, number: Any, type: TensorType) -> Any:
+    """The number with which something carried starts, as a tensor."""
+    if not isinstance(number, Open):
+        return emitter.literal(np.array(number, type.dtype.numpy), type, "start")
+    found = emitter.sizes.operand(number, type.dtype.kind)
+    return emitter.create("torch.prim.NumToTensor.Scalar", [emitter.tensor(type)], [found])[0]
 
 
 def inner_results(emitter: Emitter, part: Part, values: Sequence[Any]) -> list[Any]:

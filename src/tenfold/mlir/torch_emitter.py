@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from tenfold.devices import Device
-from tenfold.dtypes import DType, complex64, float32, int64
+from tenfold.dtypes import DType, complex64, complex128, float32, float64, int64
 from tenfold.errors import UnsupportedError
 from tenfold.flat.graph import TensorType
 from tenfold.mlir import torch_control, torch_types
 from tenfold.mlir.sizes import Open
 from tenfold.mlir.torch_sizes import OpenSizes, Symbols
 from tenfold.ops.schema import Argument
-from tenfold.ops.table import OTHERS, SLOT, TABLE, Row
+from tenfold.ops.table import OTHERS, SLOT, TABLE
 from tenfold.trace.control import ControlNode
 from tenfold.trace.gradient import GRADIENT
 from tenfold.trace.graph import Node, Program, Value
@@ -30,6 +30,10 @@ from tenfold.trace.graph import Node, Program, Value
 # Literals of more bytes than this are resources, whose data is beside the module and not copied.
 RESOURCE_BYTES = 1024
 NUMBERS = ("bool", "int", "float", "Scalar", "complex")
+# Ops whose first operand may be a number where the schema has a tensor, and what they are with it second.
+REFLECTED = {"add.Tensor": "add.Scalar", "mul.Tensor": "mul.Scalar", "sub.Tensor": "rsub.Scalar"}
+# Ops of a tensor and a number, and what they are with a tensor in its place: no constant is complex.
+OF_TENSORS = {f"{name}.Scalar": f"{name}.Tensor" for name in ("add", "sub", "mul", "div", "eq", "ne")}
 
 
 class Emitter:
@@ -69,7 +73,7 @@ class Emitter:
         nodes = _needed(program, given)
         for node in nodes:
             _require_aten(node)
-        taken = {each for node in nodes for each in _data(node)}
+        taken = {each for node in nodes for each in data_of(node)}
         passed = {program.leaves[-1 - place] for place, _ in given if place < 0}
         dropped = {each for node in program.nodes for each in node.inputs} - taken - passed - set(kept)
         inputs = [each for each in program.leaves if each not in literals and each not in dropped]
@@ -111,30 +115,40 @@ class Emitter:
             dict(self.leaves),
             dict(self.results),
         )
+        found.sizes = self.sizes.inside(found)
         return found
 
     def node(self, node: Node) -> None:
         row, signature = node.signature.row, node.signature
         if isinstance(node, ControlNode):
-            results = torch_control.emit(self, node)
-            self.results.update(((node, i), each) for i, each in enumerate(results))
+            self.keep(node, torch_control.emit(self, node))
             return
         returns = row.schema.returns
         count = len(signature.result_types) - row.random
         types = [self.tensor(each) for each in signature.result_types[:count]]
+        name = f"torch.{row.namespace}.{row.qualified}"
         try:
             operands = self.operands(node)
         except UnsupportedError as error:
             raise error.located(row.python_name, node.source) from None
+        if _is_reflected(node):
+            operands[:2] = reversed(operands[:2])
+            name = f"torch.aten.{REFLECTED[row.qualified]}"
+        elif _is_complex(node):
+            name = f"torch.aten.{OF_TENSORS[row.qualified]}"
         if len(returns) == 1 and returns[0].type.is_list:
-            (several,) = self.aten(row, [self.list_of(signature.result_types)], operands)
+            (several,) = self.op(name, [self.list_of(signature.result_types)], operands)
             results = self.create("torch.prim.ListUnpack", types, [several])
         else:
-            results = self.aten(row, types, operands)
+            results = self.op(name, types, operands)
+        self.keep(node, results)
+
+    def keep(self, node: Node, results: Sequence[Any]) -> None:
+        """Note what a node gives, and which sizes that has."""
         for index, result in enumerate(results):
             self.results[node, index] = result
             if self.sizes.symbols:
-                self.sizes.learn(result, signature.result_types[index])
+                self.sizes.learn(result, node.signature.result_types[index])
 
     def list_of(self, types: Sequence[TensorType]) -> Any:
         """The type of a list of tensors: it tells their type if they have but one."""
@@ -143,8 +157,7 @@ class Emitter:
             return self.parsed(f"!torch.list<{element}>")
         return self.parsed(torch_types.list_text("Tensor", False, self.value_tensors))
 
-    def aten(self, row: Row, types: list[Any], operands: list[Any]) -> Sequence[Any]:
-        name = f"torch.{row.namespace}.{row.qualified}"
+    def op(self, name: str, types: list[Any], operands: list[Any]) -> Sequence[Any]:
         if self.context.is_registered_operation(name):
             return self.create(name, types, operands)
         return self.create("torch.operator", types, operands, {"name": self.ir.StringAttr.get(name)})
@@ -152,7 +165,7 @@ class Emitter:
     def operands(self, node: Node) -> list[Any]:
         """One operand for each argument of the schema."""
         row, inputs = node.signature.row, iter(node.inputs)
-        operands = []
+        operands, made = [], node.signature.result_types[0].dtype
         for argument, value in zip(row.schema.arguments, node.signature.arguments, strict=False):
             if argument.type.kind == "Generator":
                 if value is SLOT:
@@ -160,6 +173,10 @@ class Emitter:
                 operands.append(self.constant(None))
             elif argument.name == "dtype" and value is None and not node.inputs:
                 operands.append(self.constant(_made_dtype(node)))
+            elif argument.type.kind == "Tensor" and isinstance(value, (int, float, complex, Open)):
+                operands.append(self.number(value, "Scalar" if _is_reflected(node) else made))
+            elif isinstance(value, complex) and _is_complex(node):
+                operands.append(self.number(value, complex128 if made is complex128 else complex64))
             else:
                 operands.append(self.operand(argument, value, inputs))
         return operands
@@ -177,6 +194,20 @@ class Emitter:
             text = torch_types.list_text(kind, type.element_optional, self.value_tensors)
             return self.create("torch.prim.ListConstruct", [self.parsed(text)], elements)[0]
         return self.element(type.kind, value, inputs)
+
+    def number(self, value: Any, kind: str | DType) -> Any:
+        """A number where the schema has a tensor: itself, or a tensor of the dtype that is computed in."""
+        if isinstance(kind, str):
+            return self.element(kind, value, iter(()))
+        type = TensorType(kind, ())
+        if not isinstance(value, Open):
+            return self.literal(np.array(value, kind.numpy), type, "number")
+        found = self.sizes.operand(value, "Scalar")
+        own = TensorType(float64 if isinstance(value.values[0], float) else int64, ())
+        tensor = self.create("torch.prim.NumToTensor.Scalar", [self.tensor(own)], [found])[0]
+        no, keep = self.constant(False), self.constant(None)
+        target = self.constant(torch_types.SCALAR_TYPES[kind.name])
+        return self.create("torch.aten.to.dtype", [self.tensor(type)], [tensor, target, no, no, keep])[0]
 
     def element(self, kind: str, value: Any, inputs: Iterator[Value]) -> Any:
         if value is SLOT:
@@ -228,7 +259,8 @@ class Emitter:
         return found
 
     def literal(self, array: np.ndarray, type: TensorType, name: str) -> Any:
-        if array.nbytes > RESOURCE_BYTES and type.dtype.kind != "bool":
+        # The bindings have no small literals that are complex, and no large ones of bools.
+        if type.dtype.kind == "complex" or (array.nbytes > RESOURCE_BYTES and type.dtype.kind != "bool"):
             data = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
             shaped = self.ir.Type.parse(torch_types.builtin_text(type))
             elements = self.ir.DenseResourceElementsAttr.get_from_buffer(data, name, shaped)
@@ -268,6 +300,19 @@ class Emitter:
         return self.ir.Location.file(source.filename, source.line, columns[0] + 1 if columns else 0)
 
 
+def _is_reflected(node: Node) -> bool:
+    """Whether an operator has a number on its left."""
+    arguments = node.signature.arguments
+    if node.signature.row.qualified not in REFLECTED or arguments[0] is SLOT or type(arguments[0]) is complex:
+        return False
+    return node.signature.row.qualified != "add.Tensor" or arguments[2] == 1
+
+
+def _is_complex(node: Node) -> bool:
+    """Whether an operator has a complex number on its right."""
+    return node.signature.row.qualified in OF_TENSORS and type(node.signature.arguments[1]) is complex
+
+
 def _require_aten(node: Node) -> None:
     """Refuse what is no op of ATen's: gradients, and programs that stand as one node in another."""
     row = node.signature.row
@@ -300,14 +345,14 @@ def _needed(program: Program, outputs: Sequence[tuple[int, int]]) -> list[Node]:
     stack = [program.nodes[place] for place, _ in outputs if place >= 0]
     found = set(stack)
     while stack:
-        for each in _data(stack.pop()):
+        for each in data_of(stack.pop()):
             if each.buffer is None and each.node is not None and each.node not in found:
                 found.add(each.node)
                 stack.append(each.node)
     return [node for node in program.nodes if node in found]
 
 
-def _data(node: Node) -> list[Value]:
+def data_of(node: Node) -> list[Value]:
     """The inputs of a node, a generator's state aside."""
     row = node.signature.row
     if not row.random:
@@ -328,7 +373,7 @@ def is_state(program: Program, place: int, index: int) -> bool:
         signature = program.nodes[place].signature
         return signature.row.random and index == len(signature.result_types) - 1
     leaf = program.leaves[-1 - place]
-    return any(leaf in node.inputs and leaf not in _data(node) for node in program.nodes)
+    return any(leaf in node.inputs and leaf not in data_of(node) for node in program.nodes)
 
 
 def _type_of(program: Program, place: int, index: int) -> TensorType:

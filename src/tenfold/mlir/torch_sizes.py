@@ -30,6 +30,12 @@ class OpenSizes:
         self.formulas = Formulas(symbols)
         self.sized: dict[Open, tuple[Any, int]] = {}  # a value, and which of its dimensions has this size
 
+    def inside(self, emitter: Emitter) -> OpenSizes:
+        """What is known of sizes where a region of an op begins, for who emits it."""
+        found = OpenSizes(emitter, self.symbols, self.annotated)
+        found.formulas.known, found.sized = dict(self.formulas.known), dict(self.sized)
+        return found
+
     def bind(self, inputs: Sequence[Value]) -> None:
         """Say which dimensions of the inputs are open, and what is demanded of them."""
         emitter, dims = self.emitter, list(self.symbols.values())
@@ -76,6 +82,9 @@ class OpenSizes:
         real = [emitter.parsed("!torch.float")]
         if form == "":
             return emitter.create("torch.aten.Float.Scalar", real, [whole])[0]
+        if form.startswith("/"):
+            divisor = emitter.constant(int(form[1:]))
+            return emitter.create("torch.aten.div.int", real, [whole, divisor])[0]
         if form == "1/":
             return emitter.create("torch.aten.div.int", real, [emitter.constant(1), whole])[0]
         root = emitter.create("torch.aten.sqrt.int", real, [whole])[0]

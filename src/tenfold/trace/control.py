@@ -5,10 +5,13 @@ Trace onto something else than FlatIR finds what is inside."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tenfold import flat
 from tenfold.ops.table import Row, Signature
 from tenfold.trace.graph import Node, Program, Value
+from tenfold.trace.lower import lower
 
 COND_TEXT = "cond(Tensor pred, Tensor[] operands) -> Tensor[]"
 WHILE_TEXT = "while_loop(Tensor[] carried) -> Tensor[]"
@@ -61,3 +64,40 @@ class ControlNode(Node):
         super().__init__(signature, inputs, source)
         self.parts = parts
         self.starts = starts or {}
+
+
+def fragment(
+    row: Row, types: Sequence[flat.TensorType], parts: tuple[Part, Part], starts: Mapping[int, Any]
+) -> flat.Function:
+    """What a node of these parts is in FlatIR. `types` are those of its inputs, and of a loop all that it
+    carries, numbers that it starts with among them."""
+    params = [flat.Value(each) for i, each in enumerate(types) if i not in starts]
+    bodies = [_body(each) for each in parts]
+    if row is COND or row is RANDOM_COND:
+        on_false, on_true = (_on_operands(each, params[0]) for each in bodies)
+        return flat.Function(params, flat.cond(params[0], on_true, on_false, params[1:]), row.name)
+    given = iter(params)
+    carry = [
+        flat.constant(starts[i], each.dtype) if i in starts else next(given) for i, each in enumerate(types)
+    ]
+    condition, step = bodies
+    holds = lambda *carried: flat.reshape(condition(*carried)[0], ())
+    return flat.Function(params, flat.while_loop(holds, step, carry), row.name)
+
+
+Body = Callable[..., list[flat.Value]]
+
+
+def _body(part: Part) -> Body:
+    """A program inside, as a function of the node's values."""
+    inside = lower(part.program, whole=True)
+
+    def build(*values: flat.Value) -> list[flat.Value]:
+        found = inside.inline([values[place] for place in part.places], whole=True)
+        return [found[i] if i >= 0 else values[-1 - i] for i in part.results]
+
+    return build
+
+
+def _on_operands(body: Body, predicate: flat.Value) -> Body:
+    return lambda *operands: body(predicate, *operands)

@@ -1,0 +1,272 @@
+"""Ops in other ops, for ways down that have none of their own: recurrent layers step by step, attention,
+running folds over open sizes, and what the torch dialect has no word for but says in other words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.control_flow import while_loop
+from tenfold.dtypes import DType, bfloat16, bool_, float16, int64
+from tenfold.exporting.rewriting import Expansions
+from tenfold.functional import aten
+from tenfold.tensor import Tensor
+
+# Recurrent layers, step by step
+
+
+def _lstm(gates: Tensor, inner: Tensor, states: Sequence[Tensor]) -> list[Tensor]:
+    enter, keep, new, leave = (gates + inner).chunk(4, 1)
+    memory = keep.sigmoid() * states[1] + enter.sigmoid() * new.tanh()
+    return [leave.sigmoid() * memory.tanh(), memory]
+
+
+def _gru(gates: Tensor, inner: Tensor, states: Sequence[Tensor]) -> list[Tensor]:
+    reset, keep, new = gates.chunk(3, 1)
+    inner_reset, inner_keep, inner_new = inner.chunk(3, 1)
+    fresh = (new + (reset + inner_reset).sigmoid() * inner_new).tanh()
+    return [fresh + (keep + inner_keep).sigmoid() * (states[0] - fresh)]
+
+
+Step = Callable[[Tensor, Tensor, Sequence[Tensor]], list[Tensor]]
+
+
+def _steps(step: Step) -> Callable[..., list[Tensor]]:
+    """A layer that does `step` at each time: outputs, and the last states of all layers and directions."""
+
+    def unrolled(
+        input: Tensor, hx: Any, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float,
+        train: bool, bidirectional: bool, batch_first: bool,
+    ) -> list[Tensor]:  # fmt: skip
+        linear, stack = aten("linear"), aten("stack")
+        starts = hx if isinstance(hx, list) else [hx]
+        x = input.transpose(0, 1) if batch_first else input
+        each = 4 if has_biases else 2
+        ends: list[list[Tensor]] = []
+        for _ in range(num_layers):
+            outputs = []
+            for backward in (False, True) if bidirectional else (False,):
+                place = len(ends)
+                of_input, of_state, *biases = params[place * each : (place + 1) * each]
+                bias, inner_bias = biases or (None, None)
+                asked = linear(x, of_input, bias)
+                states = [start.select(0, place) for start in starts]
+                times = range(x.shape[0])
+                made = {}
+                for time in reversed(times) if backward else times:
+                    states = step(asked.select(0, time), linear(states[0], of_state, inner_bias), states)
+                    made[time] = states[0]
+                outputs.append(stack([made[time] for time in times]))
+                ends.append(states)
+            x = outputs[0] if len(outputs) == 1 else aten("cat")(outputs, 2)
+        last = [stack([states[i] for states in ends]) for i in range(len(starts))]
+        return [x.transpose(0, 1) if batch_first else x, *last]
+
+    return unrolled
+
+
+# Attention, which torch-mlir lowers to an op of its own and no further
+
+
+def _attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
+    scale: float | None, enable_gqa: bool,
+) -> list[Tensor]:  # fmt: skip
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = (each.repeat_interleave(groups, -3) for each in (key, value))
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        seen = aten("ones")(query.shape[-2], key.shape[-2], dtype=bool_, device=query.device).tril()
+        scores = scores.masked_fill(~seen, -math.inf)
+    if attn_mask is not None:
+        masks = attn_mask.dtype is bool_
+        scores = scores.masked_fill(~attn_mask, -math.inf) if masks else scores + attn_mask
+    return [scores.softmax(-1) @ value]
+
+
+# Running sums and their like, along a dimension whose size is open: how many rounds they take follows from it
+
+
+Combine = Callable[[Tensor, Tensor], Tensor]
+
+
+def _running(x: Tensor, dim: int, combine: Combine) -> Tensor:
+    """The running fold of x by an associative function. In round k each element takes in the one 2^k before
+    it, which stands for as many."""
+    if not x.ndim:
+        return x
+    count = x.shape[dim]
+    places = aten("arange")(count, device=x.device)
+    along = [1] * x.ndim
+    along[dim] = count
+
+    def taken_in(reach: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        before = places - reach
+        earlier = x.index_select(dim, before.clamp(min=0))
+        there = (before >= 0).view(along)
+        return reach * 2, aten("where")(there, combine(earlier, x), x)
+
+    return while_loop(lambda reach, x: reach < count, taken_in, (1, x))[1]
+
+
+def _scan(combine: Combine) -> Callable[..., list[Tensor]]:
+    def steps(self: Tensor, dim: int, dtype: DType | None = None) -> list[Tensor]:
+        counts = self.dtype.kind in ("int", "bool")
+        x = self.to(dtype or (int64 if counts else self.dtype))
+        wide = x.float() if x.dtype in (float16, bfloat16) else x
+        return [_running(wide, dim, combine).to(x.dtype)]
+
+    return steps
+
+
+def _extreme(better: Combine) -> Callable[..., list[Tensor]]:
+    """The running extreme, and the last place where it was reached."""
+
+    def steps(self: Tensor, dim: int) -> list[Tensor]:
+        if not self.ndim:
+            return [self, self.new_zeros((), dtype=int64)]
+        along = [1] * self.ndim
+        along[dim] = self.shape[dim]
+        places = aten("arange")(self.shape[dim], device=self.device).view(along).expand_as(self)
+        reached = self == _running(self, dim, better)
+        if self.dtype.is_floating_point:
+            reached = reached | self.isnan()
+        last = _running(places * reached, dim, aten("maximum"))
+        return [self.gather(dim, last), last]
+
+    return steps
+
+
+# Convolutions padded by a word: torch-mlir pads both sides alike, also where the kernel's extent is even
+
+
+def _padded_convolution(dims: int) -> Callable[..., list[Tensor]]:
+    def steps(
+        input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: str,
+        dilation: Sequence[int], groups: int,
+    ) -> list[Tensor]:  # fmt: skip
+        reach = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, weight.shape[2:])]
+        more = [each % 2 for each in reach]
+        if any(more):
+            input = aten("constant_pad_nd")(input, [side for each in reversed(more) for side in (0, each)])
+        both = [each // 2 for each in reach]
+        return [aten(f"conv{dims}d")(input, weight, bias, stride, both, dilation, groups)]
+
+    return steps
+
+
+# Other words
+
+
+def _alias(name: str) -> Callable[..., list[Tensor]]:
+    """The op under another name, with the same arguments."""
+
+    def steps(**given: Any) -> list[Tensor]:
+        first, *others = given
+        return [aten(name)(given[first], **{each: given[each] for each in others})]
+
+    return steps
+
+
+def _aliases(names: dict[str, str], *overloads: str) -> Expansions:
+    """By their names, each with one of these overloads, ops that have another."""
+    return {f"{other}{each}": _alias(name) for other, name in names.items() for each in overloads}
+
+
+def _pairs(words: str) -> dict[str, str]:
+    several = iter(words.split())
+    return dict(zip(several, several))
+
+
+def _reductions(loss: Tensor, reduction: int) -> Tensor:
+    return loss if reduction == 0 else loss.mean() if reduction == 1 else loss.sum()
+
+
+def _squeeze(self: Tensor, dim: Sequence[int]) -> list[Tensor]:
+    for each in sorted((each % max(self.ndim, 1) for each in dim), reverse=True):
+        self = self.squeeze(each)
+    return [self]
+
+
+def _huber(self: Tensor, target: Tensor, reduction: int, delta: float) -> list[Tensor]:
+    off = (self - target).abs()
+    return [_reductions(aten("where")(off < delta, 0.5 * off * off, delta * (off - 0.5 * delta)), reduction)]
+
+
+def _smooth_l1(self: Tensor, target: Tensor, reduction: int, beta: float) -> list[Tensor]:
+    off = (self - target).abs()
+    if beta == 0:
+        return [_reductions(off, reduction)]
+    return [_reductions(aten("where")(off < beta, 0.5 * off * off / beta, off - 0.5 * beta), reduction)]
+
+
+def _moved(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> list[Tensor]:
+    places = {to % self.ndim: of % self.ndim for of, to in zip(source, destination)}
+    others = iter([each for each in range(self.ndim) if each not in places.values()])
+    return [self.permute([places[i] if i in places else next(others) for i in range(self.ndim)])]
+
+
+def _deviation(
+    self: Tensor, dim: Sequence[int] | None, correction: float | None, keepdim: bool
+) -> list[Tensor]:
+    dims = dim or list(range(self.ndim))
+    deviation = self.std(dims, correction=1 if correction is None else correction, keepdim=keepdim)
+    return [deviation, self.mean(dims, keepdim=keepdim)]
+
+
+# By another name what the dialect calls an op; the second with a tensor or a number on the right.
+NAMES = _pairs(
+    """absolute abs arccos acos arccosh acosh arcsin asin arcsinh asinh arctan atan arctan2 atan2 arctanh atanh
+    clip clamp concat cat concatenate cat det linalg_det ger outer negative neg unsafe_chunk chunk
+    linalg_matmul matmul special_expit sigmoid special_erf erf special_exp2 exp2 special_log1p log1p
+    special_logsumexp logsumexp special_softmax softmax special_log_softmax log_softmax"""
+)
+OPERATORS = _pairs(
+    "divide div true_divide div multiply mul subtract sub greater gt greater_equal ge less lt less_equal le "
+    "not_equal ne"
+)
+WORDS: Expansions = {
+    **_aliases(NAMES, ""),
+    **_aliases(OPERATORS, ".Tensor", ".Scalar"),
+    **_aliases({"divide": "div"}, ".Tensor_mode", ".Scalar_mode"),
+    **_aliases({"clip": "clamp"}, ".Tensor"),
+    "swapaxes": lambda self, axis0, axis1: [self.transpose(axis0, axis1)],
+    "swapdims": lambda self, dim0, dim1: [self.transpose(dim0, dim1)],
+    "moveaxis.int": lambda self, source, destination: _moved(self, [source], [destination]),
+    "moveaxis.intlist": _moved,
+    "movedim.intlist": _moved,
+    "mT": lambda self: [self.transpose(-2, -1)],
+    "squeeze.dims": _squeeze,
+    "ravel": lambda self: [self.reshape(-1)],
+    "view_as": lambda self, other: [self.view(other.shape)],
+    "rsub.Tensor": lambda self, other, alpha: [aten("sub")(other, self, alpha=alpha)],
+    "addmv": lambda self, mat, vec, beta, alpha: [aten("add")(beta * self, mat.mv(vec), alpha=alpha)],
+    "hypot": lambda self, other: [(self * self + other * other).sqrt()],
+    "erfc": lambda self: [1 - self.erf()],
+    "std_mean.correction": _deviation,
+    "std_mean.dim": lambda self, dim, unbiased, keepdim: _deviation(self, dim, unbiased, keepdim),
+    "std_mean": lambda self, unbiased: _deviation(self, None, unbiased, False),
+    "huber_loss": _huber,
+    "smooth_l1_loss": _smooth_l1,
+}
+
+# What the torch dialect has no op for, and what torch-mlir's ways down to other dialects have no end for.
+FOR_TORCH: Expansions = {
+    "lstm.input": _steps(_lstm),
+    "gru.input": _steps(_gru),
+    "rnn_tanh.input": _steps(lambda gates, inner, states: [(gates + inner).tanh()]),
+    "rnn_relu.input": _steps(lambda gates, inner, states: [(gates + inner).relu()]),
+    **{f"conv{dims}d.padding": _padded_convolution(dims) for dims in (1, 2, 3)},
+    **WORDS,
+}
+FOR_LOWERING: Expansions = {**FOR_TORCH, "scaled_dot_product_attention": _attention}
+# What StableHLO has no op for where sizes are open.
+FOR_OPEN_STABLEHLO: Expansions = {
+    "cumsum": _scan(aten("add")),
+    "cumprod": _scan(aten("mul")),
+    "logcumsumexp": _scan(aten("logaddexp")),
+    "cummax": _extreme(aten("maximum")),
+    "cummin": _extreme(aten("minimum")),
+}

@@ -341,6 +341,11 @@ def test_quantization_agrees_with_pytorch():
                 grouped, give(groups), give(offsets), *bounds, lib.int8, 3, lib.float32
             ),
             q.dequantize_per_token(tokens, *chosen, *bounds, lib.int8, lib.float32),
+            *q.choose_qparams.tensor(a, *bounds, 1e-8, lib.int8),
+            *q.choose_qparams.tensor(a.abs() + 1, 0, 255, 1e-8, lib.uint8),
+            *q.choose_qparams_symmetric.tensor(a, *bounds, 1e-8, lib.int8),
+            *q.choose_qparams_symmetric.tensor(a, 0, 255, 1e-8, lib.uint8),
+            *q.choose_qparams_per_token_asymmetric(a, lib.int8),
         ]
 
     found = through(mine, tn, ours)
@@ -624,6 +629,16 @@ def test_a_loss_of_a_linear_layer():
     rng = np.random.default_rng(0)
     x, w, b = [torch.tensor(rng.normal(size=s).astype(np.float32)) for s in ((4, 5), (7, 5), (7,))]
     target = torch.tensor([1, 2, 0, 6])
+    same(
+        tn.nn.functional.linear_cross_entropy(ours(x), ours(w), ours(target), linear_bias=ours(b)),
+        torch.nn.functional.linear_cross_entropy(x, w, target, linear_bias=b),
+    )
+
+
+def test_a_loss_of_a_linear_layer_with_scores_at_several_places():
+    rng = np.random.default_rng(0)
+    x, w, b = [torch.tensor(rng.normal(size=s).astype(np.float32)) for s in ((4, 5), (3, 2, 5), (3, 2))]
+    target = torch.tensor([[1, 2], [0, 0], [2, 1], [1, 1]])
     same(
         tn.nn.functional.linear_cross_entropy(ours(x), ours(w), ours(target), linear_bias=ours(b)),
         torch.nn.functional.linear_cross_entropy(x, w, target, linear_bias=b),

@@ -29,10 +29,16 @@ def linear_cross_entropy(
     options: Any = None,
 ) -> Tensor:
     """`cross_entropy(linear(input, linear_weight, linear_bias), target)`: a program of its own kind needs no
-    pieces, so `options` about these change nothing."""
-    if linear_weight.ndim != 2:
-        raise ShapeError(f"linear_weight has shape (classes, features), not {tuple(linear_weight.shape)}")
-    scores = aten("linear")(input, linear_weight, linear_bias)
+    pieces, so `options` about these change nothing. A weight of (classes, d₁, …, features) scores each sample
+    at every place of d₁, …"""
+    if linear_weight.ndim < 2 or (linear_weight.ndim > 2 and input.ndim != 2):
+        raise ShapeError(
+            f"linear_weight {tuple(linear_weight.shape)} does not fit an input of {tuple(input.shape)}",
+            help="it is (classes, features), or (classes, d1, ..., features) for an input (N, features)",
+        )
+    bias = linear_bias if linear_bias is None else linear_bias.flatten()
+    scores = aten("linear")(input, linear_weight.flatten(0, -2), bias)
+    scores = scores.unflatten(-1, linear_weight.shape[:-1])
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(
         scores, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing

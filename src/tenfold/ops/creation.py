@@ -225,14 +225,14 @@ def vander(x, N, increasing):
 @op(
     "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
     method=False,
-    samples=lambda: [S(T(3)), S(T(2, 4), N=3), S(T(2, 3), N=5)],
+    samples=lambda: [S(T(3)), S(T(2, 4), N=3), S(T(2, 3), N=5), S(T(), N=2), S(T())],
 )
 def linalg_vander(x, N):
     """Each element's powers, from the 0th, in a new last dimension."""
-    if not x.rank:
-        raise ShapeError("vander takes at least one dimension")
     if x.dtype.kind == "bool" or (x.dtype.is_floating_point and x.dtype.itemsize < 4):
         raise DTypeError(f"vander takes integers, float32, float64 and complex numbers, not {x.dtype.name}")
+    if not x.rank:
+        x = flat.unsqueeze(x, 0)
     count = x.shape[-1] if N is None else N
     if count <= 1:
         raise ShapeError(f"vander: {count} columns are too few", help="N is at least 2")

@@ -318,10 +318,9 @@ def _vectors(name, x, tau):
     check_matrices(name, x)
     check_pair(name, x, tau)
     count = tau.shape[-1] if tau.rank else -1
-    if x.shape[-2] < x.shape[-1] or not 0 <= count <= x.shape[-1] or tau.shape[:-1] != x.shape[:-2]:
+    if not 0 <= count <= min(x.shape[-2:]) or tau.shape[:-1] != x.shape[:-2]:
         raise ShapeError(f"{name}: scales {tau.type} do not fit the vectors {x.type}")
-    low = flat.slice_dim(triangle(x, True, strict=True), -1, 0, count)
-    vectors = off_diagonal(low, 1)
+    vectors = off_diagonal(triangle(flat.slice_dim(x, -1, 0, count), True, strict=True), 1)
     # T (1 + S D) = D, where D holds the scales and S what VᴴV has above its diagonal.
     scales = flat.unsqueeze(tau, -2)
     above = triangle(matmul(adjoint(vectors), vectors), False, strict=True) * scales
@@ -342,6 +341,8 @@ def linalg_householder_product(x, tau):
     """The first columns of H₁ H₂ …, where Hᵢ = 1 - tau[i] v vᴴ, and v is column i below the diagonal."""
     vectors, inner = _vectors("householder_product", x, tau)
     rows, columns = x.shape[-2:]
+    if rows < columns:
+        raise ShapeError(f"householder_product: a matrix has at least as many rows as columns, not {x.type}")
     whole = flat.slice_dim(lapack.identity(x, rows), -1, 0, columns)
     top = flat.slice_dim(adjoint(vectors), -1, 0, columns)
     return whole - matmul(matmul(vectors, inner), top)
@@ -352,6 +353,7 @@ def linalg_householder_product(x, tau):
     samples=lambda: (
         [S(Matrices(4, 3), T(3), Matrices(4, 2), True, transpose) for transpose in (False, True)]
         + [S(Matrices(2, 4, 3), T(2, 3), Matrices(2, 5, 4), False, each) for each in (False, True)]
+        + [S(Matrices(2, 5), T(2), Matrices(2, 3)), S(T(0, 2), T(0), T(0, 2)), S(T(4, 3), T(2), T(4, 2))]
     ),
 )
 def ormqr(x, tau, other, left, transpose):
@@ -362,6 +364,7 @@ def ormqr(x, tau, other, left, transpose):
         other.rank != x.rank
         or other.shape[:-2] != x.shape[:-2]
         or other.shape[-2 if left else -1] != x.shape[-2]
+        or tau.shape[-1] != min(x.shape[-2:])
     ):
         raise ShapeError(f"ormqr: {other.type} does not fit the vectors {x.type}")
     inner = adjoint(inner) if transpose else inner

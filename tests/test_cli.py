@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import tenfold
-from tenfold import cli
+from tenfold import cli, listing
 from tenfold.ops.table import TABLE, all_rows
 from tools import pytorch_names
 
@@ -142,10 +142,31 @@ def test_ops_describes_one(capsys):
     assert "Tensor.add_" in printed and "xla" in printed and "add.Scalar" not in printed
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("prims.sqrt", "prims::sqrt"),
+        ("prims::sqrt", "Python   tenfold.ops.prims.sqrt"),
+        ("quantized_decomposed.quantize_per_tensor.tensor", "Tensor scale, Tensor zero_point"),
+        ("choose_qparams", "quantized_decomposed::choose_qparams.tensor"),
+        ("aten.add.int", "on Python's own values"),
+        ("prim.min.int", "prim::min.int"),
+        ("torch.nn.functional.gelu", "aten::gelu"),
+        ("F.gelu", "aten::gelu"),
+        ("nn.functional.multi_head_attention_forward", "a function that calls ops"),
+        ("linalg.inv", "aten::linalg_inv"),
+        ("Tensor.add_", "lowering src/tenfold/ops/pointwise.py"),
+    ],
+)
+def test_ops_knows_an_op_by_any_of_its_names(name, said, capsys):
+    assert cli.main(["ops", name]) == 0
+    assert said in capsys.readouterr().out
+
+
 def test_ops_names_what_exists(capsys):
     assert cli.main(["ops", "gelu"]) == 0
     assert "tenfold.nn.functional.gelu" in capsys.readouterr().out
-    named = {name for row in all_rows() for name in cli.python_names(row)}
+    named = {name for row in all_rows() for name in listing.python_names(row)}
     assert len(named) > 800
     for name in named:
         found = tenfold.Tensor if name.startswith("Tensor.") else tenfold

@@ -13,7 +13,7 @@ from pathlib import Path
 # Top to bottom. A module imports from its own row and from the rows below. A name stands for tenfold/NAME.py
 # or the folder tenfold/NAME; "tenfold" is the package's front door, its own __init__.py.
 LAYERS = (
-    ("cli", "demo", "doctor", "__main__", "explain", "purple"),
+    ("cli", "demo", "doctor", "listing", "__main__", "explain", "purple"),
     ("tenfold",),
     (
         "nn",

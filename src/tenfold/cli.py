@@ -16,17 +16,14 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 
 import tenfold
-from tenfold import demo, ops, unsupported
+from tenfold import demo, listing
 from tenfold.capi.commands import add_arguments as add_capi_arguments
 from tenfold.doctor import examine
-from tenfold.errors import ArgumentError, MissingEngine, TenfoldError, did_you_mean
+from tenfold.errors import ArgumentError, TenfoldError
 from tenfold.exporting import DIALECTS
-from tenfold.mlir import torch_dialect
-from tenfold.ops.table import TABLE, Row
-from tenfold.overloads import NAMESPACES
 from tenfold.runtime import evaluate
 from tenfold.runtime.stages import STAGES, stage_text
 
@@ -108,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     built.add_argument("--model", default="model", help="the name of the model (default: %(default)s)")
     built.add_argument("--inputs", default="inputs", help="the name of its inputs (default: %(default)s)")
-    listed = command("ops", _ops, "List the op table, or describe one op.", "tenfold ops softmax")
+    listed = command("ops", listing.run, "List the op table, or describe one op.", "tenfold ops softmax")
     listed.add_argument("name", nargs="?", help="an op, such as add or add.Tensor")
     listed.add_argument(
         "--missing", action="store_true", help="print PyTorch's names that Tenfold does not have"
@@ -258,120 +255,6 @@ def _execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
         print("".join(traceback.format_list(frames)), end="", file=sys.stderr)
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1, {}
-
-
-def _ops(parsed: argparse.Namespace) -> int:
-    if parsed.missing:
-        return _missing()
-    if parsed.name is None:
-        # A narrow terminal breaks the lines itself: a name that is cut could not be looked up.
-        longest = max(map(len, TABLE))
-        others = [Column(each, overflow="fold", min_width=12) for each in ("overloads", "kind", "meaning")]
-        names = Column("op", no_wrap=True, min_width=longest)
-        table = Table(names, *others, box=None, pad_edge=False, width=max(console.width, longest + 40))
-        for name, rows in sorted(TABLE.items()):
-            overloads = ", ".join(row.overload or "default" for row in rows)
-            table.add_row(name, escape(overloads), _kind(rows[0]), escape(_first_line(rows[0].doc)))
-        console.print(table)
-        console.print(f"\n{len(TABLE)} ops, {sum(map(len, TABLE.values()))} overloads")
-        return 0
-    name, _, overload = parsed.name.removeprefix("aten::").removeprefix("aten.").partition(".")
-    rows = [row for row in TABLE.get(name, []) if not overload or row.overload == overload]
-    if not rows:
-        candidates = list(TABLE) + [row.qualified for each in TABLE.values() for row in each]
-        raise ArgumentError(f"there is no op {parsed.name!r}", help=did_you_mean(parsed.name, candidates))
-    for row in rows:
-        _describe(row)
-    return 0
-
-
-def _missing() -> int:
-    """What PyTorch has and we do not: its public names, from a list, and the torch dialect's ATen ops."""
-    counted = 0
-    for title, names in pytorch_names().items():
-        owner: Any = tenfold
-        for part in title.split(".")[1:]:
-            owner = getattr(owner, part)
-        absent = [name for name in names if not hasattr(owner, name)]
-        refused = [name for name in names if name in unsupported.of(title)]
-        counted += len(absent)
-        there = len(names) - len(absent) - len(refused)
-        console.print(f"[bold]{title}[/bold]: {there} of {len(names)}")
-        _lacking(absent, refused)
-    try:
-        defined = torch_dialect.aten_ops()
-    except MissingEngine as error:
-        console.print(f"[bold]the torch dialect[/bold]: not compared; {error.help}")
-        return 0
-    without = [name for name in defined if not _is_op(name)]
-    known = {*unsupported.FUNCTIONS, *unsupported.OPS}
-    absent = [name for name in without if name.partition(".")[0] not in known]
-    held = f"{len(defined) - len(without)} of {len(defined)} ATen ops"
-    console.print(f"[bold]the torch dialect[/bold]: {held}")
-    _lacking(absent, [name for name in without if name not in absent])
-    console.print(f"\n{counted} names and {len(absent)} ops of the torch dialect are missing")
-    return 0
-
-
-def _lacking(absent: Sequence[str], refused: Sequence[str]) -> None:
-    console.print("  " + (", ".join(absent) or "nothing is missing"))
-    if refused:
-        console.print(f"  refused, for reasons that docs/unsupported.md tells: {', '.join(refused)}")
-
-
-def _is_op(name: str) -> bool:
-    """Whether an op of ATen's, by its name such as "add.Tensor", is there."""
-    packet, _, overload = name.partition(".")
-    found = getattr(NAMESPACES["aten"], packet, None)
-    return found is not None and hasattr(found, overload or "default")
-
-
-def pytorch_names() -> dict[str, list[str]]:
-    """PyTorch's public functions and methods, by module."""
-    listed = Path(ops.__file__).with_name("pytorch_names.txt").read_text(encoding="utf-8")
-    sections = [section.partition("]\n") for section in listed.split("[")[1:]]
-    return {title: names.split() for title, _, names in sections}
-
-
-def _describe(row: Row) -> None:
-    console.print(f"[bold]aten::{escape(row.qualified)}[/bold]")
-    console.print(f"  schema   {escape(row.text)}")
-    if row.doc:
-        console.print(f"  meaning  {escape(_first_line(row.doc))}")
-    console.print(f"  Python   {', '.join(python_names(row)) or 'through other functions'}")
-    console.print(f"  kind     {_kind(row)}")
-    stages = "runs on the host, on NumPy arrays" if row.host else "Trace → FlatIR → StableHLO"
-    console.print(f"  stages   {stages}")
-    console.print(f"  engines  {'host' if row.host else 'xla (cpu, cuda)'}")
-    code = row.lowering.__code__
-    console.print(f"  lowering {os.path.relpath(code.co_filename)}:{code.co_firstlineno}\n")
-
-
-def python_names(row: Row) -> list[str]:
-    """The function, the method and the in-place method of a row, as far as it has them."""
-    module = {None: "", "nn": "nn.functional."}.get(row.module, f"{row.module}.")
-    names = [f"tenfold.{module}{row.python_name}"] if row.function else []
-    names += [f"Tensor.{row.name}"] if row.method and not row.module else []
-    names += [f"Tensor.{row.name}_"] if row.inplace else []
-    return names
-
-
-def _kind(row: Row) -> str:
-    kinds = [
-        name
-        for name, true in (
-            ("view", row.schema.is_view),
-            ("random", row.random),
-            ("data-dependent shape", row.host),
-            ("promotes dtypes", row.promote is not None),
-        )
-        if true
-    ]
-    return ", ".join(kinds) or "plain"
-
-
-def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0] if text.strip() else ""
 
 
 def _doctor(parsed: argparse.Namespace) -> int:

@@ -23,7 +23,8 @@ QUESTIONS = """
 
 QUANTIZED = """
     dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
-    quantize_per_channel quantize_per_tensor
+    quantize_per_channel quantize_per_tensor _make_per_channel_quantized_tensor
+    _make_per_tensor_quantized_tensor
 """.split()  # noqa: SIM905
 QUANTIZED_DTYPES = ("per_channel_affine", "per_tensor_affine", "qint32", "qint8", "qscheme", "quint8")
 

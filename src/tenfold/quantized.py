@@ -179,6 +179,8 @@ q_per_channel_scales = _asking("q_per_channel_scales")
 q_per_channel_zero_points = _asking("q_per_channel_zero_points")
 q_per_channel_axis = _asking("q_per_channel_axis")
 
+_make_per_tensor_quantized_tensor = _make_per_channel_quantized_tensor = located(_put_together)
+
 # The same by ATen's names
 
 

@@ -266,7 +266,7 @@ def _refused(told: str, programs: Sequence[Program]) -> UnsupportedError:
 def _reason(told: str) -> str:
     """The first line of MLIR's diagnostics that says something: headings end in a colon. The op that follows
     is left out, but for an ATen op that was passed through under its name."""
-    passed = re.search(r'"torch\.operator".*?name = "torch\.(aten\.[\w.]+)"', told)
+    passed = re.search(r'"torch\.operator".*?name = "torch\.(\w+\.[\w.]+)"', told)
     if passed is not None:
         return f"it has no lowering of {passed.group(1)}"
     lines = [line.strip() for line in told.splitlines() if line.strip()]

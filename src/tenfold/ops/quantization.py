@@ -215,6 +215,62 @@ def _of_rows(x, *values):
             raise ShapeError(f"{each.type} is not one number for each row of {x.type}")
 
 
+_RANGE = "int quant_min, int quant_max, float eps, ScalarType dtype"
+
+
+def _widest(x, low, high, dtype):
+    """The smallest and the largest element of x, and zero, which both sides are to hold."""
+    _target(low, high, dtype)
+    if low >= high:
+        raise ArgumentError(f"{low} to {high} is no range to quantize to")
+    x = _real(x)
+    dims = range(x.rank)
+    return flat.minimum(flat.reduce(x, "min", dims), 0.0), flat.maximum(flat.reduce(x, "max", dims), 0.0)
+
+
+def _chosen(scale, zero_point):
+    """A scale and a zero point as PyTorch gives them."""
+    return flat.reshape(flat.convert(scale, dtypes.float64), (1,)), flat.reshape(
+        flat.convert(zero_point, dtypes.int64), (1,)
+    )
+
+
+@op(f"quantized_decomposed::choose_qparams.tensor(Tensor input, {_RANGE}) -> (Tensor, Tensor)")
+def choose_qparams(x, low, high, eps, dtype):
+    """The scale and the zero point by which all elements, and zero, just fit between two integers."""
+    least, most = _widest(x, low, high, dtype)
+    scale = flat.maximum((most - least) / float(high - low), eps)
+    zero_point = low - flat.round_half_even(least / scale)
+    return _chosen(scale, flat.minimum(flat.maximum(zero_point, float(low)), float(high)))
+
+
+@op(f"quantized_decomposed::choose_qparams_symmetric.tensor(Tensor input, {_RANGE}) -> (Tensor, Tensor)")
+def choose_qparams_symmetric(x, low, high, eps, dtype):
+    """The scale by which all elements just fit, with zero in the middle."""
+    least, most = _widest(x, low, high, dtype)
+    scale = flat.maximum(flat.maximum(-least, most) / ((high - low) / 2), eps)
+    return _chosen(scale, flat.full_like(scale, 128 if dtype is dtypes.uint8 else 0))
+
+
+@op(
+    "quantized_decomposed::choose_qparams_per_token_asymmetric(Tensor input, ScalarType dtype) "
+    "-> (Tensor, Tensor)",
+    "quantized_decomposed::_choose_qparams_per_token_asymmetric_impl(Tensor input, ScalarType dtype) "
+    "-> (Tensor, Tensor)",
+)
+def choose_qparams_per_token_asymmetric(x, dtype):
+    """For each row the scale and the zero point by which it, and zero, just fit into int8."""
+    low, high = -128.0, 127.0
+    row = [x.rank - 1]
+    least, most = (flat.unsqueeze(flat.reduce(x, kind, row), x.rank - 1) for kind in ("min", "max"))
+    least, most = flat.minimum(least, 0.0), flat.maximum(most, 0.0)
+    scales = flat.maximum((most - least) / (high - low), float(dtypes.finfo(dtypes.float32).eps))
+    down, up = least / scales, most / scales
+    zeros = flat.where((low + down) + (high + up) > 0, low - down, high - up)
+    zeros = flat.round_half_even(flat.minimum(flat.maximum(zeros, low), high))
+    return flat.convert(scales, dtypes.float64), flat.convert(zeros, dtypes.int64)
+
+
 @op("quantized_decomposed::choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)")
 def choose_qparams_per_token(x, dtype):
     """For each row the scale by which it just fits into int8, and a zero point of zero."""

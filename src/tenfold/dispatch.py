@@ -270,6 +270,8 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
             index, arguments = resolver.bind(args, kwargs)
         except TenfoldError as error:
             raise error.located(name, capture()) from None
+        if name in NUMBERS and not any(isinstance(each, Tensor) for each in arguments):
+            arguments[0] = _number(arguments[0])
         result = invoke(rows[index], arguments, capture())
         if requires_grad:
             result.requires_grad_()
@@ -309,14 +311,26 @@ def _quick_key(args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Val
     return tuple(key), tuple(inputs)
 
 
+# The functions that take a number in any tensor's place, as PyTorch's do; others have overloads for it.
+NUMBERS = {
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide",
+}  # fmt: skip
+
+
+def _number(number: Any) -> Tensor:
+    """A number as a tensor, where an operator is given numbers alone."""
+    dtype = dtypes.of_python(number)
+    return leaf(np.array(number, dtype.numpy), devices.get_default_device(), dtype)
+
+
 def _resolver(name: str, rows: Sequence[Row], method: bool) -> Resolver:
     return Resolver(
         name,
         [row.schema for row in rows],
         tensor=Tensor,
         method=method,
-        # A number in a tensor's place stays one: promotion ranks it below tensors, as PyTorch does.
-        numbers_as_tensors=all(row.promote for row in rows),
+        # Such a number stays one: promotion ranks it below tensors, as PyTorch does.
+        numbers_as_tensors=name in NUMBERS,
         classes=CLASSES,
     )
 

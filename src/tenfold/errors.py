@@ -58,16 +58,17 @@ class ShapeError(TenfoldError, ValueError):
     """Shapes that do not fit each other or the operator."""
 
 
-class DTypeError(TenfoldError, TypeError):
-    """A dtype the operator does not take, or dtypes that do not go together."""
+class DTypeError(TenfoldError, TypeError, NotImplementedError):
+    """A dtype the operator does not take, for which PyTorch has "not implemented", or dtypes that do not go
+    together."""
 
 
 class DeviceError(TenfoldError, ValueError):
     """A device that is not there, or operands on different devices."""
 
 
-class ArgumentError(TenfoldError, TypeError):
-    """Arguments that match no overload of the operator."""
+class ArgumentError(TenfoldError, TypeError, ValueError):
+    """Arguments that match no overload of the operator, or a value that it does not take."""
 
 
 class IndexOutOfRange(TenfoldError, IndexError):

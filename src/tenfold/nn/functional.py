@@ -337,6 +337,8 @@ def embedding(
 
     The row of padding_idx gets no gradient.
     """
+    if weight.ndim != 2:
+        raise ShapeError(f"weight is a matrix with a row for each index, not {weight._value.type}")
     count = weight.shape[0]
     if padding_idx is None:
         padding_idx = -1

@@ -112,4 +112,6 @@ def local_response_norm(
     total = squares.narrow(1, 0, channels)
     for place in range(1, size):
         total = total + squares.narrow(1, place, channels)
+    if not (input.is_floating_point() or input.is_complex()):
+        total, size = total // size, 1  # as PyTorch's means of integers are
     return input / (total * (alpha / size) + k) ** beta

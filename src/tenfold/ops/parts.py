@@ -107,7 +107,7 @@ def unbind(x, dim):
     """All x[..., i, ...] along dim."""
     dim = flat.axis(dim, x.rank)
     if not x.rank:
-        raise ShapeError("unbind: a zero-dimensional tensor has no dimension to take apart")
+        raise IndexOutOfRange("unbind: a zero-dimensional tensor has no dimension to take apart")
     return [flat.squeeze(flat.slice_dim(x, dim, i, i + 1), dim) for i in range(x.shape[dim])]
 
 

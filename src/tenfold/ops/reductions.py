@@ -4,7 +4,7 @@ Narrow floats are folded in float32 and rounded once. Variances and norms: `stat
 """
 
 from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, IndexOutOfRange, ShapeError
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -168,7 +168,7 @@ def nanmean(x, dims, keepdim, dtype):
 def _not_empty(name, x, dims):
     empty = [d for d in flat.axes(dims, x.rank) if x.shape[d] == 0]
     if empty:
-        raise ShapeError(
+        raise IndexOutOfRange(
             f"{x.type} has no elements along dimension {empty[0]}, and {name} of nothing is undefined",
             help="reduce dimensions that are not empty",
         )

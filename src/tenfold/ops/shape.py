@@ -1,7 +1,7 @@
 """Rows that rearrange the elements of one tensor in new memory: repeating, turning, channels, pixels."""
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -208,7 +208,7 @@ def roll(x, shifts, dims):
     for shift, dim in zip(shifts, dims, strict=True):
         dim = flat.axis(dim, x.rank)
         if not x.rank:
-            raise ShapeError("roll: a zero-dimensional tensor has no dimension to roll")
+            raise IndexOutOfRange("roll: a zero-dimensional tensor has no dimension to roll")
         cut = -shift % max(x.shape[dim], 1)
         if cut:
             parts = flat.slice_dim(x, dim, cut, x.shape[dim]), flat.slice_dim(x, dim, 0, cut)

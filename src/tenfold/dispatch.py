@@ -206,7 +206,7 @@ def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
 
 
 def _chosen(plan: Plan, values: list[Any], where: Any) -> Tensor:
-    """Run a row that chooses elements of its first argument, by their places: these alone are computed now."""
+    """Run a row that chooses elements of its first argument, by their places: these alone are computed."""
     chosen, *others = values
     places = np.arange(chosen.type.numel).reshape(chosen.type.shape)
     found = _on_host(plan, [leaf(places, chosen.device).current(), *others], where)

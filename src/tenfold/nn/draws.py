@@ -8,6 +8,8 @@ table draw.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tenfold.grad_mode import no_grad
@@ -15,13 +17,16 @@ from tenfold.random import Generator, default_generator, lock
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
 
+# How many numbers are computed at a time: so few stay in the processor's cache from step to step.
+AT_A_TIME = 1 << 16
+
 
 def uniform_(tensor: Tensor, low: float, high: float, generator: Generator | None = None) -> Tensor:
     """Fill with draws that are evenly spread between the bounds."""
     if graph.active() is not None or tensor.dtype.kind != "float":
         with no_grad():
             return tensor.uniform_(low, high, generator=generator)
-    return write(tensor, uniform(tensor, tensor.numel(), generator) * (high - low) + low)
+    return write(tensor, uniform(tensor, tensor.numel(), generator, low, high))
 
 
 def normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> Tensor:
@@ -29,7 +34,7 @@ def normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None
     if graph.active() is not None or tensor.dtype.kind != "float":
         with no_grad():
             return tensor.normal_(mean, std, generator=generator)
-    return write(tensor, normal(tensor, tensor.numel(), generator) * std + mean)
+    return write(tensor, normal(tensor, tensor.numel(), generator, mean, std))
 
 
 def write(tensor: Tensor, array: np.ndarray) -> Tensor:
@@ -40,21 +45,53 @@ def write(tensor: Tensor, array: np.ndarray) -> Tensor:
     return tensor
 
 
-def uniform(tensor: Tensor, count: int, generator: Generator | None = None) -> np.ndarray:
-    """Numbers in [0, 1), drawn for this tensor: of 53 bits, as many as a float64 holds, or of 24 if the
-    tensor holds no more than a float32 does."""
-    if tensor.dtype.itemsize == 8:
-        return (bits(tensor, count, generator) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    halves = bits(tensor, (count + 1) // 2, generator).view(np.uint32)[:count]
-    return (halves >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+def uniform(
+    tensor: Tensor, count: int, generator: Generator | None = None, low: float = 0.0, high: float = 1.0
+) -> np.ndarray:
+    """Numbers between the bounds, drawn for this tensor: in float64 if it is one, else in float32. Each is
+    written over its bits."""
+    words = _words(tensor, count, generator)
+    made = words.view(_FLOATS[words.itemsize])
+    for some in _pieces(count):
+        made[some] = _fractions(words[some]) * (high - low) + low
+    return made
 
 
-def normal(tensor: Tensor, count: int, generator: Generator | None = None) -> np.ndarray:
-    """Numbers of mean 0 and deviation 1: by Box and Muller, who get two from a radius and an angle."""
+def normal(
+    tensor: Tensor, count: int, generator: Generator | None = None, mean: float = 0.0, std: float = 1.0
+) -> np.ndarray:
+    """Numbers of this mean and deviation: by Box and Muller, who get two from a radius and an angle."""
     pairs = (count + 1) // 2
-    drawn = uniform(tensor, 2 * pairs, generator)
-    radius, angle = np.sqrt(-2 * np.log1p(-drawn[:pairs])), drawn[pairs:] * drawn.dtype.type(2 * np.pi)
-    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
+    words = _words(tensor, 2 * pairs, generator)
+    made = words.view(_FLOATS[words.itemsize])
+    for some in _pieces(pairs):
+        others = slice(pairs + some.start, pairs + some.stop)
+        radius = std * np.sqrt(-2 * np.log(1 - _fractions(words[some])))
+        angle = _fractions(words[others]) * (2 * np.pi)
+        made[some] = radius * np.cos(angle) + mean
+        made[others] = radius * np.sin(angle) + mean
+    return made[:count]
+
+
+_FLOATS = {8: np.dtype(np.float64), 4: np.dtype(np.float32)}
+
+
+def _pieces(count: int) -> Iterator[slice]:
+    return (slice(i, min(i + AT_A_TIME, count)) for i in range(0, count, AT_A_TIME))
+
+
+def _words(tensor: Tensor, count: int, generator: Generator | None) -> np.ndarray:
+    """As many random bits as a float has that is drawn for this tensor, and where it goes, too."""
+    if tensor.dtype.itemsize == 8:
+        return bits(tensor, count, generator)
+    return bits(tensor, (count + 1) // 2, generator).view(np.uint32)[:count]
+
+
+def _fractions(words: np.ndarray) -> np.ndarray:
+    """Numbers in [0, 1): of 53 bits, as many as a float64 holds, or of 24 for a float32."""
+    if words.dtype == np.uint64:
+        return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (words >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
 
 
 def bits(tensor: Tensor, count: int, generator: Generator | None = None) -> np.ndarray:

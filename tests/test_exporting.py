@@ -59,6 +59,14 @@ def test_a_file_with_complex_constants_runs_again():
     assert tn.load_stablehlo(exported.portable())(tn.ones(3)).tolist() == [2j] * 3
 
 
+def test_large_literals_of_torch_mlirs_own_are_read():
+    weight = tn.arange(600.0).view(1, 600)
+    exported = tn.export(lambda x: tn.cat([weight.expand(1, -1), x]), tn.ones(1, 600), parameters="literals")
+    lowered = exported.module.lowered("stablehlo")
+    assert "arith.constant dense_resource" in lowered.text()
+    assert tn.load_stablehlo(lowered.bytecode())(tn.ones(1, 600))[:, 7].tolist() == [7, 1]
+
+
 def test_what_torch_mlir_lowers_is_a_file_that_runs(model, x):
     module = tn.export(model, (x,), parameters="literals").module.lowered("stablehlo")
     run = tn.load_stablehlo(module.bytecode())

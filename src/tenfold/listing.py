@@ -45,7 +45,8 @@ def run(parsed: argparse.Namespace) -> int:
     made = _function(parsed.name)
     if made is None:
         names = list(TABLE) + [row.qualified for row in all_rows()]
-        others = [f"{space}.{name}" for space, rows in (*OTHERS.items(), *PLAIN.items()) for name in rows]
+        others = [f"{space}.{name}" for space, rows in OTHERS.items() for name in rows]
+        others += [f"{space}.{name}" for space, several in PLAIN.items() for name in several]
         raise ArgumentError(
             f"there is no op {parsed.name!r}", help=did_you_mean(parsed.name, [*names, *others])
         )

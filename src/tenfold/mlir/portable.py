@@ -20,6 +20,7 @@ BYTECODE = b"ML\xefR"  # how all MLIR bytecode starts; a portable artifact names
 PRODUCER = b"StableHLO_v"
 # Attributes of a module, by which it tells of its open sizes.
 INPUTS, DIMENSIONS = "tenfold.inputs", "tenfold.dimensions"
+CONSTANTS = ("stablehlo.constant", "arith.constant")  # torch-mlir writes both
 ELIDED = "__elided__"  # what is printed in the place of a long literal
 RESOURCE = re.compile(r'dense_resource<"?([^">]+)"?>')
 # From types for the arguments of main to a module without open sizes.
@@ -177,7 +178,7 @@ def _inline_resources(ir: Any, module: Any) -> None:
     found: list[tuple[Any, str]] = []
 
     def look(op: Any) -> Any:
-        if op.name == "stablehlo.constant":  # whose value the bindings do not give if it is complex
+        if op.name in CONSTANTS:  # whose value the bindings do not give if it is complex
             match = RESOURCE.search(op.get_asm(large_elements_limit=16))
             if match is not None and match.group(1) != ELIDED:
                 found.append((op, match.group(1)))

@@ -14,6 +14,7 @@ import itertools
 import sys
 import threading
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -147,7 +148,9 @@ class Session:
         if isinstance(form, core.Ffi):
             return UNSPECIFIED
         try:
-            code = compile(form_module(self.unit, form), form.place.file, "exec")
+            with warnings.catch_warnings():  # what Python would say of its own syntax is not about Purple's
+                warnings.simplefilter("ignore", SyntaxWarning)
+                code = compile(form_module(self.unit, form), form.place.file, "exec")
         except RecursionError:
             raise PurpleError("this form is nested too deeply", "syntax", form.place) from None
         except SyntaxError as error:  # "too many statically nested blocks"

@@ -1,9 +1,12 @@
 """Memory of compiled programs: what `purple memory` shows, and what libtenfold counts while they run."""
 
+import subprocess
+import sys
+
 import pytest
 
 from tenfold.purple.expand import expand_program
-from tenfold.purple.memory import report
+from tenfold.purple.memory import measure, report
 from tests.purple.compiled import FILE, compiled, interpreted
 
 COUNTERS = """
@@ -60,6 +63,19 @@ def test_a_chain_of_calls_holds_two_tensors(tmp_path):
     assert compiled(text, tmp_path) == "2.0\n"
 
 
+def test_a_chain_of_layers_holds_two_tensors(tmp_path):
+    text = (
+        COUNTERS
+        + """
+      (define model (apply sequential (map (lambda (i) (if (even? i) (linear 100 100) (tanh))) (iota 32))))
+      (define before (live-bytes))
+      (reset-peak)
+      (define y (no-grad (forward model (tensor-ones 100 100))))
+      (print (/ (- (peak-bytes) before) 40000.0) (tensor-shape y))"""
+    )
+    assert compiled(text, tmp_path) == "2.0 (100 100)\n"
+
+
 def test_a_dying_tensor_is_the_result_s_memory_unless_gradients_are_recorded(tmp_path):
     text = (
         COUNTERS
@@ -90,17 +106,60 @@ def test_live_bytes_are_flat_over_ten_thousand_steps(tmp_path):
     assert compiled(text, tmp_path, "-O2") == "0\n"
 
 
-def test_tensors_print_alike_both_ways(tmp_path):
-    text = """
-      (define x (tensor '((1.5 -2.0) (1e6 0.0))))
-      (print x (* x x) (tensor '(1 2 -30)) (tensor '(#t #f)) (tensor-zeros 0 3) (tensor 2.5) (tensor-arange
-      3000))
-      (print (tensor '(1e-9 1.0)) (tensor '(0.1 0.25) :dtype :float64) (tensor-ones 2 2 2) (/ (tensor '(1.0
-      -1.0 0.0)) 0.0))
-      (print (tensor-ref x 0) (tensor-ref x :all 1) (tensor-ref x 1 0) (tensor-ref x '(0 1)) (tensor->list x)
-      (tensor-shape x))
-      (print (tensor-sum x :dim 0) (tensor-max x 1) (tensor-cat (list x x) 1) (tensor-view x 4)
-      (tensor-reshape x '(4 1)))
-      (manual-seed 5)
-      (print (tensor-randn 2 3) (tensor-rand 3) (tensor-randperm 5) (random) (random 10))"""
-    assert compiled(text, tmp_path) == interpreted(text)
+def test_the_ideal_liveness_bound_ends_each_tensor_with_its_last_use():
+    kept = """
+      (define x (tensor-ones 1000))
+      (define (sum-of x) (tensor-sum x))
+      (define (total) (+ (sum-of x) (sum-of (tensor-ones 1000))))
+      (print (tensor-item (total)))
+      (define y (tensor-ones 3000))
+      (print (tensor-item (tensor-sum y)))"""
+    status, figures = measure(expand_program(kept, FILE))
+    assert status == 0
+    assert figures.ideal < 13_000 and figures.peak > 15_900  # `total` might be called again, and so holds x
+    freed = kept.replace("(define (total)", "(define (total x)").replace("(total)", "(total x)")
+    assert measure(expand_program(freed, FILE))[1].peak < 13_000
+
+
+MLP = """
+(define model (sequential (linear 64 256) (relu) (linear 256 256) (relu) (linear 256 10)))
+(define x (tensor-rand 512 64))
+(define y (tensor-randint 0 10 '(512)))
+(define opt (adam model :lr 0.001))
+(dotimes (i 5)
+  (zero-grad opt)
+  (backward (cross-entropy (forward model x) y))
+  (optimizer-step opt))
+"""
+IN_PYTORCH = """
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+def train():
+    layers = [torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(256, 10))
+    x, y = torch.rand(512, 64), torch.randint(0, 10, (512,))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+    for _ in range(5):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+    train()
+live, peak = 0, 0
+events = [each for each in found.profiler.kineto_results.events() if each.name() == "[memory]"]
+for each in sorted(events, key=lambda each: each.start_ns()):
+    live += each.nbytes()
+    peak = max(peak, live)
+print(peak)
+"""
+
+
+@pytest.mark.slow
+def test_training_takes_the_ideal_memory_and_no_more_than_pytorch():
+    status, figures = measure(expand_program(MLP, FILE))
+    assert status == 0
+    assert figures.peak <= 1.1 * figures.ideal
+    done = subprocess.run([sys.executable, "-c", IN_PYTORCH], capture_output=True, text=True, check=True)
+    assert figures.peak <= int(done.stdout)

@@ -9,14 +9,14 @@ arguments, `tn_NAME_with`; an in-place form ends in `_`, an out form in `_out`. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tenfold.capi.locate import Installed
 from tenfold.ops.schema import MISSING, Argument, Schema, Type
 from tenfold.ops.table import TABLE, Row
 
-__all__ = ["RESERVED", "TypedForm", "TypedParameter", "c_name", "encode", "typed_forms"]
+__all__ = ["RESERVED", "TypedForm", "TypedParameter", "c_name", "encode", "plain_name", "typed_forms"]
 
 # Words that C or C++ keep for themselves.
 RESERVED = frozenset({
@@ -89,11 +89,8 @@ def typed_forms(installed: Mapping[str, Installed], taken: frozenset[str]) -> It
     # By what they take: pow_.Scalar is the in-place form of pow.Tensor_Scalar, and pow.Scalar has none.
     inplaces = {(e.schema.name, _types(e.schema)): e for e in installed.values() if e.schema.is_inplace}
     for rows in TABLE.values():
-        first = min(rows, key=lambda row: _PREFERRED.get(row.overload, len(_PREFERRED)))
         for row in rows:
-            base = row.name if row is first else f"{row.name}_{row.overload}"
-            if row is not first and base in TABLE:  # scatter.reduce is not scatter_reduce
-                base = f"{base}_overload"
+            base = plain_name(row, rows)
             if f"tn_{base}" in taken:
                 base = f"{base}_op"
             found = _fitting(row.schema, installed.get(row.qualified))
@@ -104,6 +101,15 @@ def typed_forms(installed: Mapping[str, Installed], taken: frozenset[str]) -> It
             out = outs.get((row.name, _inputs(row.schema)))
             if out is not None and _can_encode(out.schema):
                 yield from _forms(base, row, out.schema, "_out", out)
+
+
+def plain_name(row: Row, rows: Sequence[Row]) -> str:
+    """What follows `tn_` in the name of a row's function, where the header has no such name of its own."""
+    first = min(rows, key=lambda each: _PREFERRED.get(each.overload, len(_PREFERRED)))
+    if row is first:
+        return row.name
+    base = f"{row.name}_{row.overload}"
+    return f"{base}_overload" if base in TABLE else base  # scatter.reduce is not scatter_reduce
 
 
 def _forms(base: str, row: Row, schema: Schema, ending: str, found: Installed | None) -> Iterator[TypedForm]:

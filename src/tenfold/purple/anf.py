@@ -56,7 +56,8 @@ class Lowering:
             function, code, definition = self.waiting.pop()
             FunctionLowering(self, function).run(code, definition)
         names = [f.name for f in self.program.forms if isinstance(f, core.Define)]
-        stored = [name for name in dict.fromkeys(names) if name not in self.scopes.global_lambdas]
+        kept = self.scopes.global_lambdas.keys() | self.scopes.top_level
+        stored = [name for name in dict.fromkeys(names) if name not in kept]
         self.functions.sort(
             key=lambda f: (f.place.file != self.program.file, f.place.line, f.place.column, f.cname)
         )
@@ -103,6 +104,7 @@ class FunctionLowering:
             Var, tuple[str, list[Variable]]
         ] = {}  # the loops around the statement that is lowered
         self.self_label = ""
+        self.top_level: dict[str, Variable] = {}  # globals that are variables of this code alone
         for captured in function.captured:
             assert captured.origin is not None
             self.variables[captured.origin] = captured
@@ -156,17 +158,31 @@ class FunctionLowering:
     def form(self, form: core.Form) -> None:
         match form:
             case core.Define():
-                if form.name not in self.scopes.global_lambdas:
-                    value = self.atom(form.value)
-                    self._store(form.name, value, form.place)
-                else:
+                if form.name in self.scopes.global_lambdas:
                     self.program.function(self.scopes.global_lambdas[form.name], form.name)
+                    return
+                value = self.atom(form.value)
+                if form.name in self.scopes.top_level:
+                    name = core.shown(form.name)
+                    if isinstance(value, Variable) and not self._is_assigned(form.name):
+                        if value.origin is None and value not in self.top_level.values():
+                            value.name = name
+                        self.top_level[form.name] = value
+                        return
+                    self.top_level[form.name] = self.program.variable(name, form.place)
+                self._store(form.name, value, form.place)
             case core.DefType() | core.Ffi():
                 pass
             case _:
                 self.lower(form, None)
 
+    def _is_assigned(self, name: str) -> bool:
+        return self.program.program.globals[name].assigned
+
     def _store(self, name: str, value: Atom, place: Place) -> None:
+        if name in self.top_level:
+            self.block.append(Let(self.top_level[name], ir.Copy([value]), place))
+            return
         self.block.append(Let(self.temporary("stored", place), ir.StoreGlobal([value], name), place))
 
     # Expressions
@@ -267,6 +283,11 @@ class FunctionLowering:
                 )
             case core.Global():
                 value = self.temporary(core.shown(node.name), node.place)
+                if node.name in self.top_level:
+                    if not self._is_assigned(node.name):
+                        return self.top_level[node.name]
+                    self.block.append(Let(value, ir.Copy([self.top_level[node.name]]), node.place))
+                    return value
                 self.block.append(Let(value, ir.LoadGlobal([], node.name), node.place))
                 return value
             case core.PrimRef():
@@ -337,6 +358,9 @@ class FunctionLowering:
 
     def _set_global(self, node: core.SetGlobal) -> None:
         value = self.atom(node.value)
+        if node.name in self.top_level:
+            self._store(node.name, value, node.place)
+            return
         old = self.temporary(core.shown(node.name), node.place)
         self.block.append(
             Let(old, ir.LoadGlobal([], node.name), node.place)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tenfold.capi.build import build as build_libtenfold
 from tenfold.purple import core
-from tenfold.purple.emit_c import compile_program, deep
+from tenfold.purple.emit_c import Warn, compile_program, deep
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expand import expand_program
 from tenfold.purple.foreign import libraries
@@ -27,6 +27,7 @@ PLAIN = (
     "calls",
     "equality",
     "errors",
+    "excerpt",
     "lists",
     "memory",
     "numbers",
@@ -36,14 +37,14 @@ PLAIN = (
     "tables",
     "text",
 )
-WITH_TENSORS = ("tensors", "rows", "tensor_text")
+WITH_TENSORS = ("tensors", "rows", "tensor_text", "liveness")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 
 
-def build(path: str, output: str, debug: bool = False) -> None:
+def build(path: str, output: str, debug: bool = False, warn: Warn = lambda cycle: None) -> None:
     """Compile a program's file to a native program. With `debug`, gdb shows the program's own lines."""
     program = deep(lambda: expand_program(read_source(path), path))
-    build_program(program, output, debug=debug)
+    build_program(program, output, debug=debug, warn=warn)
 
 
 def build_program(
@@ -53,10 +54,11 @@ def build_program(
     debug: bool = False,
     compiler: str | None = None,
     options: tuple[str, ...] = (),
+    warn: Warn = lambda cycle: None,
 ) -> None:
     """`options` go to the C compiler, for the runtime too: sanitizers, or -DPURPLE_INJECT for
     PURPLE_FAIL_AT."""
-    text = compile_program(program, lines=debug)
+    text = compile_program(program, lines=debug, warn=warn)
     compiler = compiler or find_compiler()
     level = ("-g", "-O0") if debug else ("-O2",)
     tensors = uses_tensors(program)

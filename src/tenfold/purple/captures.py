@@ -9,51 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias, TypeGuard
 
 from tenfold.purple import core
-from tenfold.purple.core import Expr, Lambda, Letrec, Local, Try, Var, With
+from tenfold.purple.core import Expr, Lambda, Letrec, Local, Try, Var, With, children
 
 # Code that becomes a C function of its own: lambdas, and the bodies that must be left in one way.
 Owner: TypeAlias = Lambda | Try | With
 
 
-def children(node: core.Node) -> Iterator[Expr]:
-    """The expressions directly inside a node, in the order in which they run."""
-    match node:
-        case core.SetLocal() | core.SetGlobal() | core.Define() | core.IsRecord():
-            yield node.value
-        case Lambda():
-            yield from (default for _, _, default in node.keywords if default is not None)
-            yield node.body
-        case core.Call():
-            yield node.function
-            yield from node.arguments
-            yield from (value for _, value in node.keywords)
-        case core.Prim():
-            yield from node.arguments
-            yield from (value for _, value in node.keywords)
-        case core.If():
-            yield from (node.test, node.then, node.otherwise)
-        case core.Let() | Letrec():
-            yield from (value for _, value in node.bindings)
-            yield node.body
-        case core.Seq():
-            yield from node.exprs
-        case core.While():
-            yield from (node.test, node.body)
-        case Try():
-            yield from (node.body, node.handler)
-        case With():
-            if node.argument is not None:
-                yield node.argument
-            yield node.body
-        case core.MakeRecord() | core.ForeignCall():
-            yield from node.arguments
-        case core.FieldRef():
-            yield node.record
-        case core.SetField():
-            yield from (node.record, node.value)
-
-
-def everything(node: core.Node) -> Iterator[core.Node]:
+def everything(node: core.Form) -> Iterator[core.Form]:
     """A node and all nodes inside it."""
     stack = [node]
     while stack:
@@ -110,11 +72,14 @@ class Scopes:
         self._mentions: dict[int, set[Var]] = {}
         self._inner: dict[int, list[Owner]] = {}
         self._owners: list[Owner] = []
+        self.top_level = {form.name for form in program.forms if isinstance(form, core.Define)}
+        defined: set[str] = set()
         for form in program.forms:
-            self._walk(form)
+            self._walk(form, defined)
+        self.top_level -= self.global_lambdas.keys()  # what is left: variables of the top level's own code
         self._capture()
 
-    def _bindings(self, form: core.Node) -> None:
+    def _bindings(self, form: core.Form) -> None:
         for node in everything(form):
             if isinstance(node, core.Let | Letrec):
                 for var, value in node.bindings:
@@ -150,9 +115,10 @@ class Scopes:
             late |= reached & set(computed[i:])
         return late
 
-    def _walk(self, form: core.Node) -> None:
-        """Note for every owner which variables it mentions itself, and which owners it has inside."""
-        stack: list[tuple[core.Node, Owner | None]] = [(form, None)]
+    def _walk(self, form: core.Form, defined: set[str]) -> None:
+        """Note for every owner which variables it mentions itself, and which owners it has inside. Of global
+        names, note those that functions share, or that may be asked for before they are defined."""
+        stack: list[tuple[core.Form, Owner | None]] = [(form, None)]
         while stack:
             node, owner = stack.pop()
             match node:
@@ -161,6 +127,8 @@ class Scopes:
                         self._mentions[id(owner)].add(node.var)
                 case core.Let() | Letrec():
                     self.home.update((var, owner) for var, _ in node.bindings)
+                case core.Global() | core.SetGlobal() if owner is not None or node.name not in defined:
+                    self.top_level.discard(node.name)
             for child in children(node):
                 stack.append((child, self._owner_of(node, child, owner)))
             if isinstance(node, Lambda):
@@ -171,8 +139,12 @@ class Scopes:
                     *(var for _, var, _ in node.keywords),
                 ]
                 self.home.update((var, inner) for var in bound)
+        if isinstance(form, core.Define):
+            if form.name in defined:
+                self.top_level.discard(form.name)
+            defined.add(form.name)
 
-    def _owner_of(self, node: core.Node, child: Expr, owner: Owner | None) -> Owner | None:
+    def _owner_of(self, node: core.Form, child: Expr, owner: Owner | None) -> Owner | None:
         """Whose code a child of `node` is."""
         opens = isinstance(node, Lambda) and id(node) not in self._inlined
         opens = opens or (isinstance(node, Try | With) and child is node.body)
@@ -247,7 +219,7 @@ def _calls_of(var: Var, body: Expr, function: Lambda, tails_only: bool) -> int |
     return calls
 
 
-def _mentions(node: core.Node, var: Var) -> bool:
+def _mentions(node: core.Form, var: Var) -> bool:
     return any(isinstance(each, Local) and each.var is var for each in everything(node))
 
 
@@ -277,5 +249,5 @@ def known_globals(program: core.Program) -> dict[str, Lambda]:
     return {name: value for name, value in lambdas.items() if name not in early}
 
 
-def _globals_in(nodes: Iterable[core.Node]) -> set[str]:
+def _globals_in(nodes: Iterable[core.Form]) -> set[str]:
     return {each.name for node in nodes for each in everything(node) if isinstance(each, core.Global)}

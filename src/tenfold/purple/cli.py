@@ -12,7 +12,8 @@ from pathlib import Path
 import tenfold
 from tenfold.purple import build as builder
 from tenfold.purple import core, emit_c, memory, repl
-from tenfold.purple.errors import PurpleError, report
+from tenfold.purple.cycles import Cycle
+from tenfold.purple.errors import PurpleError, report, warning
 from tenfold.purple.expand import expand_program
 from tenfold.purple.interpret import Session, with_deep_stack
 from tenfold.purple.prims import control
@@ -26,7 +27,8 @@ purple -e EXPRESSION            print an expression's value
 purple                          talk: a line at a time, with history and completion
 purple -c FILE                  print the program as C99
 purple build FILE -o PROGRAM    make a native program (-g keeps source lines for gdb)
-purple memory FILE              print the program with the places where memory is freed"""
+purple memory FILE              print the program with the places where memory is freed
+purple memory --run FILE        run it, and compare its peak of tensor memory with the ideal"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,8 +62,12 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
     if given[:1] == ["memory"]:
         parser = argparse.ArgumentParser(prog="purple memory", description="Show where memory is freed.")
         parser.add_argument("file")
+        parser.add_argument(
+            "--run", action="store_true", help="run the program and tell the peak of its tensors' memory"
+        )
+        parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what (command-line) gives")
         shown = parser.parse_args(given[1:])
-        return lambda: _guarded(shown.file, lambda: _print(memory.report(_expanded(shown.file))))
+        return lambda: _guarded(shown.file, lambda: _memory(shown.file, shown.run, shown.arguments))
     parser = argparse.ArgumentParser(
         prog="purple",
         usage=USAGE.replace("\n", "\n       "),
@@ -80,7 +86,7 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         return lambda: _evaluate(options.expression, [*rest, *options.arguments])
     if options.compiled is not None:
         return lambda: _guarded(
-            options.compiled, lambda: _print(emit_c.compile_program(_expanded(options.compiled)))
+            options.compiled, lambda: _print(emit_c.compile_program(_expanded(options.compiled), warn=_warn))
         )
     if options.file is None:
         return None
@@ -122,8 +128,21 @@ def _expanded(path: str) -> core.Program:
 
 def _build(path: str, output: str, debug: bool) -> int:
     _sources[path] = read_source(path)
-    builder.build(path, output, debug)
+    builder.build(path, output, debug, _warn)
     return 0
+
+
+def _memory(path: str, run: bool, arguments: list[str]) -> int:
+    program = _expanded(path)
+    if not run:
+        return _print(memory.report(program))
+    status, liveness = memory.measure(program, arguments)
+    _print(str(liveness))
+    return status
+
+
+def _warn(cycle: Cycle) -> None:
+    print(warning(cycle.message, cycle.place, cycle.help, _sources), file=sys.stderr)
 
 
 def _print(text: str) -> int:

@@ -7,11 +7,12 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from tenfold.purple import anf, core, ir
 from tenfold.purple.certify import certify
 from tenfold.purple.constants import Constants, c_string
+from tenfold.purple.cycles import Cycle, find_cycles
 from tenfold.purple.emit_function import EmitGroup, c_type
 from tenfold.purple.emit_names import Names
 from tenfold.purple.foreign import prototypes
@@ -26,14 +27,20 @@ from tenfold.purple.usage import uses_tensors
 T = TypeVar("T")
 
 
-def compile_program(program: core.Program, *, lines: bool = False) -> str:
-    """The C of a whole program, certified. With `lines`, `#line` keeps the source's lines for a debugger."""
-    return deep(lambda: Emission(analysed(program), lines).text())
+Warn: TypeAlias = Callable[[Cycle], object]
 
 
-def analysed(program: core.Program) -> ir.Module:
+def compile_program(program: core.Program, *, lines: bool = False, warn: Warn = lambda cycle: None) -> str:
+    """The C of a whole program, certified. With `lines`, `#line` keeps the source's lines for a debugger.
+    `warn` is told of each cycle of references that the program may leave behind."""
+    return deep(lambda: Emission(analysed(program, warn), lines).text())
+
+
+def analysed(program: core.Program, warn: Warn = lambda cycle: None) -> ir.Module:
     """The program in A-normal form with its ownership, proved."""
     module = anf.lower(program)
+    for cycle in find_cycles(module):
+        warn(cycle)
     infer(module)
     own(module)
     certify(module)

@@ -13,7 +13,7 @@ from tenfold.purple import core, foreign, ir
 from tenfold.purple.constants import c_string, plain
 from tenfold.purple.emit_names import C_WORDS, Names, identifier, reads
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Block, Constant, Drop, Function, Let, Variable
-from tenfold.purple.names import PRIMITIVES, row_of
+from tenfold.purple.names import PRIMITIVES
 from tenfold.purple.natives import accepts
 from tenfold.purple.values import NIL, Keyword
 
@@ -477,7 +477,7 @@ class EmitGroup:
             call = f"pu_tensor_with({', '.join([self.atom(op.args[0]), *words])})"
             self.line(f"if (PU_BAD({target}{call})) {fails}")
             return
-        if (row_of(op.name) is not None and not form.c) or op.keywords:
+        if not form.c:
             table = self.names.rows.table(op.name)
             call = f"pu_row_call(&{table}, {self.array(op.args, op.keywords, owned=False)})"
             self.line(f"if (PU_BAD({target}{call})) {fails}")

@@ -71,6 +71,11 @@ def report(error: PurpleError, sources: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
+def warning(message: str, place: Place, help: str, sources: Mapping[str, str]) -> str:
+    """What is odd about a program that can still run, as it is shown to people."""
+    return "\n".join([f"{place}: warning: {message}", *_excerpt(place, sources), f"  help: {help}"])
+
+
 def _excerpt(place: Place, sources: Mapping[str, str]) -> list[str]:
     rows = sources.get(place.file, "").split("\n")
     if not 0 < place.line <= len(rows):

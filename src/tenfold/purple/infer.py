@@ -9,6 +9,7 @@ from typing import Any
 
 from tenfold.purple import ir, natives
 from tenfold.purple.anf import ABSENT, UNDEFINED
+from tenfold.purple.direct_rows import direct_row
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Block, Constant, Function, Let, Variable
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Keyword, Pair, Symbol
 
@@ -154,6 +155,8 @@ class Inference:
                     return "any" if op.name == "%apply-tail" else "void"
                 if "none" in types:  # some operand is not computed yet, or never
                     return "none"
+                if direct_row(op.name, tuple(types), op.keywords) is not None:
+                    return "tensor"
                 return natives.result_type(op.name, types)
             case ir.Copy():
                 return types[0]
@@ -278,9 +281,9 @@ class Conversion:
         if op.name == "%check-device":
             return natives.Form("pu_check_device({0})", (VALUE,), VALUE, "zero")
         types = [a.type if isinstance(a, Variable) else type_of_literal(a.value) for a in op.args]
-        typed = None if op.keywords else natives.typed_row(op.name, types)
-        if typed is not None:
-            return typed
+        direct = direct_row(op.name, tuple(types), op.keywords)
+        if direct is not None:
+            return direct
         known = op.name in natives.PRIMITIVES or op.name == "%apply-tail"
         if op.keywords or not known or not natives.accepts(op.name, len(op.args), ()):
             return natives.Form("", (VALUE,) * len(op.args), VALUE, "zero")

@@ -1,18 +1,49 @@
 """`purple memory`: a program in A-normal form with each release, share and reuse, why it is there, and how
-much of it is static."""
+much of it is static; and, of a run, the most that its tensors took beside the least that would have done."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from tenfold.purple import core, ir
+from tenfold.purple.build import build_program
 from tenfold.purple.certify import certify
+from tenfold.purple.cycles import Cycle
 from tenfold.purple.emit_c import analysed, deep
+from tenfold.purple.errors import warning
 from tenfold.purple.ir import Atom, Block, Constant, Function, Variable
 from tenfold.purple.printing import write_text
 
 WIDTH = 64  # where the remarks begin
+
+
+class Liveness(NamedTuple):
+    """Bytes of tensors that a run held at most, and the least that would have done: each tensor gone right
+    after the last operator that uses it."""
+
+    peak: int
+    ideal: int
+
+    def __str__(self) -> str:
+        ratio = f" ({self.peak / self.ideal:.2f} of it)" if self.ideal else ""
+        return f"peak of live tensors: {self.peak} bytes; ideal liveness bound: {self.ideal} bytes{ratio}"
+
+
+def measure(program: core.Program, arguments: Sequence[str] = ()) -> tuple[int, Liveness]:
+    """Run a program, which prints what it prints, and watch its tensors: its exit status, what they took."""
+    with tempfile.TemporaryDirectory() as folder:
+        built, figures = str(Path(folder) / "program"), Path(folder) / "figures"
+        build_program(program, built, options=("-DPURPLE_LIVENESS",))
+        environment = {**os.environ, "PURPLE_LIVENESS": str(figures)}
+        done = subprocess.run([built, *arguments], env=environment, check=False)
+        peak, ideal = figures.read_text().split() if figures.exists() else (0, 0)
+        return done.returncode, Liveness(int(peak), int(ideal))
 
 
 def report(program: core.Program) -> str:
@@ -21,12 +52,15 @@ def report(program: core.Program) -> str:
 
 
 def _report(program: core.Program) -> str:
-    module = analysed(program)
+    cycles: list[Cycle] = []
+    module = analysed(program, cycles.append)
     lines: list[str] = []
     own = [f for f in module.functions if f.place.file == program.file]
     for function in [*own, module.main]:
         lines += [*_function(function), ""]
-    return "\n".join([*lines, *_summary(module, len(module.functions) - len(own))])
+    lines += _summary(module, len(module.functions) - len(own))
+    lines += [warning(each.message, each.place, each.help, program.sources) for each in cycles]
+    return "\n".join(lines)
 
 
 def _summary(module: ir.Module, others: int) -> Iterator[str]:

@@ -118,23 +118,7 @@ def general(name: str, count: int) -> Form:
     return Form(f"{c_name(name)}({', '.join(each)})", values, result, fails)
 
 
-def typed_row(name: str, types: Sequence[str]) -> Form | None:
-    """The direct call of libtenfold's function, where all operands are known tensors and one overload is all
-    there is."""
-    found = row_of(name)
-    if found is None or found[1] or len(found[0]) != 1 or any(each != "tensor" for each in types):
-        return None
-    schema = found[0][0].schema
-    plain = [a for a in schema.arguments if str(a.type) == "Tensor" and not a.keyword_only]
-    if len(plain) != len(schema.arguments) or len(plain) != len(types) or not _one_tensor(schema.returns):
-        return None
-    handles = ", ".join(f"pu_handle({{{i}}})" for i in range(len(types)))
-    return Form(
-        f'pu_of_tensor(tn_{schema.name}({handles}), "{schema.name}")', (VALUE,) * len(types), VALUE, "zero"
-    )
-
-
-def _one_tensor(returned: Sequence[Return]) -> bool:
+def one_tensor(returned: Sequence[Return]) -> bool:
     return len(returned) == 1 and returned[0].type.kind == "Tensor" and not returned[0].type.is_list
 
 
@@ -144,7 +128,7 @@ def gives_new_memory(name: str) -> bool:
     if found is None:
         return name in ("+", "-", "*", "/")
     return not found[1] and all(
-        _one_tensor(row.schema.returns) and not row.schema.returns[0].type.alias_sets for row in found[0]
+        one_tensor(row.schema.returns) and not row.schema.returns[0].type.alias_sets for row in found[0]
     )
 
 
@@ -183,4 +167,4 @@ def result_type(name: str, types: Sequence[str]) -> str:
     if found is not None:
         return {"number*": "any", "index": "any", "number": "number"}.get(found.result, found.result)
     rows = row_of(name)
-    return "tensor" if rows is not None and all(_one_tensor(row.schema.returns) for row in rows[0]) else "any"
+    return "tensor" if rows is not None and all(one_tensor(row.schema.returns) for row in rows[0]) else "any"

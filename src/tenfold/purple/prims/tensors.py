@@ -82,7 +82,7 @@ def tensor_ref(tensor: Any, *indices: Any) -> Any:
     want_tensor("tensor-ref", tensor)
     found = tensor[tuple(_index("tensor-ref", each) for each in indices)]
     if len(indices) == tensor.ndim and all(type(each) is int for each in indices):
-        return found.item()
+        return to_purple(found.item())
     return found
 
 

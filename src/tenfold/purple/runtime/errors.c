@@ -80,20 +80,6 @@ bool pu_too_deep(void) {
 
 /* What people read */
 
-static void show_line(const PuPlace *place) {
-    FILE *file = fopen(place->file, "r");
-    if (!file) return;
-    char row[512];
-    int line = 1;
-    while (line < place->line && fgets(row, sizeof row, file))
-        if (strchr(row, '\n')) line++;
-    if (line == place->line && fgets(row, sizeof row, file)) {
-        row[strcspn(row, "\r\n")] = 0;
-        fprintf(stderr, "  %s\n  %*s^\n", row, place->column - 1, "");
-    }
-    fclose(file);
-}
-
 void pu_report(void) {
     PuError *error = pu.pending;
     PuBuffer text = {0};
@@ -109,7 +95,7 @@ void pu_report(void) {
     }
     fprintf(stderr, "error: %.*s\n", (int)text.length, text.text);
     free(text.text);
-    if (error->place.file) show_line(&error->place);
+    if (error->place.file) pu_show_line(&error->place);
     if (error->trace) {
         int64_t count = error->trace->count;
         for (int64_t i = 0; i < count && i < STACK_SHOWN; i++) {

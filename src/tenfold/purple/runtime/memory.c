@@ -285,13 +285,24 @@ static void empty(PuObject *object) {
     }
 }
 
-/* After the program let go of everything: what is left is held by cycles. */
-static int64_t break_cycles(void) {
+/* What people call an object that can be part of a cycle. */
+static const char *called(PuObject *object) {
+    switch ((PuKind)(object->head >> 56)) {
+    case PU_BOX: return "a box, or a variable that a procedure shares,";
+    case PU_PAIR: return "a list";
+    case PU_VECTOR: return "a vector";
+    case PU_RECORD: return ((PuRecord *)object)->type->name;
+    default: return "a hash table";
+    }
+}
+
+/* After the program let go of everything: what is left is held by cycles. `first` names one object on a cycle. */
+static int64_t break_cycles(const char **first) {
     int64_t found = 0;
     for (size_t i = 0; i < suspects.room; i++) {
         PuObject *object = suspects.keys[i];
         if (!object || object == GONE) continue;
-        found++;
+        if (!found++) *first = called(object);
         object->head++;
         empty(object);
         map_take(&suspects, object);
@@ -302,10 +313,13 @@ static int64_t break_cycles(void) {
 }
 
 int64_t pu_end_memory(void) {
-    int64_t before = pu.live_objects, cycles = break_cycles();
+    const char *first = NULL;
+    int64_t before = pu.live_objects, cycles = break_cycles(&first);
+    long long freed = (long long)(before - pu.live_objects);
     if (cycles)
-        fprintf(stderr, "purple: %lld objects were kept alive by reference cycles and are freed only now, at exit\n"
-                        "  help: declare one field of such a cycle :weak\n", (long long)(before - pu.live_objects));
+        fprintf(stderr, "purple: %lld object%s kept alive by reference cycles, and freed only now, at exit: %s and what it holds%s\n"
+                        "  help: `purple memory` shows where a cycle is closed; declare one field of it :weak\n",
+                freed, freed == 1 ? " was" : "s were", first, cycles > 1 ? ", and others" : "");
     map_free(&suspects);
     map_free(&watched);
     while (blocks) {

@@ -54,6 +54,9 @@ static inline Value pu_defined(Value v, const char *name) {
     return v != PU_UNDEFINED ? PU_UNSPECIFIED : pu_fail("unbound", "%s is used before its definition", name);
 }
 
+/* excerpt.c */
+void pu_show_line(const PuPlace *place);
+
 /* errors.c */
 Value pu_error(const Value *arguments, int count);
 Value pu_raise(Value v);

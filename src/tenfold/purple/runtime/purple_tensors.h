@@ -10,16 +10,39 @@
 
 /* tensors.c */
 void pu_use_tensors(void);
-static inline tn_tensor *pu_handle(Value v) { return (tn_tensor *)PU_AS(PuTensor, v)->handle; }
+/* liveness.c: operators, and the tensors that they make and use. */
+#ifdef PURPLE_LIVENESS
+void pu_note_made(const tn_tensor *tensor);
+void pu_note_used(const tn_tensor *tensor);
+void pu_note_releasing(const tn_tensor *tensor);
+void pu_note_released(void);
+void pu_note_done(void); /* an operator that makes nothing new has run */
+void pu_end_liveness(void);
+#else
+#define pu_note_made(tensor) ((void)0)
+#define pu_note_used(tensor) ((void)0)
+#define pu_note_releasing(tensor) ((void)0)
+#define pu_note_released() ((void)0)
+#define pu_note_done() ((void)0)
+#define pu_end_liveness() ((void)0)
+#endif
+
+static inline tn_tensor *pu_handle(Value v) {
+    tn_tensor *handle = PU_AS(PuTensor, v)->handle;
+    pu_note_used(handle);
+    return handle;
+}
 /* Owns the handle; NULL becomes libtenfold's error. `maker` names the operator, as in "mul". */
 Value pu_of_tensor(tn_tensor *handle, const char *maker);
 Value pu_tensor_error(const char *name);
+Value pu_in_place(Value self, tn_status status, const char *maker); /* what an in-place operator gives: its operand */
 bool pu_read_dtype(const char *name, tn_dtype *dtype);
 bool pu_read_device(const char *text, tn_device *device);
 bool pu_tensor_wanted(const char *name, Value v);
 tn_tensor *pu_cast(const tn_tensor *tensor, tn_dtype dtype);
 tn_tensor *pu_placed(tn_tensor *tensor); /* moved to the default device; owns and gives */
 extern tn_device pu_default_device;
+bool pu_is_complex(tn_dtype dtype);
 
 Value pu_tensor(Value data);
 Value pu_tensor_with(Value data, Value dtype, Value device, Value requires_grad);

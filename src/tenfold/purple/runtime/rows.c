@@ -245,11 +245,17 @@ static bool push_fallback(tn_stack *stack, const PuRowArgument *argument) {
     return tn_stack_push_scalar(stack, whole ? tn_int(strtoll(text, NULL, 10)) : tn_double(strtod(text, NULL))) == TN_OK;
 }
 
-static bool push_argument(tn_stack *stack, const PuRowArgument *argument, Value v, const Match *found, int i) {
+/* Whether `with-device` says where the result is: it is made out of no other tensor. */
+static bool is_placed(const PuOverload *overload) {
+    for (int i = 0; i < overload->count; i++)
+        if (overload->arguments[i].kind == PU_ROW_TENSOR) return false;
+    return pu_default_device.type != TN_CPU;
+}
+
+static bool push_argument(tn_stack *stack, const PuRowArgument *argument, Value v, const Match *found, int i, bool placing) {
     Value items[MOST_ITEMS];
     if (!v) {
-        bool placing = argument->kind == PU_ROW_DEVICE && pu_default_device.type != TN_CPU;
-        return placing ? push_value(stack, tn_value_device(pu_default_device)) : push_fallback(stack, argument);
+        return placing && argument->kind == PU_ROW_DEVICE ? push_value(stack, tn_value_device(pu_default_device)) : push_fallback(stack, argument);
     }
     if (found->spread && found->spread_at == i) {
         if (found->spread_count > MOST_ITEMS) return false;
@@ -337,16 +343,17 @@ static Value invoke(const PuRow *row, PuOverload *overload, const Match *found) 
     if (!stack) stack = tn_stack_new();
     if (!overload->found || !stack) return pu_tensor_error(row->name);
     int last = overload->count; /* those after the last that is given keep their defaults */
-    bool placing = pu_default_device.type != TN_CPU;
+    bool placing = is_placed(overload);
     while (last > 0 && !found->given[last - 1] && !(placing && overload->arguments[last - 1].kind == PU_ROW_DEVICE)) last--;
     for (int i = 0; i < last; i++)
-        if (!push_argument(stack, &overload->arguments[i], found->given[i], found, i)) {
+        if (!push_argument(stack, &overload->arguments[i], found->given[i], found, i, placing)) {
             tn_stack_clear(stack);
             return pu.pending ? PU_FAILURE : pu_tensor_error(row->name);
         }
     if (tn_call_op(overload->found, stack) != TN_OK) return pu_tensor_error(row->name);
     if (row->inplace) {
         tn_stack_clear(stack);
+        pu_note_done();
         return pu_dup(found->given[0]);
     }
     if (tn_stack_count(stack) == 1) {

@@ -7,11 +7,12 @@
 
 enum { EDGE = 3, THRESHOLD = 1000, LINE = 80, PREFIX = 7, RANK = 64 };
 typedef enum { INTEGERS, TRUTHS, WHOLE, FIXED, SCIENTIFIC } Notation;
-typedef struct {
+typedef struct Layout {
     Notation notation;
     int width;
     const double *floats;
     const int64_t *ints;
+    const struct Layout *imaginary; /* of complex numbers: their other parts, in a notation of their own */
     int64_t shape[RANK], strides[RANK], rank;
     bool cut[RANK];
 } Layout;
@@ -61,6 +62,11 @@ static void put_padded(PuBuffer *buffer, const Layout *layout, int64_t at) {
     int length = write_element(layout, at, text, sizeof text);
     for (int i = length; i < layout->width; i++) pu_put_text(buffer, " ");
     pu_put(buffer, text, (size_t)length);
+    if (!layout->imaginary) return;
+    length = write_element(layout->imaginary, at, text, sizeof text);
+    if (*text != '-') pu_put_text(buffer, "+");
+    pu_put(buffer, text, (size_t)length);
+    pu_put_text(buffer, "j");
 }
 
 static void put_margin(PuBuffer *buffer, int64_t lines, int indent) {
@@ -74,7 +80,8 @@ static void put_block(PuBuffer *buffer, const Layout *layout, int64_t dim, int64
         return;
     }
     bool last = dim == layout->rank - 1;
-    int per_line = (LINE - indent) / (layout->width + 2), shown = 0;
+    int width = layout->width + (layout->imaginary ? layout->imaginary->width + 1 : 0);
+    int per_line = (LINE - indent) / (width + 2), shown = 0;
     if (per_line < 1) per_line = 1;
     pu_put_text(buffer, "[");
     for (int64_t i = 0; i < layout->shape[dim]; i++, shown++) {
@@ -148,7 +155,31 @@ static bool read_elements(const tn_tensor *tensor, bool floating, void **data) {
     *data = pu_get_memory((size_t)bytes + 8);
     bool done = tn_tensor_to_data(wide, *data, bytes) == TN_OK;
     tn_free(wide);
-    if (!done) free(*data);
+    if (!done) {
+        free(*data);
+        *data = NULL;
+    }
+    return done;
+}
+
+/* The notation and the width that suit all elements. */
+static void choose_notation(Layout *layout, tn_dtype dtype) {
+    layout->notation = dtype == TN_BOOL ? TRUTHS : INTEGERS;
+    layout->width = 1;
+    if (layout->floats) {
+        Telling telling = {0, 0, true, 0};
+        visit(layout, 0, 0, tell, &telling);
+        bool scientific = telling.count && (telling.largest / telling.smallest > 1000.0 || telling.largest > 1e8 || telling.smallest < 1e-4);
+        layout->notation = scientific ? SCIENTIFIC : telling.whole ? WHOLE : FIXED;
+    }
+    visit(layout, 0, 0, measure, &layout->width);
+}
+
+/* One part of complex numbers, as doubles. */
+static bool read_part(const tn_tensor *tensor, tn_tensor *(*part)(const tn_tensor *), void **data) {
+    tn_tensor *numbers = part(tensor);
+    bool done = numbers && read_elements(numbers, true, data);
+    tn_free(numbers);
     return done;
 }
 
@@ -156,11 +187,14 @@ void pu_put_tensor(PuBuffer *buffer, Value v) {
     const tn_tensor *tensor = pu_handle(v);
     tn_dtype dtype = tn_tensor_dtype(tensor);
     bool whole = dtype == TN_UINT8 || (dtype >= TN_INT8 && dtype <= TN_INT64) || dtype == TN_BOOL || (dtype >= TN_UINT16 && dtype <= TN_UINT64);
-    Layout layout = {0};
+    bool complex_ = pu_is_complex(dtype);
+    Layout layout = {0}, imaginary;
     layout.rank = tn_tensor_shape(tensor, layout.shape, RANK);
     int64_t count = tn_tensor_numel(tensor), stride = 1;
-    void *data = NULL;
-    if (dtype == TN_COMPLEX64 || dtype == TN_COMPLEX128 || !read_elements(tensor, !whole, &data)) {
+    void *data = NULL, *other = NULL;
+    bool read = complex_ ? read_part(tensor, tn_real, &data) && read_part(tensor, tn_imag, &other) : read_elements(tensor, !whole, &data);
+    if (!read) { /* its elements are out of reach, as those of "meta" are */
+        free(data);
         tn_error_clear();
         int64_t length = tn_tensor_print(tensor, NULL, 0);
         char *text = pu_get_memory((size_t)length + 1);
@@ -175,19 +209,18 @@ void pu_put_tensor(PuBuffer *buffer, Value v) {
         layout.strides[dim] = stride;
         layout.cut[dim] = count > THRESHOLD && layout.shape[dim] > 2 * EDGE;
     }
-    layout.notation = dtype == TN_BOOL ? TRUTHS : INTEGERS;
-    layout.width = 1;
-    if (!whole) {
-        Telling telling = {0, 0, true, 0};
-        visit(&layout, 0, 0, tell, &telling);
-        bool scientific = telling.count && (telling.largest / telling.smallest > 1000.0 || telling.largest > 1e8 || telling.smallest < 1e-4);
-        layout.notation = scientific ? SCIENTIFIC : telling.whole ? WHOLE : FIXED;
+    if (complex_) {
+        imaginary = layout;
+        imaginary.floats = other;
+        choose_notation(&imaginary, dtype);
+        layout.imaginary = &imaginary;
     }
-    visit(&layout, 0, 0, measure, &layout.width);
+    choose_notation(&layout, dtype);
     size_t start = buffer->length;
     pu_put_text(buffer, "tensor(");
     if (count == 0) pu_put_text(buffer, "[]");
     else put_block(buffer, &layout, 0, 0, PREFIX);
     put_suffixes(buffer, start, tensor, &layout, count, dtype);
     free(data);
+    free(other);
 }

@@ -21,7 +21,13 @@ Value pu_of_tensor(tn_tensor *handle, const char *maker) {
     PuTensor *tensor = pu_allocate(PU_TENSOR, sizeof(PuTensor));
     tensor->handle = handle;
     tensor->maker = maker;
+    pu_note_made(handle);
     return pu_of_object(tensor);
+}
+
+Value pu_in_place(Value self, tn_status status, const char *maker) {
+    pu_note_done();
+    return PU_LIKELY(status == TN_OK) ? pu_dup(self) : pu_tensor_error(maker);
 }
 
 bool pu_tensor_wanted(const char *name, Value v) {
@@ -45,7 +51,7 @@ bool pu_read_dtype(const char *name, tn_dtype *dtype) {
 }
 
 bool pu_read_device(const char *text, tn_device *device) {
-    static const struct { const char *name; int32_t type; } TYPES[] = {{"cpu", TN_CPU}, {"cuda", TN_CUDA}, {"meta", TN_META}};
+    static const struct { const char *name; int32_t type; } TYPES[] = {{"cpu", TN_CPU}, {"cuda", TN_CUDA}};
     for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++) {
         size_t length = strlen(TYPES[i].name);
         if (strncmp(text, TYPES[i].name, length)) continue;
@@ -57,7 +63,7 @@ bool pu_read_device(const char *text, tn_device *device) {
         device->index = (int32_t)strtol(text + length + 1, &end, 10);
         if (text[length + 1] && !*end && device->index >= 0) return true;
     }
-    pu_fail("tensor", "there is no device \"%s\"", text);
+    pu_fail("tensor", "unknown device '%s'", text);
     return false;
 }
 
@@ -229,12 +235,16 @@ Value pu_tensor(Value data) { return pu_tensor_with(data, PU_ABSENT, PU_ABSENT, 
 
 /* Numbers in and out */
 
+bool pu_is_complex(tn_dtype dtype) { return dtype == TN_COMPLEX64 || dtype == TN_COMPLEX128 || dtype == TN_COMPLEX32; }
+
+static Value no_complex_numbers(void) { return pu_fail("type", "Purple has no complex numbers outside tensors"); }
+
 static Value of_scalar(tn_scalar scalar) {
     switch (scalar.tag) {
     case TN_SCALAR_INT: return pu_of_int(scalar.as.i);
     case TN_SCALAR_DOUBLE: return pu_of_float(scalar.as.d);
     case TN_SCALAR_BOOL: return pu_of_bool(scalar.as.b);
-    default: return pu_fail("type", "Purple has no complex numbers outside tensors");
+    default: return no_complex_numbers();
     }
 }
 
@@ -275,6 +285,7 @@ static bool is_floating(tn_dtype dtype) {
 Value pu_tensor_to_list(Value v) {
     if (!pu_tensor_wanted("tensor->list", v)) return PU_FAILURE;
     tn_dtype dtype = tn_tensor_dtype(pu_handle(v));
+    if (pu_is_complex(dtype)) return no_complex_numbers();
     int64_t shape[MOST_DIMENSIONS], rank = tn_tensor_shape(pu_handle(v), shape, MOST_DIMENSIONS), at = 0;
     bool floating = is_floating(dtype);
     tn_tensor *wide = pu_cast(pu_handle(v), floating ? TN_FLOAT64 : TN_INT64);
@@ -503,7 +514,10 @@ static bool may_reuse(const tn_tensor *tensor) {
 
 Value pu_reuse_unary(Value dying, tn_status (*in_place)(tn_tensor *), tn_tensor *(*fresh)(const tn_tensor *), const char *maker) {
     if (may_reuse(pu_handle(dying))) {
-        if (in_place(pu_handle(dying)) == TN_OK) return dying;
+        if (in_place(pu_handle(dying)) == TN_OK) {
+            pu_note_done();
+            return dying;
+        }
         pu_drop(dying);
         return pu_tensor_error(maker);
     }
@@ -537,7 +551,10 @@ Value pu_reuse_binary(const char *name, Value dying, Value other, bool turned) {
                                     : tn_div_Scalar_(x, y);
         }
     }
-    if (reused && status == TN_OK) return dying;
+    if (reused && status == TN_OK) {
+        pu_note_done();
+        return dying;
+    }
     Value result;
     if (reused) result = pu_tensor_error(NULL);
     else if (*name == '+') result = turned ? pu_add(other, dying) : pu_add(dying, other);
@@ -556,6 +573,7 @@ Value pu_backward(Value v, Value gradient) {
     if (!pu_tensor_wanted("backward", v)) return PU_FAILURE;
     if (gradient != PU_ABSENT && !pu_tensor_wanted("backward", gradient)) return PU_FAILURE;
     tn_status status = gradient == PU_ABSENT ? tn_backward(pu_handle(v)) : tn_backward_with(pu_handle(v), pu_handle(gradient), false, false);
+    pu_note_done();
     return status == TN_OK ? PU_UNSPECIFIED : pu_tensor_error("backward");
 }
 Value pu_tensor_grad(Value v) {
@@ -711,8 +729,13 @@ static Value call_module(Value module, Value *arguments, int count) {
 
 static void release(PuObject *object) {
     PuTensor *tensor = (PuTensor *)object;
-    if (object->head >> 56 == PU_MODULE) tn_module_free(tensor->handle);
-    else tn_free(tensor->handle);
+    if (object->head >> 56 == PU_MODULE) {
+        tn_module_free(tensor->handle);
+        return;
+    }
+    pu_note_releasing(tensor->handle);
+    tn_free(tensor->handle);
+    pu_note_released();
 }
 
 /* Random tensors */
@@ -792,6 +815,7 @@ Value pu_from_tensor(tn_tensor *tensor, bool owned) {
 
 static int64_t end(void) {
     pu_end_rows();
+    pu_end_liveness();
     return tn_live_tensors();
 }
 

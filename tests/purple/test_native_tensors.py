@@ -1,0 +1,91 @@
+"""Tensors in compiled programs: printed, placed, loaded from files and called as the interpreter does."""
+
+import torch
+
+from tenfold.purple.emit_c import compile_program
+from tenfold.purple.expand import expand_program
+from tests.purple.compiled import FILE, compiled, interpreted
+
+
+def test_tensors_print_alike_both_ways(tmp_path):
+    text = """
+      (define x (tensor '((1.5 -2.0) (1e6 0.0))))
+      (print x (* x x) (tensor '(1 2 -30)) (tensor '(#t #f)) (tensor-zeros 0 3) (tensor 2.5) (tensor-arange
+      3000))
+      (print (tensor '(1e-9 1.0)) (tensor '(0.1 0.25) :dtype :float64) (tensor-ones 2 2 2) (/ (tensor '(1.0
+      -1.0 0.0)) 0.0))
+      (print (tensor-ref x 0) (tensor-ref x :all 1) (tensor-ref x 1 0) (tensor-ref x '(0 1)) (tensor->list x)
+      (tensor-shape x))
+      (print (tensor-sum x :dim 0) (tensor-max x 1) (tensor-cat (list x x) 1) (tensor-view x 4)
+      (tensor-reshape x '(4 1)))
+      (manual-seed 5)
+      (print (tensor-randn 2 3) (tensor-rand 3) (tensor-randperm 5) (random) (random 10))"""
+    assert compiled(text, tmp_path) == interpreted(text)
+
+
+def test_complex_tensors_print_alike_both_ways(tmp_path):
+    text = """
+      (define z (tensor-complex (tensor '(1.0 2.5 -3.0)) (tensor '(0.0 -1.0 2.0))))
+      (print z (* z z) (tensor-conj z) (tensor-to z :complex128) (tensor-abs z) (tensor-reshape z '(3 1)))
+      (print (tensor-complex (tensor 1.0) (tensor 2.0)) (tensor-complex (tensor-zeros 0) (tensor-zeros 0)))
+      (print (tensor-complex (/ (tensor '(1.0 -1.0 0.0)) 0.0) (tensor '(1e-9 1.0 2e10))))
+      (print (tensor-complex (tensor-arange 0.0 40.0) (tensor-ones 40)))
+      (print (tensor-complex (tensor-ones 1200) (tensor-arange 0.0 1200.0)))
+      (define (told e) (list (error-kind e) (error-message e)))
+      (print (try (tensor->list z) told) (try (tensor-ref z 1) told))
+      (print (try (tensor-item (tensor-ref z '(0 1))) told))"""
+    assert compiled(text, tmp_path) == interpreted(text)
+
+
+def test_a_torchscript_file_is_loaded_and_called(tmp_path):
+    class Twice(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x * 2 + y
+
+    torch.jit.script(Twice()).save(str(tmp_path / "twice.pt"))
+    text = f"""
+      (define twice (jit-load "{tmp_path}/twice.pt"))
+      (print (twice (tensor '(1.0 2.0)) (tensor 1.0)) (procedure? twice))
+      (print (map (lambda (x) (twice x x)) (list (tensor '(1.0)) (tensor '(2.0)))))
+      (print (try (twice 5) (lambda (e) (list (error-kind e) (error-message e)))))
+      (print (try (twice (tensor 1.0)) error-kind) (try (jit-load "{tmp_path}/none.pt") error-kind))"""
+    assert compiled(text, tmp_path) == interpreted(text)
+
+
+def test_a_device_holds_inside_its_form_only(tmp_path):
+    text = """
+      (define (made) (tensor-device (tensor-ones 1)))
+      (print (made) (with-device "cpu" (made)) (with-device "cpu" (with-device "cpu:0" (made)) (made)))
+      (print (try (with-device "cpu" (error "inside")) error-message) (made))
+      (print (try (with-device "nowhere" (made)) error-message) (try (with-device 5 (made)) error-message))
+      (print (with-device "cpu" (let loop ((i 0)) (if (< i 1000) (loop (+ i 1)) i))))"""
+    assert compiled(text, tmp_path) == interpreted(text)
+
+
+OPERATORS = """
+(define (f x y)
+  (list (tensor-sum x) (tensor-add x 2) (tensor-add x y :alpha 0.5) (tensor-softmax x 0) (tensor-max x)
+        (tensor-log-softmax x :dim 0) (tensor-argmax x) (tensor-clamp x :min 0) (tensor-pow x 2)
+        (tensor-pow 2 x) (tensor-transpose x 0 -1) (tensor-mean x) (tensor-eq x 2.0) (tensor-zeros-like x)
+        (tensor-cumsum x 0) (tensor-matmul x y) (tensor-leaky-relu x 0.1) (tensor-var x :unbiased #f)))
+(define (g x)
+  (tensor-mul! x 2)
+  (tensor-add! x x :alpha 0.5)
+  (tensor-addcdiv! x x x :value 2)
+  (tensor-relu! x))
+(for-each print (f (tensor '(1.0 2.0 3.0)) (tensor '(4.0 5.0 6.0))))
+(print (g (tensor '(1.0 -2.0))) (try (g (tensor '(1 2))) error-kind))
+"""
+
+
+def test_an_overload_that_operands_decide_is_called_directly(tmp_path):
+    text = compile_program(expand_program(OPERATORS, FILE))
+    assert "pu_row_call" not in text and "tn_add_with_(pu_handle(x), " in text
+    assert compiled(OPERATORS, tmp_path) == interpreted(OPERATORS)
+
+
+def test_an_overload_that_operands_leave_open_is_chosen_when_the_program_runs(tmp_path):
+    text = """
+      (define (f x y) (list (tensor-add x y) (tensor-view x 2 1) (tensor-sum x '(0)) (tensor-max x :dim 0)))
+      (for-each (lambda (y) (print (f (tensor '(1.0 2.0)) y))) (list 1 2.5 (tensor '(3.0 4.0))))"""
+    assert compiled(text, tmp_path) == interpreted(text)

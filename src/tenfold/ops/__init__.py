@@ -31,6 +31,7 @@ from tenfold.ops import (  # noqa: F401
     grouped_products,
     hashing,
     histograms,
+    incomplete_gamma,
     indexing,
     inner_names,
     joining,

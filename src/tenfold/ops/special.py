@@ -2,10 +2,10 @@
 
 import math
 
-from tenfold import dtypes, flat
+from tenfold import flat
 from tenfold.errors import ArgumentError, DTypeError
 from tenfold.ops.precision import doubled, widened
-from tenfold.ops.promote import common, to_float
+from tenfold.ops.promote import to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 from tenfold.ops.undifferentiable import undifferentiable
@@ -305,102 +305,3 @@ def mvlgamma(x, p):
     for j in range(p):
         total = total + lgamma(x - j / 2)
     return total
-
-
-def _shapes():
-    pairs = [((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1), ()), ((0, 3), (3,))]
-    return [S(T(*a, low=0.1, high=20), T(*x, low=0.0, high=30)) for a, x in pairs] + [S(T(4, 5), T(4, 5))]
-
-
-@op("igamma(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_shapes)
-@op("special_gammainc(Tensor self, Tensor other) -> Tensor", promote=common, method=False, samples=_shapes)
-def igamma(a, x):
-    """The regularized lower incomplete gamma function P(self, other)"""
-    return _lower_gamma(*_gamma_arguments(a, x))
-
-
-@op("igammac(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_shapes)
-@op("special_gammaincc(Tensor self, Tensor other) -> Tensor", promote=common, method=False, samples=_shapes)
-def igammac(a, x):
-    """The regularized upper incomplete gamma function Q(self, other)"""
-    return _upper_gamma(*_gamma_arguments(a, x))
-
-
-def _gamma_arguments(a, x):
-    a, x = flat.broadcast(a, x)
-    return undifferentiable(a, "the first argument of the incomplete gamma function"), x
-
-
-def _density(a, x):
-    """What the lower function grows by: x^(a - 1) * exp(-x) / gamma(a)."""
-    return flat.exp((a - 1) * flat.log(x) - x - lgamma(a))
-
-
-@flat.differentiated(lambda ct, result, a, x: (flat.full_like(a, 0), ct * _density(a, x)))
-def _lower_gamma(a, x):
-    return _incomplete_gamma(a, x)[0]
-
-
-@flat.differentiated(lambda ct, result, a, x: (flat.full_like(a, 0), -(ct * _density(a, x))))
-def _upper_gamma(a, x):
-    return _incomplete_gamma(a, x)[1]
-
-
-@doubled
-def _incomplete_gamma(a, x):
-    """P and Q = 1 - P: by P's power series below a + 1, by Q's continued fraction above."""
-    a, x = flat.broadcast(a, x)
-    if not a.dtype.is_floating_point:
-        raise DTypeError(f"the incomplete gamma function is not defined for {a.dtype.name}")
-    plain = (a > 0) & (x > 0) & flat.is_finite(a) & flat.is_finite(x)
-    one, nan = flat.full_like(a, 1), flat.full_like(a, math.nan)
-    a_, x_ = flat.where(plain, a, 1), flat.where(plain, x, 1)
-    by_series = x_ < a_ + 1
-    factor = flat.exp(a_ * flat.log(x_) - x_ - flat.lgamma(a_))
-    lower = factor * _gamma_series(a_, flat.where(by_series, x_, 0))
-    upper = factor * _gamma_fraction(a_, flat.where(by_series, a_ + 1, x_))
-    p, q = flat.where(by_series, lower, 1 - upper), flat.where(by_series, 1 - lower, upper)
-    # Where one of the two is 0 or infinite, P is a step.
-    zero, infinite = flat.eq(x, 0), flat.isinf(x)
-    at_infinity = flat.where(flat.isinf(a), flat.where(infinite, nan, 0), flat.where(infinite, one, nan))
-    step = flat.where(flat.eq(a, 0), flat.where(x > 0, one, nan), flat.where(zero, 0, at_infinity))
-    step = flat.where((a < 0) | (x < 0), nan, step)
-    return flat.where(plain, p, step), flat.where(plain, q, 1 - step)
-
-
-# A little above rounding: at 2**-53 noise keeps the loops going to their limit.
-_LIMIT, _EPSILON = 10000, 2.0**-50
-
-
-def _gamma_series(a, x):
-    """The sum over n of x^n / (a (a + 1) ... (a + n))."""
-
-    def unsettled(count, x, n, term, total):
-        return (count < _LIMIT) & flat.reduce(term > _EPSILON * total, "or")
-
-    def step(count, x, n, term, total):
-        term = term * x / (n + 1)
-        return count + 1, x, n + 1, term, total + term
-
-    first = 1 / a
-    return flat.while_loop(unsettled, step, (flat.constant(0, dtypes.int32), x, a, first, first))[-1]
-
-
-def _gamma_fraction(a, x):
-    """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), by Lentz's method."""
-
-    def unsettled(count, a, i, odd, above, below, change, value):
-        return (count < _LIMIT) & flat.reduce(flat.abs(change - 1) > _EPSILON, "or")
-
-    def step(count, a, i, odd, above, below, change, value):
-        numerator = i * (a - i)
-        odd = odd + 2
-        below = 1 / (numerator * below + odd)
-        above = odd + numerator / above
-        change = above * below
-        return count + 1, a, i + 1, odd, above, below, change, value * change
-
-    odd = x + 1 - a
-    one = flat.full_like(a, 1)
-    carry = (flat.constant(0, dtypes.int32), a, one, odd, flat.full_like(a, 1e300), 1 / odd, one * 2, 1 / odd)
-    return flat.while_loop(unsettled, step, carry)[-1]

@@ -23,6 +23,7 @@ from tenfold.engines import xla
 from tenfold.errors import ArgumentError, EngineError, OutOfMemory, TenfoldError, TraceError
 from tenfold.flat.graph import TensorType
 from tenfold.flat.narrow import narrowed
+from tenfold.flat.quotients import rounded_once
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
 from tenfold.runtime.checks import AHEAD, Donations, Guarded, Loaded, settle, size_in_bytes
@@ -343,8 +344,7 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
             _observers.append(observe)
     with uncollected():
         function = lower(program)
-        if device.type == "cuda":
-            function = narrowed(function)
+        function = narrowed(function) if device.type == "cuda" else rounded_once(function)
         if packing is not None:
             function = packing.applied(function)
             donated = packing.donated(donated, function)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 from tenfold.errors import ArgumentError, located
 from tenfold.mlir import stablehlo
-from tenfold.runtime.compile import Compiled, trace
+from tenfold.runtime.compile import Programs, compiled
 from tenfold.runtime.evaluate import uncollected
+from tenfold.runtime.recording import trace
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import collect
@@ -32,7 +33,7 @@ def compile(function: Callable[P, R]) -> Callable[P, R]:
         step(tenfold.ones(3, 3))
     """
     _require_callable(function)
-    return cast("Callable[P, R]", Compiled(function, Tensor))
+    return compiled(function, Tensor)
 
 
 @located
@@ -49,7 +50,8 @@ def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **k
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Of a compiled function, what it was made from; any other as it is."""
-    return function.function if isinstance(function, Compiled) else function
+    programs = getattr(function, "programs", None)
+    return programs.function if isinstance(programs, Programs) and programs.call is function else function
 
 
 def _named(stage: Any) -> str | None:

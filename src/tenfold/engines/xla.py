@@ -336,12 +336,13 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
     place, xla_device = _resolve(device)
     devices = jaxlib().xc.DeviceList((xla_device,))
     try:
-        loaded = place.client.compile_and_load(module.bytecode(), devices, _options(xla_device))
+        options = _options(xla_device, module)
+        loaded = place.client.compile_and_load(module.bytecode(), devices, options)
     except Exception as error:
-        options = OPTIONS[device.type]
-        if not (options and options[0][0] in str(error)):
+        known = OPTIONS[device.type]
+        if not (known and known[0][0] in str(error)):
             raise translate(error) from None
-        options.clear()  # this jaxlib's XLA does not have the option: results are the same without
+        known.clear()  # this jaxlib's XLA does not have the option: results are the same without
         return compile(module, device)
     return Executable(loaded, module.results, xla_device)
 
@@ -358,7 +359,8 @@ def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Execut
     place, xla_device = _resolve(device)
     xc = jaxlib().xc
     try:
-        loaded = place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), _options(xla_device))
+        options = _options(xla_device, module)
+        loaded = place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), options)
     except Exception as error:
         raise translate(error) from None
     return Executable(loaded, module.results, xla_device)
@@ -373,11 +375,14 @@ OPTIONS: dict[str, list[tuple[str, Any]]] = {
 }
 
 
-def _options(xla_device: Any) -> Any:
+def _options(xla_device: Any, module: stablehlo.Module) -> Any:
     xc = jaxlib().xc
     options = xc.CompileOptions()
     options.device_assignment = xc.DeviceAssignment.create(np.array([[xla_device.id]], np.int32))
-    options.env_option_overrides = OPTIONS["cpu" if xla_device.platform == "cpu" else "cuda"]
+    overrides = OPTIONS["cpu" if xla_device.platform == "cpu" else "cuda"]
+    if xla_device.platform == "cpu" and overrides and module.small:
+        overrides = [(overrides[0][0], "")]  # small arrays are computed with before YNNPACK has begun
+    options.env_option_overrides = overrides
     return options
 
 

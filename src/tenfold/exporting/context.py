@@ -7,8 +7,8 @@ import threading
 from typing import Any
 
 from tenfold.errors import TraceError
-from tenfold.runtime import compile as compiling
 from tenfold.runtime import evaluate
+from tenfold.runtime.recording import one_at_a_time
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value, collect
@@ -48,9 +48,9 @@ class module_context:
         self.value_tensors = value_tensors
 
     def __enter__(self) -> RecordedModule:
-        compiling._recording.acquire()  # there is one recorder: other threads record after the block
+        one_at_a_time.acquire()  # there is one recorder: other threads record after the block
         if graph.recorder is not None:
-            compiling._recording.release()
+            one_at_a_time.release()
             raise TraceError("module_context inside something else that is recorded").located(
                 "module_context", capture()
             )
@@ -64,7 +64,7 @@ class module_context:
             if kind is None:
                 self.recorded.module = self._emitted()
         finally:
-            compiling._recording.release()
+            one_at_a_time.release()
 
     def _emitted(self) -> Any:
         from tenfold.mlir import torch_dialect

@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold import flat
 from tenfold.dtypes import bool_, complex128, float64, int64
-from tenfold.errors import ArgumentError, UnsupportedError, did_you_mean, located
+from tenfold.errors import ArgumentError, did_you_mean, located
 from tenfold.exporting.dimensions import Dim, SymbolicType
 from tenfold.exporting.dynamic import OpenDims, open_dimensions
 from tenfold.exporting.merging import merged_functions
@@ -89,11 +89,6 @@ class Exported:
         runs on every one."""
         from tenfold.engines import iree
 
-        if self.dimensions and self.dialect == "stablehlo":
-            raise UnsupportedError(
-                "IREE does not compile StableHLO with open sizes",
-                help="export(..., dialect='torch'), which it does, or run this on XLA by load_stablehlo",
-            )
         further = [each.current().type for each in self.parameters.values()]
         about = {
             "inputs": [str(each) for each in (*self.inputs, *further)],

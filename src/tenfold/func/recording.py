@@ -15,8 +15,8 @@ from tenfold import flat
 from tenfold.errors import ArgumentError, TenfoldError, TraceError
 from tenfold.flat.strides import contiguous
 from tenfold.ops.table import Row, Signature
-from tenfold.runtime import compile as compiling
 from tenfold.runtime import tree
+from tenfold.runtime.recording import one_at_a_time, shares_memory
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
@@ -159,7 +159,7 @@ class Recorded:
             return
         outside = {id(leaf) for leaf, place in zip(self.leaves, self.places, strict=True) if place is None}
         read = any(each._alias is not None and id(each._alias.storage.value) in outside for each in written)
-        if read or compiling.shares_memory(given):
+        if read or shares_memory(given):
             raise TraceError(
                 "the function writes to an argument whose memory it also reads in another way",
                 help="clone() the argument, or pass it in one way only",
@@ -191,7 +191,7 @@ def is_tensor(each: Any) -> bool:
 
 def record(what: str, call: Callable[[list[Tensor]], Any], given: Sequence[Value]) -> Recorded:
     """Record `call(stand_ins)`, where stand-ins are like the given values but without data."""
-    with compiling._recording:
+    with one_at_a_time:
         recorder = Recorder(what, graph.active())
         by_value: dict[Value, Tensor] = {}  # one stand-in for what is given twice
         for each in given:

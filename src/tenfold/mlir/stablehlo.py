@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -39,7 +40,8 @@ _lock = threading.RLock()
 
 class Module:
     """A StableHLO module, and the types of its results. `checks` are run-time checks, whose joined verdict is
-    its last result, if any; `calls`, one for each function that the engine must know by name."""
+    its last result, if any; `calls`, one for each function that the engine must know by name. `small` says
+    that it computes with small arrays alone."""
 
     def __init__(
         self,
@@ -47,7 +49,9 @@ class Module:
         results: Sequence[TensorType],
         checks: Sequence[structured.Check] = (),
         calls: Sequence[structured.CustomCall] = (),
+        small: bool = False,
     ):
+        self.small = small
         self.module = module
         self.results = tuple(results)
         self.checks = tuple(checks)
@@ -152,6 +156,16 @@ def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
             return [np.array(each) for each in results]
 
 
+SMALL = 512  # bytes
+
+
+def _is_small(function: Function) -> bool:
+    """Whether no array of the program, from its first to its last, is larger than SMALL."""
+    ends = (*function.params, *function.results)
+    within = (each for op in function.ops for each in op.results)
+    return all(each.type.numel * each.type.dtype.itemsize <= SMALL for each in itertools.chain(ends, within))
+
+
 class _Emitter:
     def __init__(self, b: SimpleNamespace):
         self.b = b
@@ -192,7 +206,7 @@ class _Emitter:
             if self.checks:
                 results.append(self.verdict())
             ir.Operation.create("func.return", operands=results)
-        return Module(module, result_types, self.checks, list(self.calls.values()))
+        return Module(module, result_types, self.checks, list(self.calls.values()), _is_small(function))
 
     def ops(self, function: Function) -> None:
         values, forms, create = self.values, self.forms, self.b.ir.Operation.create

@@ -7,6 +7,7 @@ anew at every run: a schedule that changes them compiles nothing, and a compiled
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
@@ -15,8 +16,8 @@ import numpy as np
 
 from tenfold import dtypes, flat
 from tenfold.devices import Device
-from tenfold.errors import ArgumentError, DTypeError, UnsupportedError
-from tenfold.grad_mode import enable_grad, no_grad
+from tenfold.errors import ArgumentError, DTypeError
+from tenfold.grad_mode import enable_grad, set_grad_mode
 from tenfold.ops.table import SLOT, Row, Signature
 from tenfold.optim.joined import bunches, joined, parted
 from tenfold.optim.optimizer import COUNTERS, Optimizer, OptionError, scalar_dtype
@@ -29,27 +30,39 @@ from tenfold.trace.graph import Holder, Node, Value
 State = dict[str, flat.Value]
 
 
+MUTABLE = object()
+
+
 class Numbers(Holder):
     """The options of a group that are numbers, as one value that is always up to date."""
 
-    __slots__ = ("_device", "_group", "_known", "_names", "_optimizer", "_value")
+    __slots__ = ("_device", "_given", "_group", "_known", "_names", "_optimizer", "_value")
 
     def __init__(self, optimizer: Optimizer, group: int, names: Sequence[str], device: Device):
         self._optimizer = optimizer
         self._group = group
         self._names = names
         self._device = device
+        self._given: list[Any] = []  # the options themselves, as far as they cannot change unseen
         self._known: list[Any] | None = None
-        self._value: Value | None = None
+        self._value: Any = None
 
     def current(self) -> Value:
-        known = numbers_of(self._optimizer.param_groups[self._group], self._names)
-        if self._value is None or known != self._known:
+        group = self._optimizer.param_groups[self._group]
+        given = [group[name] for name in self._names]
+        if not self._value or not all(map(operator.is_, given, self._given)):
+            self._look(group, given)
+        recorder = graph.active()
+        return self._value if recorder is None else recorder.read(self, self._value)
+
+    def _look(self, group: dict[str, Any], given: list[Any]) -> None:
+        known = numbers_of(group, self._names)
+        if known != self._known:
             array = np.array(known, np.float64)
             type = flat.TensorType(dtypes.float64, array.shape)
             self._known, self._value = known, Value(type, self._device, buffer=array)
-        recorder = graph.active()
-        return self._value if recorder is None else recorder.read(self, self._value)
+        mutable = any(isinstance(each, list) for each in given)
+        self._given = [MUTABLE] * len(given) if mutable else given
 
 
 class Decisions:
@@ -95,13 +108,9 @@ class Updating(Optimizer):
     found_inf: Tensor | None = None
 
     def __init__(self, params: Any, defaults: dict[str, Any]):
-        if defaults.get("differentiable"):
-            raise UnsupportedError(
-                "differentiable=True is not supported: a step writes to its parameters",
-                help="write the step with ordinary tensor operations, or use tenfold.func.grad",
-            )
-        if defaults.get("fused") and defaults.get("foreach"):
-            raise OptionError("fused and foreach cannot both be True")
+        for other in ("foreach", "differentiable"):
+            if defaults.get("fused") and defaults.get(other):
+                raise OptionError(f"fused and {other} cannot both be True")
         super().__init__(params, defaults)
 
     @staticmethod
@@ -154,7 +163,7 @@ class Updating(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        with set_grad_mode(bool(self.defaults.get("differentiable"))):
             for i, group in enumerate(self.param_groups):
                 by_device: dict[Device, list[tuple[Tensor, Tensor]]] = {}
                 for param in group["params"]:
@@ -177,22 +186,23 @@ class Updating(Optimizer):
         self._part(kept, pairs)
         states: list[Tensor] = []
         places: dict[int, int] = {}  # of each tensor of the state, of which some are shared
-        names: list[tuple[tuple[str, int], ...]] = []
-        for each in kept:
-            for tensor in each.values():
+        # Of all parameters what is called the same comes together, as it does where they are joined.
+        for name in dict.fromkeys([name for each in kept for name in each]):
+            for tensor in [each[name] for each in kept if name in each]:
                 if id(tensor) not in places:
                     places[id(tensor)] = len(states)
                     states.append(tensor)
-            names.append(tuple([(name, places[id(tensor)]) for name, tensor in each.items()]))
+        names = [tuple([(name, places[id(tensor)]) for name, tensor in each.items()]) for each in kept]
         targets = [*[param for param, _ in pairs], *states]
-        params = [param.current() for param, _ in pairs]
+        # Where gradients flow through the step they may need a parameter as it was before.
+        params = [(param.clone() if graph.mode.enabled else param).current() for param, _ in pairs]
         grads = [gradient.current() for _, gradient in pairs]
         before = [each.current() for each in states]
         tensors, given = self._given(index, group, device)
         inputs = (*params, *grads, *before, *given)
         input_types = tuple([each.type for each in inputs])
         guarded = self.found_inf is not None
-        decided = (self.decided(group), decays(group))
+        decided = (self.decided(group), decays(group), graph.mode.enabled)
         key = (type(self).update, decided, tuple(names), tensors, guarded, input_types)
         signature = _signatures.get(key)
         if signature is None:
@@ -202,8 +212,19 @@ class Updating(Optimizer):
             )
         node = Node(signature, inputs, capture())
         graph.follow(node)
-        for i, (target, result) in enumerate(zip(targets, signature.result_types, strict=True)):
-            target.assign(Value(result, device, node, i))
+        results = [Value(each, device, node, i) for i, each in enumerate(signature.result_types)]
+        graph.track(node, results)
+        followed: dict[int, Tensor] = {}  # state that gradients flow through is not written: they need it
+        for target, result in zip(targets, results, strict=True):
+            if result.origin is not None and id(target) in places:
+                followed[id(target)] = Tensor(result)
+            else:
+                target.assign(result)
+        if followed:
+            for (param, _), each in zip(pairs, kept, strict=True):
+                self.state[param].update(
+                    {name: followed[id(old)] for name, old in each.items() if id(old) in followed}
+                )
 
     def _given(
         self, index: int, group: dict[str, Any], device: Device
@@ -267,9 +288,7 @@ class Updating(Optimizer):
                     if new_kept[place] is kept[place]:
                         new_kept[place] = _unless(overflow, kept[place], each)
         name = type(self).__name__.lower()
-        row = _rows.setdefault(
-            name, Row(_SCHEMA.format(name), lambda *values: values, {"differentiable": False})
-        )
+        row = _rows.setdefault(name, Row(_SCHEMA.format(name), lambda *values: values, {}))
         slots = tuple([(SLOT,) * count for count in counts])
         return Signature(row, input_types, slots, flat.Function(inputs, [*new_params, *new_kept], name))
 

@@ -27,7 +27,7 @@ from tenfold.flat.quotients import rounded_once
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
 from tenfold.runtime.checks import AHEAD, Donations, Guarded, Loaded, settle, size_in_bytes
-from tenfold.runtime.packing import Packing
+from tenfold.runtime.packing import Packing, Pending
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.gradient import used_up
@@ -50,22 +50,6 @@ _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
 ENGINES = ("xla", "libtorch")
 engine = "xla"  # see set_engine
-
-
-class Pending:
-    """One buffer that holds the data of several values, each cut out when it is asked for."""
-
-    __slots__ = ("layout", "results")
-
-    def __init__(self, results: Any, layout: Sequence[tuple[int, TensorType]]):
-        self.results = results
-        self.layout = layout
-
-    def take(self, index: int) -> Any:
-        with lock:
-            start, type = self.layout[index]
-            whole = self.results if isinstance(self.results, np.ndarray) else xla.fetch(self.results)
-            return whole[start : start + type.numel].reshape(type.shape).copy()
 
 
 def evaluate(values: Sequence[Value]) -> None:
@@ -313,7 +297,10 @@ def buffer_of(leaf: Value, device: Device) -> Any:
             help="return it from the function",
         )
     if type(buffer) is Pending:
-        buffer = leaf.buffer = buffer.take(leaf.index)
+        with lock:  # no compiled function may be about to write over the vector
+            buffer = leaf.buffer
+            if type(buffer) is Pending:
+                buffer = leaf.buffer = buffer.take(leaf.index)
     if type(buffer) is np.ndarray:
         buffer = xla.put(buffer, device)
         if leaf.device is device:

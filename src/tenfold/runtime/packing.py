@@ -18,6 +18,7 @@ from tenfold import dtypes, flat
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.flat.graph import Function, TensorType
+from tenfold.flat.rejoining import rejoined
 from tenfold.trace.graph import Value
 
 FEW = 3  # tensors for which it does not pay
@@ -28,79 +29,102 @@ DTYPE = dtypes.float32
 Layout = list[tuple[int, TensorType]]
 
 
+class Pending:
+    """One buffer that holds the data of several values, each cut out when it is asked for."""
+
+    __slots__ = ("layout", "results")
+
+    def __init__(self, results: Any, layout: Layout):
+        self.results = results
+        self.layout = layout
+
+    def take(self, index: int) -> np.ndarray:
+        start, type = self.layout[index]
+        whole = self.results if isinstance(self.results, np.ndarray) else xla.fetch(self.results)
+        return whole[start : start + type.numel].reshape(type.shape).copy()
+
+
 class Vector:
-    """Parameters and results that travel together: `places` are the parameters, `results` what replaces them,
-    in the same order, and then further results."""
+    """Results that travel together, and how they lie in the vector."""
 
-    __slots__ = (
-        "kept", "layout", "lent", "made", "owners", "pending", "places", "results", "roots", "size",
-    )  # fmt: skip
+    __slots__ = ("layout", "results", "size")
 
-    def __init__(self, places: Sequence[int], results: Sequence[int], types: Sequence[TensorType]):
-        self.places = tuple(places)
+    def __init__(self, results: Sequence[int], types: Sequence[TensorType]):
         self.results = tuple(results)
         self.layout: Layout = []
         self.size = 0
         for type in types:
             self.layout.append((self.size, type))
             self.size += type.numel
+
+
+class State(Vector):
+    """Tensors that a function writes: `places` are the parameters, and results replace them in that order."""
+
+    __slots__ = ("intact", "kept", "lent", "pending", "places", "roots")
+
+    def __init__(self, items: Sequence[tuple[int, int]], types: Sequence[TensorType]):
+        super().__init__([result for _, result in items], types)
+        self.places = tuple([place for place, _ in items])
         # The last vector, as the data that tensors cut themselves out of.
         self.pending: Any = None
         self.lent = False  # whether a run was given it to write over
-        # The memory behind each parameter with the tensor in front of it, and the value it was given last.
-        self.roots: list[tuple[Any, Any]] = []
-        self.kept: list[Any] = [None] * len(self.places)
-        # Whose gradients the further results are, and the tensors that they were last.
-        self.owners: list[Any] = []
-        self.made: list[Any] = [None] * (len(self.results) - len(self.places))
+        self.intact = False  # and whether nobody else will see that
+        # The memory behind each parameter, the tensor in front of it and the origin of its gradient, as they
+        # were; and the value that the memory was given last.
+        self.roots: list[tuple[Any, Any, Any]] = []
+        self.kept: list[Any] = [None] * len(items)
 
     def take(self, device: Device, fetch: Callable[[Value], np.ndarray]) -> Any:
         """The vector to run with, which the run may write over: the last result, if nobody has written one of
-        the tensors since. Values that somebody else holds keep their data apart from now on."""
-        if self.pending is not None and self._untouched():
-            buffer = self.pending.results
-            self._set_apart()
-            self.lent = True
-            return buffer
-        self.lent = False
-        parts = [fetch(root.value).reshape(-1) for root, _ in self.roots]
-        rest = self.size - sum([each.size for each in parts])
-        return xla.put(np.concatenate([*parts, np.zeros(rest, DTYPE.numpy)]), device)
-
-    def _untouched(self) -> bool:
-        return all(root.value is kept for (root, _), kept in zip(self.roots, self.kept, strict=True))
-
-    def _set_apart(self) -> None:
-        references, pending = sys.getrefcount, self.pending
+        the tensors since. Values that somebody else holds keep their data apart from now on. None if a tensor
+        is of other memory than it was, or requires gradients and did not."""
+        references, pending, kept = sys.getrefcount, self.pending, self.kept
+        if pending is None:
+            return self._gathered(device, fetch)
         shared = 3  # references to what is pending: this object's, the name here, the call's
-        for i, (_, front) in enumerate(self.roots):
-            value = self.kept[i]
-            # Its own references: the memory's, the tensor's in front, the list's, the name here, the call's.
-            if references(value) > 4 + (front is not None and front._value is value):
-                self.kept[i] = None
+        i = 0
+        for root, front, leaf in self.roots:
+            value = kept[i]
+            if root.value is not value:
+                return self._gathered(device, fetch)
+            own = 4  # references to the value: the memory's, the list's, the name here, the call's
+            if front is not None:
+                if front._alias.storage is not root:
+                    return None
+                own += front._value is value
+            if root.leaf is not leaf:
+                return None
+            if references(value) > own:
+                kept[i] = None
                 if value.buffer is pending:
                     value.buffer = pending.take(value.index)
             shared += value.buffer is pending
-        for j in range(len(self.made)):  # not by enumerate, which would hold on to each
-            made = self.made[j]
-            if made is None:
-                continue
-            value = made._value
-            if references(made) > 4 or references(value) > 3 or made._alias is not None:
-                self.made[j] = None
-                if value.buffer is pending:
-                    value.buffer = pending.take(value.index)
-            shared += value.buffer is pending
+            i += 1
+        self.intact = shared == i + 3
+        buffer = pending.results
         if references(pending) > shared:
-            pending.results = np.array(xla.fetch(pending.results))
+            pending.results = np.array(xla.fetch(buffer))
+            self.intact = False
+        self.lent = True
+        return buffer
 
-    def advance(
-        self, pending: Any, device: Device, origin: Callable[[Any], Any], wrap: Callable[[Value], Any]
-    ) -> None:
-        """Let all tensors see the new vector, `pending` to be cut up. A value that nobody else holds is used
-        again; `origin` finds where the gradient of an owner collects."""
-        self.pending = pending
-        for i, (root, _) in enumerate(self.roots):
+    def _gathered(self, device: Device, fetch: Callable[[Value], np.ndarray]) -> Any:
+        self.lent = self.intact = False
+        for root, front, leaf in self.roots:
+            if root.leaf is not leaf or (front is not None and front._alias.storage is not root):
+                return None
+        return xla.put(np.concatenate([fetch(root.value).reshape(-1) for root, _, _ in self.roots]), device)
+
+    def advance(self, buffer: Any, device: Device) -> None:
+        """Let all tensors see the new vector. A value that nobody else holds is used again."""
+        if self.intact:
+            self.pending.results = buffer
+            for root, _, _ in self.roots:
+                root.version += 1
+            return
+        self.pending = pending = Pending(buffer, self.layout)
+        for i, (root, _, _) in enumerate(self.roots):
             value = self.kept[i]
             if value is not None and root.value is value:
                 value.buffer, value.index = pending, i
@@ -108,53 +132,86 @@ class Vector:
             else:
                 self.kept[i] = value = Value(self.layout[i][1], device, None, i, pending)
                 root.replace(value)
-        count = len(self.roots)
-        for j, owner in enumerate(self.owners):
-            leaf, made = origin(owner), self.made[j]
-            if made is not None and leaf.collected is made:
-                made._value.buffer, made._value.index = pending, count + j
-            else:
-                type = self.layout[count + j][1]
-                self.made[j] = leaf.collected = wrap(Value(type, device, None, count + j, pending))
+
+    def give_back(self, buffer: Any) -> None:
+        """After a run that failed a check, and has put back what it wrote over."""
+        if self.lent:
+            self.pending.results = buffer
+
+
+class Outcome(Vector):
+    """Results of which few are read: the gradients that a function leaves behind. `owners` are the origins
+    that collect them."""
+
+    __slots__ = ("made", "owners")
+
+    def __init__(self, results: Sequence[int], types: Sequence[TensorType]):
+        super().__init__(results, types)
+        self.owners: list[Any] = []
+        self.made: list[Any] = [None] * len(results)  # the tensors that they were last
+
+    def advance(
+        self, buffer: Any, device: Device, origin: Callable[[Any], Any], wrap: Callable[[Value], Any]
+    ) -> None:
+        """Let the gradients be those in a new vector. A tensor that nobody else holds is used again; `origin`
+        finds where the gradient of an owner collects."""
+        references, pending = sys.getrefcount, Pending(buffer, self.layout)
+        for i in range(len(self.owners)):
+            leaf, made = origin(self.owners[i]), self.made[i]
+            if made is not None and leaf.collected is made and made._alias is None:
+                value = made._value
+                # A tensor has references by the list, its owner, the name here and the call.
+                if references(made) <= 4 and references(value) <= 3:
+                    value.buffer, value.index = pending, i
+                    continue
+            value = Value(self.layout[i][1], device, None, i, pending)
+            self.made[i] = leaf.collected = wrap(value)
 
 
 class Packing:
     """How a program's small state travels: in which vectors."""
 
-    __slots__ = ("results", "taken", "vectors")
+    __slots__ = ("outcomes", "results", "states", "taken")
 
-    def __init__(self, vectors: Sequence[Vector]):
-        self.vectors = tuple(vectors)
-        self.taken = frozenset(place for each in vectors for place in each.places)
-        self.results = frozenset(result for each in vectors for result in each.results)
+    def __init__(self, states: Sequence[State], outcomes: Sequence[Outcome]):
+        self.states = tuple(states)
+        self.outcomes = tuple(outcomes)
+        self.taken = frozenset(place for each in states for place in each.places)
+        self.results = frozenset(result for each in self.vectors for result in each.results)
+
+    @property
+    def vectors(self) -> tuple[Vector, ...]:
+        return (*self.states, *self.outcomes)
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return tuple([(each.places, each.results) for each in self.vectors])
+        return tuple([(each.places, each.results) for each in self.states]), tuple(
+            [each.results for each in self.outcomes]
+        )
 
     def applied(self, function: Function) -> Function:
-        """The program with the vectors as its last parameters and its last results."""
+        """The program with the state as its last parameters, and all vectors as its last results."""
         arguments = list(function.params)
-        vectors = []
-        for i, each in enumerate(self.vectors):
+        states = []
+        for i, each in enumerate(self.states):
             vector = flat.Value(TensorType(DTYPE, (each.size,)))
             vector.name = f"packed{i}"
-            vectors.append(vector)
-            for place, (start, type) in zip(each.places, each.layout, strict=False):
+            states.append(vector)
+            for place, (start, type) in zip(each.places, each.layout, strict=True):
                 part = flat.slice(vector, (start,), (start + type.numel,))
                 arguments[place] = flat.reshape(part, type.shape)
         params = [each for i, each in enumerate(function.params) if i not in self.taken]
         results = function.inline(arguments)
         alone = [each for i, each in enumerate(results) if i not in self.results]
         joined = []
-        for each in self.vectors:
-            parts = [results[i] for i in each.results]
+        for vector_of in self.vectors:
+            parts = [results[i] for i in vector_of.results]
             joined.append(flat.concatenate([flat.reshape(part, (part.numel,)) for part in parts], 0))
-        return Function([*params, *vectors], [*alone, *joined], function.name)
+        return rejoined(Function([*params, *states], [*alone, *joined], function.name))
 
     def donated(self, donated: Sequence[tuple[int, int]], function: Function) -> tuple[tuple[int, int], ...]:
         """What lends its memory to what, once this is applied: parameters and results that travel alone, and
-        every vector to its successor. `function` is the program as it is then."""
+        every state to its successor. `function` is the program as it is then."""
         alone = [
             (
                 place - sum([each < place for each in self.taken]),
@@ -162,8 +219,8 @@ class Packing:
             )
             for place, result in donated
         ]
-        first = len(function.params) - len(self.vectors), len(function.results) - len(self.vectors)
-        return (*alone, *[(first[0] + i, first[1] + i) for i in range(len(self.vectors))])
+        first = len(function.params) - len(self.states), len(function.results) - len(self.vectors)
+        return (*alone, *[(first[0] + i, first[1] + i) for i in range(len(self.states))])
 
 
 def pack(
@@ -181,28 +238,29 @@ def pack(
         if params[place].dtype is DTYPE and params[place] is results[result]
     ]
     further = [each for each in others if results[each].dtype is DTYPE]
-    items: list[tuple[int | None, int]] = [*pairs, *[(None, each) for each in further]]
-    if len(items) <= FEW:
+    if len(pairs) + len(further) <= FEW:
         return None
     if max([each.numel * each.dtype.itemsize for each in (*params, *results)]) > INLINE:
         return None
-    vectors: list[list[tuple[int | None, int]]] = [[]]
-    size = 0
-    for item in items:
-        more = results[item[1]].numel * 4
-        # A vector begins with what replaces parameters: further results come last, in it or in the next.
-        if size + more > INLINE:
+    states = [
+        State(each, [results[result] for _, result in each])
+        for each in _filled(pairs, [results[result] for _, result in pairs])
+    ]
+    outcomes = [
+        Outcome(each, [results[result] for result in each])
+        for each in _filled(further, [results[result] for result in further])
+    ]
+    return Packing(states, outcomes)
+
+
+def _filled(items: Sequence[Any], types: Sequence[TensorType]) -> list[list[Any]]:
+    """The items in order, as many in one vector as it may hold."""
+    vectors: list[list[Any]] = []
+    room = 0
+    for item, type in zip(items, types, strict=True):
+        if not vectors or room < type.numel:
             vectors.append([])
-            size = 0
+            room = INLINE // DTYPE.itemsize
         vectors[-1].append(item)
-        size += more
-    return Packing(
-        [
-            Vector(
-                [place for place, _ in each if place is not None],
-                [result for _, result in each],
-                [results[result] for _, result in each],
-            )
-            for each in vectors
-        ]
-    )
+        room -= type.numel
+    return vectors

@@ -1,0 +1,292 @@
+"""A recorded function, ready to run: its program, what it depends on, and where its results belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.devices import Device
+from tenfold.errors import EngineError, TenfoldError
+from tenfold.ops.table import Row, Signature
+from tenfold.runtime import evaluate, tree
+from tenfold.runtime.checks import AHEAD, Loaded, settle
+from tenfold.runtime.packing import Packing, Pending, pack
+from tenfold.source import capture
+from tenfold.trace import graph
+from tenfold.trace.graph import Holder, Node, Origin, Program, Value
+from tenfold.trace.lower import lower
+
+Guard = tuple[Any, Any, Any]
+# What may be another object of the same value; of anything else it must be the same object.
+PLAIN = frozenset([bool, int, float, str, tuple])
+
+
+class Gradients:
+    """What a recorded function does to the `grad` of leaves, each an Origin or the place of an argument."""
+
+    def __init__(self) -> None:
+        self.expected: list[tuple[Any, Any]] = []  # a Tensor, None, or ANY tensor
+        self.made: list[Any] = []
+        self.cleared: list[Any] = []
+
+
+class Recorded:
+    """A function on arguments of given types: its program, and how results become what it returned."""
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: list[int | Holder | Value],
+        structure: Any,
+        returned: list[int | Holder | None],
+        writes: list[Holder],
+        argument_writes: list[int],
+        device: Device,
+        gradients: Gradients,
+        guards: list[Guard],
+        replaced: evaluate.Donations,
+        differentiable: bool,
+        follows: list[bool],
+    ):
+        self.program = program
+        # Memory that is read is asked itself for its value, not the tensor in front of it; which must still
+        # be in front of it when the program runs again.
+        self.inputs = [memory_of(each) for each in inputs]
+        self.fronts: dict[int, Any] = {
+            i: each
+            for i, (each, root) in enumerate(zip(inputs, self.inputs, strict=True))
+            if each is not root
+        }
+        self.structure = structure
+        self.returned = returned  # for each tensor: an argument, one from outside, or None for a new one
+        self.count = len(returned)
+        self.writes = writes
+        self.argument_writes = argument_writes
+        self.device = device
+        self.gradients = gradients
+        self.guards = guards
+        self.result_types = [
+            program.nodes[place].signature.result_types[index]
+            if place >= 0
+            else program.leaves[-1 - place].type
+            for place, index in program.outputs
+        ]
+        self.donated = donated = tuple(
+            [
+                (place, result)
+                for place, result in replaced
+                if evaluate.donatable(program.leaves[place].type, self.result_types[result])
+            ]
+        )
+        self.differentiable = differentiable
+        self.follows = follows  # of each result, whether gradients flow through it
+        self.signature: Signature | None = None
+        self.types = [leaf.type for leaf in program.leaves]
+        self.loaded: Loaded | None = None
+        # Whether a call is no more than its arguments in, one tensor out.
+        in_order = all(type(each) is int and each == i for i, each in enumerate(inputs))
+        new = structure is tree.LEAF and returned == [None]
+        self.stateless = not (writes or argument_writes or gradients.made or gradients.cleared)
+        self.plain = in_order and new and self.stateless and not guards and not gradients.expected
+        self.packing: Packing | None = None
+        if not differentiable:
+            count = self.count + len(writes) + len(argument_writes)
+            gradient_results = range(count, count + len(gradients.made))
+            own = [(place, i) for place, i in replaced if self.inputs[place] is writes[i - self.count]]
+            self.packing = pack(own, gradient_results, self.types, self.result_types)
+        taken, packed = (self.packing.taken, self.packing.results) if self.packing else (set(), set())
+        alone = [i for i in range(len(self.inputs)) if i not in taken]
+        self.alone = [(self.inputs[i], self.types[i]) for i in alone]
+        self.watched = [(self.fronts[i], self.inputs[i]) for i in alone if i in self.fronts]
+        self.leaves = [(each, each.leaf) for each, _ in self.alone if hasattr(each, "leaf")]
+        self.lent = [(alone.index(place), self.fronts.get(place)) for place, _ in donated]
+        self.lent_to = [result - sum([each < result for each in packed]) for _, result in donated]
+        targets = [
+            *[("returned", i) for i in range(self.count)],
+            *[("written", root) for root in writes],
+            *[("argument", i) for i in argument_writes],
+            *[("gradient", owner) for owner in gradients.made],
+        ]
+        self.targets = [each for i, each in enumerate(targets) if i not in packed]
+        self.alone_types = [each for i, each in enumerate(self.result_types) if i not in packed]
+        for state in self.packing.states if self.packing else ():
+            roots = [(self.inputs[place], self.fronts.get(place)) for place in state.places]
+            state.roots = [(root, front, root.leaf) for root, front in roots]
+        for outcome in self.packing.outcomes if self.packing else ():
+            outcome.owners = [targets[i][1] for i in outcome.results]
+
+    def run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
+        """What the function returns for these arguments; OTHER if it must be recorded anew for them."""
+        if self.stateless:
+            try:
+                return self._run(arguments, wrap)
+            except EngineError as error:
+                # Another thread's function may have taken the memory of what was just about to be read.
+                if "deleted or donated" not in error.message:
+                    raise
+        with evaluate.lock:  # between reading what it writes and writing it, no other thread may write
+            return self._run(arguments, wrap)
+
+    def _run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
+        settle(AHEAD)
+        values = self.fits(arguments)
+        if values is None:
+            return OTHER
+        if self.differentiable and graph.mode.enabled:
+            results = self._call_node(values)
+        else:
+            executed = self._execute(values, arguments, wrap)
+            if executed is None:
+                return OTHER
+            results = executed
+        return self._finish(arguments, results, wrap)
+
+    def _inputs(self, arguments: Sequence[Any]) -> list[Value] | None:
+        """The values of what goes in by itself; None if one is of another type than it was."""
+        values = []
+        for each, expected in self.alone:
+            if type(each) is int:
+                value = arguments[each].current()
+            else:
+                value = each if type(each) is Value else each.current()
+            if value.type is not expected:
+                return None
+            values.append(value)
+        return values
+
+    def _execute(
+        self, values: list[Value], arguments: Sequence[Any], wrap: Callable[[Value], Any]
+    ) -> list[Value] | None:
+        """The results, computed now; the memory of what is written goes to what replaces it. None if a tensor
+        is of other memory than it was."""
+        if self.loaded is None:
+            self.loaded = evaluate.build(self.program, self.device, self.donated, self.packing)
+        device, packing = self.device, self.packing
+        buffers = []
+        value: Any = None
+        buffer: Any = None
+        for value in values:
+            buffer = value.buffer
+            if buffer is None:
+                evaluate.evaluate([value])
+                buffer = value.buffer
+            if type(buffer) in (np.ndarray, Pending) or value.device is not device:
+                buffer = evaluate.buffer_of(value, device)
+            buffers.append(buffer)
+        value = buffer = None
+        for i, front in self.lent:
+            # Known are the references of the memory, the list, and the tensor in front if it has looked.
+            known = 2 + (front is not None and front._value is values[i])
+            buffers[i] = evaluate.lent(values[i], buffers[i], known)
+        if packing is not None:
+            for state in packing.states:
+                buffer = state.take(device, evaluate.computed_array)
+                if buffer is None:
+                    return None
+                buffers.append(buffer)
+        try:
+            computed, failure = self.loaded(buffers)
+        except TenfoldError as error:
+            raise evaluate.placed(error, self.program) from None
+        if failure is not None:
+            self._give_back(values, computed)
+            raise failure
+        if packing is not None:
+            place = len(self.alone_types)
+            for state in packing.states:
+                state.advance(computed[place], device)
+                place += 1
+            for outcome in packing.outcomes:
+                outcome.advance(computed[place], device, lambda owner: _origin(owner, arguments), wrap)
+                place += 1
+        return [
+            Value(type, device, None, 0, buffer)
+            for type, buffer in zip(self.alone_types, computed, strict=False)
+        ]
+
+    def _give_back(self, values: list[Value], computed: list[Any]) -> None:
+        """After a run that failed a check: its results are what it was lent, unchanged."""
+        for (i, _), result in zip(self.lent, self.lent_to, strict=True):
+            values[i].buffer = computed[result]
+        for i, state in enumerate(self.packing.states if self.packing else ()):
+            state.give_back(computed[len(self.alone_types) + i])
+
+    def _call_node(self, values: list[Value]) -> list[Value]:
+        """The results as those of one node, so that gradients flow through it."""
+        if self.signature is None:
+            fragment = lower(self.program, whole=True)
+            self.signature = Signature(CALL, tuple(self.types), (), fragment)
+        node = Node(self.signature, tuple(values), capture())
+        graph.follow(node)
+        results = list(graph.results_of(node, self.device))
+        graph.track(node, results)
+        for result, follows in zip(results, self.follows, strict=True):
+            if not follows:
+                result.origin = None
+        for root in self.writes:
+            evaluate.written(root, root.current())
+        return results
+
+    def _finish(self, arguments: Sequence[Any], results: list[Value], wrap: Callable[[Value], Any]) -> Any:
+        """Put results where they belong: into tensors that are written, into gradients, into what is
+        returned."""
+        returned: list[Any] = []
+        for (kind, target), value in zip(self.targets, results, strict=True):
+            if kind == "returned":
+                returned.append(value)
+            elif kind == "written":
+                target.replace(value)
+            elif kind == "argument":
+                arguments[target].assign(value)
+            else:
+                _origin(target, arguments).collected = wrap(value)
+        for owner in self.gradients.cleared:
+            _origin(owner, arguments).collected = None
+        tensors = [
+            wrap(value) if each is None else arguments[each] if type(each) is int else each
+            for each, value in zip(self.returned, returned, strict=True)
+        ]
+        if self.structure is tree.LEAF:
+            return tensors[0]
+        return tree.unflatten(self.structure, iter(tensors))
+
+    def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
+        """The values that go in, if what it depends on from outside is as it was: types of tensors, Python
+        attributes, whether there are gradients, and which, where they are read."""
+        try:
+            for container, key, value in self.guards:
+                found = container[key]
+                if found is not value and (type(value) not in PLAIN or found != value):
+                    return None
+        except LookupError:
+            return None
+        for owner, gradient in self.gradients.expected:
+            found = _origin(owner, arguments).collected
+            if (found is None) != (gradient is None) or (gradient is not ANY and found is not gradient):
+                return None
+        for tensor, root in self.watched:
+            if tensor._alias.storage is not root:
+                return None
+        for root, leaf in self.leaves:
+            if root.leaf is not leaf:  # it requires gradients now, or no longer
+                return None
+        return self._inputs(arguments)
+
+
+def _origin(owner: Any, arguments: Sequence[Any]) -> Origin:
+    return arguments[owner]._leaf if type(owner) is int else owner
+
+
+def memory_of(holder: Any) -> Any:
+    """The memory that a tensor is all of; other inputs as they are."""
+    alias = getattr(holder, "_alias", None)
+    return holder if alias is None or alias.steps else alias.storage
+
+
+ANY = object()
+OTHER = object()
+
+
+CALL = Row("compiled(Tensor[] arguments) -> Tensor[]", lambda *arguments: arguments, {})

@@ -1,0 +1,222 @@
+"""Recording a function: which tensors it reads from outside of its arguments, and which it writes in place.
+
+Both become part of the program: the first as hidden inputs, read anew at each call, the second as hidden
+results, put back after it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.errors import TraceError
+from tenfold.runtime import evaluate, tree
+from tenfold.runtime.recorded import ANY, Gradients, Guard, Recorded
+from tenfold.source import capture
+from tenfold.trace import graph
+from tenfold.trace.graph import Holder, Node, Origin, Value, collect
+
+one_at_a_time = threading.RLock()  # there is one recorder: other threads record after it
+
+
+class Recording:
+    """What a function does to tensors while it is recorded."""
+
+    through_memory = False
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.nodes: set[Node] = set()
+        self.arguments: set[Value] = set()
+        self.holders: dict[Value, Holder] = {}
+        self.before: dict[Holder, Value] = {}
+        self.written: list[Holder] = []
+        self.grads: dict[Origin, Any] = {}
+        self.guards: dict[tuple[int, Any], Guard] = {}
+
+    def read(self, holder: Holder, value: Value) -> Value:
+        """A tensor's value is used: one from outside is computed now, and remembered as an input."""
+        if not self.traced(value):
+            if value.buffer is None:
+                with graph.outside():
+                    evaluate.evaluate([value])
+            self.holders.setdefault(value, holder)
+        return value
+
+    def write(self, holder: Holder, root: Holder) -> None:
+        """A tensor is about to be written; `root` is the memory behind it."""
+        if root not in self.before:
+            with graph.outside():
+                self.before[root] = root.current()
+        if not self.traced(self.before[root]):
+            self.written.append(holder)
+
+    def traced(self, value: Value) -> bool:
+        return value in self.arguments or self.made(value)
+
+    def made(self, value: Value) -> bool:
+        """Whether a value was computed by the function itself."""
+        return value.buffer is None and value.node in self.nodes
+
+    def knows(self, value: Value) -> bool:
+        """Never: also what a tensor from outside holds today would be written into the program."""
+        return False
+
+    def results(self) -> dict[Holder, Value]:
+        """What the tensors from outside that were written hold at the end."""
+        return {root: root.current() for root, value in self.before.items() if not self.traced(value)}
+
+    def restore(self) -> None:
+        for root, value in self.before.items():
+            root.replace(value)
+        for origin, gradient in self.grads.items():
+            origin.collected = gradient
+
+    def touch_grad(self, origin: Origin) -> None:
+        """A leaf's gradient is about to be read or replaced."""
+        self.grads.setdefault(origin, origin.collected)
+
+    def guard(self, container: Any, key: Any) -> None:
+        """What is recorded depends on what a container has under a key: something else there needs another
+        program. Attributes are what `__dict__` contains."""
+        self.guards.setdefault((id(container), key), (container, key, container[key]))
+
+
+def _root(holder: Any) -> Any:
+    """The memory that a tensor lies in, be it all of it or a part."""
+    alias = getattr(holder, "_alias", None)
+    return holder if alias is None else alias.storage
+
+
+def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type) -> Recorded:
+    """Record a function on arguments like these; `tensor` is the class of tensors, made from a Value."""
+    given: list[Any] = []
+    structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
+    with one_at_a_time:
+        recording = Recording()
+        by_tensor: dict[int, Any] = {}  # one stand-in for a tensor that is given twice
+        for each in given:
+            value = Value(each.current().type, each.current().device)
+            value.source = each.current().made_at
+            by_tensor.setdefault(id(each), _stand_in(tensor(value), each))
+        stand_ins = [by_tensor[id(each)] for each in given]
+        values = [each.current() for each in stand_ins]
+        recording.arguments.update(values)
+        outer, graph.recorder = graph.recorder, recording
+        try:
+            call_args, call_kwargs = tree.unflatten(structure, iter(stand_ins))
+            result = function(*call_args, **call_kwargs)
+            outputs: list[Any] = []
+            result_structure = tree.flatten(result, lambda each: isinstance(each, tensor), outputs)
+            targets = [each.current() for each in outputs]
+        finally:
+            graph.recorder = outer
+            written = recording.results()
+            finals = [each.current() for each in stand_ins]
+            after = {origin: origin.collected for origin in recording.grads}
+            recording.restore()
+    first = {id(each): i for i, each in reversed(list(enumerate(stand_ins)))}
+    changed = [i for i in first.values() if finals[i] is not values[i]]
+    if changed and shares_memory(given):
+        raise TraceError(
+            "the function writes to an argument that shares memory with another", help="clone() one of them"
+        ).located("compile", capture())
+    memory = {id(_root(each)) for each in given}
+    inside = [each for each in recording.holders.values() if id(_root(each)) in memory]
+    if any(id(root) in memory for root in recording.before) or (changed and inside):
+        raise TraceError(
+            "the function writes to a tensor that it is given as an argument and also reads from outside",
+            help="pass it in one of the two ways",
+        ).located("compile", capture())
+    leaves = {each._leaf: i for i, each in enumerate(stand_ins) if each._leaf is not None}
+    gradients, collected = _gradients(recording, after, leaves)
+    wanted = targets + list(written.values()) + [finals[i] for i in changed] + collected
+    if not wanted:
+        raise TraceError(
+            "the compiled function neither returns nor changes a tensor", help="return what it computes"
+        ).located("compile", capture())
+    program, _ = collect(wanted)
+    followed = [each.origin for each in targets if each.origin is not None and not _spent(each.origin)]
+    _refuse_python(followed)
+    places = {values[i]: i for i in first.values()}
+    inputs: list[int | Holder | Value] = [
+        places[leaf] if leaf in places else recording.holders.get(leaf, leaf) for leaf in program.leaves
+    ]
+    outside = {id(each): each for each in (*recording.holders.values(), *recording.written)}
+    returned = [first.get(id(each), outside.get(id(each))) for each in outputs]
+    places_of = {leaf: i for i, leaf in enumerate(program.leaves)}
+    replaced = tuple(
+        [
+            (places_of[recording.before[root]], len(targets) + i)
+            for i, root in enumerate(written)
+            if recording.before[root] in places_of
+        ]
+    )
+    return Recorded(
+        program,
+        inputs,
+        result_structure,
+        returned,
+        list(written),
+        changed,
+        wanted[0].device,
+        gradients,
+        list(recording.guards.values()),
+        replaced,
+        bool(followed),
+        [each.origin is not None for each in wanted],
+    )
+
+
+def _refuse_python(followed: list[Origin]) -> None:
+    """Refuse a function whose gradient is taken outside of it though Python has a say in it: a compiled
+    function is differentiated as the program that it is."""
+    seen: set[Any] = set()
+    stack = list(followed)
+    while stack:
+        origin = stack.pop()
+        if origin.node is not None and (origin.hooks or not isinstance(origin.node, Node)):
+            raise TraceError(
+                "a hook or an autograd.Function in a compiled function cannot change gradients taken outside",
+                help="call backward() inside the function, or leave this part out of it",
+            ).located("compile", capture())
+        if origin.node is not None and origin.node not in seen:
+            seen.add(origin.node)
+            stack += [each.origin for each in origin.node.inputs if each.origin is not None]
+
+
+def _stand_in(made: Any, given: Any) -> Any:
+    """A tensor without data in the place of an argument; gradients collect in it if they would there."""
+    if given.requires_grad:
+        made._leaf = made._value.origin = Origin()
+        made._leaf.collected = given.grad
+    return made
+
+
+def _spent(origin: Origin) -> bool:
+    return origin.node is not None and origin.node.spent
+
+
+def _gradients(
+    recording: Recording, after: dict[Origin, Any], leaves: dict[Any, int]
+) -> tuple[Gradients, list[Value]]:
+    """What became of the gradients that a function touched, and the values it made for them."""
+    gradients, values = Gradients(), []
+    used = {id(each) for each in (*recording.holders.values(), *recording.written)}
+    for origin, final in after.items():
+        owner = leaves.get(origin, origin)
+        before = recording.grads[origin]
+        gradients.expected.append((owner, before if before is None or id(before) in used else ANY))
+        if final is None and before is not None:
+            gradients.cleared.append(owner)
+        elif final is not None and final is not before:
+            gradients.made.append(owner)
+            values.append(final.current())
+    return gradients, values
+
+
+def shares_memory(tensors: Sequence[Any]) -> bool:
+    """Whether two of these tensors, not being the same, lie in one storage."""
+    distinct = {id(each): each for each in tensors if each._alias is not None}
+    return len({id(each._alias.storage) for each in distinct.values()}) < len(distinct)

@@ -90,6 +90,7 @@ PROGRAMS = {
       (string<? "a" "b"))
       (write "q\\"\\n\\\\") (write #\\space) (write #\\a) (write (string->list "aé")) (newline)
       (print (string->symbol "x y") (symbol->string 'abc) (string->number "1e3") (string->number "x")
+      (map string->number '("#xFf" "#b12" "-#o7" "#o-17" "00000000000000000000000000000007" "1." "1e" "."))
       (number->string 2.0))
       (print (string-search "lo" "hello") (list->string '(#\\a #\\b)) (number->fixed 3.14159 2) (char->integer
       #\\A))""",
@@ -99,6 +100,11 @@ PROGRAMS = {
       (let loop ((i 0) (acc nil)) (if (< i 5) (loop (+ i 1) (cons (* i i) acc)) (print acc)))
       (define i 0) (while (< i 3) (set! i (+ i 1))) (print i)
       (let-values (((q r) (values 7 3))) (print q r))
+      (let-values (((q . more) (values 7 3 1)) (every (values 1 2)) ((one . none) 5))
+        (print q more every one none))
+      (print (call-with-values (lambda () (values 4 5)) list) (call-with-values (lambda () 4) list))
+      (print (gcd) (gcd 12) (gcd 12 18 30) (lcm) (lcm 4 6 10))
+      (print (try (let-values (((a b . c) (values 1))) a) error-message) `(1 ,@'(2 . 3)) `(,@'(1) ,@'(2)))
       (print (case 3 ((1 2) 'low) ((3 4) 'mid) (else 'high)) (cond ((assoc 1 '((1 . 2))) => cdr) (else 0)))
       (print (match '(1 (2 3)) ((list a (list b c)) (list c b a)) (_ 'no)) `(1 ,(+ 1 1) ,@(list 3 4) . 5))""",
 }

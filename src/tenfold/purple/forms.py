@@ -309,22 +309,30 @@ def _match(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -
     return expand_match(expander, place, parts, scope)
 
 
-@form("let-values", "(let-values (((NAME …) VALUES) …) BODY …)", 2)
+@form("let-values", "(let-values (((NAME … [. REST]) VALUES) …) BODY …)", 2)
 def _let_values(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     inner = Scope(scope, scope.level)
     taken, unpacked = [], []
     for names, value in _bindings(parts[0], "let-values"):
-        items = list_items(names)
+        items, rest = list_items(names), None
+        if isinstance(names, Name):
+            items, rest = [], names
+        elif isinstance(names, Sequence) and names.tail is not None:
+            items, rest = names.value, names.tail
         if items is None:
             raise PurpleError("let-values binds a list of names", "syntax", names.place)
         expanded = expander.expand(value, scope)
-        count = Literal(len(items), place=names.place)
+        count = Literal(len(items) if rest is None else -1 - len(items), place=names.place)
         bundle = expander.fresh("values")
         taken.append((bundle, core.Prim("%values->vector", (expanded, count), place=value.place)))
         for i, name in enumerate(items):
             local = core.Local(bundle, place=name.place)
             part = core.Prim("vector-ref", (local, Literal(i, place=name.place)), place=name.place)
             unpacked.append((expander.bind(name, inner), part))
+        if rest is not None:
+            every = core.Prim("vector->list", (core.Local(bundle, place=rest.place),), place=rest.place)
+            others = core.Prim("list-tail", (every, Literal(len(items), place=rest.place)), place=rest.place)
+            unpacked.append((expander.bind(rest, inner), others))
     body = expander.expand_body(parts[1:], inner, place)
     if unpacked:
         body = core.Let(tuple(unpacked), body, place=place)

@@ -72,7 +72,9 @@ def no_match(written: str) -> str:
 
 
 def wrong_values(wanted: int, given: int) -> str:
-    return f"expected {wanted} value{'s' * (wanted != 1)}, got {given}"
+    """A negative count is that of at least so many: -1 for none, -2 for one."""
+    least, wanted = "at least " * (wanted < 0), wanted if wanted >= 0 else -wanted - 1
+    return f"expected {least}{wanted} value{'s' * (wanted != 1)}, got {given}"
 
 
 def unbound(name: str) -> str:

@@ -179,8 +179,8 @@ FAMILIES = {
 (procedure-arity procedure) -> int : How many arguments it needs.
 (apply procedure any ...) -> any : Calls with the arguments given, the last of which is a list of more.
 (values any ...) -> any : Several values at once, for let-values; one value is itself.
-(%values->vector any int) -> vector : The values as a vector; another count than expected is an error of
-    kind `arity`.
+(%values->vector any int) -> vector : The values as a vector; another count than expected (-1 - n stands for
+    n or more) is an error of kind `arity`.
 (error string any ...) -> any : Fails with a message and irritants, which the message shows as `write` does.
 (raise any) -> any : Fails with any value; an error value fails again as it was.
 (error? any) -> bool : Whether it is an error value.

@@ -77,6 +77,8 @@ def _assemble(expander: Expander, parts: list[tuple[bool, Expr]], tail: Expr, pl
         lists.append(each)
     if run:
         lists.append(core.Prim("list", tuple(run), place=place))
+    elif isinstance(tail, Literal) and tail.value is NIL:  # what is spliced in at the end is the tail
+        return core.Prim("append", tuple(lists), place=place)
     return core.Prim("append", (*lists, tail), place=place)
 
 

@@ -313,11 +313,11 @@ def parse_number(word: str, place: Place | None = None) -> int | float | None:
     a place.
     """
     if INTEGER.match(word):
-        number = int(word) if len(word) <= 25 else LARGEST + 1
+        number = int(word) if len(word.lstrip("+-0")) <= 25 else LARGEST + 1
     elif match := RADIX.match(word):
         base = {"x": 16, "b": 2, "o": 8}[match[1].lower()]
         try:
-            number = int(match[2], base) if len(match[2]) <= 70 else LARGEST + 1
+            number = int(match[2], base) if len(match[2].lstrip("+-0")) <= 70 else LARGEST + 1
         except ValueError:
             return None
     elif FLOAT.match(word):

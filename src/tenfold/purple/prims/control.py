@@ -29,7 +29,7 @@ def values(*items: Any) -> Any:
 @primitive("%values->vector")
 def values_to_vector(bundle: Any, count: int) -> list[Any]:
     items = bundle.items if type(bundle) is Values else [bundle]
-    if len(items) != count:
+    if len(items) < -count - 1 if count < 0 else len(items) != count:
         raise PurpleError(messages.wrong_values(count, len(items)), "arity")
     return items
 

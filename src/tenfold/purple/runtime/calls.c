@@ -211,9 +211,11 @@ Value pu_new_values(Value *items, int count) {
 
 Value pu_values_to_vector(Value v, Value count) {
     int64_t wanted = pu_int(count), got = pu_is(v, PU_VALUES) ? PU_AS(PuVector, v)->count : 1;
-    if (wanted != got)
-        return pu_fail("arity", "expected %lld value%s, got %lld", (long long)wanted, wanted == 1 ? "" : "s",
-                       (long long)got);
+    bool open = wanted < 0;
+    if (open) wanted = -wanted - 1;
+    if (open ? got < wanted : got != wanted)
+        return pu_fail("arity", "expected %s%lld value%s, got %lld", open ? "at least " : "", (long long)wanted,
+                       wanted == 1 ? "" : "s", (long long)got);
     Value *items = pu_is(v, PU_VALUES) ? PU_AS(PuVector, v)->items : &v;
     pu_dup_all(items, got);
     return pu_vector(items, (int)got);

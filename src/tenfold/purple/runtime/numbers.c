@@ -344,8 +344,29 @@ Value pu_number_to_fixed(Value a, Value digits) {
     return pu_string(text, length);
 }
 
+/* The integer of digits in a base, after a sign; PU_FALSE where they are none or do not fit. */
+static Value read_digits(const char *at, int base) {
+    int64_t number = 0;
+    bool negative = *at == '-';
+    if (*at == '+' || *at == '-') at++;
+    if (!*at) return PU_FALSE;
+    for (; *at; at++) {
+        int digit = *at <= '9' ? *at - '0' : (*at | 32) - 'a' + 10;
+        if (digit < 0 || digit >= base || (*at > '9' && (*at | 32) < 'a')) return PU_FALSE;
+        if (__builtin_mul_overflow(number, base, &number)) return PU_FALSE;
+        if (negative ? __builtin_sub_overflow(number, digit, &number) : __builtin_add_overflow(number, digit, &number))
+            return PU_FALSE;
+    }
+    return pu_of_int(number);
+}
+
 Value pu_string_to_number(Value text) {
     if (!pu_is_string(text)) return pu_wrong_type("string->number", "string", text);
+    if (strlen(PU_AS(PuString, text)->text) != (size_t)PU_AS(PuString, text)->bytes) return PU_FALSE;
+    if (*PU_AS(PuString, text)->text == '#') {
+        int letter = PU_AS(PuString, text)->text[1] | 32, base = letter == 'x' ? 16 : letter == 'b' ? 2 : letter == 'o' ? 8 : 0;
+        return base ? read_digits(PU_AS(PuString, text)->text + 2, base) : PU_FALSE;
+    }
     const char *start = PU_AS(PuString, text)->text, *at = start;
     if (*at == '+' || *at == '-') at++;
     const char *digits = at;
@@ -361,15 +382,5 @@ Value pu_string_to_number(Value text) {
         } else return PU_FALSE;
     }
     if (!some || at == digits) return PU_FALSE;
-    if (at - start != PU_AS(PuString, text)->bytes) return PU_FALSE;
-    if (!whole) return pu_of_float(strtod(start, NULL));
-    int64_t number_ = 0;
-    bool negative = *start == '-';
-    for (at = digits; *at; at++) {
-        if (__builtin_mul_overflow(number_, 10, &number_)) return PU_FALSE;
-        int digit = *at - '0';
-        if (negative ? __builtin_sub_overflow(number_, digit, &number_) : __builtin_add_overflow(number_, digit, &number_))
-            return PU_FALSE;
-    }
-    return pu_of_int(number_);
+    return whole ? read_digits(start, 10) : pu_of_float(strtod(start, NULL));
 }

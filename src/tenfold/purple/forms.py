@@ -314,7 +314,8 @@ def _let_values(expander: Expander, place: Place, parts: list[Datum], scope: Sco
     inner = Scope(scope, scope.level)
     taken, unpacked = [], []
     for names, value in _bindings(parts[0], "let-values"):
-        items, rest = list_items(names), None
+        items: list[Datum] | None = list_items(names)
+        rest: Datum | None = None
         if isinstance(names, Name):
             items, rest = [], names
         elif isinstance(names, Sequence) and names.tail is not None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.engines import iree_words
 from tenfold.errors import (
     ArgumentError,
     EngineError,
@@ -121,6 +122,7 @@ def _described(bytecode: bytes, about: Mapping[str, Any]) -> bytes:
             module = ir.Module.parse(bytecode)
         except Exception as error:
             raise FormatError(f"IREE cannot read this module: {_reason(str(error))}") from None
+        iree_words.rewrite(ir, module)
         for op in module.body.operations:
             attributes = op.operation.attributes
             if "sym_name" in attributes and attributes["sym_name"].value == "main":

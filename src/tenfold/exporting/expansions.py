@@ -218,8 +218,9 @@ def _deviation(
 
 # By another name what the dialect calls an op; the second with a tensor or a number on the right.
 NAMES = _pairs(
-    """absolute abs arccos acos arccosh acosh arcsin asin arcsinh asinh arctan atan arctan2 atan2 arctanh atanh
-    clip clamp concat cat concatenate cat det linalg_det ger outer negative neg unsafe_chunk chunk
+    """absolute abs arccos acos arccosh acosh arcsin asin arcsinh asinh arctan atan arctan2 atan2
+    arctanh atanh clip clamp concat cat concatenate cat det linalg_det ger outer negative neg
+    unsafe_chunk chunk
     linalg_matmul matmul special_expit sigmoid special_erf erf special_exp2 exp2 special_log1p log1p
     special_logsumexp logsumexp special_softmax softmax special_log_softmax log_softmax"""
 )

@@ -204,9 +204,15 @@ def _iota(emitter: OpenEmitter, op: movement.Iota) -> Any:
 
 def _broadcast(emitter: OpenEmitter, op: movement.BroadcastInDim) -> Any:
     operands = [emitter.values[op.x], emitter.numbers(op.shape)]
-    dims = emitter.attribute(op.broadcast_dimensions)
-    name = "stablehlo.dynamic_broadcast_in_dim"
-    return emitter.create(name, _result(emitter, op), operands, broadcast_dimensions=dims)
+    # Which dimensions grow is the same at all sizes, and some compilers must be told.
+    pairs = list(enumerate(zip(op.x.type.shape, (op.shape[dim] for dim in op.broadcast_dimensions))))
+    told = {
+        "broadcast_dimensions": tuple(op.broadcast_dimensions),
+        "known_expanding_dimensions": tuple(i for i, (own, wanted) in pairs if own != wanted),
+        "known_nonexpanding_dimensions": tuple(i for i, (own, wanted) in pairs if own == wanted),
+    }
+    attributes = {name: emitter.attribute(dims) for name, dims in told.items()}
+    return emitter.create("stablehlo.dynamic_broadcast_in_dim", _result(emitter, op), operands, **attributes)
 
 
 def _reshape(emitter: OpenEmitter, op: movement.Reshape) -> Any:

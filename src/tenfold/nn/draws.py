@@ -9,6 +9,7 @@ table draw.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def normal(
     return made[:count]
 
 
-_FLOATS = {8: np.dtype(np.float64), 4: np.dtype(np.float32)}
+_FLOATS: dict[int, Any] = {8: np.dtype(np.float64), 4: np.dtype(np.float32)}
 
 
 def _pieces(count: int) -> Iterator[slice]:

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from tenfold import dtypes
 from tenfold.devices import Device
+from tenfold.dtypes import DType
 from tenfold.errors import (
     DeviceError,
     EngineError,
@@ -222,12 +224,18 @@ def fetch(buffer: Any) -> np.ndarray:
 
 
 _C_NUMBERS = {
-    np.dtype(each): each
-    for each in (ctypes.c_bool, ctypes.c_uint8, ctypes.c_int8, ctypes.c_int16, ctypes.c_int32, ctypes.c_int64)
-} | {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
+    dtypes.bool_: ctypes.c_bool,
+    dtypes.uint8: ctypes.c_uint8,
+    dtypes.int8: ctypes.c_int8,
+    dtypes.int16: ctypes.c_int16,
+    dtypes.int32: ctypes.c_int32,
+    dtypes.int64: ctypes.c_int64,
+    dtypes.float32: ctypes.c_float,
+    dtypes.float64: ctypes.c_double,
+}
 
 
-def number(buffer: Any, dtype: np.dtype, device: Device) -> Any:
+def number(buffer: Any, dtype: DType, device: Device) -> Any:
     """The one element of a buffer as a Python number; much sooner than as an array."""
     kind = _C_NUMBERS.get(dtype) if device.type == "cpu" else None
     if kind is None:

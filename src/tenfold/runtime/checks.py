@@ -81,7 +81,7 @@ class Loaded:
 
     def failure(self, verdict: Any) -> Any:
         """The error of the first check that failed; its number, counted from 1, is the verdict."""
-        found = xla.number(verdict, VERDICT.numpy, self.device)
+        found = xla.number(verdict, VERDICT, self.device)
         if not found:
             return None
         failed = self.checks[found - 1]

@@ -278,7 +278,7 @@ def number(value: Value) -> Any:
     with lock:
         if type(value.buffer) in (np.ndarray, Pending):
             return host_array(value).reshape(()).item()
-        return xla.number(value.buffer, value.type.dtype.numpy, value.device)
+        return xla.number(value.buffer, value.type.dtype, value.device)
 
 
 def computed_array(value: Value) -> np.ndarray:

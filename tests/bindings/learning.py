@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 
@@ -23,6 +24,16 @@ def digits(path: Path) -> list[float]:
     x = torch.from_numpy(training.images.numpy()[:256].reshape(256, 64).copy())
     y = torch.from_numpy(training.labels.numpy()[:256].copy())
     return _learn(path, x, y, (64, 32, 10), torch.nn.functional.cross_entropy, 0.01)
+
+
+def all_digits(path: Path) -> None:
+    """All images, those for training first, and their labels, for the examples to learn from."""
+    training, test = data.load()
+    images = np.concatenate([training.images.numpy(), test.images.numpy()]).reshape(-1, 64)
+    labels = np.concatenate([training.labels.numpy(), test.labels.numpy()])
+    save_file(
+        {"images": torch.from_numpy(images.copy()), "labels": torch.from_numpy(labels.copy())}, str(path)
+    )
 
 
 def _learn(path: Path, x: torch.Tensor, y: torch.Tensor, sizes: tuple, loss_of, lr: float) -> list[float]:

@@ -43,8 +43,8 @@ def start(script: Path, *arguments: object, **variables: str) -> subprocess.Pope
     )
 
 
-def evaluate(folder: Path, code: str, **variables: str) -> str:
+def evaluate(folder: Path, code: str, *arguments: object, **variables: str) -> str:
     """What a piece of R prints."""
     script = folder / "script.R"
     script.write_text(f"library(tenfold)\n{code}\n", encoding="utf-8")
-    return run(script, **variables)
+    return run(script, *arguments, **variables)

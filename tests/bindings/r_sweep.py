@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tenfold import dtypes
-from tenfold.capi.bindings_r import ROperator, argument_names, operators
+from tenfold.capi.bindings_r import OWN_WAYS, ROperator, argument_names, operators
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch
 from tenfold.capi.r_places import counts_from_one, result_places
@@ -76,13 +76,14 @@ class Sweep:
     @classmethod
     def collected(cls, letters: str) -> Sweep:
         sweep = cls({}, [], [], [], set())
+        own = {row.qualified for row in all_rows() if row.name in OWN_WAYS}
         by_overload = {
             form.schema.qualified: (op, form)
             for op in operators(describe(find_libtorch()).functions)
             for form in op.forms
         }
         for row in all_rows():
-            if row.qualified[0] in letters and row.qualified in by_overload.keys() - SHADOWED:
+            if row.qualified[0] in letters and row.qualified in by_overload.keys() - SHADOWED - own:
                 op, form = by_overload[row.qualified]
                 for dtype in (dtypes.float32, dtypes.int64, dtypes.complex64):
                     for number, sample in generate.for_dtype(row, dtype)[:SAMPLES]:

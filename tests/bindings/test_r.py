@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
-from tenfold.demo import digits as digit_images
 from tests.bindings import learning
 from tests.bindings.r_process import ROOT, built_library, evaluate, library, run, start
 from tests.bindings.r_sweep import SHADOWED, Sweep
@@ -87,6 +86,14 @@ def test_traced_functions_and_modules_are_called_saved_and_loaded(tmp_path: Path
 
 def test_gradients_flow_where_they_are_wanted() -> None:
     assert run(SCRIPTS / "gradients.R") == "fine"
+
+
+def test_functions_and_hooks_of_r_take_part_in_gradients() -> None:
+    assert run(SCRIPTS / "functions.R") == "fine"
+
+
+def test_samples_come_in_batches_and_networks_go_into_files() -> None:
+    assert run(SCRIPTS / "data.R") == "fine"
 
 
 # ---- training -------------------------------------------------------------------------------------------
@@ -178,6 +185,23 @@ MISTAKES = {
     "tenfold_call('aten::relu', 'text')": "TYPE|ARGUMENT|TORCH",
     "nn_linear(2, 2)(torch_ones(3))": "TORCH",
     "nn_sequential(1)": "TYPE",
+    "torch_ones(2)[slc(1, NA)]": "ARGUMENT",
+    "torch_ones(2)[slc(1, 2, 0)]": "INDEX",
+    "torch_ones(2)[newaxis, 1, 1]": "INDEX",
+    "torch_arange(1, 5, -1)": "ARGUMENT",
+    "torch_arange(1, NA)": "ARGUMENT",
+    "torch_index_select(torch_ones(2), 1, 1.5)": "INDEX",
+    "torch_ones(2)$register_hook(identity)": "TORCH|ARGUMENT",
+    "autograd_function(1, 2)": "TYPE",
+    "nn_lstm(2, 2)(torch_ones(2))": "ARGUMENT",
+    "nn_multihead_attention(7, 2)": "ARGUMENT",
+    "lr_step(1, 1)": "TYPE",
+    "optim_lbfgs('a')": "TYPE",
+    "nnf_interpolate(torch_ones(1, 1, 2, 2), 3, mode = 'linear')": "ARGUMENT",
+    "dataloader(1, batch_size = 0)": "ARGUMENT",
+    "tensor_dataset(torch_ones(2), torch_ones(3))": "ARGUMENT",
+    "torch_save(torch_ones(2), '/nowhere/x.pt')": "NOT_FOUND",
+    "linalg_inv(torch_zeros(2, 2))": "TORCH",
     "jit_train_step(1, 2, 'mse_loss', torch_ones(1), torch_ones(1))": "TYPE",
 }
 
@@ -214,13 +238,8 @@ cat(class(e)[1], e$name, conditionMessage(e))
 
 @pytest.mark.parametrize("name", sorted(each.name for each in EXAMPLES.glob("*.R")))
 def test_examples_run(name: str, tmp_path: Path) -> None:
-    training, test = digit_images.load()
     path = tmp_path / "digits.safetensors"
-    images = np.concatenate([training.images.numpy(), test.images.numpy()]).reshape(-1, 64)
-    labels = np.concatenate([training.labels.numpy(), test.labels.numpy()])
-    save_file(
-        {"images": torch.from_numpy(images.copy()), "labels": torch.from_numpy(labels.copy())}, str(path)
-    )
+    learning.all_digits(path)
     run(EXAMPLES / name, path)
 
 

@@ -72,11 +72,7 @@ jit_trace <- function(func, ...) {
 trace_function <- function(func, inputs, extra = list(), freeze = NULL) {
   all_inputs <- c(inputs, extra)
   first <- results_of(do.call(func, all_inputs)) # how many results there are
-  guarded <- function(given) {
-    failed <- function(condition) .Call(C_tf_store_condition, condition)
-    tryCatch(results_of(do.call(func, given))$tensors, error = failed, interrupt = failed)
-  }
-  handle <- .Call(C_tf_trace, guarded, all_inputs, length(first$tensors))
+  handle <- .Call(C_tf_trace, function(given) guarded(results_of(do.call(func, given))$tensors), all_inputs, length(first$tensors))
   script_module(handle, extra, first$names, freeze, class = "script_function")
 }
 

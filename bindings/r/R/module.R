@@ -1,14 +1,19 @@
 # nn_module: a module is a function that calls its `forward`, over an environment that holds what it is made of.
 
-nn_module <- function(classname = NULL, inherit = NULL, ...) {
+nn_module <- function(classname = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
   methods <- list(...)
+  hidden <- list(private = private, active = active)
   if (!is.null(inherit)) {
     base <- attr(inherit, "methods")
     if (is.null(base)) refuse("nn_module inherits from what nn_module made")
+    for (kind in names(hidden)) {
+      inherited <- attr(inherit, "hidden")[[kind]]
+      hidden[[kind]] <- c(hidden[[kind]], inherited[setdiff(names(inherited), names(hidden[[kind]]))])
+    }
     methods <- c(methods, base[setdiff(names(base), names(methods))])
     classname <- c(classname, attr(inherit, "classname"))
   }
-  generator <- function(...) new_module(classname, methods, list(...))
+  generator <- function(...) new_module(classname, methods, list(...), hidden)
   if (is.function(methods$initialize)) {
     formals(generator) <- formals(methods$initialize)
     given <- names(formals(methods$initialize))
@@ -16,9 +21,10 @@ nn_module <- function(classname = NULL, inherit = NULL, ...) {
     names(named) <- setdiff(given, "...")
     arguments <- as.call(c(as.name("given_arguments"), named))
     if ("..." %in% given) arguments <- call("c", arguments, quote(list(...)))
-    body(generator) <- call("new_module", quote(classname), quote(methods), arguments)
+    body(generator) <- call("new_module", quote(classname), quote(methods), arguments, quote(hidden))
   }
-  structure(generator, class = "nn_module_generator", methods = methods, classname = classname)
+  structure(generator, class = c(classname, "nn_module", "nn_module_generator"), methods = methods,
+            classname = classname, hidden = hidden)
 }
 
 # The arguments that were given: those that were left out keep the defaults of `initialize`.
@@ -32,17 +38,22 @@ given_arguments <- function(...) {
   kept
 }
 
-new_module <- function(classname, methods, arguments) {
+new_module <- function(classname, methods, arguments, hidden = list()) {
   parts <- new.env(parent = emptyenv())
   parts$.order <- character()
   parts$training <- TRUE
   module <- function(...) parts$.forward(...)
   class(module) <- c(classname, "nn_module")
   attr(module, "parts") <- parts
-  bound <- lapply(methods, function(method) {
-    if (is.function(method)) environment(method) <- list2env(list(self = module, parts = parts), parent = environment(method))
+  private <- new.env(parent = emptyenv())
+  bind <- function(method) {
+    known <- list(self = module, parts = parts, private = private)
+    if (is.function(method)) environment(method) <- list2env(known, parent = environment(method))
     method
-  })
+  }
+  bound <- lapply(methods, bind)
+  list2env(lapply(hidden$private, bind), private)
+  parts$.active <- lapply(hidden$active, bind)
   parts$.methods <- bound[vapply(bound, is.function, TRUE)]
   parts$.forward <- parts$.methods$forward
   for (name in setdiff(names(bound), names(parts$.methods))) assign_part(parts, name, bound[[name]])
@@ -50,7 +61,11 @@ new_module <- function(classname, methods, arguments) {
   module
 }
 
-is_nn_module <- function(x) inherits(x, "nn_module")
+is_nn_module <- function(x) inherits(x, "nn_module") && !inherits(x, "nn_module_generator")
+
+is_nn_parameter <- function(x) is_parameter(x)
+
+is_nn_buffer <- function(x) is_buffer(x)
 
 nn_parameter <- function(x, requires_grad = TRUE) {
   x <- torch_detach(as_tensor(x))
@@ -78,12 +93,47 @@ assign_part <- function(parts, name, value) {
 }
 
 `$<-.nn_module` <- function(x, name, value) {
-  assign_part(attr(x, "parts"), name, value)
+  if (name %in% c("parameters", "buffers", "modules", "children")) {
+    refuse("the ", name, " of a module are what its parts have: assign to a part", code = 8L, name = "TN_ERROR_TORCH")
+  }
+  parts <- attr(x, "parts")
+  active <- parts$.active[[name]]
+  if (!is.null(active)) active(value) else assign_part(parts, name, value)
   x
 }
 
+`[[<-.nn_module` <- function(x, i, value) {
+  if (!is.character(i)) {
+    known <- names(children_of(x))
+    if (i < 1 || i > length(known)) refuse("there is no part ", i, " in a module of ", length(known), code = 2L, name = "TN_ERROR_INDEX")
+    i <- known[i]
+  }
+  `$<-.nn_module`(x, i, value)
+}
+
+names.nn_module <- function(x, ...) {
+  parts <- attr(x, "parts")
+  if (is.null(parts)) NULL else c(parts$.order, names(parts$.methods), names(module_members))
+}
+
+# A module like another, with tensors of its own.
+clone_module <- function(module, deep = TRUE) {
+  if (!is_nn_module(module)) refuse("clone_module takes a module", code = 3L, name = "TN_ERROR_TYPE")
+  if (!deep) return(module)
+  unserialize_with_tensors(serialize_with_tensors(module))
+}
+
 module_members <- list(
-  parameters = function(x) module_tensors(x, is_parameter),
+  parameters = function(x) unlike(module_tensors(x, is_parameter)),
+  modules = function(x) all_modules(x),
+  named_parameters = function(x) function(recursive = TRUE) unlike(module_tensors(x, is_parameter)),
+  clone = function(x) function(deep = TRUE) clone_module(x, deep),
+  cpu = function(x) function() x$to(device = "cpu"),
+  cuda = function(x) function() x$to(device = "cuda"),
+  requires_grad_ = function(x) function(requires_grad = TRUE) {
+    for (each in x$parameters) .Call(C_tf_set_requires_grad, each, requires_grad)
+    invisible(x)
+  },
   buffers = function(x) module_tensors(x, is_buffer),
   children = function(x) children_of(x),
   train = function(x) function(mode = TRUE) {
@@ -95,7 +145,9 @@ module_members <- list(
     for (each in x$parameters) .Call(C_tf_set_grad, each, NULL)
     invisible(x)
   },
-  state_dict = function(x) function() c(x$parameters, x$buffers)[state_names(x)],
+  state_dict = function(x) function() {
+    lapply(module_tensors(x, function(part) is_parameter(part) || is_buffer(part)), torch_detach)
+  },
   load_state_dict = function(x) function(state) {
     own <- x$state_dict()
     wrong <- c(setdiff(names(own), names(state)), setdiff(names(state), names(own)))
@@ -105,13 +157,19 @@ module_members <- list(
   },
   to = function(x) function(dtype = NULL, device = NULL) {
     replace_tensors(x, function(tensor) {
-      moved <- torch_to(torch_detach(tensor), dtype, device)
-      if (is_parameter(tensor)) nn_parameter(moved, tensor$requires_grad) else nn_buffer(moved)
+      # Whole numbers, such as a count of batches, keep their type.
+      moved <- torch_to(torch_detach(tensor), if (torch_is_floating_point(tensor)) dtype, device)
+      if (!is_parameter(tensor)) return(nn_buffer(moved))
+      moved <- nn_parameter(moved, tensor$requires_grad)
+      grad <- .Call(C_tf_grad, tensor)
+      if (!is.null(grad)) .Call(C_tf_set_grad, moved, torch_to(grad, dtype, device))
+      moved
     })
     invisible(x)
   },
   register_parameter = function(x) function(name, param) assign_part(attr(x, "parts"), name, nn_parameter(param)),
   register_buffer = function(x) function(name, tensor) assign_part(attr(x, "parts"), name, nn_buffer(tensor)),
+  register_module = function(x) function(name, module) assign_part(attr(x, "parts"), name, module),
   add_module = function(x) function(name, module) assign_part(attr(x, "parts"), name, module),
   apply = function(x) function(fn) {
     each_module(x, fn)
@@ -121,10 +179,13 @@ module_members <- list(
 
 `$.nn_module` <- function(x, name) {
   parts <- attr(x, "parts")
+  if (is.null(parts)) return(if (name == "new") x) # a kind of module, and not one
   found <- parts[[name]]
   if (!is.null(found)) return(found)
   method <- parts$.methods[[name]]
   if (!is.null(method)) return(method)
+  active <- parts$.active[[name]]
+  if (!is.null(active)) return(active())
   member <- module_members[[name]]
   if (is.null(member)) NULL else member(x)
 }
@@ -133,12 +194,12 @@ module_members <- list(
   if (is.character(i)) return(`$.nn_module`(x, i))
   children <- children_of(x)
   if (i < 1 || i > length(children)) {
-    refuse("there is no part ", i, " in a module of ", length(children), code = 2L, name = "TN_ERROR_INDEX")
+    refuse("part ", i, " is out of bounds in a module of ", length(children), code = 2L, name = "TN_ERROR_INDEX")
   }
   children[[i]]
 }
 
-length.nn_module <- function(x) length(children_of(x))
+length.nn_module <- function(x) if (is.null(attr(x, "parts"))) 1L else length(children_of(x))
 
 children_of <- function(x) {
   parts <- attr(x, "parts")
@@ -165,7 +226,17 @@ module_tensors <- function(x, wanted, prefix = "") {
   found
 }
 
-state_names <- function(x) names(module_tensors(x, function(part) is_parameter(part) || is_buffer(part)))
+# Tensors of which each comes once, under its first name.
+unlike <- function(tensors) tensors[!duplicated(lapply(tensors, function(each) .Call(C_tf_address, each)))]
+
+all_modules <- function(x) {
+  found <- list()
+  each_module(x, function(module) {
+    known <- vapply(found, function(other) identical(attr(other, "parts"), attr(module, "parts")), TRUE)
+    if (!any(known)) found[[length(found) + 1]] <<- module
+  })
+  found
+}
 
 replace_tensors <- function(x, fn, wanted = function(part) is_parameter(part) || is_buffer(part)) {
   each_module(x, function(module) {

@@ -1,5 +1,5 @@
-# Layers and losses: nn_linear and the like, over the functions of nnf.R. `parts` is the environment behind `self`,
-# which `forward` reads without a method of `$` between.
+# Layers with parameters or options of their own: nn_linear, convolutions, normalisations, pooling, dropout.
+# `parts` is the environment behind `self`, which `forward` reads without a method of `$` between.
 
 uniform_parameter <- function(sizes, bound) nn_parameter(torch_uniform_(torch_empty(sizes), -bound, bound))
 
@@ -7,28 +7,54 @@ nn_linear <- nn_module(
   "nn_linear",
   initialize = function(in_features, out_features, bias = TRUE) {
     bound <- 1 / sqrt(in_features)
+    self$in_features <- in_features
+    self$out_features <- out_features
     self$weight <- uniform_parameter(c(out_features, in_features), bound)
     if (bias) self$bias <- uniform_parameter(out_features, bound)
   },
   forward = function(input) .Call(C_op_linear, input, parts$weight, parts$bias)
 )
 
+nn_bilinear <- nn_module(
+  "nn_bilinear",
+  initialize = function(in1_features, in2_features, out_features, bias = TRUE) {
+    bound <- 1 / sqrt(in1_features)
+    self$weight <- uniform_parameter(c(out_features, in1_features, in2_features), bound)
+    if (bias) self$bias <- uniform_parameter(out_features, bound)
+  },
+  forward = function(input1, input2) torch_bilinear(input1, input2, parts$weight, parts$bias)
+)
+
 nn_identity <- nn_module("nn_identity", initialize = function(...) NULL, forward = function(input) input)
+
+# ---- convolutions ----
+
+# The padding of each side of each dimension, last dimension first, as nnf_pad takes it.
+sides <- function(padding, rank) rep(rev(rep_len(padding, rank)), each = 2)
 
 new_convolution <- function(name, rank, convolve) {
   nn_module(
     name,
     initialize = function(in_channels, out_channels, kernel_size, stride = 1, padding = 0, dilation = 1,
-                          groups = 1, bias = TRUE) {
+                          groups = 1, bias = TRUE, padding_mode = "zeros") {
       kernel <- rep_len(kernel_size, rank)
       bound <- 1 / sqrt(in_channels / groups * prod(kernel))
       self$weight <- uniform_parameter(c(out_channels, in_channels / groups, kernel), bound)
       if (bias) self$bias <- uniform_parameter(out_channels, bound)
       self$options <- list(stride, padding, dilation, groups)
+      if (!padding_mode %in% c("zeros", "reflect", "replicate", "circular")) {
+        refuse("padding_mode is 'zeros', 'reflect', 'replicate' or 'circular'")
+      }
+      self$padding_mode <- padding_mode
     },
     forward = function(input) {
       o <- parts$options
-      convolve(input, parts$weight, parts$bias, o[[1]], o[[2]], o[[3]], o[[4]])
+      padding <- o[[2]]
+      if (parts$padding_mode != "zeros") {
+        input <- nnf_pad(input, sides(padding, rank), parts$padding_mode)
+        padding <- 0
+      }
+      convolve(input, parts$weight, parts$bias, o[[1]], padding, o[[3]], o[[4]])
     }
   )
 }
@@ -37,26 +63,80 @@ nn_conv1d <- new_convolution("nn_conv1d", 1, function(...) torch_conv1d(...))
 nn_conv2d <- new_convolution("nn_conv2d", 2, function(...) torch_conv2d(...))
 nn_conv3d <- new_convolution("nn_conv3d", 3, function(...) torch_conv3d(...))
 
+new_transposed_convolution <- function(name, rank, convolve) {
+  nn_module(
+    name,
+    initialize = function(in_channels, out_channels, kernel_size, stride = 1, padding = 0, output_padding = 0,
+                          groups = 1, bias = TRUE, dilation = 1) {
+      kernel <- rep_len(kernel_size, rank)
+      bound <- 1 / sqrt(out_channels / groups * prod(kernel))
+      self$weight <- uniform_parameter(c(in_channels, out_channels / groups, kernel), bound)
+      if (bias) self$bias <- uniform_parameter(out_channels, bound)
+      self$options <- list(stride, padding, output_padding, groups, dilation)
+    },
+    forward = function(input) do.call(convolve, c(list(input, parts$weight, parts$bias), parts$options))
+  )
+}
+
+nn_conv_transpose1d <- new_transposed_convolution("nn_conv_transpose1d", 1, function(...) torch_conv_transpose1d(...))
+nn_conv_transpose2d <- new_transposed_convolution("nn_conv_transpose2d", 2, function(...) torch_conv_transpose2d(...))
+nn_conv_transpose3d <- new_transposed_convolution("nn_conv_transpose3d", 3, function(...) torch_conv_transpose3d(...))
+
+# ---- embeddings ----
+
+embedding_weight <- function(count, size, padding_idx) {
+  weight <- torch_randn(count, size)
+  if (!is.null(padding_idx)) torch_zero_(torch_select(weight, 1, padding_idx))
+  nn_parameter(weight)
+}
+
 nn_embedding <- nn_module(
   "nn_embedding",
   initialize = function(num_embeddings, embedding_dim, padding_idx = NULL) {
-    self$weight <- nn_parameter(torch_randn(num_embeddings, embedding_dim))
+    self$weight <- embedding_weight(num_embeddings, embedding_dim, padding_idx)
     self$padding_idx <- padding_idx
   },
   forward = function(input) nnf_embedding(input, parts$weight, parts$padding_idx)
 )
+
+nn_embedding_bag <- nn_module(
+  "nn_embedding_bag",
+  initialize = function(num_embeddings, embedding_dim, mode = "mean", padding_idx = NULL) {
+    self$weight <- embedding_weight(num_embeddings, embedding_dim, padding_idx)
+    self$mode <- mode
+    self$padding_idx <- padding_idx
+  },
+  forward = function(input, offsets = NULL, per_sample_weights = NULL) {
+    nnf_embedding_bag(input, parts$weight, offsets, mode = parts$mode, per_sample_weights = per_sample_weights,
+                      padding_idx = parts$padding_idx)
+  }
+)
+
+# ---- normalisations ----
+
+affine_parts <- function(self, sizes) {
+  self$weight <- nn_parameter(torch_ones(sizes))
+  self$bias <- nn_parameter(torch_zeros(sizes))
+}
 
 nn_layer_norm <- nn_module(
   "nn_layer_norm",
   initialize = function(normalized_shape, eps = 1e-5, elementwise_affine = TRUE) {
     self$shape <- normalized_shape
     self$eps <- eps
-    if (elementwise_affine) {
-      self$weight <- nn_parameter(torch_ones(normalized_shape))
-      self$bias <- nn_parameter(torch_zeros(normalized_shape))
-    }
+    if (elementwise_affine) affine_parts(self, normalized_shape)
   },
   forward = function(input) torch_layer_norm(input, parts$shape, parts$weight, parts$bias, parts$eps)
+)
+
+nn_group_norm <- nn_module(
+  "nn_group_norm",
+  initialize = function(num_groups, num_channels, eps = 1e-5, affine = TRUE) {
+    self$num_groups <- num_groups
+    self$eps <- eps
+    if (affine) affine_parts(self, num_channels)
+  },
+  forward = function(input) torch_group_norm(input, parts$num_groups, parts$weight, parts$bias, parts$eps)
 )
 
 new_batch_norm <- function(name) {
@@ -65,30 +145,42 @@ new_batch_norm <- function(name) {
     initialize = function(num_features, eps = 1e-5, momentum = 0.1, affine = TRUE, track_running_stats = TRUE) {
       self$eps <- eps
       self$momentum <- momentum
-      if (affine) {
-        self$weight <- nn_parameter(torch_ones(num_features))
-        self$bias <- nn_parameter(torch_zeros(num_features))
-      }
+      if (affine) affine_parts(self, num_features)
       if (track_running_stats) {
         self$running_mean <- nn_buffer(torch_zeros(num_features))
         self$running_var <- nn_buffer(torch_ones(num_features))
+        self$num_batches_tracked <- nn_buffer(torch_scalar_tensor(0L))
       }
     },
     forward = function(input) {
+      momentum <- parts$momentum
+      if (parts$training && !is.null(parts$running_mean)) {
+        with_no_grad(torch_add_(parts$num_batches_tracked, 1L))
+        if (is.null(momentum)) momentum <- 1 / parts$num_batches_tracked$item() # the mean over all batches
+      }
       torch_batch_norm(input, parts$weight, parts$bias, parts$running_mean, parts$running_var,
-                       parts$training || is.null(parts$running_mean), parts$momentum, parts$eps, FALSE)
+                       parts$training || is.null(parts$running_mean), if (is.null(momentum)) 0 else momentum,
+                       parts$eps, FALSE)
     }
   )
 }
 
 nn_batch_norm1d <- new_batch_norm("nn_batch_norm1d")
 nn_batch_norm2d <- new_batch_norm("nn_batch_norm2d")
+nn_batch_norm3d <- new_batch_norm("nn_batch_norm3d")
 
-nn_dropout <- nn_module(
-  "nn_dropout",
-  initialize = function(p = 0.5) self$p <- p,
-  forward = function(input) nnf_dropout(input, parts$p, parts$training)
-)
+# ---- dropout, shapes ----
+
+new_dropout <- function(name, drop) {
+  nn_module(name, initialize = function(p = 0.5) {
+    if (p < 0 || p > 1) refuse("the probability of dropping is between 0 and 1, not ", p)
+    self$p <- p
+  }, forward = function(input) drop(input, parts$p, parts$training))
+}
+
+nn_dropout <- new_dropout("nn_dropout", function(...) nnf_dropout(...))
+nn_dropout2d <- new_dropout("nn_dropout2d", function(...) nnf_dropout2d(...))
+nn_dropout3d <- new_dropout("nn_dropout3d", function(...) nnf_dropout3d(...))
 
 nn_flatten <- nn_module(
   "nn_flatten",
@@ -99,79 +191,77 @@ nn_flatten <- nn_module(
   forward = function(input) torch_flatten(input, self$start_dim, self$end_dim)
 )
 
+nn_unflatten <- nn_module(
+  "nn_unflatten",
+  initialize = function(dim, unflattened_size) {
+    self$dim_to_split <- dim
+    self$sizes <- unflattened_size
+  },
+  forward = function(input) torch_unflatten(input, parts$dim_to_split, parts$sizes)
+)
+
+nn_upsample <- nn_module(
+  "nn_upsample",
+  initialize = function(size = NULL, scale_factor = NULL, mode = "nearest", align_corners = NULL) {
+    self$options <- list(size, scale_factor, mode, align_corners)
+  },
+  forward = function(input) do.call(nnf_interpolate, c(list(input), parts$options))
+)
+
+nn_pairwise_distance <- nn_module(
+  "nn_pairwise_distance",
+  initialize = function(p = 2, eps = 1e-6, keepdim = FALSE) self$options <- list(p, eps, keepdim),
+  forward = function(x1, x2) do.call(torch_pairwise_distance, c(list(x1, x2), parts$options))
+)
+
+# ---- pooling ----
+
 new_pooling <- function(name, pool) {
   nn_module(
     name,
-    initialize = function(kernel_size, stride = kernel_size, padding = 0) {
-      self$options <- list(kernel_size, stride, padding)
+    initialize = function(kernel_size, stride = NULL, padding = 0, ...) {
+      self$options <- c(list(kernel_size, if (is.null(stride)) kernel_size else stride, padding), list(...))
     },
-    forward = function(input) pool(input, parts$options[[1]], parts$options[[2]], parts$options[[3]])
+    forward = function(input) do.call(pool, c(list(input), parts$options))
   )
 }
 
-nn_max_pool1d <- new_pooling("nn_max_pool1d", function(...) torch_max_pool1d(...))
-nn_max_pool2d <- new_pooling("nn_max_pool2d", function(...) torch_max_pool2d(...))
+nn_max_pool1d <- new_pooling("nn_max_pool1d", function(...) nnf_max_pool1d(...))
+nn_max_pool2d <- new_pooling("nn_max_pool2d", function(...) nnf_max_pool2d(...))
+nn_max_pool3d <- new_pooling("nn_max_pool3d", function(...) nnf_max_pool3d(...))
 nn_avg_pool1d <- new_pooling("nn_avg_pool1d", function(...) torch_avg_pool1d(...))
 nn_avg_pool2d <- new_pooling("nn_avg_pool2d", function(...) torch_avg_pool2d(...))
+nn_avg_pool3d <- new_pooling("nn_avg_pool3d", function(...) torch_avg_pool3d(...))
 
-# ---- containers ----
-
-add_numbered <- function(self, modules) {
-  names <- names(modules)
-  for (i in seq_along(modules)) {
-    if (!is_nn_module(modules[[i]])) refuse("part ", i, " is no module", code = 3L, name = "TN_ERROR_TYPE")
-    self$add_module(if (is.null(names) || names[i] == "") as.character(i - 1) else names[i], modules[[i]])
-  }
+new_norm_pooling <- function(name, pool) {
+  nn_module(name, initialize = function(norm_type, kernel_size, stride = NULL, ceil_mode = FALSE) {
+    self$options <- list(norm_type, kernel_size, stride, ceil_mode)
+  }, forward = function(input) do.call(pool, c(list(input), parts$options)))
 }
 
-nn_sequential <- nn_module(
-  "nn_sequential",
-  initialize = function(...) add_numbered(self, list(...)),
-  forward = function(input) {
-    for (part in children_of(self)) input <- part(input)
-    input
-  }
-)
+nn_lp_pool1d <- new_norm_pooling("nn_lp_pool1d", function(...) nnf_lp_pool1d(...))
+nn_lp_pool2d <- new_norm_pooling("nn_lp_pool2d", function(...) nnf_lp_pool2d(...))
 
-nn_module_list <- nn_module(
-  "nn_module_list",
-  initialize = function(modules = list()) add_numbered(self, modules),
-  forward = function(...) refuse("a list of modules is not called: its parts are"),
-  append = function(module) add_numbered(self, structure(list(module), names = as.character(length(self))))
-)
+new_adaptive_pooling <- function(name, pool) {
+  nn_module(name, initialize = function(output_size, ...) self$options <- c(list(output_size), list(...)),
+            forward = function(input) do.call(pool, c(list(input), parts$options)))
+}
 
-# ---- activations ----
+nn_adaptive_avg_pool1d <- new_adaptive_pooling("nn_adaptive_avg_pool1d", function(...) torch_adaptive_avg_pool1d(...))
+nn_adaptive_avg_pool2d <- new_adaptive_pooling("nn_adaptive_avg_pool2d", function(...) torch_adaptive_avg_pool2d(...))
+nn_adaptive_avg_pool3d <- new_adaptive_pooling("nn_adaptive_avg_pool3d", function(...) torch_adaptive_avg_pool3d(...))
+nn_adaptive_max_pool1d <- new_adaptive_pooling("nn_adaptive_max_pool1d", function(...) nnf_adaptive_max_pool1d(...))
+nn_adaptive_max_pool2d <- new_adaptive_pooling("nn_adaptive_max_pool2d", function(...) nnf_adaptive_max_pool2d(...))
+nn_adaptive_max_pool3d <- new_adaptive_pooling("nn_adaptive_max_pool3d", function(...) nnf_adaptive_max_pool3d(...))
 
-activation <- function(name, apply) {
-  nn_module(name, initialize = function(...) self$options <- list(...), forward = function(input) {
-    if (length(parts$options)) do.call(apply, c(list(input), parts$options)) else apply(input)
+new_unpooling <- function(name, unpool) {
+  nn_module(name, initialize = function(kernel_size, stride = NULL, padding = 0) {
+    self$options <- list(kernel_size, stride, padding)
+  }, forward = function(input, indices, output_size = NULL) {
+    do.call(unpool, c(list(input, indices), parts$options, list(output_size)))
   })
 }
 
-nn_relu <- activation("nn_relu", function(x, ...) torch_relu(x))
-nn_relu6 <- activation("nn_relu6", function(x, ...) torch_relu6(x))
-nn_leaky_relu <- activation("nn_leaky_relu", function(...) torch_leaky_relu(...))
-nn_elu <- activation("nn_elu", function(...) torch_elu(...))
-nn_selu <- activation("nn_selu", function(x, ...) torch_selu(x))
-nn_gelu <- activation("nn_gelu", function(...) torch_gelu(...))
-nn_silu <- activation("nn_silu", function(x, ...) torch_silu(x))
-nn_sigmoid <- activation("nn_sigmoid", function(x, ...) torch_sigmoid(x))
-nn_tanh <- activation("nn_tanh", function(x, ...) torch_tanh(x))
-nn_softplus <- activation("nn_softplus", function(...) torch_softplus(...))
-nn_softmax <- activation("nn_softmax", function(x, dim) nnf_softmax(x, dim))
-nn_log_softmax <- activation("nn_log_softmax", function(x, dim) nnf_log_softmax(x, dim))
-
-# ---- losses ----
-
-new_loss <- function(name, compute) {
-  nn_module(name, initialize = function(reduction = "mean") self$reduction <- reduction,
-            forward = function(input, target) compute(input, target, reduction = parts$reduction))
-}
-
-nn_mse_loss <- new_loss("nn_mse_loss", function(...) nnf_mse_loss(...))
-nn_l1_loss <- new_loss("nn_l1_loss", function(...) nnf_l1_loss(...))
-nn_smooth_l1_loss <- new_loss("nn_smooth_l1_loss", function(...) nnf_smooth_l1_loss(...))
-nn_cross_entropy_loss <- new_loss("nn_cross_entropy_loss", function(...) nnf_cross_entropy(...))
-nn_nll_loss <- new_loss("nn_nll_loss", function(...) nnf_nll_loss(...))
-nn_bce_loss <- new_loss("nn_bce_loss", function(...) nnf_binary_cross_entropy(...))
-nn_bce_with_logits_loss <- new_loss("nn_bce_with_logits_loss", function(...) nnf_binary_cross_entropy_with_logits(...))
+nn_max_unpool1d <- new_unpooling("nn_max_unpool1d", function(...) nnf_max_unpool1d(...))
+nn_max_unpool2d <- new_unpooling("nn_max_unpool2d", function(...) nnf_max_unpool2d(...))
+nn_max_unpool3d <- new_unpooling("nn_max_unpool3d", function(...) nnf_max_unpool3d(...))

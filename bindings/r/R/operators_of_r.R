@@ -88,11 +88,14 @@ Math.torch_tensor <- function(x, ...) {
   )
 }
 
-Summary.torch_tensor <- function(x, ..., na.rm = FALSE) {
-  if (...length() > 0) refuse(.Generic, " takes one tensor")
-  switch(.Generic,
-    sum = torch_sum(x), prod = torch_prod(x), max = torch_max(x), min = torch_min(x),
-    all = torch_all(x), any = torch_any(x),
-    range = torch_stack(list(torch_min(x), torch_max(x)))
+# sum(x, y) is R's, over all that is given; sum(x, dim = 1) is the operator's.
+Summary.torch_tensor <- function(..., na.rm = FALSE) {
+  if (!isFALSE(na.rm)) refuse(.Generic, " of tensors leaves nothing out: see torch_nansum")
+  reduce <- switch(.Generic,
+    sum = torch_sum, prod = torch_prod, max = torch_max, min = torch_min, all = torch_all, any = torch_any,
+    range = function(x) torch_stack(list(torch_min(x), torch_max(x)))
   )
+  given <- list(...)
+  if (length(given) == 1 || !is.null(names(given))) return(reduce(...))
+  reduce(torch_cat(lapply(given, function(each) torch_flatten(as_tensor(each)))))
 }

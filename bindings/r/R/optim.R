@@ -1,12 +1,18 @@
 # Optimizers: libtenfold's own, with libtorch's options by the names R's users know.
 
-new_optimizer <- function(kind, params, lr, options) {
+parameters_of <- function(params) {
   if (is_nn_module(params)) params <- params$parameters
   params <- unname(as_tensor_list(params))
   if (!is.list(params) || !all(vapply(params, is_torch_tensor, TRUE))) {
     refuse("an optimizer takes a list of tensors", code = 3L, name = "TN_ERROR_TYPE")
   }
-  .Call(C_tf_optimizer, kind, params, lr, options)
+  params
+}
+
+new_optimizer <- function(kind, params, lr, options) {
+  params <- parameters_of(params)
+  made <- .Call(C_tf_optimizer, kind, params, lr, options)
+  structure(made, params = params, options = c("lr", names(options)))
 }
 
 optim_sgd <- function(params, lr = 0.001, momentum = 0, dampening = 0, weight_decay = 0, nesterov = FALSE) {
@@ -34,17 +40,39 @@ optim_adagrad <- function(params, lr = 0.01, lr_decay = 0, weight_decay = 0, ini
                                             initial_accumulator_value = initial_accumulator_value, eps = eps))
 }
 
+step_with <- function(x, closure) {
+  loss <- if (is.null(closure)) NULL else with_enable_grad(closure())
+  .Call(C_tf_optimizer_step, x)
+  invisible(loss)
+}
+
 `$.torch_optimizer` <- function(x, name) {
-  if (name == "step") return(function() invisible(.Call(C_tf_optimizer_step, x)))
+  if (name == "step") return(function(closure = NULL) step_with(x, closure))
   if (name == "zero_grad") return(function() invisible(.Call(C_tf_optimizer_zero_grad, x)))
   switch(name,
     lr = .Call(C_tf_optimizer_get, x, "lr"),
     get = function(option) .Call(C_tf_optimizer_get, x, option),
     set = function(option, value) invisible(.Call(C_tf_optimizer_set, x, option, value)),
+    param_groups = {
+      options <- attr(x, "options", exact = TRUE)
+      values <- lapply(options, function(option) .Call(C_tf_optimizer_get, x, option))
+      list(c(list(params = attr(x, "params", exact = TRUE)), structure(values, names = options)))
+    },
     state_dict = function() .Call(C_tf_optimizer_state, x),
     load_state_dict = function(state) invisible(.Call(C_tf_optimizer_set_state, x, state)),
     refuse("an optimizer has no member '", name, "'", code = 5L, name = "TN_ERROR_NOT_FOUND")
   )
+}
+
+# optimizer$param_groups[[1]]$lr <- 0.1; there is one group.
+`$<-.torch_optimizer` <- function(x, name, value) {
+  if (name == "lr") value <- list(list(lr = value))
+  else if (name != "param_groups") refuse("'", name, "' of an optimizer cannot be set: lr and param_groups can")
+  now <- x$param_groups[[1]]
+  for (option in setdiff(names(value[[1]]), "params")) {
+    if (!identical(now[[option]], value[[1]][[option]])) .Call(C_tf_optimizer_set, x, option, value[[1]][[option]])
+  }
+  x
 }
 
 print.torch_optimizer <- function(x, ...) {
@@ -55,8 +83,3 @@ print.torch_optimizer <- function(x, ...) {
 close.torch_optimizer <- function(con, ...) invisible(.Call(C_tf_close, con))
 
 close.torch_generator <- close.torch_optimizer
-
-dataloader_batches <- function(n, batch_size, shuffle = TRUE) {
-  order <- if (shuffle) sample.int(n) else seq_len(n)
-  unname(split(order, ceiling(seq_len(n) / batch_size)))
-}

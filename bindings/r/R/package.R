@@ -6,13 +6,16 @@
   if (.Call(C_tf_available)) .Call(C_tf_set_pressure, getOption("tenfold.pressure", 128 * 2^20))
 }
 
-# Called from C with a failure of libtenfold or of the package.
-signal_tenfold_error <- function(message, code, name) {
-  stop(structure(
-    class = c("tenfold_error", "error", "condition"),
-    list(message = message, call = sys.call(-1), code = code, name = name)
-  ))
+# An error's classes: our own, and the one by which R's torch users know its kind.
+tenfold_condition <- function(message, call, code, name) {
+  kind <- switch(name, TN_ERROR_ARGUMENT = "value_error", TN_ERROR_TYPE = "type_error", TN_ERROR_INDEX = "index_error",
+                 "runtime_error")
+  structure(class = c("tenfold_error", kind, "error", "condition"),
+            list(message = message, call = call, code = code, name = name))
 }
+
+# Called from C with a failure of libtenfold or of the package.
+signal_tenfold_error <- function(message, code, name) stop(tenfold_condition(message, sys.call(-1), code, name))
 
 # Called from C with the condition that ended an R function inside libtorch.
 resignal <- function(condition) {
@@ -23,12 +26,7 @@ resignal <- function(condition) {
   stop(condition)
 }
 
-refuse <- function(..., code = 1L, name = "TN_ERROR_ARGUMENT") {
-  stop(structure(
-    class = c("tenfold_error", "error", "condition"),
-    list(message = paste0(...), call = sys.call(-1), code = code, name = name)
-  ))
-}
+refuse <- function(..., code = 1L, name = "TN_ERROR_ARGUMENT") stop(tenfold_condition(paste0(...), sys.call(-1), code, name))
 
 tenfold_memory <- function() .Call(C_tf_memory)
 
@@ -55,15 +53,3 @@ print.torch_generator <- function(x, ...) {
 torch_get_num_threads <- function() .Call(C_tf_threads, NULL)
 
 torch_set_num_threads <- function(num_threads) invisible(.Call(C_tf_threads, num_threads))
-
-torch_save <- function(tensors, path) {
-  if (is_torch_tensor(tensors)) tensors <- list(tensor = tensors)
-  if (is_nn_module(tensors)) tensors <- tensors$state_dict()
-  if (!is.list(tensors) || is.null(names(tensors)) || any(names(tensors) == "")) {
-    refuse("torch_save takes a named list of tensors, a tensor or a module")
-  }
-  .Call(C_tf_save, path, names(tensors), lapply(tensors, torch_contiguous))
-  invisible(path)
-}
-
-torch_load <- function(path) .Call(C_tf_load, path)

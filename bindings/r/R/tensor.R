@@ -2,11 +2,8 @@
 
 torch_tensor <- function(data, dtype = NULL, device = NULL, requires_grad = FALSE) {
   made <- as_tensor(data, dtype, device)
-  if (requires_grad) {
-    # What is given as a tensor keeps its own history: this one starts anew.
-    if (is_torch_tensor(data)) made <- torch_clone(torch_detach(made))
-    .Call(C_tf_set_requires_grad, made, TRUE)
-  }
+  if (is_torch_tensor(data)) made <- torch_clone(torch_detach(made)) # a new tensor, without the other's history
+  if (requires_grad) .Call(C_tf_set_requires_grad, made, TRUE)
   made
 }
 
@@ -41,8 +38,45 @@ tensor_from_list <- function(data, dtype, device) {
 
 is_torch_tensor <- function(x) inherits(x, "torch_tensor")
 
+# R's own value where an operator wants a tensor: a number has no dimensions, and positions are whole numbers.
+tensor_argument <- function(x, place = FALSE) {
+  if (place && is.numeric(x)) {
+    if (anyNA(x) || any(x != floor(x))) refuse("positions are whole numbers", code = 2L, name = "TN_ERROR_INDEX")
+    x <- if (is.null(dim(x))) as.integer(x) else array(as.integer(x), dim(x))
+  }
+  if (length(x) == 1 && is.null(dim(x))) torch_scalar_tensor(x) else as_tensor(x)
+}
+
 wanting_grad <- function(x, requires_grad) {
   if (requires_grad) .Call(C_tf_set_requires_grad, x, TRUE) else x
+}
+
+# As R's seq, and unlike libtorch's arange, this reaches `end` where the steps do.
+arange_to <- function(start, end, step, dtype, layout, device, pin_memory, requires_grad) {
+  if (is.null(start) || is.null(end)) refuse("torch_arange takes a start and an end, which it includes")
+  given <- list(start, end, step)
+  numbers <- vapply(given, function(each) is.null(each) || (is.numeric(each) && length(each) == 1 && is.finite(each)), TRUE)
+  if (!all(numbers)) refuse("torch_arange takes a start, an end and a step that are numbers")
+  by <- if (is.null(step)) 1L else step
+  if (by == 0) refuse("torch_arange takes a step that is not 0")
+  if ((end - start) / by < 0) refuse("torch_arange does not come from ", start, " to ", end, " by steps of ", by)
+  whole <- all(vapply(given, function(each) is.null(each) || is.integer(each), TRUE))
+  if (is.null(dtype) && !whole) dtype <- "float32"
+  beyond <- start + floor((end - start) / by + 1e-10) * by + (if (whole) by else by / 2)
+  if (whole) beyond <- as.integer(beyond)
+  wanting_grad(.Call(C_op_arange, start, beyond, step, dtype, layout, device, pin_memory), requires_grad)
+}
+
+# A number, or the only element of a tensor, of the type that torch_tensor would give it.
+scalar_tensor_of <- function(s, dtype, layout, device, pin_memory, requires_grad) {
+  if (is_torch_tensor(s)) return(wanting_grad(torch_to(torch_reshape(torch_detach(s), integer()), dtype, device), requires_grad))
+  if (is.null(dtype)) dtype <- if (is.integer(s)) "int64" else if (is.logical(s)) "bool" else if (is.complex(s)) "complex64"
+  wanting_grad(.Call(C_op_scalar_tensor, s, dtype, layout, device, pin_memory), requires_grad)
+}
+
+torch_empty_strided <- function(size, stride, dtype = NULL, device = NULL, requires_grad = FALSE) {
+  room <- torch_empty(if (all(size > 0)) sum((size - 1) * stride) + 1 else 0, dtype = dtype, device = device)
+  wanting_grad(torch_as_strided(room, size, stride), requires_grad)
 }
 
 torch_to <- function(self, dtype = NULL, device = NULL, other = NULL, copy = FALSE) {
@@ -59,7 +93,10 @@ as_array <- function(x) if (is_torch_tensor(x)) .Call(C_tf_to_vector, x) else as
 
 as.array.torch_tensor <- function(x, ...) .Call(C_tf_to_vector, x)
 
-as.matrix.torch_tensor <- function(x, ...) as.matrix(.Call(C_tf_to_vector, x))
+as.matrix.torch_tensor <- function(x, ...) {
+  values <- .Call(C_tf_to_vector, x)
+  if (length(dim(values)) == 2) values else matrix(as.vector(values), ncol = 1)
+}
 
 as.vector.torch_tensor <- function(x, mode = "any") as.vector(.Call(C_tf_to_vector, x), mode)
 
@@ -82,6 +119,17 @@ as.data.frame.torch_tensor <- function(x, row.names = NULL, optional = FALSE, ..
 length.torch_tensor <- function(x) .Call(C_tf_numel, x)
 
 dim.torch_tensor <- function(x) .Call(C_tf_shape, x)
+
+head.torch_tensor <- function(x, n = 6L, ...) {
+  size <- if (length(dim(x))) dim(x)[1] else refuse("a number has no first elements")
+  torch_narrow(x, 1, 1, if (n < 0) max(size + n, 0) else min(n, size))
+}
+
+tail.torch_tensor <- function(x, n = 6L, ...) {
+  size <- if (length(dim(x))) dim(x)[1] else refuse("a number has no last elements")
+  count <- if (n < 0) max(size + n, 0) else min(n, size)
+  if (count == 0) torch_narrow(x, 1, 1, 0) else torch_narrow(x, 1, size - count + 1, count)
+}
 
 t.torch_tensor <- function(x) torch_t(x)
 
@@ -124,53 +172,6 @@ str.torch_tensor <- function(object, ...) cat(" ", describe_tensor(object), "\n"
 
 summary.torch_tensor <- function(object, ...) summary(as.vector(.Call(C_tf_to_vector, object)), ...)
 
-# ---- dtypes and devices ----
-
-is_torch_dtype <- function(x) inherits(x, "torch_dtype")
-
-format.torch_dtype <- function(x, ...) paste0("torch_", .Call(C_tf_dtype_name, x))
-
-as.character.torch_dtype <- format.torch_dtype
-
-print.torch_dtype <- function(x, ...) {
-  cat(format(x), "\n", sep = "")
-  invisible(x)
-}
-
-torch_float <- function() .Call(C_tf_dtype, "float32")
-torch_float32 <- torch_float
-torch_double <- function() .Call(C_tf_dtype, "float64")
-torch_float64 <- torch_double
-torch_half <- function() .Call(C_tf_dtype, "float16")
-torch_float16 <- torch_half
-torch_bfloat16 <- function() .Call(C_tf_dtype, "bfloat16")
-torch_uint8 <- function() .Call(C_tf_dtype, "uint8")
-torch_int8 <- function() .Call(C_tf_dtype, "int8")
-torch_short <- function() .Call(C_tf_dtype, "int16")
-torch_int16 <- torch_short
-torch_int <- function() .Call(C_tf_dtype, "int32")
-torch_int32 <- torch_int
-torch_long <- function() .Call(C_tf_dtype, "int64")
-torch_int64 <- torch_long
-torch_bool <- function() .Call(C_tf_dtype, "bool")
-torch_cfloat <- function() .Call(C_tf_dtype, "complex64")
-torch_complex64 <- torch_cfloat
-torch_cdouble <- function() .Call(C_tf_dtype, "complex128")
-torch_complex128 <- torch_cdouble
-
-is_torch_device <- function(x) inherits(x, "torch_device")
-
-torch_device <- function(type, index = NULL) {
-  .Call(C_tf_device, if (is.null(index)) type else paste0(type, ":", index))
-}
-
-format.torch_device <- function(x, ...) x[[1]]
-
-print.torch_device <- function(x, ...) {
-  cat("<torch_device ", x[[1]], ">\n", sep = "")
-  invisible(x)
-}
-
 # ---- members ----
 
 tensor_properties <- list(
@@ -180,38 +181,60 @@ tensor_properties <- list(
   requires_grad = function(x) .Call(C_tf_requires_grad, x),
   grad = function(x) .Call(C_tf_grad, x),
   is_leaf = function(x) .Call(C_tf_is_leaf, x),
+  real = function(x) if (torch_is_complex(x)) torch_real(x) else x,
+  imag = function(x) torch_imag(x),
   ndim = function(x) length(.Call(C_tf_shape, x)),
   is_cuda = function(x) startsWith(.Call(C_tf_device, x)[[1]], "cuda")
 )
 
+at_dimension <- function(numbers, dim) {
+  if (is.null(dim)) return(numbers)
+  at <- if (dim < 0) length(numbers) + 1 + dim else dim
+  if (at < 1 || at > length(numbers)) {
+    refuse("there is no dimension ", dim, " in a tensor of ", length(numbers), code = 2L, name = "TN_ERROR_INDEX")
+  }
+  numbers[at]
+}
+
+# x$double(), x$bool(memory_format = "contiguous_format") and the like.
+conversion <- function(dtype) {
+  force(dtype)
+  function(x, memory_format = NULL) {
+    if (is.null(memory_format)) .Call(C_tf_to, x, dtype, NULL, FALSE)
+    else torch__to_copy(x, dtype = dtype, memory_format = memory_format)
+  }
+}
+
 tensor_methods <- list(
-  size = function(x, dim = NULL) {
-    shape <- .Call(C_tf_shape, x)
-    if (is.null(dim)) return(shape)
-    at <- if (dim < 0) length(shape) + 1 + dim else dim
-    if (at < 1 || at > length(shape)) {
-      refuse("there is no dimension ", dim, " in a tensor of ", length(shape), code = 2L, name = "TN_ERROR_INDEX")
-    }
-    shape[at]
-  },
+  size = function(x, dim = NULL) at_dimension(.Call(C_tf_shape, x), dim),
   dim = function(x) length(.Call(C_tf_shape, x)),
   numel = function(x) .Call(C_tf_numel, x),
-  stride = function(x) .Call(C_tf_strides, x),
+  stride = function(x, dim = NULL) at_dimension(.Call(C_tf_strides, x), dim),
   item = function(x) .Call(C_tf_item, x),
   to = function(x, dtype = NULL, device = NULL, other = NULL, copy = FALSE) torch_to(x, dtype, device, other, copy),
   cpu = function(x) .Call(C_tf_to, x, NULL, "cpu", FALSE),
   cuda = function(x) .Call(C_tf_to, x, NULL, "cuda", FALSE),
-  float = function(x) .Call(C_tf_to, x, "float32", NULL, FALSE),
-  double = function(x) .Call(C_tf_to, x, "float64", NULL, FALSE),
-  half = function(x) .Call(C_tf_to, x, "float16", NULL, FALSE),
-  long = function(x) .Call(C_tf_to, x, "int64", NULL, FALSE),
-  int = function(x) .Call(C_tf_to, x, "int32", NULL, FALSE),
-  bool = function(x) .Call(C_tf_to, x, "bool", NULL, FALSE),
+  float = conversion("float32"),
+  double = conversion("float64"),
+  half = conversion("float16"),
+  bfloat16 = conversion("bfloat16"),
+  long = conversion("int64"),
+  int = conversion("int32"),
+  short = conversion("int16"),
+  byte = conversion("uint8"),
+  char = conversion("int8"),
+  bool = conversion("bool"),
+  element_size = function(x) element_kinds[[dtype_name(x)]]$bits %/% 8L,
+  nbytes = function(x) length(x) * (element_kinds[[dtype_name(x)]]$bits %/% 8L),
+  is_sparse = function(x) FALSE,
+  is_floating_point = function(x) torch_is_floating_point(x),
+  is_complex = function(x) torch_is_complex(x),
   backward = function(x, gradient = NULL, retain_graph = create_graph, create_graph = FALSE) {
     invisible(.Call(C_tf_backward, x, gradient, retain_graph, create_graph))
   },
   requires_grad_ = function(x, requires_grad = TRUE) invisible(.Call(C_tf_set_requires_grad, x, requires_grad)),
   retain_grad = function(x) invisible(.Call(C_tf_retain_grad, x)),
+  register_hook = function(x, hook) register_hook(x, hook),
   zero_grad = function(x) invisible(.Call(C_tf_set_grad, x, NULL)),
   is_contiguous = function(x) .Call(C_tf_is_contiguous, x),
   is_same = function(x, other) .Call(C_tf_is_same, x, other),
@@ -239,16 +262,34 @@ collect_members <- function() {
   switch(name,
     grad = .Call(C_tf_set_grad, x, value),
     requires_grad = .Call(C_tf_set_requires_grad, x, value),
-    refuse("'", name, "' of a tensor cannot be set: grad and requires_grad can")
+    real = torch_copy_(torch_real(x), value),
+    imag = torch_copy_(torch_imag(x), value),
+    refuse("'", name, "' of a tensor cannot be set: grad, requires_grad, real and imag can")
   )
   x
 }
 
 # ---- indexing ----
 
+# From `start` to `end`, which it includes, where Inf is the last; x[1:9:2] and x[2:N] say the same.
+slc <- function(start, end, step = 1) structure(list(start, end, step), class = "torch_slice")
+
+print.torch_slice <- function(x, ...) {
+  cat("<slice from ", x[[1]], " to ", x[[2]], if (x[[3]] != 1) paste0(" by ", x[[3]]), ">\n", sep = "")
+  invisible(x)
+}
+
+# x[newaxis, ] has a dimension of one in front.
+newaxis <- structure(list(), class = "torch_newaxis")
+
 `[.torch_tensor` <- function(x, ..., drop = TRUE) .Call(C_tf_index, x, environment(), drop)
 
-`[[.torch_tensor` <- function(x, ...) .Call(C_tf_index, x, environment(), TRUE)
+`[[.torch_tensor` <- function(x, ...) {
+  if (...length() == 1 && is.character(..1)) return(`$.torch_tensor`(x, ..1))
+  .Call(C_tf_index, x, environment(), TRUE)
+}
+
+`[[<-.torch_tensor` <- function(x, i, value) `$<-.torch_tensor`(x, i, value)
 
 `[<-.torch_tensor` <- function(x, ..., value) {
   if (!is_torch_tensor(value)) {

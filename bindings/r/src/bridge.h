@@ -21,7 +21,7 @@ extern int tracing;          /* how many R functions are being traced */
 extern SEXP callback_error;  /* a list whose entry is the condition that a callback ended with, or NULL */
 
 /* ---- handles (handles.c) ---- */
-typedef enum { TENSOR, GENERATOR, MODULE, OPTIMIZER, KINDS } handle_kind;
+typedef enum { TENSOR, GENERATOR, MODULE, OPTIMIZER, HOOK, KINDS } handle_kind;
 SEXP give(tn_tensor *tensor);             /* R's own from now on; NULL raises the last error */
 SEXP give_or_null(tn_tensor *tensor);     /* the same, R's NULL for an undefined tensor */
 SEXP give_place(tn_tensor *tensor);       /* positions, which R counts from 1 */
@@ -77,6 +77,10 @@ typedef struct {
 } operator_entry;
 SEXP call_operator(const operator_entry *op, SEXP *given);
 const char *describe_value(SEXP x);
+
+/* ---- R's own thread (functions.c), the only one where R may be called ---- */
+void remember_thread(void);
+bool in_r_thread(void);
 
 /* ---- values (values.c) ---- */
 tn_value *value_of(SEXP x);               /* the caller frees it; raises with nothing left over */

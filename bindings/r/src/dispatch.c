@@ -32,6 +32,11 @@ static bool is_number(SEXP x, bool need_whole) {
     return !need_whole || REAL(x)[0] == floor(REAL(x)[0]);
 }
 
+/* R's own numbers and truths, which become a tensor where nothing else is meant. */
+static bool becomes_tensor(SEXP x) {
+    return !OBJECT(x) && (TYPEOF(x) == LGLSXP || TYPEOF(x) == INTSXP || TYPEOF(x) == REALSXP || TYPEOF(x) == CPLXSXP);
+}
+
 static bool fits_one(const parameter *p, SEXP x) {
     switch (p->kind) {
     case 'T': return is_tensor(x);
@@ -85,32 +90,35 @@ static bool fits_list(const parameter *p, SEXP x) {
     }
 }
 
-static bool fits(const parameter *p, SEXP x) {
+static bool fits(const parameter *p, SEXP x, bool converting) {
     if (x == R_NilValue) return (p->flags & (HAS_DEFAULT | OPTIONAL)) != 0;
+    if (converting && p->kind == 'T' && p->size == 0 && becomes_tensor(x)) return true;
     return p->size != 0 ? fits_list(p, x) : fits_one(p, x);
 }
 
 /* By name: everything given is a parameter of the overload, and fits. */
-static bool by_name(const operator_entry *op, const overload *form, SEXP *given, int given_count, SEXP *values) {
+static bool by_name(const operator_entry *op, const overload *form, SEXP *given, int given_count, SEXP *values,
+                    bool converting) {
     int used = 0;
     for (int i = 0; i < form->count; i++) {
         const parameter *p = &form->parameters[i];
         values[i] = given[p->slot];
-        if (!fits(p, values[i])) return false;
+        if (!fits(p, values[i], converting)) return false;
         used += values[i] != R_NilValue;
     }
     return used == given_count;
 }
 
 /* By position: the first arguments in the overload's own order, what is keyword-only by name. */
-static bool by_position(const operator_entry *op, const overload *form, SEXP *given, int given_count, SEXP *values) {
+static bool by_position(const operator_entry *op, const overload *form, SEXP *given, int given_count, SEXP *values,
+                        bool converting) {
     int leading = 0, used = 0;
     while (leading < op->slots && given[leading] != R_NilValue) leading++;
     for (int i = 0; i < form->count; i++) {
         const parameter *p = &form->parameters[i];
         if (p->flags & KEYWORD) values[i] = p->slot < leading ? R_NilValue : given[p->slot];
         else values[i] = i < leading ? given[i] : R_NilValue;
-        if (!fits(p, values[i])) return false;
+        if (!fits(p, values[i], converting)) return false;
         used += values[i] != R_NilValue;
     }
     return used == given_count;
@@ -136,15 +144,23 @@ SEXP call_operator(const operator_entry *op, SEXP *given) {
     int given_count = 0;
     for (int i = 0; i < op->slots; i++) given_count += given[i] != R_NilValue;
     const overload *found = NULL;
-    for (int i = 0; i < op->count && found == NULL; i++) {
-        if (by_name(op, &op->overloads[i], given, given_count, values)) found = &op->overloads[i];
-    }
-    for (int i = 0; i < op->count && found == NULL; i++) {
-        if (by_position(op, &op->overloads[i], given, given_count, values)) found = &op->overloads[i];
+    for (int converting = 0; converting < 2 && found == NULL; converting++) {
+        for (int i = 0; i < op->count && found == NULL; i++) {
+            if (by_name(op, &op->overloads[i], given, given_count, values, converting)) found = &op->overloads[i];
+        }
+        for (int i = 0; i < op->count && found == NULL; i++) {
+            if (by_position(op, &op->overloads[i], given, given_count, values, converting)) found = &op->overloads[i];
+        }
     }
     if (found == NULL) no_overload(op, given);
     int converted = 0;
     for (int i = 0; i < found->count; i++) {
+        bool place = (found->parameters[i].flags & PLACE) != 0;
+        if (found->parameters[i].kind == 'T' && found->parameters[i].size == 0 && becomes_tensor(values[i])) {
+            SEXP call = PROTECT(Rf_lang3(Rf_install("tensor_argument"), values[i], Rf_ScalarLogical(place)));
+            values[i] = PROTECT(Rf_eval(call, package_env));
+            converted += 2;
+        }
         if (found->parameters[i].flags & PLACE && found->parameters[i].kind == 'T') {
             values[i] = PROTECT(place_of(values[i]));
             converted++;

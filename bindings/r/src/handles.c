@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const char *const class_names[KINDS] = {"torch_tensor", "torch_generator", "script_handle",
-                                               "torch_optimizer"};
+                                               "torch_optimizer", "torch_hook"};
 static SEXP tags[KINDS], classes[KINDS];
 
 static void release(void *handle, handle_kind kind) {
@@ -12,7 +12,8 @@ static void release(void *handle, handle_kind kind) {
     case TENSOR: tn_free(handle); break;
     case GENERATOR: tn_generator_free(handle); break;
     case MODULE: tn_module_free(handle); break;
-    default: tn_optimizer_free(handle); break;
+    case OPTIMIZER: tn_optimizer_free(handle); break;
+    default: tn_hook_free(handle); break;
     }
 }
 
@@ -36,6 +37,7 @@ static void prepare_handles(void) {
 
 SEXP tf_setup(SEXP environment) {
     prepare_handles();
+    remember_thread();
     package_env = environment;
     R_PreserveObject(environment);
     callback_error = Rf_allocVector(VECSXP, 1);
@@ -46,7 +48,7 @@ SEXP tf_setup(SEXP environment) {
 SEXP give_handle(void *handle, handle_kind kind) {
     if (handle == NULL) raise_last();
     SEXP x = PROTECT(R_MakeExternalPtr(handle, tags[kind], R_NilValue));
-    R_RegisterCFinalizerEx(x, finalize, FALSE);
+    if (kind != HOOK) R_RegisterCFinalizerEx(x, finalize, FALSE); /* a hook stays until it is removed */
     Rf_setAttrib(x, R_ClassSymbol, classes[kind]);
     UNPROTECT(1);
     return x;

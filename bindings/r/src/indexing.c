@@ -108,12 +108,59 @@ static chosen from_tensor(SEXP x, int64_t size, int dim) {
     return (chosen){PLACES, 0, 1, tn_tensor_numel(tensor), place_of(x)};
 }
 
+/* slc(start, end, step): up to the end where that is Inf. */
+static chosen from_slice(SEXP x, int64_t size, int dim) {
+    double start = double_of(VECTOR_ELT(x, 0)), end = double_of(VECTOR_ELT(x, 1)), step = double_of(VECTOR_ELT(x, 2));
+    if (start == R_PosInf && size > 0) return (chosen){ONE, size - 1, 1, 1, R_NilValue}; /* x[N] */
+    if (end == R_PosInf) end = (double)size;
+    if (start < 1 || start > size) outside(start, size, dim);
+    if (end < 1 || end > size) outside(end, size, dim);
+    if (start != floor(start) || end != floor(end) || step != floor(step) || step < 1) {
+        fail_with(TN_ERROR_INDEX, "a slice has whole numbers, and a step of 1 or more");
+    }
+    int64_t count = end < start ? 0 : (int64_t)((end - start) / step) + 1;
+    if (count == 0) return from_places(NULL, 0);
+    return (chosen){RANGE, (int64_t)start - 1, (int64_t)step, count, R_NilValue};
+}
+
 static chosen choose(SEXP x, int64_t size, int dim) {
+    if (Rf_inherits(x, "torch_slice")) return from_slice(x, size, dim);
     if (is_tensor(x)) return from_tensor(x, size, dim);
     if (TYPEOF(x) == NILSXP) return from_places(NULL, 0);
     if (TYPEOF(x) == LGLSXP) return from_logical(x, size, dim);
     if (TYPEOF(x) == INTSXP || TYPEOF(x) == REALSXP) return from_numbers(x, size, dim);
     fail_with(TN_ERROR_INDEX, "%s is no position in dimension %d", describe_value(x), dim + 1);
+}
+
+/* `N` where the program has no such name of its own: the end of the dimension. */
+static bool is_end(SEXP expression, SEXP environment) {
+    return expression == Rf_install("N") && Rf_findVar(expression, environment) == R_UnboundValue;
+}
+
+static bool is_colon(SEXP expression) {
+    return TYPEOF(expression) == LANGSXP && CAR(expression) == Rf_install(":") && Rf_length(expression) == 3;
+}
+
+/* from:to:step, from:N and N as slices; NULL for what R itself can tell. */
+static SEXP written_slice(keeper *k, SEXP promise) {
+    SEXP expression = R_PromiseExpr(promise), environment = PRENV(promise), step = R_NilValue;
+    if (environment == R_NilValue || environment == NULL) return NULL; /* evaluated before */
+    if (is_end(expression, environment)) {
+        SEXP call = keep(k, Rf_lang3(Rf_install("slc"), Rf_ScalarReal(R_PosInf), Rf_ScalarReal(R_PosInf)));
+        return keep(k, Rf_eval(call, package_env));
+    }
+    if (!is_colon(expression)) return NULL;
+    if (is_colon(CADR(expression))) {
+        step = keep(k, Rf_eval(CADDR(expression), environment));
+        expression = CADR(expression);
+    } else if (!is_end(CADDR(expression), environment)) {
+        return NULL;
+    }
+    SEXP start = keep(k, Rf_eval(CADR(expression), environment));
+    bool whole = is_end(CADDR(expression), environment);
+    SEXP end = keep(k, whole ? Rf_ScalarReal(R_PosInf) : Rf_eval(CADDR(expression), environment));
+    SEXP call = step == R_NilValue ? Rf_lang3(Rf_install("slc"), start, end) : Rf_lang4(Rf_install("slc"), start, end, step);
+    return keep(k, Rf_eval(keep(k, call), package_env));
 }
 
 /* The indices between the brackets, evaluated; R_MissingArg stands for one left out and for `..`. */
@@ -129,10 +176,27 @@ static int read_indices(keeper *k, SEXP frame, SEXP *indices, int *rest) {
             *rest = count;
             indices[count++] = R_MissingArg;
         } else {
-            indices[count++] = each == R_MissingArg ? each : keep(k, Rf_eval(each, frame));
+            SEXP slice = TYPEOF(each) == PROMSXP ? written_slice(k, each) : NULL;
+            if (slice != NULL) indices[count++] = slice;
+            else indices[count++] = each == R_MissingArg ? each : keep(k, Rf_eval(each, frame));
         }
     }
     return count;
+}
+
+/* The tensor with a dimension of one for each `newaxis`, which then is an index left out. */
+static SEXP with_new_axes(keeper *k, SEXP x, SEXP *indices, int count, int rest) {
+    int axes = 0;
+    for (int i = 0; i < count; i++) axes += Rf_inherits(indices[i], "torch_newaxis");
+    if (axes == 0) return x;
+    int filled = (int)tn_tensor_dim(tensor_of(x)) - (count - axes - (rest >= 0));
+    for (int i = 0; i < count; i++) {
+        if (!Rf_inherits(indices[i], "torch_newaxis")) continue;
+        int at = rest >= 0 && i > rest ? i - 1 + filled : i;
+        x = keep(k, give(tn_unsqueeze(tensor_of(x), at)));
+        indices[i] = R_MissingArg;
+    }
+    return x;
 }
 
 static int read_chosen(keeper *k, SEXP x, SEXP *indices, int count, int rest, chosen *out) {
@@ -197,6 +261,7 @@ SEXP tf_index(SEXP x, SEXP frame, SEXP drop) {
     keeper k = new_keeper();
     PROTECT(k.list);
     int rest, count = read_indices(&k, frame, indices, &rest);
+    x = with_new_axes(&k, x, indices, count, rest);
     SEXP mask = whole_mask(&k, x, indices, count), found = x;
     if (mask != R_NilValue) {
         found = give(tn_masked_select(tensor_of(x), tensor_of(mask)));
@@ -209,10 +274,19 @@ SEXP tf_index(SEXP x, SEXP frame, SEXP drop) {
     return found;
 }
 
+/* Without the dimensions of one in front that the place does not have. */
+static const tn_tensor *fitted(keeper *k, const tn_tensor *from, const tn_tensor *place) {
+    while (tn_tensor_dim(from) > tn_tensor_dim(place) && tn_tensor_size(from, 0) == 1) {
+        from = tensor_of(keep(k, give(tn_squeeze_dim(from, 0))));
+    }
+    return from;
+}
+
 static void put(keeper *k, SEXP x, SEXP frame, const tn_tensor *from) {
     SEXP indices[MOST_DIMENSIONS];
     chosen all[MOST_DIMENSIONS];
     int rest, count = read_indices(k, frame, indices, &rest);
+    x = with_new_axes(k, x, indices, count, rest);
     SEXP mask = whole_mask(k, x, indices, count);
     if (mask != R_NilValue) {
         const tn_tensor *masks[] = {tensor_of(mask)};
@@ -224,7 +298,7 @@ static void put(keeper *k, SEXP x, SEXP frame, const tn_tensor *from) {
     bool scattered = false;
     for (int i = 0; i < rank; i++) scattered |= all[i].kind == PLACES;
     if (!scattered) {
-        check(tn_copy_(tensor_of(view), from, false));
+        check(tn_copy_(tensor_of(view), fitted(k, from, tensor_of(view)), false));
         return;
     }
     const tn_tensor *places[MOST_DIMENSIONS];

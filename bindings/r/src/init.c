@@ -4,25 +4,22 @@
 
 #include <R_ext/Rdynload.h>
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- memory: R does not see what tensors hold, so libtenfold says when to collect ---- */
 
-static pthread_t r_thread;
 static bool collecting = false;
 
 static void collect(int64_t live_bytes, void *user) {
-    if (collecting || !pthread_equal(pthread_self(), r_thread)) return;
+    if (collecting || !in_r_thread()) return;
     collecting = true;
     R_gc();
     collecting = false;
 }
 
 SEXP tf_set_pressure(SEXP bytes) {
-    r_thread = pthread_self();
     int64_t mark = (int64_t)double_of(bytes);
     check(tn_set_pressure_callback(mark, mark > 0 ? collect : NULL, NULL));
     return R_NilValue;
@@ -101,6 +98,7 @@ extern SEXP tf_device(SEXP);
 extern SEXP tf_numel(SEXP);
 extern SEXP tf_item(SEXP);
 extern SEXP tf_to(SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_address(SEXP);
 extern SEXP tf_is_same(SEXP, SEXP);
 extern SEXP tf_is_contiguous(SEXP);
 extern SEXP tf_requires_grad(SEXP);
@@ -111,6 +109,8 @@ extern SEXP tf_grad(SEXP);
 extern SEXP tf_set_grad(SEXP, SEXP);
 extern SEXP tf_backward(SEXP, SEXP, SEXP, SEXP);
 extern SEXP tf_gradients(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_hook(SEXP, SEXP);
+extern SEXP tf_function(SEXP, SEXP, SEXP, SEXP);
 extern SEXP tf_scope_begin(SEXP);
 extern SEXP tf_scope_end(SEXP);
 extern SEXP tf_grad_enabled(void);
@@ -143,9 +143,9 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_setup, 1), ENTRY(tf_arith, 3), ENTRY(tf_close, 1), ENTRY(tf_is_open, 1), ENTRY(tf_from_vector, 4),
     ENTRY(tf_to_vector, 1), ENTRY(tf_shape, 1), ENTRY(tf_strides, 1), ENTRY(tf_dtype, 1),
     ENTRY(tf_dtype_name, 1), ENTRY(tf_device, 1), ENTRY(tf_numel, 1), ENTRY(tf_item, 1), ENTRY(tf_to, 4),
-    ENTRY(tf_is_same, 2), ENTRY(tf_is_contiguous, 1), ENTRY(tf_requires_grad, 1), ENTRY(tf_is_leaf, 1),
+    ENTRY(tf_address, 1), ENTRY(tf_is_same, 2), ENTRY(tf_is_contiguous, 1), ENTRY(tf_requires_grad, 1), ENTRY(tf_is_leaf, 1),
     ENTRY(tf_set_requires_grad, 2), ENTRY(tf_retain_grad, 1), ENTRY(tf_grad, 1), ENTRY(tf_set_grad, 2),
-    ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_scope_begin, 1), ENTRY(tf_scope_end, 1),
+    ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_hook, 2), ENTRY(tf_function, 4), ENTRY(tf_scope_begin, 1), ENTRY(tf_scope_end, 1),
     ENTRY(tf_grad_enabled, 0), ENTRY(tf_index, 3), ENTRY(tf_index_put, 3), ENTRY(tf_stack, 1),
     ENTRY(tf_call, 2), ENTRY(tf_module_call, 3), ENTRY(tf_trace, 3), ENTRY(tf_store_condition, 1),
     ENTRY(tf_module_load, 2), ENTRY(tf_module_save, 2), ENTRY(tf_module_names, 2),

@@ -198,6 +198,13 @@ SEXP tf_to(SEXP x, SEXP dtype, SEXP device, SEXP copy) {
     return give(tn__to_copy_with(tensor, &to, NULL, &where, NULL, NULL, NULL));
 }
 
+/* Where an R object's tensor is, to tell one from another. */
+SEXP tf_address(SEXP x) {
+    char text[32];
+    snprintf(text, sizeof text, "%p", (void *)tensor_of(x));
+    return Rf_mkString(text);
+}
+
 SEXP tf_is_same(SEXP x, SEXP y) { return Rf_ScalarLogical(tn_tensor_is_same(tensor_of(x), tensor_of(y)) == 1); }
 SEXP tf_is_contiguous(SEXP x) { return Rf_ScalarLogical(tn_tensor_is_contiguous(tensor_of(x)) == 1); }
 

@@ -5,6 +5,7 @@ What is written by hand lies in bindings/r; r_help.py writes the help pages, r_p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,23 +13,33 @@ from tenfold.capi.describe import Function
 from tenfold.capi.r_places import counts_from_one, result_places
 from tenfold.ops.schema import MISSING, Argument, Schema, parse
 
-__all__ = ["ROperator", "argument_names", "c_source", "operators", "r_source", "signature_of"]
+__all__ = [
+    "OWN_WAYS",
+    "ROperator",
+    "argument_names",
+    "c_source",
+    "functional_signature",
+    "operators",
+    "r_source",
+    "signature_of",
+]
 
 # Written by hand in the package, with R's own ways of giving their arguments.
 BY_HAND = frozenset({"to", "tensor"})
 # Operators that are functions of neural networks under their own names: nnf_relu is torch_relu.
 FUNCTIONAL = {
-    "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "hardswish",
-    "hardsigmoid", "hardtanh", "softplus", "softshrink", "hardshrink", "threshold", "glu", "prelu",
-    "rrelu", "sigmoid", "tanh", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d",
-    "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "batch_norm",
-    "group_norm", "instance_norm", "bilinear", "pixel_shuffle", "pixel_unshuffle", "cosine_similarity",
+    "relu", "relu_", "relu6", "leaky_relu", "elu", "elu_", "selu", "selu_", "celu", "celu_", "gelu", "silu",
+    "mish", "hardswish", "hardsigmoid", "hardtanh", "hardtanh_", "softplus", "softshrink", "hardshrink",
+    "threshold", "threshold_", "glu", "prelu", "rrelu", "rrelu_", "sigmoid", "tanh", "conv1d", "conv2d",
+    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "avg_pool1d",
+    "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
+    "group_norm", "bilinear", "pixel_shuffle", "pixel_unshuffle", "cosine_similarity",
     "pairwise_distance", "pdist", "huber_loss", "kl_div", "soft_margin_loss", "hinge_embedding_loss",
     "margin_ranking_loss", "triplet_margin_loss", "cosine_embedding_loss", "multi_margin_loss",
-    "poisson_nll_loss", "ctc_loss", "scaled_dot_product_attention", "grid_sampler",
-    "affine_grid_generator", "unfold_copy",
+    "scaled_dot_product_attention",
 }  # fmt: skip
+# Operators that mean something else in R, and the function of the package that says it.
+OWN_WAYS = {"arange": "arange_to", "scalar_tensor": "scalar_tensor_of"}
 FACTORY = ("dtype", "layout", "device", "pin_memory")
 _KINDS = {
     "Tensor": "T", "int": "i", "float": "d", "bool": "b", "Scalar": "S", "str": "s", "ScalarType": "D",
@@ -96,17 +107,9 @@ def argument_names(form: Form) -> list[str]:
 
 
 def _merged(orders: list[list[str]]) -> list[str]:
-    """One order of all names that keeps each overload's own where they agree."""
-    merged: list[str] = []
-    for order in sorted(orders, key=len, reverse=True):
-        at = 0
-        for name in order:
-            if name in merged:
-                at = max(at, merged.index(name) + 1)
-            else:
-                merged.insert(at, name)
-                at += 1
-    return merged
+    """One order of all names: the longest overload's own, then what only others have. So an argument that R
+    is given by position is, where it can be, one of the longest."""
+    return list(dict.fromkeys(name for order in sorted(orders, key=len, reverse=True) for name in order))
 
 
 # ---- C ---------------------------------------------------------------------------------------------------
@@ -309,7 +312,9 @@ def r_source(made: Sequence[ROperator]) -> str:
     lines = ["# operators.R: written by tenfold.capi.bindings_r.", ""]
     for op in made:
         lines.append(f"{op.r_name} <- function({signature_of(op)}) {_body(op)}")
-    lines += [f"{op.functional} <- {op.r_name}" for op in made if op.functional]
+    for op in made:
+        if op.functional:
+            lines.append(f"{op.functional} <- function({functional_signature(op)}) {_as_input(_body(op))}")
     pairs = [f"`{op.name}` = {op.r_name}" for op in made if op.is_method]
     lines += ["", "operator_methods <- list(", ",\n".join(f"  {each}" for each in pairs), ")"]
     return "\n".join(lines) + "\n"
@@ -328,6 +333,15 @@ def signature_of(op: ROperator) -> str:
     return ", ".join(shown)
 
 
+def functional_signature(op: ROperator) -> str:
+    """The arguments of nnf_NAME, whose first tensor is called `input`."""
+    return _as_input(signature_of(op))
+
+
+def _as_input(text: str) -> str:
+    return re.sub(r"\bself\b", "input", text)
+
+
 def _needs(form: Form, place: int, name: str) -> bool:
     """Whether an overload has an argument at its place among all, and no default for it."""
     names = argument_names(form)
@@ -338,6 +352,8 @@ def _needs(form: Form, place: int, name: str) -> bool:
 
 
 def _body(op: ROperator) -> str:
+    if op.name in OWN_WAYS:
+        return f"{OWN_WAYS[op.name]}({', '.join(op.arguments)}, requires_grad)"
     given = ["c(...)" if op.takes_sizes and name == "size" else name for name in op.arguments]
     call = f".Call(C_op_{op.name}, {', '.join(given)})" if given else f".Call(C_op_{op.name})"
     if op.is_factory:

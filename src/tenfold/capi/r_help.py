@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenfold.capi.bindings_r import ROperator, argument_names, signature_of
+from tenfold.capi.bindings_r import ROperator, argument_names, functional_signature, signature_of
 
 __all__ = ["help_page"]
 
@@ -28,7 +28,9 @@ def help_page(op: ROperator) -> str:
     alias = ""
     if op.functional:
         alias = f"\n\\alias{{{op.functional}}}"
-        usage += "\n\n" + _wrapped(f"{op.functional}({signature})")
+        usage += "\n\n" + _wrapped(f"{op.functional}({functional_signature(op)})")
+        if "self" in op.arguments:
+            items += "\n\\item{input}{the same as \\code{self}}"
     schemas = "\n".join(_rd(str(form.schema)) for form in op.forms)
     return f"""\\name{{torch_{op.name}}}
 \\alias{{torch_{op.name}}}{alias}

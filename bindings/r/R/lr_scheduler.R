@@ -1,0 +1,112 @@
+# lr_*: learning rates that change as training goes on. A scheduler sets its optimizer's at once, and with each step().
+
+# `rate(step, base, now)` gives the learning rate of a step, counted from 0; `at_step` may set more.
+new_scheduler <- function(optimizer, rate, verbose = FALSE, at_step = function(step) NULL) {
+  if (!is_optimizer(optimizer)) refuse("a scheduler takes an optimizer", code = 3L, name = "TN_ERROR_TYPE")
+  base <- optimizer$param_groups[[1]]$lr
+  state <- new.env(parent = emptyenv())
+  state$last_epoch <- -1
+  step <- function() {
+    state$last_epoch <- state$last_epoch + 1
+    set_lr(optimizer, rate(state$last_epoch, base, optimizer$param_groups[[1]]$lr), verbose)
+    at_step(state$last_epoch)
+    invisible()
+  }
+  step()
+  structure(list(
+    step = step, optimizer = optimizer, last_epoch = function() state$last_epoch,
+    get_last_lr = function() optimizer$param_groups[[1]]$lr,
+    state_dict = function() list(last_epoch = state$last_epoch),
+    load_state_dict = function(state_dict) state$last_epoch <- state_dict$last_epoch
+  ), class = "lr_scheduler")
+}
+
+set_lr <- function(optimizer, lr, verbose) {
+  optimizer$param_groups[[1]]$lr <- lr
+  if (verbose) message("The learning rate is ", format(lr))
+}
+
+print.lr_scheduler <- function(x, ...) {
+  cat("<lr_scheduler>\n")
+  invisible(x)
+}
+
+lr_lambda <- function(optimizer, lr_lambda, verbose = FALSE) {
+  new_scheduler(optimizer, function(step, base, now) base * lr_lambda(step), verbose)
+}
+
+lr_multiplicative <- function(optimizer, lr_lambda, verbose = FALSE) {
+  new_scheduler(optimizer, function(step, base, now) if (step == 0) now else now * lr_lambda(step), verbose)
+}
+
+lr_step <- function(optimizer, step_size, gamma = 0.1, verbose = FALSE) {
+  new_scheduler(optimizer, function(step, base, now) base * gamma^(step %/% step_size), verbose)
+}
+
+lr_cosine_annealing <- function(optimizer, T_max, eta_min = 0, verbose = FALSE) {
+  new_scheduler(optimizer, function(step, base, now) eta_min + (base - eta_min) * (1 + cos(pi * step / T_max)) / 2, verbose)
+}
+
+lr_one_cycle <- function(optimizer, max_lr, total_steps = NULL, epochs = NULL, steps_per_epoch = NULL, pct_start = 0.3,
+                         anneal_strategy = "cos", cycle_momentum = TRUE, base_momentum = 0.85, max_momentum = 0.95,
+                         div_factor = 25, final_div_factor = 10000, verbose = FALSE) {
+  total <- if (!is.null(total_steps)) total_steps else if (!is.null(epochs) && !is.null(steps_per_epoch)) epochs * steps_per_epoch
+  if (is.null(total) || total <= 0) refuse("lr_one_cycle takes total_steps, or epochs and steps_per_epoch")
+  if (!anneal_strategy %in% c("cos", "linear")) refuse("anneal_strategy is 'cos' or 'linear'")
+  between <- function(from, to, part) {
+    if (anneal_strategy == "cos") to + (from - to) / 2 * (1 + cos(pi * part)) else from + (to - from) * part
+  }
+  top <- pct_start * total - 1
+  at <- function(step, low, high, last) {
+    if (step > total) refuse("the cycle has ", total, " steps, and this is one more")
+    if (step <= top) between(low, high, step / top) else between(high, last, (step - top) / (total - 1 - top))
+  }
+  momentum <- if (cycle_momentum) cycled_momentum(optimizer)
+  first <- max_lr / div_factor
+  new_scheduler(
+    optimizer, function(step, base, now) at(step, first, max_lr, first / final_div_factor), verbose,
+    function(step) if (!is.null(momentum)) optimizer$set(momentum, at(step, max_momentum, base_momentum, max_momentum))
+  )
+}
+
+# The option that is an optimizer's momentum.
+cycled_momentum <- function(optimizer) {
+  for (option in c("beta1", "momentum")) {
+    if (!inherits(try(optimizer$get(option), silent = TRUE), "try-error")) return(option)
+  }
+  refuse("lr_one_cycle cycles a momentum, and this optimizer has none: cycle_momentum = FALSE")
+}
+
+lr_reduce_on_plateau <- function(optimizer, mode = "min", factor = 0.1, patience = 10, threshold = 1e-4,
+                                 threshold_mode = "rel", cooldown = 0, min_lr = 0, eps = 1e-8, verbose = FALSE) {
+  if (!mode %in% c("min", "max")) refuse("mode is 'min' or 'max'")
+  sign <- if (mode == "min") 1 else -1
+  state <- new.env(parent = emptyenv())
+  state$best <- Inf
+  state$bad <- 0
+  state$waiting <- 0
+  step <- function(metrics) {
+    value <- sign * (if (is_torch_tensor(metrics)) metrics$item() else metrics)
+    margin <- if (threshold_mode == "rel" && is.finite(state$best)) threshold * abs(state$best) else threshold
+    if (!is.finite(state$best) || value < state$best - margin) {
+      state$best <- value
+      state$bad <- 0
+    } else {
+      state$bad <- state$bad + 1
+    }
+    if (state$waiting > 0) {
+      state$waiting <- state$waiting - 1
+      state$bad <- 0
+    }
+    if (state$bad > patience) {
+      now <- optimizer$param_groups[[1]]$lr
+      lower <- max(now * factor, min_lr)
+      if (now - lower > eps) set_lr(optimizer, lower, verbose)
+      state$waiting <- cooldown
+      state$bad <- 0
+    }
+    invisible()
+  }
+  structure(list(step = step, optimizer = optimizer, get_last_lr = function() optimizer$param_groups[[1]]$lr),
+            class = "lr_scheduler")
+}

@@ -1,0 +1,119 @@
+# Activations and losses as modules, over the functions of nnf.R.
+
+activation <- function(name, apply) {
+  nn_module(name, initialize = function(...) {
+    given <- list(...)
+    given$inplace <- NULL # results are the same, and every tensor that is written would have to be kept
+    self$options <- given
+  }, forward = function(input) {
+    if (length(parts$options)) do.call(apply, c(list(input), parts$options)) else apply(input)
+  })
+}
+
+nn_relu <- activation("nn_relu", function(x, ...) torch_relu(x))
+nn_relu6 <- activation("nn_relu6", function(x, ...) torch_relu6(x))
+nn_leaky_relu <- activation("nn_leaky_relu", function(...) torch_leaky_relu(...))
+nn_elu <- activation("nn_elu", function(...) torch_elu(...))
+nn_selu <- activation("nn_selu", function(x, ...) torch_selu(x))
+nn_celu <- activation("nn_celu", function(...) torch_celu(...))
+nn_gelu <- activation("nn_gelu", function(...) torch_gelu(...))
+nn_glu <- activation("nn_glu", function(x, dim = -1) torch_glu(x, dim))
+nn_silu <- activation("nn_silu", function(x, ...) torch_silu(x))
+nn_sigmoid <- activation("nn_sigmoid", function(x, ...) torch_sigmoid(x))
+nn_log_sigmoid <- activation("nn_log_sigmoid", function(x, ...) torch_log_sigmoid(x))
+nn_tanh <- activation("nn_tanh", function(x, ...) torch_tanh(x))
+nn_tanhshrink <- activation("nn_tanhshrink", function(x, ...) nnf_tanhshrink(x))
+nn_hardshrink <- activation("nn_hardshrink", function(...) torch_hardshrink(...))
+nn_softshrink <- activation("nn_softshrink", function(...) torch_softshrink(...))
+nn_hardsigmoid <- activation("nn_hardsigmoid", function(x, ...) torch_hardsigmoid(x))
+nn_hardswish <- activation("nn_hardswish", function(x, ...) torch_hardswish(x))
+nn_hardtanh <- activation("nn_hardtanh", function(...) torch_hardtanh(...))
+nn_softplus <- activation("nn_softplus", function(...) torch_softplus(...))
+nn_softsign <- activation("nn_softsign", function(x, ...) nnf_softsign(x))
+nn_threshold <- activation("nn_threshold", function(...) torch_threshold(...))
+nn_softmax <- activation("nn_softmax", function(x, dim) nnf_softmax(x, dim))
+nn_softmin <- activation("nn_softmin", function(x, dim) nnf_softmin(x, dim))
+nn_softmax2d <- activation("nn_softmax2d", function(x, ...) nnf_softmax(x, -3))
+nn_log_softmax <- activation("nn_log_softmax", function(x, dim) nnf_log_softmax(x, dim))
+
+nn_prelu <- nn_module(
+  "nn_prelu",
+  initialize = function(num_parameters = 1, init = 0.25) self$weight <- nn_parameter(torch_full(num_parameters, init)),
+  forward = function(input) torch_prelu(input, parts$weight)
+)
+
+nn_rrelu <- nn_module(
+  "nn_rrelu",
+  initialize = function(lower = 1 / 8, upper = 1 / 3, inplace = FALSE) self$options <- list(lower, upper),
+  forward = function(input) torch_rrelu(input, parts$options[[1]], parts$options[[2]], parts$training)
+)
+
+# ---- losses ----
+
+# A loss whose options are `defaults`, in that order, the reduction among them.
+new_loss <- function(name, compute, ...) {
+  defaults <- list(...)
+  initialize <- function() NULL
+  formals(initialize) <- defaults
+  wanted <- as.call(c(as.name("list"), structure(lapply(names(defaults), as.name), names = names(defaults))))
+  body(initialize) <- call("<-", quote(self$options), wanted)
+  nn_module(name, initialize = initialize, forward = function(...) do.call(compute, c(list(...), parts$options)))
+}
+
+nn_mse_loss <- new_loss("nn_mse_loss", function(...) nnf_mse_loss(...), reduction = "mean")
+nn_l1_loss <- new_loss("nn_l1_loss", function(...) nnf_l1_loss(...), reduction = "mean")
+nn_smooth_l1_loss <- new_loss("nn_smooth_l1_loss", function(...) nnf_smooth_l1_loss(...), reduction = "mean", beta = 1)
+nn_soft_margin_loss <- new_loss("nn_soft_margin_loss", function(...) torch_soft_margin_loss(...), reduction = "mean")
+nn_kl_div_loss <- new_loss("nn_kl_div_loss", function(...) torch_kl_div(...), reduction = "mean")
+nn_multilabel_margin_loss <- new_loss("nn_multilabel_margin_loss", function(...) nnf_multilabel_margin_loss(...),
+                                      reduction = "mean")
+nn_hinge_embedding_loss <- new_loss("nn_hinge_embedding_loss", function(...) torch_hinge_embedding_loss(...), margin = 1,
+                                    reduction = "mean")
+nn_margin_ranking_loss <- new_loss("nn_margin_ranking_loss", function(...) torch_margin_ranking_loss(...), margin = 0,
+                                   reduction = "mean")
+nn_cosine_embedding_loss <- new_loss("nn_cosine_embedding_loss", function(...) torch_cosine_embedding_loss(...),
+                                     margin = 0, reduction = "mean")
+nn_triplet_margin_loss <- new_loss("nn_triplet_margin_loss", function(...) torch_triplet_margin_loss(...), margin = 1,
+                                   p = 2, eps = 1e-6, swap = FALSE, reduction = "mean")
+nn_triplet_margin_with_distance_loss <- new_loss(
+  "nn_triplet_margin_with_distance_loss", function(...) nnf_triplet_margin_with_distance_loss(...),
+  distance_function = NULL, margin = 1, swap = FALSE, reduction = "mean"
+)
+nn_poisson_nll_loss <- new_loss("nn_poisson_nll_loss", function(...) nnf_poisson_nll_loss(...), log_input = TRUE,
+                                full = FALSE, eps = 1e-8, reduction = "mean")
+nn_ctc_loss <- new_loss("nn_ctc_loss", function(...) nnf_ctc_loss(...), blank = 0, reduction = "mean",
+                        zero_infinity = FALSE)
+
+# Losses with a weight for each class or element, which is a buffer of theirs.
+new_weighted_loss <- function(name, compute, ...) {
+  defaults <- list(...)
+  initialize <- function() NULL
+  formals(initialize) <- c(alist(weight = NULL), defaults)
+  wanted <- as.call(c(as.name("list"), structure(lapply(names(defaults), as.name), names = names(defaults))))
+  body(initialize) <- call("{", quote(if (!is.null(weight)) self$weight <- nn_buffer(weight)),
+                           call("<-", quote(self$options), wanted))
+  nn_module(name, initialize = initialize, forward = function(...) {
+    do.call(compute, c(list(...), list(weight = parts$weight), parts$options))
+  })
+}
+
+nn_cross_entropy_loss <- new_weighted_loss("nn_cross_entropy_loss", function(...) nnf_cross_entropy(...),
+                                           ignore_index = -100, reduction = "mean")
+nn_nll_loss <- new_weighted_loss("nn_nll_loss", function(...) nnf_nll_loss(...), ignore_index = -100, reduction = "mean")
+nn_bce_loss <- new_weighted_loss("nn_bce_loss", function(...) nnf_binary_cross_entropy(...), reduction = "mean")
+nn_bce_with_logits_loss <- new_weighted_loss("nn_bce_with_logits_loss",
+                                             function(...) nnf_binary_cross_entropy_with_logits(...), reduction = "mean",
+                                             pos_weight = NULL)
+nn_multilabel_soft_margin_loss <- new_weighted_loss("nn_multilabel_soft_margin_loss",
+                                                    function(...) nnf_multilabel_soft_margin_loss(...), reduction = "mean")
+
+nn_multi_margin_loss <- nn_module(
+  "nn_multi_margin_loss",
+  initialize = function(p = 1, margin = 1, weight = NULL, reduction = "mean") {
+    if (!is.null(weight)) self$weight <- nn_buffer(weight)
+    self$options <- list(p, margin, reduction)
+  },
+  forward = function(input, target) {
+    torch_multi_margin_loss(input, target, parts$options[[1]], parts$options[[2]], parts$weight, parts$options[[3]])
+  }
+)

@@ -1,0 +1,154 @@
+# Layers over sequences: recurrent networks, attention, transformers.
+
+new_recurrent <- function(name, gates, run, has_cell = FALSE) {
+  nn_module(
+    name,
+    initialize = function(input_size, hidden_size, num_layers = 1, nonlinearity = "tanh", bias = TRUE,
+                          batch_first = FALSE, dropout = 0, bidirectional = FALSE) {
+      self$nonlinearity <- nonlinearity
+      self$hidden_size <- hidden_size
+      self$num_layers <- num_layers
+      self$bias <- bias
+      self$batch_first <- batch_first
+      self$dropout <- dropout
+      self$bidirectional <- bidirectional
+      bound <- 1 / sqrt(hidden_size)
+      for (layer in seq_len(num_layers)) for (suffix in c("", if (bidirectional) "_reverse")) {
+        inputs <- if (layer == 1) input_size else hidden_size * (1 + bidirectional)
+        part <- function(kind) paste0(kind, "_l", layer - 1, suffix)
+        self[[part("weight_ih")]] <- uniform_parameter(c(gates * hidden_size, inputs), bound)
+        self[[part("weight_hh")]] <- uniform_parameter(c(gates * hidden_size, hidden_size), bound)
+        if (bias) {
+          self[[part("bias_ih")]] <- uniform_parameter(gates * hidden_size, bound)
+          self[[part("bias_hh")]] <- uniform_parameter(gates * hidden_size, bound)
+        }
+      }
+    },
+    forward = function(input, hx = NULL) {
+      if (length(dim(input)) != 3) refuse(name, " takes sequences of 3 dimensions, not of ", length(dim(input)))
+      batch <- dim(input)[if (parts$batch_first) 1 else 2]
+      if (is.null(hx)) {
+        zeros <- torch_zeros(c(parts$num_layers * (1 + parts$bidirectional), batch, parts$hidden_size),
+                             dtype = input$dtype, device = input$device)
+        hx <- if (has_cell) list(zeros, zeros) else zeros
+      }
+      found <- run(parts$nonlinearity)(input, hx, unname(self$parameters), parts$bias, parts$num_layers, parts$dropout,
+                                       parts$training, parts$bidirectional, parts$batch_first)
+      if (has_cell) list(found[[1]], list(found[[2]], found[[3]])) else unname(found)
+    }
+  )
+}
+
+nn_rnn <- new_recurrent("nn_rnn", 1, function(nonlinearity) {
+  switch(nonlinearity, tanh = torch_rnn_tanh, relu = torch_rnn_relu, refuse("nonlinearity is 'tanh' or 'relu'"))
+})
+
+without_nonlinearity <- function(recurrent) {
+  methods <- attr(recurrent, "methods")
+  initialize <- methods$initialize
+  body(initialize) <- call("{", quote(nonlinearity <- NULL), body(initialize))
+  formals(initialize)$nonlinearity <- NULL
+  do.call(nn_module, c(list(attr(recurrent, "classname")), replace(methods, "initialize", list(initialize))))
+}
+
+nn_gru <- without_nonlinearity(new_recurrent("nn_gru", 3, function(...) torch_gru))
+nn_lstm <- without_nonlinearity(new_recurrent("nn_lstm", 4, function(...) torch_lstm, has_cell = TRUE))
+
+nn_multihead_attention <- nn_module(
+  "nn_multihead_attention",
+  initialize = function(embed_dim, num_heads, dropout = 0, bias = TRUE, kdim = NULL, vdim = NULL, batch_first = FALSE) {
+    if (embed_dim %% num_heads != 0) refuse("embed_dim is a multiple of num_heads")
+    self$num_heads <- num_heads
+    self$dropout <- dropout
+    self$batch_first <- batch_first
+    matrix_of <- function(columns, rows = embed_dim) {
+      weight <- nn_parameter(torch_empty(rows, columns))
+      nn_init_xavier_uniform_(weight)
+      weight
+    }
+    if (is.null(kdim) && is.null(vdim)) {
+      self$in_proj_weight <- matrix_of(embed_dim, 3 * embed_dim)
+    } else {
+      self$q_proj_weight <- matrix_of(embed_dim)
+      self$k_proj_weight <- matrix_of(if (is.null(kdim)) embed_dim else kdim)
+      self$v_proj_weight <- matrix_of(if (is.null(vdim)) embed_dim else vdim)
+    }
+    if (bias) self$in_proj_bias <- nn_parameter(torch_zeros(3 * embed_dim))
+    self$out_proj <- nn_linear(embed_dim, embed_dim, bias = bias)
+    if (bias) nn_init_zeros_(self$out_proj$bias)
+  },
+  forward = function(query, key, value, key_padding_mask = NULL, need_weights = TRUE, attn_mask = NULL,
+                     avg_weights = TRUE) {
+    weights <- if (is.null(parts$in_proj_weight)) list(parts$q_proj_weight, parts$k_proj_weight, parts$v_proj_weight)
+               else torch_chunk(parts$in_proj_weight, 3, 1)
+    biases <- if (is.null(parts$in_proj_bias)) list(NULL, NULL, NULL) else torch_chunk(parts$in_proj_bias, 3)
+    given <- list(query, key, value)
+    if (!parts$batch_first) given <- lapply(given, torch_transpose, 1, 2)
+    # batch, head, place, element
+    heads <- lapply(1:3, function(i) {
+      projected <- torch_linear(given[[i]], weights[[i]], biases[[i]])
+      torch_transpose(torch_unflatten(projected, -1, c(parts$num_heads, -1)), 2, 3)
+    })
+    scores <- torch_matmul(heads[[1]] / sqrt(dim(heads[[1]])[4]), torch_transpose(heads[[2]], -2, -1))
+    if (!is.null(attn_mask)) {
+      if (length(dim(attn_mask)) == 3) attn_mask <- torch_unflatten(attn_mask, 1, c(-1, parts$num_heads))
+      scores <- masked_scores(scores, attn_mask)
+    }
+    if (!is.null(key_padding_mask)) {
+      scores <- masked_scores(scores, torch_unsqueeze(torch_unsqueeze(key_padding_mask, 2), 2))
+    }
+    attention <- nnf_dropout(torch_softmax(scores, -1), parts$dropout, parts$training)
+    found <- parts$out_proj(torch_flatten(torch_transpose(torch_matmul(attention, heads[[3]]), 2, 3), 3))
+    if (!parts$batch_first) found <- torch_transpose(found, 1, 2)
+    list(found, if (need_weights) if (avg_weights) torch_mean(attention, 2) else attention)
+  }
+)
+
+# Scores without those that a mask of truths leaves out, or with those of a mask of numbers added.
+masked_scores <- function(scores, mask) {
+  if (mask$dtype == torch_bool()) torch_masked_fill(scores, mask, -Inf) else scores + mask
+}
+
+nn_transformer_encoder_layer <- nn_module(
+  "nn_transformer_encoder_layer",
+  initialize = function(d_model, nhead, dim_feedforward = 2048, dropout = 0.1, activation = "relu",
+                        layer_norm_eps = 1e-5, batch_first = FALSE, norm_first = FALSE, bias = TRUE) {
+    self$self_attn <- nn_multihead_attention(d_model, nhead, dropout = dropout, bias = bias, batch_first = batch_first)
+    self$linear1 <- nn_linear(d_model, dim_feedforward, bias = bias)
+    self$dropout <- nn_dropout(dropout)
+    self$linear2 <- nn_linear(dim_feedforward, d_model, bias = bias)
+    self$norm1 <- nn_layer_norm(d_model, eps = layer_norm_eps)
+    self$norm2 <- nn_layer_norm(d_model, eps = layer_norm_eps)
+    self$dropout1 <- nn_dropout(dropout)
+    self$dropout2 <- nn_dropout(dropout)
+    self$norm_first <- norm_first
+    self$activation <- if (is.function(activation)) activation else
+      switch(activation, relu = torch_relu, gelu = torch_gelu, refuse("activation is 'relu', 'gelu' or a function"))
+  },
+  forward = function(src, src_mask = NULL, src_key_padding_mask = NULL) {
+    attend <- function(x) {
+      self$dropout1(self$self_attn(x, x, x, attn_mask = src_mask, key_padding_mask = src_key_padding_mask,
+                                   need_weights = FALSE)[[1]])
+    }
+    feed <- function(x) self$dropout2(self$linear2(self$dropout(parts$activation(self$linear1(x)))))
+    if (parts$norm_first) {
+      x <- src + attend(self$norm1(src))
+      x + feed(self$norm2(x))
+    } else {
+      x <- self$norm1(src + attend(src))
+      self$norm2(x + feed(x))
+    }
+  }
+)
+
+nn_transformer_encoder <- nn_module(
+  "nn_transformer_encoder",
+  initialize = function(encoder_layer, num_layers, norm = NULL) {
+    self$layers <- nn_module_list(lapply(seq_len(num_layers), function(i) clone_module(encoder_layer)))
+    self$norm <- norm
+  },
+  forward = function(src, mask = NULL, src_key_padding_mask = NULL) {
+    for (layer in children_of(self$layers)) src <- layer(src, mask, src_key_padding_mask)
+    if (is.null(parts$norm)) src else parts$norm(src)
+  }
+)

@@ -1,0 +1,28 @@
+# nn_utils_*: gradients kept within bounds, and sequences of different lengths in one tensor.
+
+nn_utils_clip_grad_norm_ <- function(parameters, max_norm, norm_type = 2) {
+  grads <- Filter(Negate(is.null), lapply(parameters_of(parameters), function(each) .Call(C_tf_grad, each)))
+  if (length(grads) == 0) return(torch_scalar_tensor(0))
+  with_no_grad({
+    total <- torch_linalg_vector_norm(torch_stack(lapply(grads, torch_linalg_vector_norm, norm_type)), norm_type)
+    factor <- torch_clamp(max_norm / (total + 1e-6), max = 1)
+    for (each in grads) torch_mul_(each, factor)
+  })
+  total
+}
+
+nn_utils_clip_grad_value_ <- function(parameters, clip_value) {
+  with_no_grad(for (each in parameters_of(parameters)) {
+    grad <- .Call(C_tf_grad, each)
+    if (!is.null(grad)) torch_clamp_(grad, -clip_value, clip_value)
+  })
+  invisible()
+}
+
+nn_utils_rnn_pad_sequence <- function(sequences, batch_first = FALSE, padding_value = 0) {
+  longest <- max(vapply(sequences, function(each) dim(each)[1], 0))
+  padded <- lapply(sequences, function(each) {
+    nnf_pad(each, c(rep(0, 2 * (length(dim(each)) - 1)), 0, longest - dim(each)[1]), value = padding_value)
+  })
+  torch_stack(padded, if (batch_first) 1 else 2)
+}

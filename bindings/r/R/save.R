@@ -1,0 +1,72 @@
+# Files: tensors by name as safetensors, which other languages read, and whatever else R has as R's own.
+
+# R writes everything but tensors: these go into a file of safetensors, and their numbers into R's stream.
+serialize_with_tensors <- function(x) {
+  tensors <- list()
+  kinds <- character()
+  stream <- serialize(x, NULL, refhook = function(part) {
+    if (!is_torch_tensor(part)) return(NULL)
+    tensors[[length(tensors) + 1]] <<- torch_contiguous(torch_detach(part))
+    kinds[length(tensors)] <<- paste0(if (is_parameter(part)) "p", if (is_buffer(part)) "b", if (part$requires_grad) "g")
+    as.character(length(tensors))
+  })
+  list(format = "tenfold 1", stream = stream, kinds = kinds, tensors = safetensors_of(tensors))
+}
+
+safetensors_of <- function(tensors) {
+  if (length(tensors) == 0) return(raw())
+  path <- tempfile(fileext = ".safetensors")
+  on.exit(unlink(path))
+  .Call(C_tf_save, path, as.character(seq_along(tensors)), tensors)
+  readBin(path, "raw", file.size(path))
+}
+
+unserialize_with_tensors <- function(saved, device = NULL) {
+  tensors <- list()
+  if (length(saved$tensors)) {
+    path <- tempfile(fileext = ".safetensors")
+    on.exit(unlink(path))
+    writeBin(saved$tensors, path)
+    tensors <- .Call(C_tf_load, path)
+  }
+  unserialize(saved$stream, refhook = function(number) {
+    tensor <- torch_to(tensors[[number]], device = device)
+    kind <- saved$kinds[as.integer(number)]
+    if (grepl("p", kind)) return(nn_parameter(tensor, grepl("g", kind)))
+    if (grepl("g", kind)) .Call(C_tf_set_requires_grad, tensor, TRUE)
+    if (grepl("b", kind)) nn_buffer(tensor) else tensor
+  })
+}
+
+torch_save <- function(obj, path) {
+  if (!dir.exists(dirname(path))) refuse("there is no folder ", dirname(path), code = 5L, name = "TN_ERROR_NOT_FOUND")
+  if (!grepl("[.]safetensors$", path)) {
+    saveRDS(serialize_with_tensors(obj), path)
+    return(invisible(path))
+  }
+  if (is_torch_tensor(obj)) obj <- list(tensor = obj)
+  if (is_nn_module(obj)) obj <- obj$state_dict()
+  if (!is.list(obj) || is.null(names(obj)) || any(names(obj) == "") || !all(vapply(obj, is_torch_tensor, TRUE))) {
+    refuse("a file of safetensors holds a named list of tensors, a tensor or a module's state")
+  }
+  .Call(C_tf_save, path, names(obj), lapply(obj, torch_contiguous))
+  invisible(path)
+}
+
+torch_load <- function(path, device = NULL) {
+  if (!file.exists(path)) refuse("there is no file ", path, code = 5L, name = "TN_ERROR_NOT_FOUND")
+  if (identical(readBin(path, "raw", 2), as.raw(c(0x1f, 0x8b)))) {
+    saved <- readRDS(path)
+    if (!identical(saved$format, "tenfold 1")) refuse(path, " was not written by torch_save")
+    return(unserialize_with_tensors(saved, device))
+  }
+  found <- .Call(C_tf_load, path)
+  if (is.null(device)) found else lapply(found, torch_to, device = device)
+}
+
+torch_serialize <- function(obj) serialize(serialize_with_tensors(obj), NULL)
+
+torch_unserialize <- function(x, device = NULL) {
+  if (!is.raw(x)) refuse("torch_unserialize takes what torch_serialize gave", code = 3L, name = "TN_ERROR_TYPE")
+  unserialize_with_tensors(unserialize(x), device)
+}

@@ -1,11 +1,14 @@
 """Rows under names that PyTorch keeps for itself, which exported programs hold: variants of public rows."""
 
+import math
+
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError
 from tenfold.ops.contraction import check_ranks, mm
 from tenfold.ops.distance import cdist, pdist
-from tenfold.ops.indexing import At, index
+from tenfold.ops.indexing import At, index, index_put
 from tenfold.ops.joining import stack
+from tenfold.ops.masks import masked_fill, number_in
 from tenfold.ops.reductions import all, any
 from tenfold.ops.samples import S, T
 from tenfold.ops.scans import logcumsumexp
@@ -146,3 +149,64 @@ def euclidean_dist(x, y):
 def unsafe_index(x, indices):
     """x at indices, which are checked all the same."""
     return index(x, indices)
+
+
+def _inside(x, indices):
+    """Indices drawn to the nearest that x has."""
+    return [
+        each if each is None else flat.minimum(flat.maximum(each, -size), size - 1)
+        for each, size in zip(indices, x.shape)
+    ]
+
+
+def _masked_reads():
+    mask = T(2, 5, dtype="bool")
+    return [
+        S(T(4, 3), mask, (At(2, 1, size=9, low=-9), At(5, size=5, low=-5)), 0.5),
+        S(T(4), mask, (At(2, 5, size=9, low=-9),), 1),
+    ]
+
+
+@op(
+    "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
+    method=False,
+    samples=_masked_reads,
+)
+def unsafe_masked_index(x, mask, indices, fill):
+    """x at indices where the mask is true, `fill` elsewhere: there indices may point anywhere."""
+    if not x.numel:
+        return flat.full(mask.shape, number_in(fill, x.dtype), x.dtype)
+    return masked_fill(index(x, _inside(x, indices)), flat.invert(_bool(mask)), fill)
+
+
+@op(
+    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values)"
+    " -> Tensor",
+    method=False,
+    samples=lambda: [S(*each.args[:3], T(2, 5)) for each in _masked_reads()],
+)
+def unsafe_masked_index_put_accumulate(x, mask, indices, values):
+    """x with values added at indices where the mask is true."""
+    if not x.numel:
+        return x
+    kept = masked_fill(values, flat.invert(_bool(mask)), 0)
+    return index_put(x, _inside(x, indices), kept, True)
+
+
+@op(
+    "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
+    samples=lambda: [S([T(4, 3), T(5, 2)], 0, 2), S([T(2, 3), T(2, 5, 2)], 1, 3), S([T(5)], 0, 2)],
+)
+def chunk_cat(tensors, dim, num_chunks):
+    """Each tensor, filled up with zeros, as `num_chunks` rows from dim on; their rows side by side."""
+    if not tensors or num_chunks < 1:
+        raise ArgumentError("_chunk_cat takes at least one tensor, and at least one chunk")
+    dim = flat.axis(dim, tensors[0].rank)
+    rows = []
+    for each in tensors:
+        missing = -each.shape[dim] % num_chunks
+        low, high = [0] * each.rank, [missing if i == dim else 0 for i in range(each.rank)]
+        lead = each.shape[:dim]
+        width = (each.shape[dim] + missing) // num_chunks * math.prod(each.shape[dim + 1 :])
+        rows.append(flat.reshape(flat.pad(each, low, high, 0), (*lead, num_chunks, width)))
+    return flat.concatenate(rows, dim + 1)

@@ -19,9 +19,10 @@ nn_module <- function(classname = NULL, inherit = NULL, ..., private = NULL, act
     given <- names(formals(methods$initialize))
     named <- lapply(setdiff(given, "..."), as.name)
     names(named) <- setdiff(given, "...")
-    arguments <- as.call(c(as.name("given_arguments"), named))
+    arguments <- as.call(c(given_arguments, named))
     if ("..." %in% given) arguments <- call("c", arguments, quote(list(...)))
-    body(generator) <- call("new_module", quote(classname), quote(methods), arguments, quote(hidden))
+    # Values, and not their names: an argument of `initialize` may have any of these.
+    body(generator) <- as.call(list(new_module, classname, methods, arguments, hidden))
   }
   structure(generator, class = c(classname, "nn_module", "nn_module_generator"), methods = methods,
             classname = classname, hidden = hidden)

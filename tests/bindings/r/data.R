@@ -29,6 +29,8 @@ loaded <- torch_load(path)
 x <- torch_ones(4, 2)
 stopifnot(loaded[[2]] == "text", torch_equal(loaded$network(x), network(x)), torch_equal(loaded$weight, network[[1]]$weight))
 stopifnot(!loaded$network[[1]]$bias$requires_grad, loaded$network[[1]]$weight$requires_grad, length(loaded$network$buffers) == 3)
+named <- nn_module("named", initialize = function(hidden, methods = 2) self$size <- hidden * methods, forward = function(x) x * self$size)
+stopifnot(named(3)(torch_ones(1))$item() == 6) # whatever its arguments are called
 other <- clone_module(network)
 with_no_grad(other[[1]]$weight$zero_())
 stopifnot(any(as_array(network[[1]]$weight) != 0), length(unique(names(network$state_dict()))) == 7)

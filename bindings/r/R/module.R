@@ -267,6 +267,7 @@ with_parameters <- function(module, tensors, code) {
 }
 
 print.nn_module <- function(x, ...) {
+  if (inherits(x, "nn_module_generator")) return(print.nn_module_generator(x))
   show <- function(module, name, indent) {
     own <- sum(vapply(module_tensors(module, is_parameter), length, 0))
     cat(strrep("  ", indent), if (nzchar(name)) paste0(name, ": "), class(module)[1], " (",
@@ -279,6 +280,6 @@ print.nn_module <- function(x, ...) {
 }
 
 print.nn_module_generator <- function(x, ...) {
-  cat("<nn_module_generator ", attr(x, "classname")[1], ">\n", sep = "")
+  cat("<nn_module_generator ", attr(x, "classname", exact = TRUE)[1], ">\n", sep = "")
   invisible(x)
 }

@@ -14,6 +14,7 @@ build = {
     ["tenfold"] = "tenfold/init.lua",
     ["tenfold.convert"] = "tenfold/convert.lua",
     ["tenfold.core"] = "tenfold/core.lua",
+    ["tenfold.functions"] = "tenfold/functions.lua",
     ["tenfold.declarations"] = "tenfold/declarations.lua",
     ["tenfold.learning"] = "tenfold/learning.lua",
     ["tenfold.location"] = "tenfold/location.lua",

@@ -38,6 +38,14 @@ interface Tenfold extends Operators {
   enable_grad<T>(fn: () => T): T
   inference_mode<T>(fn: () => T): T
   is_grad_enabled(): boolean
+  autograd_function<Results extends types.Tensor | types.Tensor[] = types.Tensor>(parts: {
+    forward(context: types.Context, ...inputs: types.Tensor[]): types.Tensor | types.Tensor[]
+    backward(context: types.Context, ...gradients: (types.Tensor | null)[]): types.Tensor | null | (types.Tensor | null)[]
+    results?: number
+    name?: string
+  }): (...inputs: types.Tensor[]) => Results
+  /** A queue of work on a CUDA device. */
+  stream(device?: types.Device): types.Stream
   train_step(
     module: types.Module, optimizer: types.Optimizer, loss: string, inputs: types.Tensor[], target: types.Tensor,
   ): types.Tensor

@@ -15,6 +15,7 @@ const tensor = require('./lib/tensor')
 const values = require('./lib/values')
 const script = require('./lib/script')
 const learning = require('./lib/learning')
+const functions = require('./lib/functions')
 
 const { C, Tensor, fail, own, refuse } = core
 
@@ -43,6 +44,7 @@ const tenfold = {
   jit: { trace: script.trace, load: script.load, Module: script.Module },
   grad: learning.grad, no_grad: learning.noGrad, enable_grad: learning.enableGrad,
   inference_mode: learning.inferenceMode, is_grad_enabled: () => core.truth(C.tn_grad_enabled()),
+  autograd_function: functions.autogradFunction, stream: (device) => new functions.Stream(device),
   train_step: script.trainStep, loss, call: values.call, tuple: values.tuple, save, load,
   scope: core.scope, keep: core.keep, collect: core.collect, set_pressure: core.setPressure,
   double: convert.double, complex_number: convert.complex,

@@ -22,6 +22,20 @@ export type Elements =
 export interface Freed { free(): void }
 export interface Generator extends Freed { readonly handle: number }
 
+/** One call of a function with a gradient of its own. */
+export interface Context {
+  readonly needs_input_grad: boolean[]
+  readonly saved_tensors: Tensor[]
+  save_for_backward(...tensors: Tensor[]): void
+}
+export interface Stream extends Freed {
+  run<T>(fn: () => T): T
+  synchronize(): void
+  query(): boolean
+  wait(other?: Stream): void
+  record(tensor: Tensor): void
+}
+
 export interface Tensor extends Methods, Freed {
   readonly handle: number
   readonly shape: number[]
@@ -54,6 +68,7 @@ export interface Tensor extends Methods, Freed {
   set(key: Int | Tensor, value: Nested | Tensor): this
   is_same(other: Tensor): boolean
   is_contiguous(): boolean
+  register_hook(fn: (gradient: Tensor) => Tensor | null | void): { remove(): void }
   requires_grad_(needed?: boolean): this
   retain_grad(): this
   backward(named?: { gradient?: Tensor | null; retain_graph?: boolean; create_graph?: boolean }): void

@@ -110,6 +110,41 @@ def test_arithmetic_reads_like_lua(rock: Path) -> None:
     assert rows == [each.tolist() for each in y]
 
 
+def test_functions_and_hooks_of_lua_take_part_in_gradients(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local w = tn.tensor({ 1, 2 }):requires_grad_()
+        local cube = tn.autograd_function({
+          forward = function(context, x)
+            context:save_for_backward(x)
+            return x ^ 3
+          end,
+          backward = function(context, gradient) return gradient * 3 * context.saved_tensors[1] ^ 2 end,
+        })
+        for _ = 1, 100 do cube(w):sum():backward() end  -- often enough to be compiled, were it allowed
+        print(unpack(w.grad:tolist()))
+        w.grad = nil
+        local doubled = w:register_hook(function(gradient) return gradient * 2 end)
+        for _ = 1, 100 do (w * 3):sum():backward() end
+        print(unpack(w.grad:tolist()))
+        doubled:remove()
+        print(unpack(tn.grad((w * 3):sum(), w)[1]:tolist()))
+        local failing = tn.autograd_function({
+          forward = function(_, x) return x * 1, x * 2 end, results = 2,
+          backward = function() error({ mine = "kept" }) end,
+        })
+        local _, problem = pcall(function() select(2, failing(w)):sum():backward() end)
+        local odd = tn.autograd_function({ forward = function() return 3 end, backward = function() end })
+        print(problem.mine, select(2, pcall(odd, w)).name, select(2, pcall(tn.stream, "cuda")).name)
+        """,
+    )
+    assert printed.split() == [
+        *("300", "1200", "600", "600", "3", "3"),
+        *("kept", "TN_ERROR_ARGUMENT", "TN_ERROR_NOT_AVAILABLE"),
+    ]
+
+
 def test_arguments_go_by_order_or_by_name(rock: Path) -> None:
     printed = lua(
         rock,
@@ -383,6 +418,7 @@ def test_luarocks_installs_it(rock: Path, tmp_path: Path) -> None:
     "path", sorted((ROOT / "examples" / "lua").glob("*.lua")), ids=lambda path: path.stem
 )
 def test_examples_run(rock: Path, path: Path, tmp_path: Path) -> None:
+    learning.all_digits(tmp_path / "digits.safetensors")
     done = run(rock, path, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -118,6 +118,40 @@ def test_every_operator_gives_what_pytorch_gives(package: Path, tmp_path: Path) 
     assert sweep(package, tmp_path, step=1).uncalled == UNCALLED
 
 
+def test_functions_and_hooks_of_javascript_take_part_in_gradients(package: Path) -> None:
+    program = """
+        const w = tn.tensor([1, 2], { dtype: 'float32' }).requires_grad_()
+        const told = (fn) => { try { return fn() } catch (error) { return error.code ?? error.message } }
+        const cube = tn.autograd_function({
+          forward(context, x) {
+            context.save_for_backward(x)
+            return x.pow(3)
+          },
+          backward: (context, gradient) => gradient.mul(3).mul(context.saved_tensors[0].pow(2)),
+        })
+        cube(w).sum().backward()
+        const cubed = w.grad.tolist()
+        w.grad = null
+        const doubled = w.register_hook((gradient) => gradient.mul(2))
+        w.mul(3).sum().backward()
+        const hooked = w.grad.tolist()
+        doubled.remove()
+        const failing = tn.autograd_function({
+          results: 2, forward: (context, x) => [x.mul(1), x.mul(2)],
+          backward() { throw new RangeError('mine') },
+        })
+        const odd = tn.autograd_function({ forward: () => 3, backward: () => null })
+        answer = [
+          cubed, hooked, tn.grad(w.mul(3).sum(), w)[0].tolist(), told(() => failing(w)[1].sum().backward()),
+          told(() => odd(w)), told(() => tn.stream('cuda')),
+        ]
+        """
+    assert js(package, program) == [
+        *([3, 12], [6, 6], [3, 3], "mine"),
+        *("TN_ERROR_ARGUMENT", "TN_ERROR_NOT_AVAILABLE"),
+    ]
+
+
 def test_arguments_go_by_order_or_by_name(package: Path) -> None:
     program = """
         const x = tn.arange(6).view(2, 3)
@@ -435,6 +469,7 @@ def test_npm_packs_and_installs_it(package: Path, tmp_path: Path) -> None:
     "path", sorted((ROOT / "examples" / "node").glob("*.js")), ids=lambda path: path.stem
 )
 def test_examples_run(package: Path, path: Path, tmp_path: Path) -> None:
+    learning.all_digits(tmp_path / "digits.safetensors")
     done = run(path, tmp_path, NODE_PATH=str(package.parent))
     assert done.returncode == 0, done.stdout + done.stderr
 

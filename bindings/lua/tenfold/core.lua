@@ -8,7 +8,7 @@ typedef struct tenfold_lua_tensor { tn_tensor *handle; int32_t slot; } tenfold_l
 typedef struct tenfold_lua_book { int32_t used, vacant, capacity, pace; } tenfold_lua_book;
 ]])
 
-local core = {}
+local core = { declare = ffi.cdef }
 
 -- ---- errors ---------------------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ local function grow()
   handles, vacant, book.capacity = more_handles, more_vacant, capacity
 end
 grow()
-book.pace = 8192
+book.pace = 4096
 
 -- Free what a slot holds, and let it be used again.
 local function release(slot)
@@ -108,7 +108,7 @@ core.state = state
 local function relieve()
   collectgarbage()
   sweep()
-  book.pace = math.max(8192, 2 * (book.used - book.vacant), 4 * collectgarbage("count"))
+  book.pace = math.max(4096, 2 * (book.used - book.vacant), collectgarbage("count"))
   state.mark = math.max(state.limit, 1.5 * tonumber(C.tn_live_bytes()))
 end
 

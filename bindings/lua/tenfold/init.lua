@@ -13,13 +13,14 @@ local tensor = require("tenfold.tensor")
 local values = require("tenfold.values")
 local script = require("tenfold.script")
 local learning = require("tenfold.learning")
+local functions = require("tenfold.functions")
 
 local C, fail = core.C, core.fail
 local tenfold = {
   tensor = tensor.tensor, ops = tensor.ops, optim = learning.optim, jit = script,
   grad = learning.grad, no_grad = learning.no_grad, enable_grad = learning.enable_grad,
   inference_mode = learning.inference_mode, is_grad_enabled = learning.is_grad_enabled,
-  train_step = script.train_step, call = values.call, tuple = values.tuple, none = values.none,
+  autograd_function = functions.new, stream = functions.stream, train_step = script.train_step, call = values.call, tuple = values.tuple, none = values.none,
   scope = core.scope, keep = core.keep, set_pressure = core.set_pressure,
   collect = core.collect,
   double = core.double, complex_number = core.complex_number, is_tensor = core.is.tensor, Error = core.Error,

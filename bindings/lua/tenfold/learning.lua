@@ -2,6 +2,7 @@
 
 local ffi = require("ffi")
 local core = require("tenfold.convert")
+require("tenfold.functions")
 
 local C, is, fail, methods = core.C, core.is, core.fail, core.methods
 local learning = { optim = {} }
@@ -26,7 +27,7 @@ function methods.backward(self, options)
   local gradient = core.convert.maybe_tensor(options.gradient)
   local create = options.create_graph == true
   local retain = options.retain_graph == true or create
-  if C.tn_backward_with(self.handle, gradient, retain, create) ~= 0 then fail() end
+  core.compute_gradients(C.tn_backward_with, self.handle, gradient, retain, create)
 end
 
 -- The gradients of outputs by inputs, a table; nil ones cannot be in it, so unused inputs give `false`.
@@ -39,11 +40,10 @@ function learning.grad(outputs, inputs, options)
   local by, by_n = core.convert.tensors(inputs)
   local from, from_n = core.convert.tensors(options.gradients)
   local create, made = options.create_graph == true, core.new_outs(#inputs)
-  local status = C.tn_gradients(
-    of, of_n, by, by_n, from, from_n, options.retain_graph == true or create, create,
+  core.compute_gradients(
+    C.tn_gradients, of, of_n, by, by_n, from, from_n, options.retain_graph == true or create, create,
     options.allow_unused == true, made, #inputs
   )
-  if status ~= 0 then fail() end
   local found = {}
   for i = 1, #inputs do found[i] = core.own_maybe(made[i - 1]) or false end
   return found

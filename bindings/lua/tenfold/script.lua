@@ -100,10 +100,11 @@ function script.train_step(module, optimizer, loss, inputs, target)
   if not is.tensors(inputs) then core.refuse("train_step: the inputs are a table of tensors") end
   if not is.tensor(target) then core.refuse("train_step: the target is a tensor") end
   local array, n = core.convert.tensors(inputs)
-  local made = C.tn_train_step(
-    core.live(module), core.live(optimizer), text("train_step", loss), array, n, target.handle
-  )
-  if made == nil then fail() end
+  local made
+  core.compute_gradients(function(...)
+    made = C.tn_train_step(...)
+    return made == nil and -1 or 0
+  end, core.live(module), core.live(optimizer), text("train_step", loss), array, n, target.handle)
   return core.own(made)
 end
 

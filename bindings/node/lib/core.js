@@ -33,8 +33,18 @@ function refuse(message) {
 // A union of numbers, of which JavaScript fills in the bits.
 koffi.struct('tn_scalar', { tag: 'int32_t', unused: 'int32_t', bits: 'uint64_t', im: 'double' })
 koffi.struct('tn_device', { type: 'int32_t', index: 'int32_t' })
-const traceFunction = koffi.proto('int32_t tn_trace_fn(void *inputs, int64_t n, void *outputs, int64_t m, void *user)')
-const POINTERS = { tn_trace_fn: koffi.pointer(traceFunction) }
+// What C calls. A handle, and what a caller gave along as `user`, are numbers.
+const CALLBACKS = {
+  tn_trace_fn: '(void *inputs, int64_t n, void *outputs, int64_t m, uintptr_t user)',
+  tn_forward_fn: '(uintptr_t context, void *inputs, int64_t n, void *outputs, int64_t m, uintptr_t user)',
+  tn_backward_fn: '(uintptr_t context, void *gradients, int64_t n, void *outputs, int64_t m, uintptr_t user)',
+  tn_hook_fn: '(uintptr_t gradient, void *out, uintptr_t user)',
+}
+const POINTERS = {}
+for (const [name, parameters] of Object.entries(CALLBACKS)) {
+  POINTERS[name] = koffi.pointer(koffi.proto(`int32_t ${name}${parameters}`))
+}
+const callbacks = { register: (name, fn) => koffi.register(fn, POINTERS[name]), unregister: koffi.unregister }
 
 function load() {
   const tried = []
@@ -268,6 +278,6 @@ function text(f, ...given) {
 const truth = (answer) => (answer < 0 ? fail() : answer === 1)
 
 module.exports = {
-  C, Owner, Tensor, TenfoldError, check, collect, fail, keep, koffi, made, own, ownList, ownMaybe, refuse, scope,
-  setPressure, state, text, traceFunction, truth,
+  C, Owner, Tensor, TenfoldError, callbacks, check, collect, fail, keep, koffi, made, own, ownList, ownMaybe, refuse, scope,
+  setPressure, state, text, truth,
 }

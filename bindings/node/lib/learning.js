@@ -3,6 +3,7 @@
 
 const { C, Owner, Tensor, fail, ownMaybe, refuse } = require('./core')
 const { handleOf, is, toTensors } = require('./convert')
+const { checkCallbacks } = require('./functions')
 
 // ---- gradients ------------------------------------------------------------------------------------------
 
@@ -20,7 +21,7 @@ Object.assign(Tensor.prototype, {
   // Add the gradients to those of the leaves.
   backward({ gradient = null, retain_graph: retain = false, create_graph: create = false } = {}) {
     const from = gradient === null ? 0 : handleOf(gradient)
-    if (C.tn_backward_with(this.handle, from, retain || create, create) !== 0) fail()
+    checkCallbacks(C.tn_backward_with(this.handle, from, retain || create, create))
   },
 })
 
@@ -34,7 +35,7 @@ function grad(outputs, inputs, named = {}) {
   const from = gradients === undefined ? [null, 0] : toTensors(gradients, 0)
   const outs = new BigUint64Array(by.length)
   const given = [...toTensors(of, 0), ...toTensors(by, 0), ...from, retain || create, create, unused]
-  if (C.tn_gradients(...given, outs, by.length) !== 0) fail()
+  checkCallbacks(C.tn_gradients(...given, outs, by.length))
   return Array.from(outs, (handle) => ownMaybe(Number(handle)))
 }
 

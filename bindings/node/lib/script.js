@@ -1,9 +1,10 @@
 // TorchScript modules: traced from JavaScript functions, loaded, saved, called, trained in one call a step.
 'use strict'
 
-const { C, Owner, Tensor, fail, koffi, made, own, refuse, text, traceFunction } = require('./core')
+const { C, Owner, Tensor, callbacks, fail, koffi, made, own, refuse, text } = require('./core')
 const { deviceBytes, is, toDevice, toTensors } = require('./convert')
 const { taken, throughStack } = require('./values')
+const { checkCallbacks } = require('./functions')
 
 const isText = (name, what) => (typeof what === 'string' ? what : refuse(`${name}: a string is needed`))
 const areTensors = (x) => Array.isArray(x) && x.every(is.Tensor)
@@ -62,7 +63,7 @@ function trace(fn, examples, results = 1) {
     }
     koffi.encode(outputs, 'uint64_t', given.map((each) => made(each, C.tn_tensor_share, each.handle)), results)
   }
-  const callback = koffi.register((inputs, count, outputs) => {
+  const callback = callbacks.register('tn_trace_fn', (inputs, count, outputs) => {
     try {
       body(inputs, count, outputs)
       return 0
@@ -70,12 +71,12 @@ function trace(fn, examples, results = 1) {
       thrown = error
       return C.tn_fail(String(error?.message ?? error))
     }
-  }, koffi.pointer(traceFunction))
+  })
   let handle
   try {
-    handle = C.tn_module_trace(callback, ...toTensors(examples, 0), results, null)
+    handle = C.tn_module_trace(callback, ...toTensors(examples, 0), results, 0)
   } finally {
-    koffi.unregister(callback)
+    callbacks.unregister(callback)
   }
   if (handle === 0 && thrown !== undefined) {
     C.tn_error_clear()
@@ -90,7 +91,9 @@ function trainStep(module, optimizer, loss, inputs, target) {
   if (!(target instanceof Tensor)) refuse('train_step: the target is a tensor')
   isText('train_step', loss)
   const array = toTensors(inputs, 0)
-  return own(C.tn_train_step(module.handle, optimizer.handle, loss, ...array, target.handle) || fail())
+  const made = C.tn_train_step(module.handle, optimizer.handle, loss, ...array, target.handle)
+  checkCallbacks(made === 0 ? -1 : 0)
+  return own(made)
 }
 
 module.exports = { Module, load, trace, trainStep }

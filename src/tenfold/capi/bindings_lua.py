@@ -75,7 +75,7 @@ def write(folder: Path, library: Path) -> None:
     package = folder / "tenfold"
     package.mkdir(parents=True, exist_ok=True)
     for name, text in {
-        "declarations.lua": _declarations(description),
+        "declarations.lua": _declarations(description, _mentioned(package)),
         "operators.lua": "\n".join(_operators(operators(description))) + "\n",
         "location.lua": f"return {json.dumps(str(library))}\n",
     }.items():
@@ -94,15 +94,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 # ---- declarations -----------------------------------------------------------------------------------------
 
 
-def _declarations(description: Description) -> str:
-    """tenfold.h as the FFI reads it: no preprocessor, no inline functions; then the operators."""
+def _mentioned(package: Path) -> set[str]:
+    """The functions of C that what is written by hand calls."""
+    texts = (path.read_text(encoding="utf-8") for path in package.glob("*.lua"))
+    return {name for text in texts for name in re.findall(r"\bC\.(tn_\w+)", text)}
+
+
+def _declarations(description: Description, mentioned: set[str]) -> str:
+    """tenfold.h as the FFI reads it: no preprocessor, no inline functions; then the operators that are
+    mentioned. The others declare themselves when they are first used: the collector walks over all names."""
     text = HEADER.read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.DOTALL)
     text = re.sub(r"static inline .*?\n}\n", "", text, flags=re.DOTALL)
     text = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("TN_API ", "")
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    lines += [f"{each.declaration};" for each in description.functions if each.op is not None]
+    operators = [each for each in description.functions if each.op is not None]
+    lines += [f"{each.declaration};" for each in operators if each.name in mentioned]
     return "return [==[\n" + "\n".join(lines) + "\n]==]\n"
 
 
@@ -117,7 +125,7 @@ def _operators(found: Sequence[Operator]) -> Iterator[str]:
     yield "prelude = [==["
     yield "local core, resolve = ..."
     yield "local lib, own, own_maybe, own_list = core.C, core.own, core.own_maybe, core.own_list"
-    yield "local again, check, fail = core.again, core.check, core.fail"
+    yield "local again, check, fail, declare = core.again, core.check, core.fail, core.declare"
     for names, table in ((_HELPERS, "convert"), (sorted(_CHECK.values()), "is")):
         values = ", ".join(f"core.{table}.{each.partition('_')[2]}" for each in names)
         yield f"local {', '.join(names)} = {values}"
@@ -137,6 +145,9 @@ def _operators(found: Sequence[Operator]) -> Iterator[str]:
 
 
 def _operator(operator: Operator) -> Iterator[str]:
+    forms = [each for overload in operator.overloads for each in (overload.plain, overload.full)]
+    declared = {each.declaration: None for each in forms if each is not None}
+    yield f"  declare([=[{'; '.join(declared)};]=])"
     for number, overload in enumerate(operator.overloads):
         yield f"  -- {overload.schema}"
         names = ", ".join(_name(each) for each in overload.arguments)

@@ -23,6 +23,7 @@ __all__ = ["main", "write"]
 # A handle is a number in JavaScript: an address has fewer bits than a double holds. What C writes to, or
 # reads many of, is a typed array.
 _VALUES = {"bool", "double", "int", "int64_t", "uint64_t", "int32_t", "void", "tn_scalar", "tn_device"}
+_CALLBACKS = {"tn_trace_fn", "tn_forward_fn", "tn_backward_fn", "tn_hook_fn"}
 _NUMBERS = {"tn_status", "tn_dtype", "tn_layout", "tn_memory_format", "tn_tag"}
 
 
@@ -57,13 +58,15 @@ def _functions(description: Description) -> dict[str, Any]:
     """By name: the type of the result, then of each parameter."""
     found = {}
     for each in description.functions:
-        parameters = [_type(p.ctype, description.opaque) for p in each.parameters]
+        parameters = [
+            "uint64_t" if p.role == "user" else _type(p.ctype, description.opaque) for p in each.parameters
+        ]
         found[each.name] = [_type(each.returns, description.opaque), *parameters]
     return found
 
 
 def _type(ctype: str, opaque: Sequence[str]) -> str:
-    if ctype in _VALUES or ctype == "const char *" or ctype == "tn_trace_fn":
+    if ctype in _VALUES or ctype == "const char *" or ctype in _CALLBACKS:
         return ctype
     if ctype in _NUMBERS:
         return "int32_t"

@@ -41,6 +41,20 @@ class Taps(NamedTuple):
         return Taps(places, turned if self.weights is not None else None)
 
 
+def in_whole_numbers(taps: Taps) -> tuple[Taps, int]:
+    """The taps with integers for weights, and of how many bits their fractions are: as PyTorch weighs bytes,
+    the largest weight has 15 bits."""
+    assert taps.weights is not None
+    places, weights = taps.places, taps.weights.astype(np.float64)
+    for later in range(1, places.shape[1]):  # an edge that is read twice is weighed once
+        for column in range(later):
+            same = places[:, column] == places[:, later]
+            weights[same, column] += weights[same, later]
+            weights[same, later] = 0
+    bits = next(n for n in range(23) if n == 22 or int(0.5 + weights.max() * 2 ** (n + 1)) >= 2**15)
+    return Taps(places, (weights * 2**bits + np.copysign(0.5, weights)).astype(np.int32)), bits
+
+
 def _of_resample(cotangent, result, x, dim, taps):
     return (resample(cotangent, dim, taps.turned(x.shape[dim])),)
 
@@ -177,4 +191,4 @@ def smooth(name: str, extent: int, count: int, align_corners: bool, scale: float
 
 def real_of(dtype: DType) -> Any:
     """The type in which PyTorch computes places and weights for a tensor of this dtype."""
-    return np.float64 if dtype is dtypes.float64 else np.float32
+    return np.float64 if dtype in (dtypes.float64, dtypes.uint8) else np.float32

@@ -3,8 +3,9 @@
 Dimensions are resampled one after the other, by the taps that `interpolation.py` gives.
 """
 
+from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
-from tenfold.ops.interpolation import cubic, linear, nearest, real_of, resample, smooth
+from tenfold.ops.interpolation import cubic, in_whole_numbers, linear, nearest, real_of, resample, smooth
 from tenfold.ops.precision import widened
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -22,6 +23,20 @@ def resized(x, taps):
         return x
 
     return along(x)
+
+
+def resized_bytes(x, taps):
+    """`resized` for images of bytes: the last dimension first, and rounded after each."""
+    for i, extent in reversed(list(enumerate(x.shape[2:]))):
+        found = taps(i, extent)
+        if found.weights is None:
+            x = resample(x, i + 2, found)
+            continue
+        whole, bits = in_whole_numbers(found)
+        total = resample(flat.convert(x, dtypes.int32), i + 2, whole)
+        rounded = flat.shift_right(total + 2 ** (bits - 1), bits)
+        x = flat.convert(flat.clamp(rounded, 0, 255), dtypes.uint8)
+    return x
 
 
 def spread_back(cotangent, taps, shape):
@@ -67,6 +82,7 @@ def _float(*shape):
 def _declare(name, dims, method, exact=False, corners=True):
     """The rows of one way of resampling: `method(extent, count, align_corners, scale, real)` gives taps."""
     size, image = (7, 6, 9)[:dims], (3, 4, 5)[-dims:]
+    weighs_bytes = dims == 2 and not exact
     aligned = "bool align_corners, " if corners else ""
     names = [f"scales_{axis}" for axis in AXES[-dims:]] if dims > 1 else ["scales"]
     scales = ", ".join(f"float? {each}=None" for each in names)
@@ -89,6 +105,9 @@ def _declare(name, dims, method, exact=False, corners=True):
                 calls.append(S(drawn(2, 3, *image), extents, *mode))
             calls.append(S(T(1, 2, *image, dtype="float64"), size, *mode, *(1.6,) * dims))
             calls.append(S(T(0, 2, *image, dtype="float32"), size, *mode))
+            if weighs_bytes:
+                pictures = T(2, 3, 9, 8, dtype="uint8", low=0, high=256)
+                calls += [S(pictures, extents, *mode) for extents in ((5, 6), (13, 15), (4, 8))]
         return calls
 
     def by_factor():
@@ -119,9 +138,11 @@ def _declare(name, dims, method, exact=False, corners=True):
     )
     def upsample(x, size, *rest):
         align, *scales = split(rest)
-        check(x)
+        of_bytes = weighs_bytes and x.dtype is dtypes.uint8
+        if not of_bytes:
+            check(x)
         check_images(x, dims, size)
-        return resized(x, taps(size, align, scales, real_of(x.dtype)))
+        return (resized_bytes if of_bytes else resized)(x, taps(size, align, scales, real_of(x.dtype)))
 
     @op(
         f"{name}.vec(Tensor input, SymInt[]? output_size, {aligned}float[]? scale_factors) -> Tensor",

@@ -9,9 +9,10 @@ import subprocess
 from pathlib import Path
 
 from tenfold.purple.build import build_program
+from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expand import expand_program
-from tenfold.purple.interpret import Session, with_deep_stack
+from tenfold.purple.interpret import Session
 
 FILE = "test.purple"
 CHECKED = ("-fsanitize=address", "-g", "-O1", "-DPURPLE_INJECT")

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.interpret import Session, with_deep_stack
+from tenfold.purple.interpret import Session
 from tenfold.purple.printing import write_text
 
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report
 from tenfold.purple.expand import expand_program
-from tenfold.purple.interpret import Session, with_deep_stack
+from tenfold.purple.interpret import Session
 
 PROGRAMS = {
     "unbalanced": "(print (+ 1 2)",

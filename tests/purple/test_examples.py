@@ -11,7 +11,8 @@ import pytest
 
 import tenfold as tn
 from tenfold.demo import digits
-from tenfold.purple.interpret import Session, with_deep_stack
+from tenfold.purple.deep_stack import with_deep_stack
+from tenfold.purple.interpret import Session
 from tenfold.purple.prims import control
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "purple"

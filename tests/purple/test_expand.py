@@ -89,7 +89,7 @@ def test_nesting_beyond_the_limit_is_a_located_error():
 
 
 def expand_deep(text: str) -> None:
-    from tenfold.purple.interpret import with_deep_stack
+    from tenfold.purple.deep_stack import with_deep_stack
 
     with_deep_stack(lambda: expand_program(text, "t.purple"))
 

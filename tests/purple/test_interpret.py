@@ -6,8 +6,9 @@ import gc
 
 import pytest
 
+from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import report
-from tenfold.purple.interpret import Session, with_deep_stack
+from tenfold.purple.interpret import Session
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ import tenfold
 from tenfold.purple import build as builder
 from tenfold.purple import core, emit_c, memory, repl
 from tenfold.purple.cycles import Cycle
+from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report, warning
 from tenfold.purple.expand import expand_program
-from tenfold.purple.interpret import Session, with_deep_stack
+from tenfold.purple.interpret import Session
 from tenfold.purple.prims import control
 from tenfold.purple.printing import write_text
 from tenfold.purple.reader import read_source

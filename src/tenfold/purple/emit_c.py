@@ -4,8 +4,6 @@ it."""
 from __future__ import annotations
 
 import re
-import sys
-import threading
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
@@ -13,6 +11,7 @@ from tenfold.purple import anf, core, ir
 from tenfold.purple.certify import certify
 from tenfold.purple.constants import Constants, c_string
 from tenfold.purple.cycles import Cycle, find_cycles
+from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.emit_function import EmitGroup, c_type
 from tenfold.purple.emit_names import Names
 from tenfold.purple.foreign import prototypes
@@ -36,6 +35,11 @@ def compile_program(program: core.Program, *, lines: bool = False, warn: Warn = 
     return deep(lambda: Emission(analysed(program, warn), lines).text())
 
 
+def deep(work: Callable[[], T]) -> T:
+    """Do something that recurses as deep as the program is nested."""
+    return with_deep_stack(work, frames=400_000)
+
+
 def analysed(program: core.Program, warn: Warn = lambda cycle: None) -> ir.Module:
     """The program in A-normal form with its ownership, proved."""
     module = anf.lower(program)
@@ -45,31 +49,6 @@ def analysed(program: core.Program, warn: Warn = lambda cycle: None) -> ir.Modul
     own(module)
     certify(module)
     return module
-
-
-def deep(work: Callable[[], T]) -> T:
-    """Do something that recurses as deep as the program is nested."""
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:  # handed to the caller's thread
-            failure.append(error)
-
-    old_limit, old_size = sys.getrecursionlimit(), threading.stack_size(512 << 20)
-    sys.setrecursionlimit(400_000)
-    try:
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
-    finally:
-        sys.setrecursionlimit(old_limit)
-        threading.stack_size(old_size)
-    if failure:
-        raise failure[0]
-    return outcome[0]
 
 
 class Emission:

@@ -464,6 +464,9 @@ class EmitGroup:
         if not op.name.startswith("%check") and not accepts(
             op.name, len(op.args) - len(op.keywords), op.keywords
         ):
+            for arg in op.args:
+                if isinstance(arg, Variable):  # which nothing else may read
+                    self.line(f"(void){self.name(arg)};")
             self.line(f"if (PU_BAD({self.refusal(op)})) {fails}")
             if target:
                 self.line(f"{target}PU_UNSPECIFIED;")

@@ -8,14 +8,11 @@ meet become a `PurpleError` with the place and the calls under way, both read of
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import itertools
-import sys
-import threading
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import tenfold
@@ -34,8 +31,6 @@ from tenfold.purple.printing import brief
 from tenfold.purple.python_ast import Unit
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Pair, Record, Symbol, list_of
 
-CALL_LIMIT = 250_000  # Python frames; a call of Purple's takes one or two
-STACK_BYTES = 512 << 20
 STACK_KEPT = 200
 PRELUDE_FILE = "prelude.purple"
 CATCHABLE = (TenfoldError, TypeError, NameError, RecursionError, MemoryError)
@@ -374,35 +369,3 @@ def within(kind: str, argument: Any = None) -> Iterator[None]:
     else:
         with tenfold.enable_grad() if kind == "grad" else tenfold.no_grad():
             yield
-
-
-def with_deep_stack(function: Callable[[], Result]) -> Result:
-    """Run a function where recursion may go deep: on a thread whose stack is large."""
-    outcome: list[Any] = []
-
-    def work() -> None:
-        try:
-            outcome.append((True, function()))
-        except BaseException as error:
-            outcome.append((False, error))
-
-    limit, size = sys.getrecursionlimit(), threading.stack_size(STACK_BYTES)
-    try:
-        sys.setrecursionlimit(CALL_LIMIT)
-        thread = threading.Thread(target=work, name="purple", daemon=True)
-        thread.start()
-        try:
-            thread.join()
-        except KeyboardInterrupt:
-            # Hand the interruption on to where the program runs.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
-            )
-            thread.join()
-    finally:
-        sys.setrecursionlimit(limit)
-        threading.stack_size(size)
-    succeeded, value = outcome[0]
-    if succeeded:
-        return value
-    raise value

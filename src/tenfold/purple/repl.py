@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from tenfold.errors import MissingEngine, TenfoldError, did_you_mean
+from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.documentation import describe, known_names
 from tenfold.purple.errors import PurpleError, report
-from tenfold.purple.interpret import Session, with_deep_stack
+from tenfold.purple.interpret import Session
 from tenfold.purple.prims import control
 from tenfold.purple.printing import write_text
 from tenfold.purple.reader import Incomplete, read

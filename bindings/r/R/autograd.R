@@ -25,6 +25,9 @@ autograd_set_grad_mode <- function(enabled, code) in_scope(if (enabled) "enable_
 
 torch_is_grad_enabled <- function() .Call(C_tf_grad_enabled)
 
+# A gradient that there is none of is NULL.
+is_undefined_tensor <- function(x) is.null(x)
+
 as_tensor_list <- function(x) if (is_torch_tensor(x)) list(x) else x
 
 autograd_grad <- function(outputs, inputs, grad_outputs = NULL, retain_graph = create_graph,

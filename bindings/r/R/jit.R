@@ -38,6 +38,17 @@ jit_save <- function(obj, path) {
   invisible(path)
 }
 
+# A script module's file as raw bytes, and back.
+jit_serialize <- function(obj) {
+  freeze <- attr(obj, "freeze", exact = TRUE)
+  .Call(C_tf_module_save_data, handle_of(if (is.null(freeze)) obj else freeze()))
+}
+
+jit_unserialize <- function(obj) {
+  if (!is.raw(obj)) refuse("jit_unserialize takes what jit_serialize gave", code = 3L, name = "TN_ERROR_TYPE")
+  jit_load(obj)
+}
+
 jit_tuple <- function(x) structure(as.list(x), class = "jit_tuple")
 
 print.jit_tuple <- function(x, ...) {
@@ -100,6 +111,14 @@ jit_train_step <- function(module, optimizer, loss, inputs, target) {
       if (length(found)) found else attr(x, "extra", exact = TRUE)
     },
     buffers = .Call(C_tf_module_names, handle, "buffers"),
+    state_dict = function() c(x$parameters, x$buffers),
+    load_state_dict = function(state) {
+      own <- c(x$parameters, x$buffers)
+      wrong <- c(setdiff(names(own), names(state)), setdiff(names(state), names(own)))
+      if (length(wrong)) refuse("the state and the module differ in ", paste(wrong, collapse = ", "))
+      with_no_grad(for (name in names(own)) torch_copy_(own[[name]], as_tensor(state[[name]])))
+      invisible(x)
+    },
     methods = .Call(C_tf_module_names, handle, "methods"),
     training = .Call(C_tf_module_is_training, handle),
     graph = .Call(C_tf_module_text, handle, "graph"),

@@ -71,4 +71,9 @@ linalg_vector_norm <- function(A, ord = 2, dim = NULL, keepdim = FALSE, dtype = 
   torch_linalg_vector_norm(A, ord, dim, keepdim, dtype = dtype)
 }
 
+torch_lu <- function(A, pivot = TRUE, get_infos = FALSE) {
+  found <- unname(torch_linalg_lu_factor_ex(A, pivot = pivot))
+  if (get_infos) found else found[1:2]
+}
+
 named_results <- function(found, names) structure(found, names = names)

@@ -254,6 +254,15 @@ nn_adaptive_max_pool1d <- new_adaptive_pooling("nn_adaptive_max_pool1d", functio
 nn_adaptive_max_pool2d <- new_adaptive_pooling("nn_adaptive_max_pool2d", function(...) nnf_adaptive_max_pool2d(...))
 nn_adaptive_max_pool3d <- new_adaptive_pooling("nn_adaptive_max_pool3d", function(...) nnf_adaptive_max_pool3d(...))
 
+new_fractional_pooling <- function(name, pool) {
+  nn_module(name, initialize = function(kernel_size, output_size = NULL, output_ratio = NULL, return_indices = FALSE) {
+    self$options <- list(kernel_size, output_size, output_ratio, return_indices)
+  }, forward = function(input) do.call(pool, c(list(input), parts$options)))
+}
+
+nn_fractional_max_pool2d <- new_fractional_pooling("nn_fractional_max_pool2d", function(...) nnf_fractional_max_pool2d(...))
+nn_fractional_max_pool3d <- new_fractional_pooling("nn_fractional_max_pool3d", function(...) nnf_fractional_max_pool3d(...))
+
 new_unpooling <- function(name, unpool) {
   nn_module(name, initialize = function(kernel_size, stride = NULL, padding = 0) {
     self$options <- list(kernel_size, stride, padding)

@@ -39,6 +39,12 @@ tenfold_call <- function(name, ...) .Call(C_tf_call, name, list(...))
 
 cuda_is_available <- function() .Call(C_tf_cuda_available)
 
+cuda_device_count <- function() .Call(C_tf_device_count)
+
+cuda_synchronize <- function(device = "cuda") invisible(.Call(C_tf_synchronize, device))
+
+cuda_empty_cache <- function() invisible(.Call(C_tf_empty_cache))
+
 torch_is_installed <- function() .Call(C_tf_available)
 
 torch_manual_seed <- function(seed) invisible(.Call(C_tf_manual_seed, seed))

@@ -55,6 +55,22 @@ SEXP tf_versions(void) {
 
 SEXP tf_cuda_available(void) { return Rf_ScalarLogical(tn_cuda_available() == 1); }
 
+SEXP tf_device_count(void) {
+    int64_t count = tn_device_count(TN_CUDA);
+    if (count < 0) raise_last();
+    return Rf_ScalarInteger((int)count);
+}
+
+SEXP tf_synchronize(SEXP device) {
+    check(tn_synchronize(device_of(device)));
+    return R_NilValue;
+}
+
+SEXP tf_empty_cache(void) {
+    check(tn_empty_cache());
+    return R_NilValue;
+}
+
 SEXP tf_manual_seed(SEXP seed) {
     check(tn_manual_seed((uint64_t)int_of(seed)));
     return R_NilValue;
@@ -123,6 +139,7 @@ extern SEXP tf_trace(SEXP, SEXP, SEXP);
 extern SEXP tf_store_condition(SEXP);
 extern SEXP tf_module_load(SEXP, SEXP);
 extern SEXP tf_module_save(SEXP, SEXP);
+extern SEXP tf_module_save_data(SEXP);
 extern SEXP tf_module_names(SEXP, SEXP);
 extern SEXP tf_module_attribute(SEXP, SEXP);
 extern SEXP tf_module_train(SEXP, SEXP);
@@ -148,13 +165,14 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_hook, 2), ENTRY(tf_function, 4), ENTRY(tf_scope_begin, 1), ENTRY(tf_scope_end, 1),
     ENTRY(tf_grad_enabled, 0), ENTRY(tf_index, 3), ENTRY(tf_index_put, 3), ENTRY(tf_stack, 1),
     ENTRY(tf_call, 2), ENTRY(tf_module_call, 3), ENTRY(tf_trace, 3), ENTRY(tf_store_condition, 1),
-    ENTRY(tf_module_load, 2), ENTRY(tf_module_save, 2), ENTRY(tf_module_names, 2),
+    ENTRY(tf_module_load, 2), ENTRY(tf_module_save, 2), ENTRY(tf_module_save_data, 1), ENTRY(tf_module_names, 2),
     ENTRY(tf_module_attribute, 2), ENTRY(tf_module_train, 2), ENTRY(tf_module_is_training, 1),
     ENTRY(tf_module_to, 3), ENTRY(tf_module_text, 2), ENTRY(tf_optimizer, 4),
     ENTRY(tf_optimizer_step, 1), ENTRY(tf_optimizer_zero_grad, 1), ENTRY(tf_optimizer_get, 2),
     ENTRY(tf_optimizer_set, 3), ENTRY(tf_optimizer_state, 1), ENTRY(tf_optimizer_set_state, 2),
     ENTRY(tf_train_step, 5), ENTRY(tf_set_pressure, 1), ENTRY(tf_memory, 0), ENTRY(tf_available, 0),
-    ENTRY(tf_versions, 0), ENTRY(tf_cuda_available, 0), ENTRY(tf_manual_seed, 1),
+    ENTRY(tf_versions, 0), ENTRY(tf_cuda_available, 0), ENTRY(tf_device_count, 0), ENTRY(tf_synchronize, 1),
+    ENTRY(tf_empty_cache, 0), ENTRY(tf_manual_seed, 1),
     ENTRY(tf_generator, 2), ENTRY(tf_threads, 1), ENTRY(tf_save, 3), ENTRY(tf_load, 1),
 };
 

@@ -77,6 +77,16 @@ SEXP tf_module_save(SEXP module, SEXP path) {
     return R_NilValue;
 }
 
+/* The module's file as raw bytes. */
+SEXP tf_module_save_data(SEXP module) {
+    SEXP bytes = PROTECT(give(tn_module_save_data(handle_of(module, MODULE))));
+    int64_t count = tn_tensor_numel(tensor_of(bytes));
+    SEXP out = PROTECT(Rf_allocVector(RAWSXP, count));
+    memcpy(RAW(out), tn_tensor_data(tensor_of(bytes)), count);
+    UNPROTECT(2);
+    return out;
+}
+
 SEXP tf_module_names(SEXP module, SEXP what) {
     const tn_module *m = handle_of(module, MODULE);
     switch (text_of(what)[0]) {

@@ -215,6 +215,9 @@ def _translated(error: Exception) -> Exception:
 def _reason(told: str) -> str:
     """The first line of IREE's report that says something, without the place in its own sources."""
     lines = [line.strip() for line in told.splitlines() if line.strip()] or ["it does not say why"]
+    passed = re.search(r'torch\.operator"?[^\n]*?"torch\.(\w+\.[\w.]+)"', told)
+    if passed is not None:
+        return f"it has no lowering of {passed.group(1)}"
     errors = [line for line in lines if "error:" in line]
     if errors:
         return re.sub(r"^.*?error: ", "", errors[0]).partition(": %")[0]

@@ -216,6 +216,70 @@ def _deviation(
     return [deviation, self.mean(dims, keepdim=keepdim)]
 
 
+def _batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
+    training: bool, momentum: float, eps: float,
+) -> list[Tensor]:  # fmt: skip
+    """The layer, what it normalised by, and the next statistics."""
+    if not training:
+        given = (input, weight, bias, running_mean, running_var)
+        return [*aten("native_batch_norm")(*given, False, momentum, eps), running_mean, running_var]
+    dims = [dim for dim in range(input.ndim) if dim != 1]
+    along = [1, -1] + [1] * (input.ndim - 2)
+    mean, spread = input.mean(dims), input.var(dims, correction=0)
+    scale = (spread + eps).rsqrt()
+    made = (input - mean.view(along)) * scale.view(along)
+    made = made if weight is None else made * weight.view(along)
+    made = made if bias is None else made + bias.view(along)
+    averages = [running_mean.lerp(mean, momentum), running_var.lerp(input.var(dims, correction=1), momentum)]
+    return [made, mean, scale, *averages]
+
+
+def _with_number(name: str) -> Callable[..., list[Tensor]]:
+    """An op of two tensors where one is a number."""
+
+    def steps(self: Any, other: Any) -> list[Tensor]:
+        tensor, number = (self, other) if isinstance(self, Tensor) else (other, self)
+        dtype = int64 if tensor.dtype is bool_ and not isinstance(number, bool) else tensor.dtype
+        made = aten("full")((), number, dtype=dtype, device=tensor.device)
+        return [aten(name)(made if number is self else self, made if number is other else other)]
+
+    return steps
+
+
+# What torch-mlir takes for something else than it is
+
+
+def _put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool) -> list[Tensor]:
+    """Indices below zero count from the end, which it does not know."""
+    if all(each is None or each.dtype is not bool_ for each in indices):
+        indices = [
+            None if each is None else aten("where")(each < 0, each + self.shape[dim], each)
+            for dim, each in enumerate(indices)
+        ]
+    return [aten("index_put")(self, indices, values, accumulate)]
+
+
+def _shrunk(self: Tensor, lambd: float) -> list[Tensor]:
+    inner = aten("where")(self < -lambd, self + lambd, self * 0)
+    return [aten("where")(self > lambd, self - lambd, inner)]
+
+
+MISREAD: Expansions = {
+    "index_put": _put,
+    "index_put.hacked_twin": _put,
+    "narrow": lambda self, dim, start, length: (
+        [self.narrow(dim, start % self.shape[dim], length)]
+        if start < 0
+        else [self.narrow(dim, start, length)]
+    ),
+    "renorm": lambda self, p, dim, maxnorm: [self.renorm(p, dim % self.ndim, maxnorm)],
+    "select_scatter": lambda self, src, dim, index: [
+        aten("select_scatter")(self, src, dim, index % self.shape[dim])
+    ],
+    "softshrink": _shrunk,
+}
+
 # By another name what the dialect calls an op; the second with a tensor or a number on the right.
 NAMES = _pairs(
     """absolute abs arccos acos arccosh acosh arcsin asin arcsinh asinh arctan atan arctan2 atan2
@@ -239,6 +303,13 @@ WORDS: Expansions = {
     "moveaxis.intlist": _moved,
     "movedim.intlist": _moved,
     "mT": lambda self: [self.transpose(-2, -1)],
+    **{
+        f"{op}.{form}": _with_number(op)
+        for op in ("bitwise_and", "bitwise_or", "bitwise_xor")
+        for form in ("Scalar", "Scalar_Tensor")
+    },
+    "remainder.Scalar_Tensor": _with_number("remainder"),
+    "_native_batch_norm_legit_functional": _batch_norm,
     "squeeze.dims": _squeeze,
     "ravel": lambda self: [self.reshape(-1)],
     "view_as": lambda self, other: [self.view(other.shape)],
@@ -261,6 +332,7 @@ FOR_TORCH: Expansions = {
     "rnn_relu.input": _steps(lambda gates, inner, states: [(gates + inner).relu()]),
     **{f"conv{dims}d.padding": _padded_convolution(dims) for dims in (1, 2, 3)},
     **WORDS,
+    **MISREAD,
 }
 FOR_LOWERING: Expansions = {**FOR_TORCH, "scaled_dot_product_attention": _attention}
 # What StableHLO has no op for where sizes are open.

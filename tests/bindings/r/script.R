@@ -18,6 +18,7 @@ state <- lapply(m$state_dict(), function(each) each * 0 + 2)
 m$load_state_dict(state)
 stopifnot(identical(as.numeric(m$parameters[[1]]), 2), inherits(tryCatch(m$load_state_dict(list()), error = identity), "value_error"))
 torch_save(list(x = x, y = net(x)), paste0(folder, "/net.safetensors"))
+invisible(gc())
 live <- tenfold_memory()[["objects"]]
 runs <- 0
 e <- tryCatch(jit_trace(function(a) { runs <<- runs + 1; if (runs > 1) stop("inside"); a }, x), error = identity)

@@ -37,7 +37,17 @@ PLAIN = (
     "tables",
     "text",
 )
-WITH_TENSORS = ("tensors", "rows", "tensor_text", "liveness")
+WITH_TENSORS = (
+    "liveness",
+    "rows",
+    "tensor_arithmetic",
+    "tensor_files",
+    "tensor_index",
+    "tensor_make",
+    "tensor_scopes",
+    "tensor_text",
+    "tensors",
+)
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 
 

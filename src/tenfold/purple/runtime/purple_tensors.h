@@ -8,8 +8,8 @@
 
 #define PU_DTYPE_PREFIX "tenfold"
 
-/* tensors.c */
-void pu_use_tensors(void);
+enum { PU_MOST_DIMENSIONS = 64 };
+
 /* liveness.c: operators, and the tensors that they make and use. */
 #ifdef PURPLE_LIVENESS
 void pu_note_made(const tn_tensor *tensor);
@@ -27,6 +27,8 @@ void pu_end_liveness(void);
 #define pu_end_liveness() ((void)0)
 #endif
 
+/* tensors.c */
+void pu_use_tensors(void);
 static inline tn_tensor *pu_handle(Value v) {
     tn_tensor *handle = PU_AS(PuTensor, v)->handle;
     pu_note_used(handle);
@@ -34,20 +36,18 @@ static inline tn_tensor *pu_handle(Value v) {
 }
 /* Owns the handle; NULL becomes libtenfold's error. `maker` names the operator, as in "mul". */
 Value pu_of_tensor(tn_tensor *handle, const char *maker);
-Value pu_tensor_error(const char *name);
 Value pu_in_place(Value self, tn_status status, const char *maker); /* what an in-place operator gives: its operand */
+Value pu_tensor_error(const char *name);
+bool pu_tensor_wanted(const char *name, Value v);
 bool pu_read_dtype(const char *name, tn_dtype *dtype);
 bool pu_read_device(const char *text, tn_device *device);
-bool pu_tensor_wanted(const char *name, Value v);
+bool pu_is_complex(tn_dtype dtype);
+static inline bool pu_is_host(tn_device device) { return device.type == TN_CPU; }
 tn_tensor *pu_cast(const tn_tensor *tensor, tn_dtype dtype);
 tn_tensor *pu_placed(tn_tensor *tensor); /* moved to the default device; owns and gives */
 extern tn_device pu_default_device;
-bool pu_is_complex(tn_dtype dtype);
-
-Value pu_tensor(Value data);
-Value pu_tensor_with(Value data, Value dtype, Value device, Value requires_grad);
-Value pu_tensor_ref(const Value *v, int n);
-Value pu_tensor_set(const Value *v, int n);
+tn_scalar pu_to_scalar(Value v); /* of a number or a boolean */
+Value pu_of_scalar(tn_scalar scalar);
 Value pu_tensor_to_list(Value v);
 Value pu_tensor_item(Value v);
 Value pu_tensor_shape(Value v);
@@ -56,9 +56,35 @@ Value pu_tensor_count(Value v);
 Value pu_tensor_dtype(Value v);
 Value pu_tensor_device(Value v);
 Value pu_tensor_to(Value v, Value target);
+Value pu_live_tensors(void);
+bool pu_foreign_tensor(Value v, bool owned, tn_tensor **out);
+Value pu_from_tensor(tn_tensor *tensor, bool owned);
+
+/* tensor_make.c */
+Value pu_tensor(Value data);
+Value pu_tensor_with(Value data, Value dtype, Value device, Value requires_grad);
+Value pu_uniform(Value sizes);
+Value pu_normal(Value sizes);
+Value pu_permutation(Value count);
+
+/* tensor_index.c */
+Value pu_tensor_ref(const Value *v, int n);
+Value pu_tensor_set(const Value *v, int n);
+
+/* tensor_files.c */
 Value pu_tensor_load(Value path);
 Value pu_tensor_save(Value path, Value tensors);
 Value pu_jit_load(Value path);
+Value pu_call_module(Value module, Value *arguments, int count);
+
+/* tensor_arithmetic.c */
+Value pu_tensor_arithmetic(const char *name, Value a, Value b);
+Value pu_tensor_negate(Value a);
+/* Operators whose operand dies: in place where nobody records for gradients and shape and type stay. Own `dying`. */
+Value pu_reuse_unary(Value dying, tn_status (*in_place)(tn_tensor *), tn_tensor *(*fresh)(const tn_tensor *), const char *maker);
+Value pu_reuse_binary(const char *name, Value dying, Value other, bool turned);
+
+/* tensor_scopes.c */
 Value pu_backward(Value v, Value gradient);
 Value pu_tensor_grad(Value v);
 Value pu_requires_grad(Value v, Value wanted);
@@ -66,17 +92,6 @@ Value pu_is_requires_grad(Value v);
 Value pu_detach(Value v);
 Value pu_clear_grad(Value v);
 Value pu_evaluate(Value v);
-Value pu_live_tensors(void);
-Value pu_uniform(Value sizes);
-Value pu_normal(Value sizes);
-Value pu_permutation(Value count);
-bool pu_foreign_tensor(Value v, bool owned, tn_tensor **out);
-Value pu_from_tensor(tn_tensor *tensor, bool owned);
-
-/* Operators whose operand dies: in place where nobody records for gradients and shape and type stay. Own `dying`. */
-Value pu_reuse_unary(Value dying, tn_status (*in_place)(tn_tensor *), tn_tensor *(*fresh)(const tn_tensor *), const char *maker);
-Value pu_reuse_binary(const char *name, Value dying, Value other, bool turned);
-
 /* Scopes: what holds inside `with-device`, `with-grad` and `no-grad`. */
 typedef struct { int64_t grad; tn_device device; bool is_device; } PuScope;
 Value pu_check_device(Value name);

@@ -110,11 +110,6 @@ static bool match(const PuOverload *overload, const Value *arguments, int count,
 
 /* Values onto the stack */
 
-static tn_scalar scalar_of(Value v) {
-    if (pu_is_boolean(v)) return tn_bool(v == PU_TRUE);
-    return pu_is_int(v) ? tn_int(pu_int(v)) : tn_double(pu_float(v));
-}
-
 static int64_t int_of(const PuRowArgument *argument, Value v) {
     if (!is_reduction(argument, v)) return pu_int(v);
     const char *name = PU_AS(PuSymbol, v)->text;
@@ -167,7 +162,7 @@ static bool push_one(tn_stack *stack, const PuRowArgument *argument, Value v) {
     case PU_ROW_INT: return tn_stack_push_int(stack, int_of(argument, v)) == TN_OK;
     case PU_ROW_FLOAT: return tn_stack_push_double(stack, double_of(v)) == TN_OK;
     case PU_ROW_BOOL: return tn_stack_push_bool(stack, v == PU_TRUE) == TN_OK;
-    case PU_ROW_SCALAR: return tn_stack_push_scalar(stack, scalar_of(v)) == TN_OK;
+    case PU_ROW_SCALAR: return tn_stack_push_scalar(stack, pu_to_scalar(v)) == TN_OK;
     case PU_ROW_STR: return tn_stack_push_string(stack, text_of(v, room, sizeof room)) == TN_OK;
     case PU_ROW_SCALARTYPE: return pu_read_dtype(PU_AS(PuSymbol, v)->text, &dtype) && push_value(stack, tn_value_dtype(dtype));
     case PU_ROW_DEVICE: return pu_read_device(PU_AS(PuString, v)->text, &device) && push_value(stack, tn_value_device(device));
@@ -199,7 +194,7 @@ static bool push_list(tn_stack *stack, const PuRowArgument *argument, Value *ite
     case PU_ROW_SCALAR: {
         tn_value *values[64] = {0};
         if (count > 64) return false;
-        for (int64_t i = 0; i < count; i++) values[i] = tn_value_scalar(scalar_of(items[i]));
+        for (int64_t i = 0; i < count; i++) values[i] = tn_value_scalar(pu_to_scalar(items[i]));
         bool done = push_value(stack, tn_value_list((const tn_value *const *)values, count));
         for (int64_t i = 0; i < count; i++) tn_value_free(values[i]);
         return done;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { EDGE = 3, THRESHOLD = 1000, LINE = 80, PREFIX = 7, RANK = 64 };
+enum { EDGE = 3, THRESHOLD = 1000, LINE = 80, PREFIX = 7 };
 typedef enum { INTEGERS, TRUTHS, WHOLE, FIXED, SCIENTIFIC } Notation;
 typedef struct Layout {
     Notation notation;
@@ -13,8 +13,8 @@ typedef struct Layout {
     const double *floats;
     const int64_t *ints;
     const struct Layout *imaginary; /* of complex numbers: their other parts, in a notation of their own */
-    int64_t shape[RANK], strides[RANK], rank;
-    bool cut[RANK];
+    int64_t shape[PU_MOST_DIMENSIONS], strides[PU_MOST_DIMENSIONS], rank;
+    bool cut[PU_MOST_DIMENSIONS];
 } Layout;
 
 static int write_element(const Layout *layout, int64_t at, char *text, size_t room) {
@@ -189,7 +189,7 @@ void pu_put_tensor(PuBuffer *buffer, Value v) {
     bool whole = dtype == TN_UINT8 || (dtype >= TN_INT8 && dtype <= TN_INT64) || dtype == TN_BOOL || (dtype >= TN_UINT16 && dtype <= TN_UINT64);
     bool complex_ = pu_is_complex(dtype);
     Layout layout = {0}, imaginary;
-    layout.rank = tn_tensor_shape(tensor, layout.shape, RANK);
+    layout.rank = tn_tensor_shape(tensor, layout.shape, PU_MOST_DIMENSIONS);
     int64_t count = tn_tensor_numel(tensor), stride = 1;
     void *data = NULL, *other = NULL;
     bool read = complex_ ? read_part(tensor, tn_real, &data) && read_part(tensor, tn_imag, &other) : read_elements(tensor, !whole, &data);

@@ -1,0 +1,62 @@
+/* Gradients, and what holds inside `with-device`, `with-grad` and `no-grad`. */
+#include "purple_tensors.h"
+
+Value pu_backward(Value v, Value gradient) {
+    if (!pu_tensor_wanted("backward", v)) return PU_FAILURE;
+    if (gradient != PU_ABSENT && !pu_tensor_wanted("backward", gradient)) return PU_FAILURE;
+    tn_status status = gradient == PU_ABSENT ? tn_backward(pu_handle(v)) : tn_backward_with(pu_handle(v), pu_handle(gradient), false, false);
+    pu_note_done();
+    return status == TN_OK ? PU_UNSPECIFIED : pu_tensor_error("backward");
+}
+Value pu_tensor_grad(Value v) {
+    if (!pu_tensor_wanted("tensor-grad", v)) return PU_FAILURE;
+    int has = tn_has_grad(pu_handle(v));
+    if (has < 0) return pu_tensor_error("tensor-grad");
+    return has ? pu_of_tensor(tn_grad(pu_handle(v)), "grad") : PU_NIL;
+}
+Value pu_requires_grad(Value v, Value wanted) {
+    if (!pu_tensor_wanted("requires-grad!", v)) return PU_FAILURE;
+    bool on = wanted == PU_ABSENT || pu_truthy(wanted);
+    return tn_set_requires_grad(pu_handle(v), on) == TN_OK ? pu_dup(v) : pu_tensor_error("requires-grad!");
+}
+Value pu_is_requires_grad(Value v) {
+    return pu_tensor_wanted("requires-grad?", v) ? pu_of_bool(tn_requires_grad(pu_handle(v)) == 1) : PU_FAILURE;
+}
+Value pu_detach(Value v) {
+    return pu_tensor_wanted("detach", v) ? pu_of_tensor(tn_detach(pu_handle(v)), "detach") : PU_FAILURE;
+}
+Value pu_clear_grad(Value v) {
+    if (!pu_tensor_wanted("clear-grad!", v)) return PU_FAILURE;
+    return tn_set_grad(pu_handle(v), NULL) == TN_OK ? PU_UNSPECIFIED : pu_tensor_error("clear-grad!");
+}
+Value pu_evaluate(Value v) {
+    if (pu_is(v, PU_TENSOR)) return PU_UNSPECIFIED;
+    if (!pu_is_list(v)) return pu_wrong_type("evaluate!", "list", v);
+    for (; v != PU_NIL; v = PU_AS(PuPair, v)->cdr)
+        if (!pu_tensor_wanted("evaluate!", PU_AS(PuPair, v)->car)) return PU_FAILURE;
+    return PU_UNSPECIFIED;
+}
+
+/* Scopes */
+
+Value pu_check_device(Value name) {
+    tn_device device;
+    if (!pu_is_string(name)) return pu_wrong_type("with-device", "string", name);
+    if (!pu_read_device(PU_AS(PuString, name)->text, &device)) return PU_FAILURE;
+    if (device.type == TN_CUDA && tn_device_count(TN_CUDA) <= (device.index < 0 ? 0 : device.index))
+        return pu_fail("tensor", "with-device: there is no device \"%s\" here", PU_AS(PuString, name)->text);
+    return PU_UNSPECIFIED;
+}
+PuScope pu_enter_device(Value name) {
+    PuScope scope = {0, pu_default_device, true};
+    tn_device device = pu_default_device;
+    pu_read_device(PU_AS(PuString, name)->text, &device);
+    pu_default_device = device;
+    return scope;
+}
+PuScope pu_enter_grad(void) { return (PuScope){tn_enable_grad_begin(), pu_default_device, false}; }
+PuScope pu_enter_no_grad(void) { return (PuScope){tn_no_grad_begin(), pu_default_device, false}; }
+void pu_leave(PuScope scope) {
+    if (scope.is_device) pu_default_device = scope.device;
+    else tn_scope_end(scope.grad);
+}

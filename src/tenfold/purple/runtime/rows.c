@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 32, MOST_ITEMS = 1024 };
+enum { MOST = 32 }; /* arguments of an operator */
 
 /* Where each argument of an overload comes from: a value, or 0 for its default. A list that is spread over a call's last
    arguments has their number. */
@@ -13,20 +13,32 @@ typedef struct { Value given[MOST]; const Value *spread; int spread_count, sprea
 
 static bool is_sequence(Value v) { return v == PU_NIL || pu_is(v, PU_PAIR) || pu_is(v, PU_VECTOR); }
 
-/* The elements of a list or vector, at most MOST_ITEMS; -1 where it is neither. */
-static int64_t items_of(Value v, Value *items) {
-    int64_t count = 0;
+/* The elements of a list or vector; `count` is -1 where it is neither. A few need no memory of their own. */
+typedef struct { int64_t count; Value *at, few[16]; } Items;
+
+static void take_items(Value v, Items *items) {
+    int64_t room = sizeof items->few / sizeof *items->few;
+    items->count = 0;
+    items->at = items->few;
     if (pu_is(v, PU_VECTOR)) {
-        PuVector *vector = PU_AS(PuVector, v);
-        if (vector->count > MOST_ITEMS) return -1;
-        memcpy(items, vector->items, (size_t)vector->count * sizeof(Value));
-        return vector->count;
+        items->count = PU_AS(PuVector, v)->count;
+        items->at = PU_AS(PuVector, v)->items;
+        return;
     }
     for (; pu_is(v, PU_PAIR); v = PU_AS(PuPair, v)->cdr) {
-        if (count == MOST_ITEMS) return -1;
-        items[count++] = PU_AS(PuPair, v)->car;
+        if (items->count == room) {
+            Value *larger = pu_get_memory((size_t)(room *= 4) * sizeof *larger);
+            memcpy(larger, items->at, (size_t)items->count * sizeof *larger);
+            if (items->at != items->few) free(items->at);
+            items->at = larger;
+        }
+        items->at[items->count++] = PU_AS(PuPair, v)->car;
     }
-    return v == PU_NIL ? count : -1;
+    if (v != PU_NIL) items->count = -1;
+}
+
+static void give_items_back(Value v, Items *items) {
+    if (!pu_is(v, PU_VECTOR) && items->at != items->few) free(items->at);
 }
 
 static bool is_reduction(const PuRowArgument *argument, Value v) {
@@ -56,11 +68,13 @@ static bool fits(const PuRowArgument *argument, Value v, bool numbers) {
     if (v == PU_NIL && argument->optional) return true;
     if (!argument->list) return fits_one(argument, v, numbers);
     if (!is_sequence(v)) return argument->size > 0 && fits_one(argument, v, numbers);
-    Value items[MOST_ITEMS];
-    int64_t count = items_of(v, items);
-    for (int64_t i = 0; i < count; i++)
-        if (!fits_one(argument, items[i], false) && !(argument->element_optional && items[i] == PU_NIL)) return false;
-    return count >= 0;
+    Items items;
+    take_items(v, &items);
+    bool fit = items.count >= 0;
+    for (int64_t i = 0; i < items.count && fit; i++)
+        fit = fits_one(argument, items.at[i], false) || (argument->element_optional && items.at[i] == PU_NIL);
+    give_items_back(v, &items);
+    return fit;
 }
 
 static bool all_ints(const Value *values, int count) {
@@ -172,35 +186,41 @@ static bool push_one(tn_stack *stack, const PuRowArgument *argument, Value v) {
     return false;
 }
 
-static bool push_list(tn_stack *stack, const PuRowArgument *argument, Value *items, int64_t count) {
-    static int64_t ints[MOST_ITEMS];
-    static double doubles[MOST_ITEMS];
-    static bool truths[MOST_ITEMS];
-    static const tn_tensor *tensors[MOST_ITEMS];
+static bool push_list(tn_stack *stack, const PuRowArgument *argument, const Value *items, int64_t count) {
+    union { int64_t ints[16]; double doubles[16]; bool truths[16]; const tn_tensor *tensors[16]; tn_value *values[16]; } few = {{0}};
+    void *room = count <= 16 ? (void *)&few : pu_get_memory((size_t)count * sizeof(int64_t));
+    int64_t *ints = room;
+    double *doubles = room;
+    bool *truths = room, done = false;
+    const tn_tensor **tensors = room;
+    tn_value **values = room;
     switch (argument->kind) {
     case PU_ROW_INT:
         for (int64_t i = 0; i < count; i++) ints[i] = pu_int(items[i]);
-        return tn_stack_push_ints(stack, ints, count) == TN_OK;
+        done = tn_stack_push_ints(stack, ints, count) == TN_OK;
+        break;
     case PU_ROW_FLOAT:
         for (int64_t i = 0; i < count; i++) doubles[i] = double_of(items[i]);
-        return push_value(stack, tn_value_double_list(doubles, count));
+        done = push_value(stack, tn_value_double_list(doubles, count));
+        break;
     case PU_ROW_BOOL:
         for (int64_t i = 0; i < count; i++) truths[i] = items[i] == PU_TRUE;
-        return push_value(stack, tn_value_bool_list(truths, count));
+        done = push_value(stack, tn_value_bool_list(truths, count));
+        break;
     case PU_ROW_TENSOR:
         for (int64_t i = 0; i < count; i++) tensors[i] = items[i] == PU_NIL ? NULL : pu_handle(items[i]);
-        if (argument->element_optional) return push_value(stack, tn_value_optional_tensor_list(tensors, count));
-        return tn_stack_push_tensors(stack, tensors, count) == TN_OK;
-    case PU_ROW_SCALAR: {
-        tn_value *values[64] = {0};
-        if (count > 64) return false;
+        done = argument->element_optional ? push_value(stack, tn_value_optional_tensor_list(tensors, count))
+                                          : tn_stack_push_tensors(stack, tensors, count) == TN_OK;
+        break;
+    case PU_ROW_SCALAR:
         for (int64_t i = 0; i < count; i++) values[i] = tn_value_scalar(pu_to_scalar(items[i]));
-        bool done = push_value(stack, tn_value_list((const tn_value *const *)values, count));
+        done = push_value(stack, tn_value_list((const tn_value *const *)values, count));
         for (int64_t i = 0; i < count; i++) tn_value_free(values[i]);
-        return done;
+        break;
+    default: break;
     }
-    default: return false;
-    }
+    if (room != &few) free(room);
+    return done;
 }
 
 /* A default, as the table writes it. */
@@ -248,21 +268,23 @@ static bool is_placed(const PuOverload *overload) {
 }
 
 static bool push_argument(tn_stack *stack, const PuRowArgument *argument, Value v, const Match *found, int i, bool placing) {
-    Value items[MOST_ITEMS];
     if (!v) {
         return placing && argument->kind == PU_ROW_DEVICE ? push_value(stack, tn_value_device(pu_default_device)) : push_fallback(stack, argument);
     }
-    if (found->spread && found->spread_at == i) {
-        if (found->spread_count > MOST_ITEMS) return false;
-        memcpy(items, found->spread, (size_t)found->spread_count * sizeof(Value));
-        return push_list(stack, argument, items, found->spread_count);
-    }
+    if (found->spread && found->spread_at == i) return push_list(stack, argument, found->spread, found->spread_count);
     if (v == PU_NIL && argument->optional) return tn_stack_push_none(stack) == TN_OK;
     if (!argument->list) return push_one(stack, argument, v);
-    if (is_sequence(v)) return push_list(stack, argument, items, items_of(v, items));
-    int times = argument->size > 0 ? argument->size : 1;
-    for (int k = 0; k < times && k < MOST_ITEMS; k++) items[k] = v;
-    return push_list(stack, argument, items, times);
+    if (is_sequence(v)) {
+        Items items;
+        take_items(v, &items);
+        bool done = push_list(stack, argument, items.at, items.count);
+        give_items_back(v, &items);
+        return done;
+    }
+    Value same[MOST];
+    int times = argument->size < 1 ? 1 : argument->size < MOST ? argument->size : MOST;
+    for (int k = 0; k < times; k++) same[k] = v;
+    return push_list(stack, argument, same, times);
 }
 
 /* Results */

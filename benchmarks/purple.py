@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks.harness import OURS, Benchmark, Sample
+from benchmarks.harness import OURS, ROOT, Benchmark, Sample
 from tenfold.capi.build import build as build_libtenfold
 from tenfold.capi.locate import find_libtorch
-from tenfold.purple.build import build_program, find_compiler
+from tenfold.purple.build import RUNTIME, STRICT, build_program, find_compiler
+from tenfold.purple.emit_c import compile_program
 from tenfold.purple.expand import expand_program
 
 # Each ends with (print RESULT): Scheme runs the same text after SCHEME.
@@ -85,12 +86,12 @@ def native(text: str, folder: Path, name: str = "ours") -> str:
     return program
 
 
-def process(*command: str) -> Sample:
+def process(*command: str, folder: Path | None = None) -> Sample:
     """Seconds that a program takes from its start to its end."""
 
     def sample() -> float:
         start = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
         return time.perf_counter() - start
 
     return sample
@@ -278,6 +279,27 @@ int main(void) {
 """
 
 
+def compiling(folder: Path) -> Mapping[str, Sample]:
+    """All examples from text to C, against the C compiler on what comes out."""
+    texts = {
+        str(path): path.read_text(encoding="utf-8") for path in (ROOT / "examples/purple").glob("*.purple")
+    }
+    flags = [*STRICT, "-O2", *build_libtenfold().compile_flags, f"-I{RUNTIME}"]
+    sources = []
+    for path, text in texts.items():
+        sources.append(folder / f"{Path(path).stem}.c")
+        sources[-1].write_text(compile_program(expand_program(text, path)), encoding="utf-8")
+
+    def ours() -> float:
+        start = time.perf_counter()
+        for path, text in texts.items():
+            compile_program(expand_program(text, path))
+        return time.perf_counter() - start
+
+    command = [find_compiler(), *flags, "-c", *map(str, sources)]
+    return {OURS: ours, "C compiler": process(*command, folder=folder)}
+
+
 def rival() -> str | None:
     """The Scheme compiler to beat: Chicken where it is installed, else Guile."""
     return "Chicken" if shutil.which("csc") else "Guile" if shutil.which("guile") else None
@@ -291,5 +313,6 @@ BENCHMARKS = (
     ),
     Benchmark("purple-xor", "Purple, XOR training step", "PyTorch", 0.4, training("xor"), repeats=5),
     Benchmark("purple-mlp", "Purple, MLP training step", "PyTorch", 1, training("mlp"), repeats=5),
+    Benchmark("purple-compile", "Purple, its examples to C", "C compiler", 1, compiling, repeats=5),
     Benchmark("purple-op", "Purple, one tensor op", "C", 1.1, one_tensor_op, repeats=5),
 )

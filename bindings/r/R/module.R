@@ -239,30 +239,37 @@ all_modules <- function(x) {
   found
 }
 
+# Put fn(tensor) in the place of each tensor. One that several modules share stays shared.
 replace_tensors <- function(x, fn, wanted = function(part) is_parameter(part) || is_buffer(part)) {
+  done <- new.env(parent = emptyenv())
   each_module(x, function(module) {
     parts <- attr(module, "parts")
-    for (name in parts$.order) if (wanted(parts[[name]])) assign(name, fn(parts[[name]]), parts)
+    for (name in parts$.order) if (wanted(parts[[name]])) {
+      tensor <- parts[[name]]
+      known <- .Call(C_tf_address, tensor)
+      if (is.null(done[[known]])) {
+        made <- fn(tensor)
+        assign(known, made, done)
+        assign(.Call(C_tf_address, made), made, done)
+      }
+      assign(name, done[[known]], parts)
+    }
   })
 }
 
 # The module with other tensors in the places of its parameters, while `code` runs.
 with_parameters <- function(module, tensors, code) {
   kept <- module$parameters
-  at <- 0
-  replace_tensors(module, function(tensor) {
-    at <<- at + 1
-    given <- tensors[[at]]
-    attr(given, "parameter") <- TRUE
-    given
-  }, is_parameter)
-  on.exit({
-    at <- 0
-    replace_tensors(module, function(tensor) {
-      at <<- at + 1
-      kept[[at]]
-    }, is_parameter)
+  exchange <- function(from, to) {
+    at <- vapply(from, function(tensor) .Call(C_tf_address, tensor), "")
+    replace_tensors(module, function(tensor) to[[match(.Call(C_tf_address, tensor), at)]], is_parameter)
+  }
+  tensors <- lapply(tensors, function(tensor) {
+    attr(tensor, "parameter") <- TRUE
+    tensor
   })
+  exchange(kept, tensors)
+  on.exit(exchange(tensors, kept))
   force(code)
 }
 

@@ -3,9 +3,12 @@
 # R writes everything but tensors: these go into a file of safetensors, and their numbers into R's stream.
 serialize_with_tensors <- function(x) {
   tensors <- list()
-  kinds <- character()
+  kinds <- addresses <- character()
   stream <- serialize(x, NULL, refhook = function(part) {
     if (!is_torch_tensor(part)) return(NULL)
+    address <- .Call(C_tf_address, part)
+    if (address %in% addresses) return(as.character(match(address, addresses)))
+    addresses[length(tensors) + 1] <<- address
     tensors[[length(tensors) + 1]] <<- torch_contiguous(torch_detach(part))
     kinds[length(tensors)] <<- paste0(if (is_parameter(part)) "p", if (is_buffer(part)) "b", if (part$requires_grad) "g")
     as.character(length(tensors))
@@ -29,13 +32,18 @@ unserialize_with_tensors <- function(saved, device = NULL) {
     writeBin(saved$tensors, path)
     tensors <- .Call(C_tf_load, path)
   }
+  made <- new.env(parent = emptyenv())
   unserialize(saved$stream, refhook = function(number) {
-    tensor <- torch_to(tensors[[number]], device = device)
-    kind <- saved$kinds[as.integer(number)]
-    if (grepl("p", kind)) return(nn_parameter(tensor, grepl("g", kind)))
-    if (grepl("g", kind)) .Call(C_tf_set_requires_grad, tensor, TRUE)
-    if (grepl("b", kind)) nn_buffer(tensor) else tensor
+    if (is.null(made[[number]])) assign(number, restored(tensors[[number]], saved$kinds[as.integer(number)], device), made)
+    made[[number]]
   })
+}
+
+restored <- function(tensor, kind, device) {
+  tensor <- torch_to(tensor, device = device)
+  if (grepl("p", kind)) return(nn_parameter(tensor, grepl("g", kind)))
+  if (grepl("g", kind)) .Call(C_tf_set_requires_grad, tensor, TRUE)
+  if (grepl("b", kind)) nn_buffer(tensor) else tensor
 }
 
 torch_save <- function(obj, path) {

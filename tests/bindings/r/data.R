@@ -31,6 +31,22 @@ stopifnot(loaded[[2]] == "text", torch_equal(loaded$network(x), network(x)), tor
 stopifnot(!loaded$network[[1]]$bias$requires_grad, loaded$network[[1]]$weight$requires_grad, length(loaded$network$buffers) == 3)
 named <- nn_module("named", initialize = function(hidden, methods = 2) self$size <- hidden * methods, forward = function(x) x * self$size)
 stopifnot(named(3)(torch_ones(1))$item() == 6) # whatever its arguments are called
+tied <- nn_module("tied",
+  initialize = function() {
+    self$a <- nn_linear(2, 2)
+    self$b <- nn_linear(2, 2)
+    self$b$weight <- self$a$weight
+    self$c <- self$a
+  },
+  forward = function(x) self$c(self$b(self$a(x)))
+)()
+stopifnot(length(tied$parameters) == 3)
+tied$to(dtype = torch_float64())
+stopifnot(tied$b$weight$is_same(tied$a$weight), tied$c$weight$dtype == torch_float64())
+tied$to(dtype = torch_float32())
+for (same in list(tied, clone_module(tied))) {
+  stopifnot(length(same$parameters) == 3, torch_allclose(jit_trace(same, x)(x), same(x)), torch_allclose(same(x), tied(x)))
+}
 other <- clone_module(network)
 with_no_grad(other[[1]]$weight$zero_())
 stopifnot(any(as_array(network[[1]]$weight) != 0), length(unique(names(network$state_dict()))) == 7)

@@ -419,6 +419,8 @@ def test_what_stablehlo_and_iree_cannot_do_is_told():
         ({0: {0: Dim("n", min=4)}}, "n must be at least 4, and the example has 2"),
         ({0: {0: Dim("n", multiple=4)}}, "n must be at least 4 and a multiple of 4, and the example has 2"),
         ({0: {0: Dim("n", min=2, max=2)}}, "n can only be 2: it is not open"),
+        ({0: {0: "n", -2: "m"}}, "dynamic[0] contradicts itself: dimension 0 is Dim('n') and Dim('m')"),
+        ({0: {0: "n"}, "x": {0: "m"}}, "dynamic['x'] contradicts itself"),
     ],
 )
 def test_contradictory_demands_are_explained(dynamic, message):

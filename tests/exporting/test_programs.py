@@ -148,6 +148,18 @@ def test_a_program_that_only_writes_gives_what_it_wrote():
     assert counter.count.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("dialect", ["torch", "stablehlo"])
+def test_what_a_function_makes_and_writes_is_its_own_business(dialect):
+    def function(x):
+        counts = tn.tensor([1.0, 2.0, 3.0])
+        counts.add_(x)
+        return nn.BatchNorm1d(3)(x[None].expand(2, 3)) + counts
+
+    exported = tn.export(function, tn.ones(3), dialect=dialect)
+    assert (exported.parameters, exported.writes) == ({}, ())
+    assert [str(each) for each in exported.outputs] == ["f32[2,3]"]
+
+
 def test_a_layer_that_learns_statistics_gives_the_next_ones():
     tn.manual_seed(0)
     layer, x = nn.BatchNorm1d(3), tn.rand(4, 3)

@@ -218,6 +218,10 @@ def _reason(told: str) -> str:
     passed = re.search(r'torch\.operator"?[^\n]*?"torch\.(\w+\.[\w.]+)"', told)
     if passed is not None:
         return f"it has no lowering of {passed.group(1)}"
+    if re.search(r"^Error code: -", told, re.MULTILINE):
+        return "its compiler crashed"
+    if "Diagnostics:" in lines:  # what stands before is about how it was called
+        lines = lines[lines.index("Diagnostics:") + 1 :] or lines
     errors = [line for line in lines if "error:" in line]
     if errors:
         return re.sub(r"^.*?error: ", "", errors[0]).partition(": %")[0]

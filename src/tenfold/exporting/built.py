@@ -80,6 +80,8 @@ def load_vmfb(source: str | os.PathLike[str] | bytes, target: str = "cpu") -> Bu
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BuiltModule(bytes(source), target)
+    if not isinstance(source, (str, os.PathLike)):
+        raise ArgumentError(f"takes a path or the bytes of a file, not {type(source).__name__}")
     try:
         with open(source, "rb") as file:
             data = file.read()

@@ -31,7 +31,9 @@ def open_dimensions(
         place = _place(key, args, kwargs, names)
         before = len(_tensors(arguments[:place]))
         for tensor, dims in _matched(arguments[place], said, f"dynamic[{key!r}]", before):
-            found.setdefault(tensor, {}).update(dims)
+            several = found.setdefault(tensor, {})
+            for axis, dim in dims.items():
+                _add(several, axis, dim, f"dynamic[{key!r}]")
     _require_agreement(found, _tensors(arguments))
     return {place: dims for place, dims in found.items() if dims}
 
@@ -81,7 +83,7 @@ def _dimensions(tensor: Tensor, said: Any, where: str) -> dict[int, Dim]:
         raise ArgumentError(
             f"{where} says which dimensions are open, and {said!r} does not", help='as {0: "batch"}'
         )
-    found = {}
+    found: dict[int, Dim] = {}
     rank = len(tensor.shape)
     for key, name in said.items():
         if type(key) is not int or not -rank <= key < rank:
@@ -90,8 +92,16 @@ def _dimensions(tensor: Tensor, said: Any, where: str) -> dict[int, Dim]:
             )
         if not isinstance(name, (str, Dim)):
             raise ArgumentError(f"{where}[{key}] is the name of a dimension or a Dim, not {name!r}")
-        found[key % rank] = Dim(name) if isinstance(name, str) else name
+        _add(found, key % rank, Dim(name) if isinstance(name, str) else name, where)
     return found
+
+
+def _add(found: dict[int, Dim], axis: int, dim: Dim, where: str) -> None:
+    if found.setdefault(axis, dim) != dim:
+        raise ArgumentError(
+            f"{where} contradicts itself: dimension {axis} is {found[axis]!r} and {dim!r}",
+            help="name each dimension once",
+        )
 
 
 def _require_agreement(found: OpenDims, tensors: Sequence[Tensor]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold import flat
 from tenfold.dtypes import bool_, complex128, float64, int64
-from tenfold.errors import ArgumentError, did_you_mean, located
+from tenfold.errors import ArgumentError, FormatError, did_you_mean, located
 from tenfold.exporting.dimensions import Dim, SymbolicType
 from tenfold.exporting.dynamic import OpenDims, open_dimensions
 from tenfold.exporting.merging import merged_functions
@@ -111,8 +111,13 @@ class Exported:
                 ".vmfb for a program compiled by IREE",
             )
         data = self.text(whole=True).encode() if form == "text" else getattr(self, form)()
-        with replacing(name) as file:
-            file.write(data)
+        try:
+            with replacing(name) as file:
+                file.write(data)
+        except OSError as error:
+            raise FormatError(
+                f"{name} cannot be written: {error.strerror}", help="name a file in a folder that is there"
+            ) from None
 
     def __str__(self) -> str:
         return self.text()
@@ -155,7 +160,16 @@ def export(
         raise ArgumentError(f"takes a model or a function, not {type(function).__name__}")
     _require("dialect", dialect, DIALECTS)
     _require("parameters", parameters, PARAMETERS)
+    if not isinstance(kwargs or {}, Mapping):
+        raise ArgumentError(f"kwargs holds arguments by name, and is no {type(kwargs).__name__}")
     arguments = args if isinstance(args, (tuple, list)) else (args,)
+    arrays: list[Any] = []
+    tree.flatten((tuple(arguments), kwargs or {}), lambda each: isinstance(each, np.ndarray), arrays)
+    if arrays:
+        raise ArgumentError(
+            "an argument is an array of NumPy's, which would be a constant of the module",
+            help="give a tensor: tenfold.from_numpy(x)",
+        )
     given: list[Tensor] = []
     structure = tree.flatten((tuple(arguments), kwargs or {}), lambda each: isinstance(each, Tensor), given)
     distinct = [_apart(each, given[:i]) for i, each in enumerate(given)]
@@ -231,8 +245,9 @@ def _stablehlo(
     for program in recordings.programs[: recordings.common]:
         function = lower(program)
         same = set(function.params)
-        outputs = [i for i in outputs if i < recordings.first.count or function.results[i] not in same]
-        kept = Function(function.params, [function.results[i] for i in outputs], function.name)
+        results = dict(zip(recordings.outputs, function.results, strict=True))
+        outputs = [i for i in outputs if i < recordings.first.count or results[i] not in same]
+        kept = Function(function.params, [results[i] for i in outputs], function.name)
         count = len(program.leaves) - len(literals)
         read = {each for op in kept.ops for each in op.operands} | set(kept.results)
         used = [param in read for param in kept.params[count:]]

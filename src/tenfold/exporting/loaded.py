@@ -112,6 +112,8 @@ def load_stablehlo(source: str | os.PathLike[str] | bytes) -> LoadedModule:
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         return LoadedModule(portable.read(bytes(source)))
+    if not isinstance(source, (str, os.PathLike)):
+        raise ArgumentError(f"takes a path or the bytes of a file, not {type(source).__name__}")
     try:
         with open(source, "rb") as file:
             data = file.read()

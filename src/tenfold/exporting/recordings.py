@@ -46,7 +46,8 @@ class Recordings:
     `dims` are the open dimensions, bounded by the largest size that was recorded: beyond it nothing is known.
     `members` names a model's tensors, by their holders' identities, as they are after it was recorded.
     `holders` are what holds each tensor from outside; of those that the function made itself, None: they are
-    literals of the program. `outputs` are the places of those that were recorded which the program has.
+    literals of the program. `outputs` are the places of those that were recorded which the program has: what
+    it writes to tensors that it made itself is not among them.
     """
 
     def __init__(
@@ -72,20 +73,29 @@ class Recordings:
         whole = [arranged(found, each) for found, each in zip(recorded, tensors)]
         holders = [[each for each in found.inputs if type(each) is not int] for found in recorded]
         self.members = members()
-        strangers = [e for e in holders[0] if id(e) not in self.members and isinstance(e, Tensor)]
-        if len(recorded) == 1 and strangers:
+        writes = [found.writes for found in recorded]
+        if len(recorded) == 1 and any(id(each) not in self.members for each in (*holders[0], *writes[0])):
             # What the function makes itself is made anew when it is called again.
             again = record(tensors[0])
             holders.append([each for each in again.inputs if type(each) is not int])
+            writes.append(again.writes)
         made = [
             i for i, several in enumerate(zip(*holders)) if any(each is not several[0] for each in several)
         ]
         self._require_outputs(whole)
         filled = self._filled(whole, [len(given) + i for i in made])
-        self.outputs = list(range(len(whole[0].outputs)))
+        inside = {
+            self.first.count + i
+            for i, several in enumerate(zip(*writes))
+            if any(each is not several[0] for each in several)
+        }
+        if any(node.path for node in whole[0].nodes):  # a program with gradients stays as it is
+            inside = set()
+        self.outputs = [i for i in range(len(whole[0].outputs)) if i not in inside]
         expansions = EXPANSIONS[dialect] if open or dialect != "stablehlo" else {}
         if dialect != "stablehlo":  # the torch dialect's random ops have no state
-            self.outputs = [i for i, each in enumerate(whole[0].outputs) if not is_state(whole[0], *each)]
+            states = {i for i, each in enumerate(whole[0].outputs) if is_state(whole[0], *each)}
+            self.outputs = [i for i in self.outputs if i not in states]
         self.programs = [
             rewritten(
                 each, {each.leaves[i]: number for i, number in filled.items()}, self.outputs, expansions

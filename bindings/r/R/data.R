@@ -9,7 +9,7 @@ dataset <- function(name = NULL, inherit = NULL, ...) {
     methods <- c(methods, base[setdiff(names(base), names(methods))])
     name <- c(name, attr(inherit, "name"))
   }
-  generator <- function(...) {
+  generator <- taking_arguments_of(methods$initialize, function(arguments) {
     self <- new.env(parent = emptyenv())
     for (each in names(methods)) {
       method <- methods[[each]]
@@ -17,9 +17,9 @@ dataset <- function(name = NULL, inherit = NULL, ...) {
       assign(each, method, self)
     }
     class(self) <- c(name, "dataset")
-    if (!is.null(self$initialize)) self$initialize(...)
+    if (!is.null(self$initialize)) do.call(self$initialize, arguments)
     self
-  }
+  })
   structure(generator, class = "dataset_generator", methods = methods, name = name)
 }
 

@@ -13,30 +13,10 @@ nn_module <- function(classname = NULL, inherit = NULL, ..., private = NULL, act
     methods <- c(methods, base[setdiff(names(base), names(methods))])
     classname <- c(classname, attr(inherit, "classname"))
   }
-  generator <- function(...) new_module(classname, methods, list(...), hidden)
-  if (is.function(methods$initialize)) {
-    formals(generator) <- formals(methods$initialize)
-    given <- names(formals(methods$initialize))
-    named <- lapply(setdiff(given, "..."), as.name)
-    names(named) <- setdiff(given, "...")
-    arguments <- as.call(c(given_arguments, named))
-    if ("..." %in% given) arguments <- call("c", arguments, quote(list(...)))
-    # Values, and not their names: an argument of `initialize` may have any of these.
-    body(generator) <- as.call(list(new_module, classname, methods, arguments, hidden))
-  }
+  make <- function(arguments) new_module(classname, methods, arguments, hidden)
+  generator <- taking_arguments_of(methods$initialize, make)
   structure(generator, class = c(classname, "nn_module", "nn_module_generator"), methods = methods,
             classname = classname, hidden = hidden)
-}
-
-# The arguments that were given: those that were left out keep the defaults of `initialize`.
-given_arguments <- function(...) {
-  named <- substitute(list(...))
-  frame <- parent.frame()
-  kept <- list()
-  for (name in names(named)[-1]) {
-    if (!eval(call("missing", named[[name]]), frame)) kept[name] <- list(eval(named[[name]], frame))
-  }
-  kept
 }
 
 new_module <- function(classname, methods, arguments, hidden = list()) {

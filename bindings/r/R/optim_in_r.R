@@ -3,37 +3,19 @@
 # `initialize` calls init_optimizer(self, params, defaults); `step` reads self$param_groups and keeps self$state_of(param).
 optimizer <- function(name = NULL, initialize, step, ...) {
   more <- list(...)
-  force(name)
-  made <- function(...) {
+  taking_arguments_of(initialize, function(arguments) {
     self <- new.env(parent = emptyenv())
     bind <- function(method) {
-      environment(method) <- list2env(list(self = self), parent = environment(method))
+      if (is.function(method)) environment(method) <- list2env(list(self = self), parent = environment(method))
       method
     }
-    for (each in names(more)) assign(each, if (is.function(more[[each]])) bind(more[[each]]) else more[[each]], self)
+    for (each in names(more)) assign(each, bind(more[[each]]), self)
     one_step <- bind(step)
-    self$step <- function(closure = NULL) if (is.null(closure)) invisible(one_step()) else invisible(one_step(closure))
-    bind(initialize)(...)
+    self$step <- function(closure = NULL) invisible(if (is.null(closure)) one_step() else one_step(closure))
+    do.call(bind(initialize), arguments)
     if (is.null(self$param_groups)) refuse("initialize of an optimizer calls init_optimizer(self, params, defaults)")
     structure(self, class = c(name, "torch_optimizer_in_r"))
-  }
-  if (is.function(initialize)) formals(made) <- c(formals(initialize))
-  body(made) <- forwarding_body(body(made), names(formals(initialize)))
-  made
-}
-
-# The body of a generator, with `...` replaced by the arguments of `initialize`.
-forwarding_body <- function(code, names) {
-  given <- lapply(names, as.name)
-  names(given) <- ifelse(names == "...", "", names)
-  replaced <- function(part) {
-    if (is.call(part)) {
-      if (identical(part[[1]], quote(bind(initialize)))) return(as.call(c(part[[1]], given)))
-      return(as.call(lapply(part, replaced)))
-    }
-    part
-  }
-  replaced(code)
+  })
 }
 
 init_optimizer <- function(self, params, defaults) {

@@ -1,0 +1,28 @@
+# Makers of modules, datasets and optimizers, which take the arguments of the `initialize` that a user wrote.
+
+# A function with the arguments of `initialize` that calls make() with those that it is given, in a list. It holds make
+# itself and not its name: an argument may have any name.
+taking_arguments_of <- function(initialize, make) {
+  generator <- function(...) NULL
+  body(generator) <- as.call(list(make, quote(list(...))))
+  if (!is.function(initialize)) return(generator)
+  formals(generator) <- formals(initialize)
+  names <- names(formals(initialize))
+  named <- lapply(setdiff(names, "..."), as.name)
+  names(named) <- setdiff(names, "...")
+  arguments <- as.call(c(given_arguments, named))
+  if ("..." %in% names) arguments <- call("c", arguments, quote(list(...)))
+  body(generator) <- as.call(list(make, arguments))
+  generator
+}
+
+# The arguments that were given: those that were left out keep the defaults of `initialize`.
+given_arguments <- function(...) {
+  named <- substitute(list(...))
+  frame <- parent.frame()
+  kept <- list()
+  for (name in names(named)[-1]) {
+    if (!eval(call("missing", named[[name]]), frame)) kept[name] <- list(eval(named[[name]], frame))
+  }
+  kept
+}

@@ -29,6 +29,7 @@ LAYERS = (
         "norm_functions",
         "settings",
         "inplace_functions",
+        "foreach",
         "questions",
         "cuda",
         "backends",

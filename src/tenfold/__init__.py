@@ -169,6 +169,7 @@ _LATE = {
     **dict.fromkeys(late_names.SETTINGS, "settings"),
     **dict.fromkeys(late_names.QUESTIONS, "questions"),
     **dict.fromkeys(late_names.INPLACE, "inplace_functions"),
+    **dict.fromkeys(late_names.FOREACH, "foreach"),
 }
 
 # The names imported above, for type checkers; then the op table's, for `import *`.

@@ -41,3 +41,12 @@ OF_OPS = """
     alpha_dropout celu dropout embedding_renorm feature_alpha_dropout feature_dropout rrelu selu threshold
 """.split()  # noqa: SIM905
 INPLACE = [name + "_" for name in (*OF_METHODS, *OF_OPS)]
+
+# The functions on lists of tensors: with a form that writes to them, and without.
+OVER_LISTS = """
+    abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min cos cosh div erf erfc exp expm1 floor frac
+    lerp lgamma log log10 log1p log2 maximum minimum mul neg pow reciprocal round rsqrt sigmoid sign sin sinh
+    sqrt sub tan tanh trunc
+""".split()  # noqa: SIM905
+FOREACH = [f"_foreach_{name}{form}" for name in OVER_LISTS for form in ("", "_")]
+FOREACH += ["_foreach_clone", "_foreach_copy_", "_foreach_max", "_foreach_norm", "_foreach_zero_"]

@@ -48,6 +48,7 @@ _written: dict[int, tuple[weakref.ref[Holder], Value, int]] = {}
 MAX_WRITES = 16
 _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
+_counting = threading.Lock()
 ENGINES = ("xla", "libtorch")
 engine = "xla"  # see set_engine
 
@@ -338,8 +339,30 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
         guarded = Guarded(function, donated, device)
         module = stablehlo.emit(guarded.function, donated)
         verdict = stablehlo.emit(guarded.verdict) if guarded.verdict else None
-    first = _compiled(verdict, device) if verdict else None
-    return Loaded(device, _compiled(module, device), guarded.checks, first)
+    if verdict is None:
+        return Loaded(device, _compiled(module, device), guarded.checks)
+    first, executable = _both_compiled(verdict, module, device)
+    return Loaded(device, executable, guarded.checks, first)
+
+
+def _both_compiled(small: stablehlo.Module, large: stablehlo.Module, device: Device) -> list[xla.Executable]:
+    """Two programs compiled at once: most of the time XLA uses one core for each."""
+    found: list[Any] = [None, None]
+
+    def compile(place: int, module: stablehlo.Module) -> None:
+        try:
+            found[place] = _compiled(module, device)
+        except Exception as error:
+            found[place] = error
+
+    aside = threading.Thread(target=compile, args=(0, small))
+    aside.start()
+    compile(1, large)
+    aside.join()
+    for each in found:
+        if isinstance(each, Exception):
+            raise each
+    return found
 
 
 def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
@@ -353,9 +376,10 @@ def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
         except Exception as error:
             cache.discard(name, f"XLA cannot load it ({error})")
     executable = xla.compile(module, device)
-    _compiles += 1
-    if _compiles % 8 == 0:
-        _relieve()
+    with _counting:
+        _compiles += 1
+        if _compiles % 8 == 0:
+            _relieve()
     if cache.folder() is not None:
         try:
             cache.store(name, xla.serialize(executable))

@@ -67,8 +67,6 @@ UNCALLED = {
     "dropout_",
     "feature_alpha_dropout_",
     "feature_dropout_",
-    "float_power_",
-    "polygamma_",
 }
 UNCALLED |= {"_scaled_mm", "_scaled_mm_v2", "hash_tensor", "__interpolate"}
 

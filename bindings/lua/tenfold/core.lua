@@ -82,7 +82,7 @@ local function grow()
   handles, vacant, book.capacity = more_handles, more_vacant, capacity
 end
 grow()
-book.pace = 4096
+book.pace = 2048
 
 -- Free what a slot holds, and let it be used again.
 local function release(slot)
@@ -100,15 +100,15 @@ end
 
 -- A callback from C must never run inside compiled code, so instead of one there is a mark that is looked at whenever
 -- a tensor is made. Lua does not see how large tensors are: past the mark everything is collected.
-local state = { limit = 256 * 2 ^ 20, mark = 256 * 2 ^ 20, scope = nil }
+local state = { limit = 256 * 2 ^ 20, mark = 256 * 2 ^ 20, scope = nil, text = 0 }
 core.state = state
 
 -- Dead tensors are cold memory: a collection every few thousand of them is cheaper than fresh memory for each, and
--- rarer the more there is for it to walk over.
+-- rarer the more there is for it to walk over. The `text` of the operators, so many kilobytes, is one object.
 local function relieve()
   collectgarbage()
   sweep()
-  book.pace = math.max(4096, 2 * (book.used - book.vacant), collectgarbage("count"))
+  book.pace = math.max(2048, 2 * (book.used - book.vacant), 4 * (collectgarbage("count") - state.text))
   state.mark = math.max(state.limit, 1.5 * tonumber(C.tn_live_bytes()))
 end
 

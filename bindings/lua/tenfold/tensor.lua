@@ -8,12 +8,24 @@ local resolve = require("tenfold.resolve")
 local C, own, fail, is, methods = core.C, core.own, core.fail, core.is, core.methods
 local operators, properties, convert = core.operators, core.properties, core.convert
 
--- The operators by name, compiled when first used. `repeat` is a word of Lua's.
+core.state.text = #generated.sources / 1024
+
+-- Where an operator's source begins and ends, and whether it is a method. `repeat` is a word of Lua's.
 local RENAMED = { repeat_ = "repeat" }
+local function find(name)
+  if type(name) ~= "string" then return nil end
+  local _, at = generated.index:find(" " .. (RENAMED[name] or name) .. "=", 1, true)
+  if at == nil then return nil end
+  local first, last, kind = generated.index:match("^(%d+),(%d+)([^;]*);", at + 1)
+  return tonumber(first), tonumber(last), kind == ",method"
+end
+
+-- The operators by name, compiled when first used.
 local ops = setmetatable({}, {
   __index = function(self, name)
-    local source = generated.sources[RENAMED[name] or name]
-    if source == nil then return nil end
+    local first, last = find(name)
+    if first == nil then return nil end
+    local source = generated.sources:sub(first, last)
     local made = assert(loadstring(generated.prelude .. source, "=tenfold." .. name))(core, resolve)
     rawset(self, name, made)
     return made
@@ -23,7 +35,8 @@ local tensor = { ops = ops }
 
 setmetatable(methods, {
   __index = function(self, name)
-    if not generated.methods[RENAMED[name] or name] then return nil end
+    local _, _, is_method = find(name)
+    if not is_method then return nil end
     local made = ops[name]
     rawset(self, name, made)
     return made

@@ -107,19 +107,24 @@ def _declarations(description: Description, mentioned: set[str]) -> str:
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.DOTALL)
     text = re.sub(r"static inline .*?\n}\n", "", text, flags=re.DOTALL)
-    text = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("TN_API ", "")
+    text = re.sub(r"^\s*#.*\n|^TN_API [^;]*;", "", text, flags=re.MULTILINE)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    operators = [each for each in description.functions if each.op is not None]
-    lines += [f"{each.declaration};" for each in operators if each.name in mentioned]
+    lines += [_declared(each) for each in description.functions if each.op is None or each.name in mentioned]
     return "return [==[\n" + "\n".join(lines) + "\n]==]\n"
+
+
+def _declared(function: Function) -> str:
+    """Without names of parameters, each of which would be one more object."""
+    parameters = ", ".join(each.ctype for each in function.parameters) or "void"
+    return f"{function.returns} {function.name}({parameters});"
 
 
 # ---- operators --------------------------------------------------------------------------------------------
 
 
 def _operators(found: Sequence[Operator]) -> Iterator[str]:
-    """Each operator is text that is compiled when it is first used: Lua's collector would otherwise walk
-    over all of them time and again."""
+    """All operators are one text, of which a part is compiled when it is first used: Lua's collector walks
+    over every object time and again, and finds each of them cold. `index` has where the parts are."""
     yield "-- Every operator of the table, written by `python -m tenfold.capi.bindings_lua`."
     yield "return {"
     yield "prelude = [==["
@@ -131,23 +136,20 @@ def _operators(found: Sequence[Operator]) -> Iterator[str]:
         yield f"local {', '.join(names)} = {values}"
     yield "local new_outs, new_list, new_bool = core.new_outs, core.new_list, core.new_bool"
     yield "local signatures, select = resolve.signatures, select ]==],"
-    yield "sources = {"
-    for each in found:
-        yield f"[{json.dumps(each.name)}] = [==["
-        yield from _operator(each)
-        yield "]==],"
-    yield "},"
-    yield "methods = {"
-    for each in found:
-        if each.is_method:
-            yield f"[{json.dumps(each.name)}] = true,"
-    yield "} }"
+    sources = ["\n".join(_operator(each)) + "\n" for each in found]
+    index, first = [], 1
+    for each, source in zip(found, sources, strict=True):
+        last = first + len(source.encode()) - 1
+        index.append(f" {each.name}={first},{last}{',method' if each.is_method else ''};")
+        first = last + 1
+    yield f"index = [==[{''.join(index)}]==],"
+    yield f"sources = [====[\n{''.join(sources)}]====] }}"
 
 
 def _operator(operator: Operator) -> Iterator[str]:
     forms = [each for overload in operator.overloads for each in (overload.plain, overload.full)]
-    declared = {each.declaration: None for each in forms if each is not None}
-    yield f"  declare([=[{'; '.join(declared)};]=])"
+    declared = {_declared(each): None for each in forms if each is not None}
+    yield f"  declare([=[{' '.join(declared)}]=])"
     for number, overload in enumerate(operator.overloads):
         yield f"  -- {overload.schema}"
         names = ", ".join(_name(each) for each in overload.arguments)

@@ -205,6 +205,26 @@ def test_foreign_functions_are_called_with_checked_values(tmp_path):
     assert compiled(text, tmp_path) == "5 1024.0 6 type\n"
 
 
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("", "the C library has no function nope"), (':library "libnone.so"', "no library libnone.so")],
+)
+def test_a_foreign_function_that_is_not_there_is_an_error_with_its_place(where, said, tmp_path):
+    with pytest.raises(PurpleError, match=said) as caught:
+        build(f"(print 1)\n(ffi-declare nope (int) int {where})\n(print (nope 1))", tmp_path)
+    assert caught.value.place.line == 2
+
+
+def test_memory_that_cannot_be_had_is_an_error_that_can_be_caught(tmp_path):
+    text = "(print (try (make-vector 1000000000000 0) (lambda (e) (list (error-kind e) (error-message e)))))"
+    assert compiled(text, tmp_path) == interpreted(text) == "(memory out of memory)\n"
+
+
+def test_an_argument_that_a_wrong_call_of_a_primitive_takes_is_no_error_of_the_c_compiler(tmp_path):
+    text = "(define (f x) (car 1 x)) (print (try (f 2) error-message))"
+    assert compiled(text, tmp_path) == interpreted(text)
+
+
 @pytest.mark.parametrize("compiler", [name for name in ("gcc", "clang") if shutil.which(name)])
 def test_the_c_is_clean_under_strict_warnings(compiler, tmp_path):
     build("\n".join(PROGRAMS.values()), tmp_path, "-O2", compiler=compiler)

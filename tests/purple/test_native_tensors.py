@@ -89,3 +89,12 @@ def test_an_overload_that_operands_leave_open_is_chosen_when_the_program_runs(tm
       (define (f x y) (list (tensor-add x y) (tensor-view x 2 1) (tensor-sum x '(0)) (tensor-max x :dim 0)))
       (for-each (lambda (y) (print (f (tensor '(1.0 2.0)) y))) (list 1 2.5 (tensor '(3.0 4.0))))"""
     assert compiled(text, tmp_path) == interpreted(text)
+
+
+def test_an_error_of_libtorch_names_the_operator_as_purple_does(tmp_path):
+    text = """
+      (define (f a b) (tensor-matmul a b))
+      (print (try (f (tensor-ones 2 3) (tensor-ones 2 3)) error-message))
+      (print (try (+ (tensor '(1 2)) (tensor '(1 2 3))) error-message))"""
+    assert [line.split(":")[0] for line in compiled(text, tmp_path).splitlines()] == ["matmul", "add"]
+    assert "tn_" not in compiled(text, tmp_path)

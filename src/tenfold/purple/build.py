@@ -93,7 +93,25 @@ def build_program(
             "-lm",
             "-lpthread",
         ]
-        run(command, program.file)
+        try:
+            run(command, program.file)
+        except PurpleError as error:
+            raise missing_function(program, error.message) or error from None
+
+
+def missing_function(program: core.Program, complaint: str) -> PurpleError | None:
+    """The error of a foreign function that the linker did not find, where that is what it complains of."""
+    for form in program.forms:
+        if isinstance(form, core.Ffi):
+            library = form.library or "the C library"
+            if form.library and f"cannot find {form.library}" in complaint.replace("find -l", "find "):
+                return PurpleError(
+                    f"{core.shown(form.name)}: there is no library {library}", "foreign", form.place
+                )
+            if f"undefined reference to `{form.symbol}'" in complaint:
+                message = f"{core.shown(form.name)}: {library} has no function {form.symbol}"
+                return PurpleError(message, "foreign", form.place, help="name its library by :library")
+    return None
 
 
 def find_compiler() -> str:

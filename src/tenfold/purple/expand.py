@@ -19,7 +19,7 @@ from tenfold.purple import conditions, core, forms, names, quasi
 from tenfold.purple.core import Expr, Form, Literal, Place, Var
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import FORMS, parse_parameters
-from tenfold.purple.reader import Datum, Name, Sequence, Vector, read, read_source, to_value
+from tenfold.purple.reader import Datum, Name, Sequence, Vector, read, read_source, shortened, to_value
 from tenfold.purple.scope import (
     Alias,
     ForeignName,
@@ -280,7 +280,9 @@ class Expander:
         candidates = [*scope.visible(), *names.PRIMITIVES]
         if text.startswith("tensor-"):
             candidates += names.row_names()
-        return PurpleError(f"{text} is not defined", "unbound", place, help=did_you_mean(text, candidates))
+        return PurpleError(
+            f"{shortened(text)} is not defined", "unbound", place, help=did_you_mean(text, candidates)
+        )
 
     def as_function(self, found: RecordName | ForeignName, name: Name) -> Expr:
         """A constructor, field or foreign function as a value: a lambda around it."""

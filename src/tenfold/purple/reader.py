@@ -232,7 +232,7 @@ class Reader:
             return False
         number = parse_number(word, place)
         if number is None:
-            raise PurpleError(f"{_short(word)} means nothing", "read", place)
+            raise PurpleError(f"{shortened(word)} means nothing", "read", place)
         return number
 
     def character(self, name: str, place: Place) -> Char:
@@ -242,7 +242,7 @@ class Reader:
         if code is None and name[0] == "x" and len(name) <= 7:
             code = int(name[1:], 16) if re.fullmatch("[0-9a-fA-F]+", name[1:]) else None
         if code is None or not is_code_point(code):
-            raise PurpleError(f"there is no character #\\{_short(name)}", "read", place)
+            raise PurpleError(f"there is no character #\\{shortened(name)}", "read", place)
         return Char(code)
 
     def unescape(self, word: str, place: Place) -> str:
@@ -323,7 +323,7 @@ def parse_number(word: str, place: Place | None = None) -> int | float | None:
     elif FLOAT.match(word):
         value = float(word)
         if math.isinf(value) and place is not None:
-            raise PurpleError(f"{_short(word)} does not fit in a float", "read", place)
+            raise PurpleError(f"{shortened(word)} does not fit in a float", "read", place)
         return value
     else:
         return None
@@ -331,14 +331,14 @@ def parse_number(word: str, place: Place | None = None) -> int | float | None:
         return number
     if place is None:
         return None
-    raise PurpleError(f"{_short(word)} does not fit in a 64-bit integer", "read", place)
+    raise PurpleError(f"{shortened(word)} does not fit in a 64-bit integer", "read", place)
 
 
 def is_code_point(code: int) -> bool:
     return 0 <= code < 0xD800 or 0xDFFF < code < 0x110000
 
 
-def _short(word: str) -> str:
+def shortened(word: str) -> str:
     return word if len(word) <= 30 else word[:27] + "…"
 
 

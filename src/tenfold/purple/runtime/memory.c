@@ -22,6 +22,13 @@ static void *get_memory(size_t bytes) {
 
 void *pu_get_memory(size_t bytes) { return get_memory(bytes); }
 
+bool pu_has_memory(size_t bytes) {
+    if (bytes < 1 << 20) return true;
+    void *tried = malloc(bytes);
+    free(tried);
+    return tried;
+}
+
 void pu_refill(size_t class_) {
     enum { BLOCK = 1 << 16 };
     size_t size = class_ * 8;

@@ -13,6 +13,7 @@ struct PuBuffer;
 
 /* memory.c */
 void *pu_get_memory(size_t bytes);
+bool pu_has_memory(size_t bytes); /* whether so much can be had at once: a large size that a program asks for */
 Value pu_weak_to(Value target);
 Value pu_weak_target(Value held);
 int64_t pu_end_memory(void);

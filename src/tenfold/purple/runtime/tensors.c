@@ -11,7 +11,9 @@ enum { DTYPES = 46 };
 Value pu_tensor_error(const char *name) {
     int code = tn_error_code();
     const char *kind = code == TN_ERROR_MEMORY ? "memory" : "tensor";
-    Value failed = pu_fail(kind, "%s%s%s", name ? name : "", name ? ": " : "", tn_error_message());
+    const char *message = tn_error_message(), *rest = strncmp(message, "tn_", 3) ? NULL : strstr(message, ": ");
+    if (rest && rest < strpbrk(message, " ")) message = rest + 2; /* C's name of the operator is none of Purple's */
+    Value failed = pu_fail(kind, "%s%s%s", name ? name : "", name ? ": " : "", message);
     tn_error_clear();
     return failed;
 }

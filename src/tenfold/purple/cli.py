@@ -169,6 +169,14 @@ def _reported(work: Callable[[], int], sources: dict[str, str]) -> int:
         sys.stdout.flush()
         print("interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        internal = PurpleError(
+            f"internal error: {type(error).__name__}: {error}", "internal", help="please report this"
+        )
+        print(report(internal, {}), file=sys.stderr)
+        return 70
     sys.stdout.flush()
     return status
 

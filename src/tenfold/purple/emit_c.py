@@ -12,7 +12,8 @@ from tenfold.purple.certify import certify
 from tenfold.purple.constants import Constants, c_string
 from tenfold.purple.cycles import Cycle, find_cycles
 from tenfold.purple.deep_stack import with_deep_stack
-from tenfold.purple.emit_function import EmitGroup, c_type
+from tenfold.purple.emit_function import EmitGroup
+from tenfold.purple.emit_lines import c_type
 from tenfold.purple.emit_names import Names
 from tenfold.purple.foreign import prototypes
 from tenfold.purple.infer import infer

@@ -1,0 +1,191 @@
+"""The C of operations: what a `Let` computes, and how it leaves when that fails."""
+
+from __future__ import annotations
+
+import re
+
+from tenfold.purple import core, foreign, ir
+from tenfold.purple.constants import c_string
+from tenfold.purple.emit_lines import PRELUDE_FILE, Writer
+from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Let, Variable
+from tenfold.purple.names import PRIMITIVES
+from tenfold.purple.natives import accepts
+
+COMPARISONS = ("<", ">", "<=", ">=", "=", "eq?", "eqv?")
+
+
+class Operations(Writer):
+    def let(self, each: Let) -> None:
+        op, var = each.op, each.var
+        target = f"{self.name(var)} = " if var in self.read else ""
+        calls = isinstance(
+            op, ir.CallKnown | ir.CallClosure | ir.CallWithin
+        )  # which note the call themselves
+        fails = self.leave(each.on_error, self.at(each.place)) if ir.can_fail(op) and not calls else ""
+        match op:
+            case ir.Prim():
+                self.prim(each, op, target, fails)
+            case ir.Reuse():
+                self.reuse(op, target, fails)
+            case ir.Copy():
+                if target:
+                    self.line(f"{target}{self.atom(op.args[0], var.rep, owned=True)};")
+            case ir.Take():
+                remark = "/* its last use: the part moves out */"
+                self.line(f"{target}pu_take_{op.part}({self.atom(op.args[0])}); {remark}")
+            case ir.Convert():
+                self.line(f"{target}{self.convert(op.args[0], op.rep)};")
+            case ir.CallKnown():
+                call = f"{op.function.cname}({self.passed(op.function, op.args)})"
+                self.call(each, op.function, call, target)
+            case ir.CallWithin():
+                self.within(each, op, target)
+            case ir.CallClosure():
+                call = f"pu_call({self.atom(op.args[0])}, {self.array(op.args[1:], op.keywords)})"
+                note = f"pu_in_call({self.atom(op.args[0])}, {self.where(each.place)}); "
+                note = "" if each.place.file == PRELUDE_FILE else note
+                self.line(f"if (PU_UNLIKELY(!({target}{call}))) {self.leave(each.on_error, note)}")
+            case ir.MakeClosure():
+                if not op.args:
+                    self.line(f"{target}pu_of_object(&closure_{op.function.cname});")
+                else:
+                    args = ", ".join(self.atom(arg, owned=True) for arg in op.args)
+                    self.line(f"{target}pu_closure(&function_{op.function.cname}, {len(op.args)}, {args});")
+            case ir.PrimClosure():
+                ident = re.sub(r"[^A-Za-z0-9_]", lambda m: f"_{ord(m[0]):x}_", op.name)
+                self.line(f"{target}pu_of_object(&closure_primitive_{ident});")
+            case ir.LoadGlobal():
+                load = f"pu_load({self.names.globals(op.name)}, {c_string(core.shown(op.name))})"
+                self.line(f"if (PU_BAD({target}{load})) {fails}")
+            case ir.StoreGlobal():
+                self.line(f"pu_store(&{self.names.globals(op.name)}, {self.atom(op.args[0], owned=True)});")
+            case ir.Defined():
+                self.line(f"if (PU_BAD(pu_defined({self.atom(op.args[0])}, {c_string(op.shown)}))) {fails}")
+            case ir.IsAbsent():
+                self.line(f"{target}{self.atom(op.args[0])} == PU_ABSENT;")
+            case ir.CheckField():
+                check = (
+                    f"pu_check_field(&type_{self.names.type(op.type)}, {op.index}, {self.atom(op.args[0])})"
+                )
+                self.line(f"if (PU_BAD({check})) {fails}")
+            case ir.MakeRecord():
+                args = ", ".join(self.atom(arg, owned=not f.weak) for arg, f in zip(op.args, op.type.fields))
+                array = f"(Value[]){{{args}}}" if op.args else "NULL"
+                self.line(f"{target}pu_record(&type_{self.names.type(op.type)}, {array});")
+            case ir.FieldRef():
+                call = f"pu_field(&type_{self.names.type(op.type)}, {op.index}, {self.atom(op.args[0])})"
+                self.line(f"if (PU_BAD({target}{call})) {fails}")
+            case ir.SetField():
+                args = ", ".join(self.atom(arg) for arg in op.args)
+                self.line(
+                    f"if (PU_BAD(pu_set_field(&type_{self.names.type(op.type)}, {op.index}, {args}))) {fails}"
+                )
+                if target:
+                    self.line(f"{target}PU_UNSPECIFIED;")
+            case ir.IsRecord():
+                self.line(f"{target}pu_is_record(&type_{self.names.type(op.type)}, {self.atom(op.args[0])});")
+            case ir.Foreign():
+                given = [self.atom(arg) for arg in op.args]
+                for text in foreign.call(op.declaration, given, self.name(var) if target else "", fails):
+                    self.line(text)
+
+    def prim(self, each: Let, op: ir.Prim, target: str, fails: str) -> None:
+        form = op.form
+        if not op.name.startswith("%check") and not accepts(
+            op.name, len(op.args) - len(op.keywords), op.keywords
+        ):
+            for arg in op.args:
+                if isinstance(arg, Variable):  # which nothing else may read
+                    self.line(f"(void){self.name(arg)};")
+            self.line(f"if (PU_BAD({self.refusal(op)})) {fails}")
+            if target:
+                self.line(f"{target}PU_UNSPECIFIED;")
+            return
+        if op.name == "tensor" and op.keywords:
+            given = dict(zip(op.keywords, op.args[1:]))
+            words = [
+                self.atom(given[k]) if k in given else "PU_ABSENT"
+                for k in ("dtype", "device", "requires-grad")
+            ]
+            call = f"pu_tensor_with({', '.join([self.atom(op.args[0]), *words])})"
+            self.line(f"if (PU_BAD({target}{call})) {fails}")
+            return
+        if not form.c:
+            table = self.names.rows.table(op.name)
+            call = f"pu_row_call(&{table}, {self.array(op.args, op.keywords, owned=False)})"
+            self.line(f"if (PU_BAD({target}{call})) {fails}")
+            return
+        args = [self.atom(a, rep, owned=o) for a, rep, o in zip(op.args, form.args, op.owned())]
+        if op.name in COMPARISONS and not form.fails and form.args[1] != VALUE and args[0] == args[1]:
+            args[1] = f"pu_same_{form.args[1]}({args[1]})"  # compilers warn of what is compared with itself
+        if form.fails == "status":
+            result = self.name(each.var)
+            self.line(f"if (PU_BAD({form.c.format(*args, r=result)})) {fails}")
+            if not target:
+                self.line(f"(void){result};")
+        elif form.fails:
+            self.line(f"if (PU_BAD({target}{form.c.format(*args)})) {fails}")
+        elif target:
+            self.line(f"{target}{form.c.format(*args)};")
+        else:
+            self.line(f"(void)({form.c.format(*args)});")
+
+    def refusal(self, op: ir.Prim) -> str:
+        """C that fails because a primitive does not take the arguments."""
+        found = PRIMITIVES[op.name]
+        name, count = c_string(op.name), len(op.args) - len(op.keywords)
+        most = -1 if found.maximum is None else found.maximum
+        if count < found.minimum or (found.maximum is not None and count > found.maximum):
+            return f"pu_primitive_arity({name}, {found.minimum}, {most}, {count})"
+        unknown = next(word for word in op.keywords if word not in found.keywords)
+        return f"pu_unknown_keyword({name}, {c_string(unknown)})"
+
+    def call(self, each: Let, function: Function, call: str, target: str) -> None:
+        hidden = function.definition is None
+        note = "" if hidden else self.called(function.name, each.place)
+        if function.bounces:
+            call = f"pu_land({call})"
+        failed = self.leave(each.on_error, note)
+        if function.rep == VALUE:
+            self.line(f"if (PU_UNLIKELY(!({target}{call}))) {failed}")
+        else:
+            self.line(f"{target or '(void)'}{call};")
+            self.line(f"if (PU_UNLIKELY(pu.pending)) {failed}")
+
+    def within(self, each: Let, op: ir.CallWithin, target: str) -> None:
+        given = op.args[: op.kind == "device"]
+        enter = {"device": "pu_enter_device", "grad": "pu_enter_grad", "no-grad": "pu_enter_no_grad"}[op.kind]
+        scope = f"scope_{each.var.number}"
+        self.line("{")
+        self.depth += 1
+        self.line(f"PuScope {scope} = {enter}({', '.join(self.atom(a) for a in given)});")
+        call = f"{op.function.cname}({self.passed(op.function, op.args[len(given) :])})"
+        if op.function.bounces:
+            call = f"pu_land({call})"
+        self.line(f"{self.name(each.var)} = {call};")
+        self.line(f"pu_leave({scope});")
+        self.depth -= 1
+        self.line("}")
+        failed = f"!{self.name(each.var)}" if op.function.rep == VALUE else "pu.pending"
+        self.line(f"if (PU_UNLIKELY({failed})) {self.leave(each.on_error)}")
+        if not target:
+            self.line(f"(void){self.name(each.var)};")
+
+    def reuse(self, op: ir.Reuse, target: str, fails: str) -> None:
+        dying = self.atom(op.args[op.dying])
+        if len(op.args) == 1:
+            name = op.name.removeprefix("tensor-")
+            call = f'pu_reuse_unary({dying}, tn_{name}_, tn_{name}, "{name}")'
+        else:
+            other = self.atom(op.args[1 - op.dying])
+            turned = "true" if op.dying else "false"
+            call = f'pu_reuse_binary("{op.name}", {dying}, {other}, {turned})'
+        remark = f"/* {dying} dies here: its memory is used again */"
+        self.line(f"if (PU_UNLIKELY(!({target}{call}))) {fails} {remark}")
+
+    def convert(self, arg: Atom, rep: str) -> str:
+        assert isinstance(arg, Variable)
+        name = self.name(arg)
+        if rep == VALUE:
+            return {INT: "pu_of_int", FLOAT: "pu_of_float", BOOL: "pu_of_bool"}[arg.rep] + f"({name})"
+        return {INT: "pu_int", FLOAT: "pu_float", BOOL: "pu_truthy"}[rep] + f"({name})"

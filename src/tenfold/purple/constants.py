@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tenfold.purple.anf import ABSENT, UNDEFINED
+from tenfold.purple.anf_calls import ABSENT
+from tenfold.purple.anf_variables import UNDEFINED
 from tenfold.purple.ir import BOOL, FLOAT, INT
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Keyword, Pair, Symbol
 

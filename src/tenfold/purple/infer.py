@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold.purple import ir, natives
-from tenfold.purple.anf import ABSENT, UNDEFINED
+from tenfold.purple.anf_calls import ABSENT
+from tenfold.purple.anf_variables import UNDEFINED
 from tenfold.purple.direct_rows import direct_row
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Block, Constant, Function, Let, Variable
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Keyword, Pair, Symbol

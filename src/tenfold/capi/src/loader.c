@@ -57,9 +57,15 @@ static const tn_link_host host = {set_error, tn_error_message};
 
 static bool load_file(const char *path) {
     char reason[1024];
+    /* Libtorch may be in use in this process already; then it is not for us to bind. */
+    bool there = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD) != NULL;
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (library == NULL) {
         snprintf(failure, sizeof failure, "libtorch could not be loaded: %.1900s", dlerror());
+        return false;
+    }
+    if (!there && !tn_bind_own_symbols()) {
+        snprintf(failure, sizeof failure, "libtorch's own functions could not be kept apart from the host's: mprotect was refused");
         return false;
     }
     tn_link_fn link_with;

@@ -19,61 +19,6 @@ namespace tenfold {
 bool checked = false;
 std::atomic<int64_t> live_objects{0};
 
-// ---- counting ------------------------------------------------------------------------------------------------
-
-__thread Tally *tally = nullptr;
-
-namespace {
-
-struct Tallies {
-    std::mutex mutex;
-    std::vector<Tally *> of_threads;
-    int64_t ended = 0;  // of threads that are gone
-};
-
-Tallies &tallies() {
-    static auto *all = new Tallies;
-    return *all;
-}
-
-// A thread's own count, which joins the others' when the thread ends.
-struct OwnTally {
-    Tally count{0};
-    bool over = false;
-    OwnTally() {
-        std::lock_guard<std::mutex> lock(tallies().mutex);
-        tallies().of_threads.push_back(&count);
-    }
-    ~OwnTally() {
-        std::lock_guard<std::mutex> lock(tallies().mutex);
-        auto &all = tallies().of_threads;
-        all.erase(std::find(all.begin(), all.end(), &count));
-        tallies().ended += count.load(std::memory_order_relaxed);
-        tally = nullptr;
-        over = true;
-    }
-};
-
-int64_t live_tensors() {
-    std::lock_guard<std::mutex> lock(tallies().mutex);
-    int64_t sum = tallies().ended;
-    for (const Tally *each : tallies().of_threads) sum += each->load(std::memory_order_relaxed);
-    return sum;
-}
-
-}  // namespace
-
-void count_first(int64_t change) {
-    static thread_local OwnTally own_tally;
-    if (own_tally.over) {  // a handle that is freed while its thread ends
-        std::lock_guard<std::mutex> lock(tallies().mutex);
-        tallies().ended += change;
-        return;
-    }
-    tally = &own_tally.count;
-    count_tensors(change);
-}
-
 // ---- checked mode --------------------------------------------------------------------------------------------
 
 namespace {

@@ -18,6 +18,8 @@
 #define TENFOLD_WITHOUT_OPS  // so that a change of the op table compiles the operators alone
 #include "tenfold.h"
 
+#include "counts.h"
+
 namespace tenfold {
 
 // ---- errors (errors.cpp) -------------------------------------------------------------------------------------
@@ -92,15 +94,6 @@ template <class Body>
 // Unchecked, a handle is the TensorImpl itself with one count of its own. Checked, it is an id in a table.
 tn_tensor *own_checked(at::Tensor &&tensor);
 at::Tensor find_checked(const tn_tensor *handle, const char *argument);
-
-// How many handles live, counted by each thread for itself: a locked instruction would cost a hundredth of an `add`.
-using Tally = std::atomic<int64_t>;
-extern __thread Tally *tally __attribute__((tls_model("initial-exec")));
-void count_first(int64_t change);  // of a thread that did not count before
-inline void count_tensors(int64_t change) {
-    if (__builtin_expect(tally == nullptr, false)) return count_first(change);
-    tally->store(tally->load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
-}
 
 [[noreturn, gnu::cold]] void fail_null(const char *argument);
 

@@ -15,7 +15,7 @@ namespace tenfold {
 
 namespace {
 
-std::atomic<int64_t> live_bytes{0}, peak_bytes{0}, allocations{0}, failing{0};
+std::atomic<int64_t> peak_bytes{0}, allocations{0}, failing{0};
 std::atomic<bool> watched{false};  // whether anyone wants allocations counted: each would cost a locked instruction
 
 struct Pressure {
@@ -42,9 +42,9 @@ bool call_host() {
     }
     if (fn == nullptr) return false;
     in_callback = true;
-    fn(live_bytes.load(std::memory_order_relaxed), user);
+    fn(live_bytes(), user);
     in_callback = false;
-    int64_t live = live_bytes.load(std::memory_order_relaxed);
+    int64_t live = live_bytes();
     std::lock_guard<std::mutex> lock(pressure.mutex);
     if (pressure.fn != nullptr) mark.store(std::max(bytes, live + bytes / 2), std::memory_order_relaxed);
     return true;
@@ -60,10 +60,19 @@ bool next_fails() {
 constexpr size_t header = 64;
 static_assert(header >= c10::gAlignment, "elements stay aligned");
 
+// Tensors of so few bytes have blocks of one size, which a thread keeps for its next ones.
+constexpr size_t small = 64;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool keeping = false;  // a sanitizer is to see each block come and go
+#else
+constexpr bool keeping = true;
+#endif
+
 class CountingAllocator final : public c10::Allocator {
   public:
     explicit CountingAllocator(c10::Allocator *before)
-        : before_(before), free_(before->raw_deleter()), plain_(before == c10::GetDefaultCPUAllocator()) {
+        : before_(before), free_(before->raw_deleter()), plain_(before == c10::GetDefaultCPUAllocator()),
+          keeps_(keeping && plain_ && !checked) {
         TORCH_CHECK(free_ != nullptr, "the CPU allocator in use has no plain deleter");
         instance_ = this;
     }
@@ -71,17 +80,11 @@ class CountingAllocator final : public c10::Allocator {
     c10::DataPtr allocate(size_t bytes) override {
         const auto cpu = c10::Device(c10::DeviceType::CPU);
         if (bytes == 0) return {nullptr, nullptr, &forget, cpu};
-        auto *block = static_cast<char *>(next_fails() ? nullptr : try_allocate(bytes));
-        if (block == nullptr) {
-            if (call_host()) block = static_cast<char *>(try_allocate(bytes));
-            if (block == nullptr) {
-                C10_THROW_ERROR(OutOfMemoryError, text_of("out of memory: ", bytes, " bytes were asked for while ",
-                                                          live_bytes.load(), " are in use"));
-            }
-        }
+        auto *block = static_cast<char *>(next_fails() ? nullptr : take(bytes));
+        if (__builtin_expect(block == nullptr, false)) block = static_cast<char *>(take_with_host(bytes));
         *reinterpret_cast<size_t *>(block) = bytes;
         char *data = block + header;
-        int64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + static_cast<int64_t>(bytes);
+        int64_t live = count_bytes(static_cast<int64_t>(bytes));
         int64_t peak = peak_bytes.load(std::memory_order_relaxed);
         while (live > peak && !peak_bytes.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
         }
@@ -99,15 +102,27 @@ class CountingAllocator final : public c10::Allocator {
     void copy_data(void *to, const void *from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 
   private:
-    void *try_allocate(size_t bytes) {
+    // A block for so many bytes of elements, or NULL.
+    void *take(size_t bytes) {
+        void *block = nullptr;
+        if (!plain_) return try_allocate([&] { return before_->raw_allocate(bytes + header); }, bytes);
+        if (keeps_ && bytes <= small) {
+            Counts *own = own_counts();
+            block = own != nullptr && own->kept_count > 0
+                        ? own->kept[--own->kept_count]
+                        : try_allocate([] { return c10::alloc_cpu(small + header); }, bytes);
+        } else {
+            block = try_allocate([&] { return c10::alloc_cpu(bytes + header); }, bytes);
+        }
+        if (block != nullptr) c10::profiledCPUMemoryReporter().New(block, bytes + header);
+        return block;
+    }
+
+    template <class Allocate>
+    static void *try_allocate(Allocate allocate, size_t bytes) {
         if (bytes > std::numeric_limits<size_t>::max() / 2) return nullptr;
         try {
-            if (plain_) {  // what libtorch's own allocator does, without its wrapping
-                void *block = c10::alloc_cpu(bytes + header);
-                c10::profiledCPUMemoryReporter().New(block, bytes + header);
-                return block;
-            }
-            return before_->raw_allocate(bytes + header);
+            return allocate();
         } catch (const c10::Error &) {
             return nullptr;
         } catch (const std::bad_alloc &) {
@@ -115,21 +130,33 @@ class CountingAllocator final : public c10::Allocator {
         }
     }
 
+    // Where there is no memory: ask the host for some, once.
+    [[gnu::noinline, gnu::cold]] void *take_with_host(size_t bytes) {
+        void *block = call_host() ? take(bytes) : nullptr;
+        if (block == nullptr) {
+            C10_THROW_ERROR(OutOfMemoryError, text_of("out of memory: ", bytes, " bytes were asked for while ",
+                                                      live_bytes(), " are in use"));
+        }
+        return block;
+    }
+
     static void forget(void *data) {
         if (data == nullptr) return;
         char *block = static_cast<char *>(data) - header;
-        live_bytes.fetch_sub(*reinterpret_cast<size_t *>(block), std::memory_order_relaxed);
-        if (instance_->plain_) {
-            c10::profiledCPUMemoryReporter().Delete(block);
+        const size_t bytes = *reinterpret_cast<size_t *>(block);
+        count_bytes(-static_cast<int64_t>(bytes));
+        if (!instance_->plain_) return instance_->free_(block);
+        c10::profiledCPUMemoryReporter().Delete(block);
+        Counts *own = instance_->keeps_ && bytes <= small ? own_counts() : nullptr;
+        if (own != nullptr && own->kept_count < Counts::most_kept)
+            own->kept[own->kept_count++] = block;
+        else
             c10::free_cpu(block);
-        } else {
-            instance_->free_(block);
-        }
     }
 
     c10::Allocator *before_;
     c10::DeleterFnPtr free_;
-    bool plain_;
+    bool plain_, keeps_;
     static CountingAllocator *instance_;
 };
 CountingAllocator *CountingAllocator::instance_ = nullptr;
@@ -153,9 +180,9 @@ using namespace tenfold;
 
 extern "C" {
 
-int64_t tn_live_bytes(void) { return live_bytes.load(); }
+int64_t tn_live_bytes(void) { return live_bytes(); }
 int64_t tn_peak_bytes(void) { return peak_bytes.load(); }
-void tn_reset_peak_bytes(void) { peak_bytes.store(live_bytes.load()); }
+void tn_reset_peak_bytes(void) { peak_bytes.store(live_bytes()); }
 int64_t tn_debug_allocations(void) {
     watched.store(true);
     return allocations.load();

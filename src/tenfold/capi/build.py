@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from pathlib import Path
 from tenfold.capi import rt
 from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.generate import generate
+from tenfold.capi.kept import tidy
 from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch
 from tenfold.errors import ArgumentError, EngineError, MissingEngine
 
@@ -86,6 +87,8 @@ def build(
         with _lock(built.folder):
             if not built.library.exists():  # another process may have made it meanwhile
                 work.run()
+        tidy(cache_folder())
+    os.utime(built.folder)  # used now: see kept.py
     rt.add(built.include, built.lib, work.compilers[".c"], work.sanitize)
     return built
 
@@ -110,7 +113,9 @@ class _Work:
         for path in sorted(_SOURCES.iterdir()):
             if path.suffix in (".c", ".cpp", ".h"):
                 self.files[path.name] = path.read_text(encoding="utf-8")
-        self.optimize = {".c": ["-O1", "-foptimize-sibling-calls"], ".cpp": ["-O2"]}
+        self.optimize = {".c": ["-O1", "-foptimize-sibling-calls", "-freorder-functions"], ".cpp": ["-O2"]}
+        # Threads and exit handlers come back to both libraries, so neither goes when a host closes it.
+        self.shared = ["-shared", "-Wl,-z,nodelete"]
         self.common = [
             "-fPIC",
             "-fvisibility=hidden",
@@ -128,6 +133,8 @@ class _Work:
             *self.common,
             *self.sanitize,
             *self.optimize[".cpp"],
+            *self.optimize[".c"],
+            *self.shared,
             str(self.libtorch.folder),
             *versions,
             VERSION,
@@ -160,11 +167,16 @@ class _Work:
         objects = {name: kept / f"{self._hash(name, *self._made_from(name))}.o" for name in names}
         steps = len(names) + 2
         missing = [name for name in names if name.endswith(".cpp") and not objects[name].exists()]
-        prefix = self._precompile(partial) if len(missing) > WORTH_A_PREFIX else []
         with ThreadPoolExecutor(self.jobs) as pool:
-            running = {
-                pool.submit(self._compile, partial, name, objects[name], prefix): name for name in names
-            }
+            running: dict[Future[None], str] = {}
+
+            def compile_each(suffix: str, prefix: list[str]) -> None:
+                for name in names:
+                    if name.endswith(suffix):
+                        running[pool.submit(self._compile, partial, name, objects[name], prefix)] = name
+
+            compile_each(".c", [])
+            compile_each(".cpp", self._precompile(partial) if len(missing) > WORTH_A_PREFIX else [])
             try:
                 for step, done in enumerate(as_completed(running), 1):
                     done.result()
@@ -226,7 +238,8 @@ class _Work:
     def _link(self, partial: Path, objects: dict[str, Path]) -> None:
         steps = len(objects) + 2
         c_objects = [str(path) for name, path in objects.items() if name.endswith(".c")]
-        command = [self.compilers[".c"], "-shared", *self.sanitize, *c_objects, "-Wl,-soname,libtenfold.so"]
+        shared = [*self.shared, *self.sanitize]
+        command = [self.compilers[".c"], *shared, *c_objects, "-Wl,-soname,libtenfold.so"]
         _run(
             [*command, "-o", str(partial / "lib/libtenfold.so"), "-ldl", "-lpthread"], "linking libtenfold.so"
         )
@@ -236,8 +249,7 @@ class _Work:
         libraries += ["torch_cuda", "c10_cuda"] if self.libtorch.cuda else []
         command = [
             self.compilers[".cpp"],
-            "-shared",
-            *self.sanitize,
+            *shared,
             *cpp_objects,
             "-Wl,-soname,libtenfold_torch.so",
         ]

@@ -4,6 +4,7 @@ that joins its two halves, and the typed functions' C++ in shards."""
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterator, Sequence
 
 from tenfold.capi.arguments import call_of
@@ -23,10 +24,12 @@ def generate(description: Description, libtorch: Libtorch, shards: int) -> dict[
         "stubs.c": _stubs(entries, abi),
         "table.cpp": _table(entries, abi),
     }
-    forms = list(typed_forms(libtorch.schemas, description.taken))
-    size = -(-len(forms) // shards)
-    for number, start in enumerate(range(0, len(forms), size)):
-        files[f"typed_{number}.cpp"] = _shard(forms[start : start + size], libtorch)
+    parts: list[list[TypedForm]] = [[] for _ in range(shards)]
+    for form in typed_forms(libtorch.schemas, description.taken):
+        part = zlib.crc32(form.row.name.encode()) % shards  # by name, so that a new row changes one of them
+        parts[part].append(form)
+    for number, forms in enumerate(parts):
+        files[f"typed_{number}.cpp"] = _shard(forms, libtorch)
     return files
 
 
@@ -60,14 +63,15 @@ def _stubs(entries: Sequence[Function], abi: int) -> str:
         pointer = f"({each.returns} (*)({', '.join(p.ctype for p in each.parameters) or 'void'}))"
         jump = f"({pointer}atomic_load_explicit(&tn_slots[{slot}], memory_order_acquire))({names});"
         first = each.declaration.replace(f"{each.name}(", f"first_{slot}(", 1)
+        first = f"static __attribute__((cold)) {first}"  # apart, so that the jumps fill few pages of memory
         if each.returns == "void":
             lines += [
-                f'static {first} {{ if (tn_loader_ready("{each.name}")) {jump} }}',
+                f'{first} {{ if (tn_loader_ready("{each.name}")) {jump} }}',
                 f"{each.declaration} {{ {jump} }}",
             ]
         else:
             lines += [
-                f"static {first} {{",
+                f"{first} {{",
                 f'    if (!tn_loader_ready("{each.name}")) return {failing[each.errors]};',
                 f"    return {jump}",
                 "}",

@@ -1,0 +1,56 @@
+"""The cache of built libraries stays small."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tenfold.capi import kept
+
+HOUR = 3600
+
+
+def aged(path: Path, hours: float) -> Path:
+    then = time.time() - hours * HOUR
+    os.utime(path, (then, then))
+    return path
+
+
+def test_the_builds_used_last_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "objects").mkdir()
+    for age in range(1, kept.BUILDS + 4):
+        build = tmp_path / f"2.13.0-{age:02}"
+        (build / "lib").mkdir(parents=True)
+        build.with_name(f"{build.name}.lock").touch()
+        aged(build, age + 0.5)
+        aged(build.with_name(f"{build.name}.lock"), age + 0.5)
+    for name in ("building-killed", "building-now"):
+        (tmp_path / name).mkdir()
+    aged(tmp_path / "building-killed", 2)
+    kept.tidy(tmp_path)
+    left = sorted(each.name for each in tmp_path.iterdir() if each.is_dir())
+    assert left == [*(f"2.13.0-{age:02}" for age in range(1, kept.BUILDS + 1)), "building-now", "objects"]
+    assert len(list(tmp_path.glob("*.lock"))) == kept.BUILDS
+
+
+def test_what_was_used_within_the_hour_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "BUILDS", 1)
+    (tmp_path / "objects").mkdir()
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    kept.tidy(tmp_path)
+    assert {"a", "b", "c"} <= {each.name for each in tmp_path.iterdir()}
+
+
+def test_objects_are_kept_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "OBJECT_BYTES", 250)
+    (tmp_path / "objects").mkdir()
+    for age in range(2, 6):
+        path = tmp_path / "objects" / f"{age}.o"
+        path.write_bytes(b"x" * 100)
+        aged(path, age)
+    kept.tidy(tmp_path)
+    assert sorted(each.name for each in (tmp_path / "objects").iterdir()) == ["2.o", "3.o"]

@@ -22,6 +22,7 @@ struct tn_op {
     c10::OperatorHandle handle;
     const c10::FunctionSchema &schema;
     std::string name;
+    size_t tensors;  // how many arguments at the start are tensors, which need no more than their tag checked
     std::function<void(torch::jit::Stack &)> unboxed;  // empty for most: see `unboxed_call`
 };
 
@@ -111,7 +112,9 @@ void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
     const auto &arguments = op.schema.arguments();
     if (stack.size() > arguments.size() && !op.schema.is_vararg())
         fail(TN_ERROR_ARGUMENT, op.name, " takes ", arguments.size(), " arguments, and was given ", stack.size());
-    for (size_t i = 0; i < arguments.size(); i++) {
+    size_t start = 0;
+    while (start < op.tensors && start < stack.size() && stack[start].isTensor()) start++;
+    for (size_t i = start; i < arguments.size(); i++) {
         const c10::Argument &argument = arguments[i];
         if (i == stack.size()) {
             if (!argument.default_value()) fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " is missing");
@@ -119,7 +122,6 @@ void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
             continue;
         }
         IValue &value = stack[i];
-        if (value.isTensor() && argument.type()->kind() == TypeKind::TensorType) continue;  // the common case
         if (!fits(value, *argument.type())) {
             // int[2] takes one int for all: so it is in PyTorch.
             if (argument.N() && value.isInt() && argument.type()->kind() == TypeKind::ListType) {
@@ -251,7 +253,11 @@ const tn_op &find(const char *given) {
     c10::OperatorName parsed = parse(name);
     auto handle = c10::Dispatcher::singleton().findSchema(parsed);
     if (!handle) fail(TN_ERROR_NOT_FOUND, "libtorch ", TENFOLD_TORCH_VERSION, " has no operator ", name, overloads_of(parsed));
-    auto made = std::make_unique<tn_op>(tn_op{op_mark, *handle, handle->schema(), name, unboxed_call(*handle)});
+    const auto &arguments = handle->schema().arguments();
+    auto is_tensor = [](const c10::Argument &argument) { return argument.type()->kind() == TypeKind::TensorType; };
+    auto tensors = std::find_if_not(arguments.begin(), arguments.end(), is_tensor) - arguments.begin();
+    auto made = std::make_unique<tn_op>(
+        tn_op{op_mark, *handle, handle->schema(), name, static_cast<size_t>(tensors), unboxed_call(*handle)});
     std::unique_lock<std::shared_mutex> lock(table.mutex);
     return *table.ops.emplace(name, std::move(made)).first->second;
 }
@@ -298,6 +304,7 @@ tn_status tn_call(const char *name, tn_stack *stack) {
 int64_t tn_op_schema(const tn_op *op, char *buffer, int64_t size) {
     return guarded("tn_op_schema", int64_t{-1}, [&] {
         std::ostringstream stream;
+        stream.imbue(std::locale::classic());  // whatever the host made the global one
         stream << checked_op(op).schema;
         return write_text(stream.str(), buffer, size);
     });

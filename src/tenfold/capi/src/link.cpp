@@ -12,6 +12,10 @@ extern const tn_link_table table;  // generated
 
 extern "C" __attribute__((visibility("default"))) const tn_link_table *tenfold_link(
     const tn_link_host *host, char *reason, int64_t size) {
+    if (tenfold::host != nullptr) {  // whose thread errors would go to the other's
+        std::snprintf(reason, static_cast<size_t>(size), "another copy of libtenfold.so uses it in this process");
+        return nullptr;
+    }
     try {
         tenfold::host = host;
         tenfold::start_handles();

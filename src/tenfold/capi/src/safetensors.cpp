@@ -145,8 +145,10 @@ void save(const std::string &path, const char *const *names, const std::vector<a
         if (name == "__metadata__" || !used.insert(name).second) fail(TN_ERROR_ARGUMENT, "the name '", name, "' is used twice or kept for metadata");
         int64_t begin = end;
         end += static_cast<int64_t>(tensors[i].nbytes());
+        std::string shape;
+        for (int64_t size : tensors[i].sizes()) shape += text_of(shape.empty() ? "" : ",", size);
         header += text_of(i ? "," : "", json::quote(name), ":{\"dtype\":\"", name_of(tensors[i].scalar_type(), name), "\",\"shape\":[",
-                           c10::Join(",", tensors[i].sizes()), "],\"data_offsets\":[", begin, ",", end, "]}");
+                           shape, "],\"data_offsets\":[", begin, ",", end, "]}");
     }
     header += "}";
     header.append((8 - header.size() % 8) % 8, ' ');

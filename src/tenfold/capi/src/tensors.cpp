@@ -276,6 +276,7 @@ tn_status tn_tensor_set(tn_tensor *handle, const int64_t *index, int64_t count, 
 int64_t tn_tensor_print(const tn_tensor *handle, char *buffer, int64_t size) {
     return guarded("tn_tensor_print", int64_t{-1}, [&] {
         std::ostringstream stream;
+        stream.imbue(std::locale::classic());  // whatever the host made the global one
         at::print(stream, *Borrowed(handle, "tensor"), 80);
         return write_text(stream.str(), buffer, size);
     });

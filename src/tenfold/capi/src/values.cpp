@@ -1,5 +1,7 @@
 // Values: made from what a host has, and taken apart again.
+#include <algorithm>
 #include <sstream>
+#include <unordered_map>
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
@@ -61,11 +63,47 @@ using c10::IValue;
 
 namespace {
 
+// How deep lists, tuples and dicts nest in values. What libtorch does with values is recursive, freeing them too, and
+// would run out of stack where they nest without bound.
+class Nesting {
+  public:
+    static constexpr int most = 1000;
+
+    void check(const IValue &value) {
+        if (depth(value, 1) >= most) fail(TN_ERROR_ARGUMENT, "values nest at most ", most, " deep");
+    }
+
+  private:
+    int depth(const IValue &value, int outside) {
+        const bool flat = value.isTensorList() || value.isIntList() || value.isDoubleList() || value.isBoolList();
+        if (flat || !(value.isList() || value.isTuple() || value.isGenericDict())) return 0;
+        if (outside >= most) return most;
+        auto [place, is_new] = known_.try_emplace(value.internalToPointer(), 0);
+        if (!is_new) return place->second;
+        int inside = 0;
+        auto visit = [&](const IValue &each) { inside = std::max(inside, depth(each, outside + 1)); };
+        if (value.isTuple()) {
+            for (const IValue &each : value.toTupleRef().elements()) visit(each);
+        } else if (value.isList()) {
+            for (const IValue &each : value.toListRef()) visit(each);
+        } else {
+            for (const auto &entry : value.toGenericDict()) visit(entry.value());
+        }
+        return known_[value.internalToPointer()] = inside + 1;
+    }
+
+    std::unordered_map<const void *, int> known_;  // what is shared is visited once
+};
+
 std::vector<IValue> items_of(const tn_value *const *items, int64_t count, const char *argument) {
     check_count(items, count, argument);
     std::vector<IValue> list;
     list.reserve(count);
-    for (int64_t i = 0; i < count; i++) list.push_back(*borrow(items[i], argument));
+    Nesting nesting;
+    for (int64_t i = 0; i < count; i++) {
+        list.push_back(*borrow(items[i], argument));
+        nesting.check(list.back());
+    }
     return list;
 }
 
@@ -76,7 +114,7 @@ c10::TypePtr common_type(const std::vector<IValue> &items) {
     for (const auto &item : items) {
         c10::TypePtr one = item.isTensor() ? c10::TypePtr(c10::TensorType::get()) : item.type();
         if (type == nullptr) type = one;
-        if (!(*type == *one)) return c10::AnyType::get();
+        if (type != one && !(*type == *one)) return c10::AnyType::get();
     }
     return type;
 }
@@ -385,6 +423,7 @@ int tn_value_equal(const tn_value *value, const tn_value *other) {
 int64_t tn_value_print(const tn_value *value, char *buffer, int64_t size) {
     return guarded("tn_value_print", int64_t{-1}, [&] {
         std::ostringstream stream;
+        stream.imbue(std::locale::classic());  // whatever the host made the global one
         stream << *borrow(value, "value");
         return write_text(stream.str(), buffer, size);
     });

@@ -92,12 +92,12 @@ class Fuzzer:
         function = self.random.choice(self.functions)
         kept: list[Any] = []
         arguments = self.arguments(function, kept)
-        freed = [a for a, p in zip(arguments, function.parameters, strict=True) if p.ownership == "consumed"]
-        for kind in self.alive.values():
-            for each in freed:
-                if each in kind:
-                    kind.remove(each)
-                    self.freed.append(each)
+        for argument, parameter in zip(arguments, function.parameters, strict=True):
+            # A handle of another kind is refused, and stays.
+            kind = self.alive.get(parameter.ctype.rstrip(" *"), [])
+            if parameter.ownership == "consumed" and argument in kind:
+                kind.remove(argument)
+                self.freed.append(argument)
         if self.trace:
             print(
                 function.name,

@@ -100,15 +100,24 @@ SUPPRESSED = (
 )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["01_tensors.c", "02_errors.c", "06_handles.cpp"])
-def test_address_and_undefined_sanitizers_find_nothing(name: str, tmp_path: Path) -> None:
+def sanitized(source: Path, folder: Path, *arguments: str | Path) -> None:
+    """A program and the library it uses, run under the address and undefined-behaviour sanitizers."""
     library = build(sanitize=("address", "undefined"))
-    program = compiled(EXAMPLES / name, tmp_path, library, "-fsanitize=address,undefined")
-    suppressions = tmp_path / "leaks"
+    program = compiled(source, folder, library, "-fsanitize=address,undefined", "-pthread", "-rdynamic")
+    suppressions = folder / "leaks"
     suppressions.write_text(SUPPRESSED, encoding="utf-8")
     leaks = f"suppressions={suppressions}:print_suppressions=0"
-    output(program, LSAN_OPTIONS=leaks, UBSAN_OPTIONS="halt_on_error=1", ASAN_OPTIONS="detect_leaks=1")
+    settings = {"UBSAN_OPTIONS": "halt_on_error=1", "ASAN_OPTIONS": "detect_leaks=1"}
+    output(program, *arguments, LSAN_OPTIONS=leaks, **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["01_tensors.c", "02_errors.c", "03_xor.c", "05_script.c", "06_handles.cpp", "08_streams.c"]
+)
+def test_address_and_undefined_sanitizers_find_nothing(name: str, tmp_path: Path) -> None:
+    arguments = [tmp_path / "traced.pt"] if name == "05_script.c" else []
+    sanitized(EXAMPLES / name, tmp_path, *arguments)
 
 
 @pytest.mark.slow

@@ -17,18 +17,18 @@ from tenfold.purple.syntax import is_name, list_items
 from tenfold.purple.values import UNSPECIFIED
 
 if TYPE_CHECKING:
-    from tenfold.purple.expand import Expander
+    from tenfold.purple.expressions import Expressions
 
 
 @form("if", "(if TEST THEN [ELSE])", 2, 3)
-def _if(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _if(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     test, then = expand_test(expander, parts[0], scope), expander.expand(parts[1], scope)
     otherwise = expander.expand(parts[2], scope) if len(parts) > 2 else Literal(UNSPECIFIED, place=place)
     return core.If(test, then, otherwise, place=place)
 
 
 @form("when", "(when TEST BODY …)", 2)
-def _when(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _when(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     test = expand_test(expander, parts[0], scope)
     return core.If(
         test, expander.expand_body(parts[1:], scope, place), Literal(UNSPECIFIED, place=place), place=place
@@ -36,7 +36,7 @@ def _when(expander: Expander, place: Place, parts: list[Datum], scope: Scope) ->
 
 
 @form("unless", "(unless TEST BODY …)", 2)
-def _unless(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _unless(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     test = expand_test(expander, parts[0], scope)
     return core.If(
         test, Literal(UNSPECIFIED, place=place), expander.expand_body(parts[1:], scope, place), place=place
@@ -44,7 +44,7 @@ def _unless(expander: Expander, place: Place, parts: list[Datum], scope: Scope) 
 
 
 @form("and", "(and EXPRESSION …)", 0)
-def _and(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _and(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     exprs = [expander.expand(each, scope) for each in parts]
     result: Expr = exprs.pop() if exprs else Literal(True, place=place)
     while exprs:
@@ -60,7 +60,7 @@ def _and(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> 
 
 
 @form("or", "(or EXPRESSION …)", 0)
-def _or(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _or(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     exprs = [expander.expand(each, scope) for each in parts]
     result: Expr = exprs.pop() if exprs else Literal(False, place=place)
     while exprs:
@@ -74,7 +74,7 @@ def _or(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> E
     return result
 
 
-def expand_test(expander: Expander, datum: Datum, scope: Scope) -> Expr:
+def expand_test(expander: Expressions, datum: Datum, scope: Scope) -> Expr:
     """An expression of which only the truth is asked: `and` and `or` need not keep what was false or true."""
     datum = expander.expand_head(datum, scope)
     name = expander.special(datum, scope)
@@ -135,12 +135,12 @@ def is_boolean(expr: Expr) -> bool:
     return isinstance(expr, core.IsRecord) or (isinstance(expr, Literal) and isinstance(expr.value, bool))
 
 
-def is_else(expander: Expander, datum: Datum, scope: Scope) -> bool:
+def is_else(expander: Expressions, datum: Datum, scope: Scope) -> bool:
     return is_name(datum, "else") and scope.lookup(datum) is None  # type: ignore[arg-type]
 
 
 @form("cond", "(cond (TEST BODY …) … [(else BODY …)])", 1)
-def _cond(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _cond(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     clauses: list[Callable[[Expr], Expr]] = []
     result: Expr = Literal(UNSPECIFIED, place=place)
     for i, clause in enumerate(parts):
@@ -157,7 +157,7 @@ def _cond(expander: Expander, place: Place, parts: list[Datum], scope: Scope) ->
     return result
 
 
-def _cond_clause(expander: Expander, clause: Sequence, scope: Scope) -> Callable[[Expr], Expr]:
+def _cond_clause(expander: Expressions, clause: Sequence, scope: Scope) -> Callable[[Expr], Expr]:
     place, parts = clause.place, clause.value
     arrow = len(parts) == 3 and is_name(parts[1], "=>") and scope.lookup(parts[1]) is None  # type: ignore[arg-type]
     if len(parts) > 1 and not arrow:
@@ -172,7 +172,7 @@ def _cond_clause(expander: Expander, clause: Sequence, scope: Scope) -> Callable
 
 
 @form("case", "(case VALUE ((DATUM …) BODY …) … [(else BODY …)])", 1)
-def _case(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _case(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     var = expander.fresh("case")
     local = core.Local(var, place=place)
     clauses: list[tuple[Expr, Expr, Place]] = []
@@ -206,7 +206,7 @@ def _case(expander: Expander, place: Place, parts: list[Datum], scope: Scope) ->
 
 
 @form("while", "(while TEST BODY …)", 1)
-def _while(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _while(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     test = expand_test(expander, parts[0], scope)
     body = expander.expand_body(parts[1:], scope, place) if parts[1:] else Literal(UNSPECIFIED, place=place)
     return core.While(test, body, place=place)

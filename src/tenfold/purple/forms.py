@@ -24,16 +24,16 @@ from tenfold.purple.syntax import list_items
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword
 
 if TYPE_CHECKING:
-    from tenfold.purple.expand import Expander
+    from tenfold.purple.expressions import Expressions
 
-FORMS: dict[str, Callable[[Expander, Sequence, Scope], Any]] = {}
+FORMS: dict[str, Callable[[Expressions, Sequence, Scope], Any]] = {}
 
 
 def form(name: str, usage: str, minimum: int, maximum: int | None = None) -> Callable[[Any], Any]:
     """Declare a form; one with too few or too many parts is refused with its usage."""
 
     def declare(function: Any) -> Any:
-        def checked(expander: Expander, datum: Sequence, scope: Scope) -> Any:
+        def checked(expander: Expressions, datum: Sequence, scope: Scope) -> Any:
             count = len(datum.value) - 1
             if count < minimum or (maximum is not None and count > maximum):
                 raise PurpleError(f"{name} is written {usage}", "syntax", datum.place)
@@ -87,12 +87,12 @@ def parse_parameters(datum: Datum) -> Parameters:
 
 
 @form("quote", "(quote DATUM)", 1, 1)
-def _quote(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _quote(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     return Literal(to_value(parts[0]), place=place)
 
 
 @form("define", "(define NAME VALUE) or (define (NAME PARAMETER …) BODY …)", 2)
-def _define(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> core.Define:
+def _define(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> core.Define:
     """Of the top level; those in bodies are the expander's business."""
     target = parts[0].value[0] if isinstance(parts[0], Sequence) else parts[0]
     assert isinstance(target, Name)
@@ -103,7 +103,7 @@ def _define(expander: Expander, place: Place, parts: list[Datum], scope: Scope) 
 
 
 @form("lambda", "(lambda (PARAMETER …) BODY …)", 2)
-def _lambda(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _lambda(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     return expander.expand_lambda(parts[0], parts[1:], scope, "lambda", place)
 
 
@@ -120,7 +120,7 @@ def _bindings(datum: Datum, form: str) -> list[tuple[Datum, Datum]]:
     return pairs
 
 
-def _named_value(expander: Expander, name: Datum, value: Datum, scope: Scope) -> Expr:
+def _named_value(expander: Expressions, name: Datum, value: Datum, scope: Scope) -> Expr:
     """A value; a lambda takes the name that it is bound to."""
     if expander.special(value, scope) == "lambda" and isinstance(value, Sequence) and len(value.value) > 2:
         return expander.expand_lambda(value.value[1], value.value[2:], scope, str(name.value), value.place)
@@ -128,7 +128,7 @@ def _named_value(expander: Expander, name: Datum, value: Datum, scope: Scope) ->
 
 
 @form("let", "(let ((NAME VALUE) …) BODY …) or (let NAME ((NAME VALUE) …) BODY …)", 2)
-def _let(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _let(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     if isinstance(parts[0], Name):
         return _named_let(expander, place, parts, scope)
     pairs = _bindings(parts[0], "let")
@@ -141,7 +141,7 @@ def _let(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> 
     return core.Let(tuple(zip(bound, values)), body, place=place) if bound else body
 
 
-def _named_let(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _named_let(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     if len(parts) < 3:
         raise PurpleError(f"let is written {USAGES['let']}", "syntax", place)
     pairs = _bindings(parts[1], "let")
@@ -155,7 +155,7 @@ def _named_let(expander: Expander, place: Place, parts: list[Datum], scope: Scop
 
 
 @form("let*", "(let* ((NAME VALUE) …) BODY …)", 2)
-def _let_star(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _let_star(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     bound = []
     for name, value in _bindings(parts[0], "let*"):
         expanded = _named_value(expander, name, value, scope)
@@ -168,7 +168,7 @@ def _let_star(expander: Expander, place: Place, parts: list[Datum], scope: Scope
 
 
 @form("letrec", "(letrec ((NAME VALUE) …) BODY …)", 2)
-def _letrec(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _letrec(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     pairs = _bindings(parts[0], "letrec")
     inner = Scope(scope, scope.level)
     bound = [expander.bind(name, inner) for name, _ in pairs]
@@ -178,7 +178,7 @@ def _letrec(expander: Expander, place: Place, parts: list[Datum], scope: Scope) 
 
 
 @form("begin", "(begin EXPRESSION …)", 0)
-def _begin(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _begin(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     if not parts:
         return Literal(UNSPECIFIED, place=place)
     return _sequence([expander.expand(each, scope) for each in parts], place)
@@ -193,7 +193,7 @@ def _sequence(exprs: list[Expr], place: Place) -> Expr:
 
 
 @form("dotimes", "(dotimes (NAME COUNT [RESULT]) BODY …)", 1)
-def _dotimes(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _dotimes(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     """A loop that calls itself, so that closures of the body see a variable of their own each time."""
     head = list_items(parts[0])
     if head is None or len(head) not in (2, 3):
@@ -226,7 +226,7 @@ SETTERS = {
 
 
 @form("set!", "(set! NAME VALUE) or (set! (FIELD RECORD) VALUE)", 2, 2)
-def _set(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _set(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     target = parts[0]
     if isinstance(target, Sequence) and isinstance(target.value[0], Name):
         return _set_place(expander, place, target, parts[1], scope)
@@ -254,7 +254,7 @@ def _set(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> 
     )
 
 
-def _set_place(expander: Expander, place: Place, target: Sequence, new: Datum, scope: Scope) -> Expr:
+def _set_place(expander: Expressions, place: Place, target: Sequence, new: Datum, scope: Scope) -> Expr:
     head = target.value[0]
     assert isinstance(head, Name)
     found = scope.lookup(head)
@@ -284,33 +284,33 @@ def _set_place(expander: Expander, place: Place, target: Sequence, new: Datum, s
 
 
 @form("try", "(try EXPRESSION HANDLER)", 2, 2)
-def _try(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _try(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     return core.Try(expander.expand(parts[0], scope), expander.expand(parts[1], scope), place=place)
 
 
 @form("with-device", "(with-device DEVICE BODY …)", 2)
-def _with_device(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _with_device(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     device = expander.expand(parts[0], scope)
     return core.With("device", device, expander.expand_body(parts[1:], scope, place), place=place)
 
 
 @form("with-grad", "(with-grad BODY …)", 1)
-def _with_grad(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _with_grad(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     return core.With("grad", None, expander.expand_body(parts, scope, place), place=place)
 
 
 @form("no-grad", "(no-grad BODY …)", 1)
-def _no_grad(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _no_grad(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     return core.With("no-grad", None, expander.expand_body(parts, scope, place), place=place)
 
 
 @form("match", "(match VALUE (PATTERN [:when GUARD] BODY …) …)", 1)
-def _match(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _match(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     return expand_match(expander, place, parts, scope)
 
 
 @form("let-values", "(let-values (((NAME … [. REST]) VALUES) …) BODY …)", 2)
-def _let_values(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _let_values(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     inner = Scope(scope, scope.level)
     taken, unpacked = [], []
     for names, value in _bindings(parts[0], "let-values"):
@@ -341,5 +341,5 @@ def _let_values(expander: Expander, place: Place, parts: list[Datum], scope: Sco
 
 
 @form("syntax-rules", "(syntax-rules (LITERAL …) (PATTERN TEMPLATE) …)", 0)
-def _syntax_rules(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _syntax_rules(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     raise PurpleError("syntax-rules may stand only in a define-syntax", "syntax", place)

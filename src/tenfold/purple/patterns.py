@@ -20,7 +20,7 @@ from tenfold.purple.scope import RecordName, Scope
 from tenfold.purple.values import NIL, Keyword
 
 if TYPE_CHECKING:
-    from tenfold.purple.expand import Expander
+    from tenfold.purple.expressions import Expressions
 
 Path: TypeAlias = Callable[[], Expr]
 ALTERNATIVES = 64
@@ -32,7 +32,7 @@ class Alternative(NamedTuple):
     names: tuple[tuple[Name, Path], ...]
 
 
-def expand_match(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def expand_match(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     subject = expander.fresh("match")
     read = lambda: core.Local(subject, place=place)
     clauses = []
@@ -49,7 +49,7 @@ def expand_match(expander: Expander, place: Place, parts: list[Datum], scope: Sc
     return core.Let(((subject, value),), result, place=place)
 
 
-def _clause(expander: Expander, clause: Sequence, read: Path, rest: Expr, scope: Scope) -> Expr:
+def _clause(expander: Expressions, clause: Sequence, read: Path, rest: Expr, scope: Scope) -> Expr:
     place = clause.place
     alternatives = _Patterns(expander, scope).split(clause.value[0], read)
     keys = [{name.key for name, _ in each.names} for each in alternatives]
@@ -106,7 +106,7 @@ def _clause(expander: Expander, clause: Sequence, read: Path, rest: Expr, scope:
 
 
 def _bind(
-    expander: Expander, alternative: Alternative, body: Callable[[Scope], Expr], scope: Scope, place: Place
+    expander: Expressions, alternative: Alternative, body: Callable[[Scope], Expr], scope: Scope, place: Place
 ) -> Expr:
     inner = Scope(scope, scope.level)
     bindings = tuple((expander.bind(name, inner), path()) for name, path in alternative.names)
@@ -124,7 +124,7 @@ def _all(tests: tuple[Path, ...], place: Place) -> Expr:
 
 
 class _Patterns:
-    def __init__(self, expander: Expander, scope: Scope):
+    def __init__(self, expander: Expressions, scope: Scope):
         self.expander, self.scope = expander, scope
 
     def split(self, pattern: Datum, read: Path) -> list[Alternative]:

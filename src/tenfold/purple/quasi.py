@@ -14,15 +14,15 @@ from tenfold.purple.syntax import is_name
 from tenfold.purple.values import NIL
 
 if TYPE_CHECKING:
-    from tenfold.purple.expand import Expander
+    from tenfold.purple.expressions import Expressions
 
 
 @form("quasiquote", "`TEMPLATE", 1, 1)
-def _quasiquote(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _quasiquote(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     return _quasi(expander, parts[0], 1, scope)
 
 
-def _quasi(expander: Expander, datum: Datum, level: int, scope: Scope) -> Expr:
+def _quasi(expander: Expressions, datum: Datum, level: int, scope: Scope) -> Expr:
     if not _has_unquote(datum):
         return Literal(to_value(datum), place=datum.place)
     place = datum.place
@@ -61,7 +61,7 @@ def _quasi(expander: Expander, datum: Datum, level: int, scope: Scope) -> Expr:
     return _assemble(expander, parts, result, place)
 
 
-def _assemble(expander: Expander, parts: list[tuple[bool, Expr]], tail: Expr, place: Place) -> Expr:
+def _assemble(expander: Expressions, parts: list[tuple[bool, Expr]], tail: Expr, place: Place) -> Expr:
     """Items and lists before a tail, evaluated from left to right: one `append` of lists."""
     if not any(splices for splices, _ in parts) and isinstance(tail, Literal) and tail.value is NIL:
         return core.Prim("list", tuple(each for _, each in parts), place=place)
@@ -96,7 +96,7 @@ def _has_unquote(datum: Datum) -> bool:
 
 
 @form("unquote", ",EXPRESSION inside a quasiquotation", 0)
-def _unquote(expander: Expander, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+def _unquote(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     raise PurpleError("a comma may stand only inside a quasiquotation", "syntax", place)
 
 

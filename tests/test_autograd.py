@@ -745,6 +745,15 @@ def test_modified_bessel_functions_have_second_derivatives_at_zero(name):
     assert second(tn).tolist() == pytest.approx(second(torch).tolist())
 
 
+def test_a_gradient_may_be_given_to_a_result():
+    result = tn.ones(2, requires_grad=True) * 2
+    result.grad = tn.full((2,), 3.0)
+    result.add_(1)
+    assert result.grad.tolist() == [3, 3]
+    result.grad = None
+    assert result.grad is None
+
+
 def test_a_hook_runs_without_gradients():
     for m in (tn, torch):
         x, w = leaf(m), leaf(m)
@@ -819,3 +828,162 @@ def test_gradcheck_says_what_it_needs():
         tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2, requires_grad=True), atol=1e-1)
     with pytest.raises(tn.UnsupportedError, match="forward gradients"):
         tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2, requires_grad=True), check_forward_ad=True)
+
+
+def test_a_generator_keeps_its_mode_to_itself():
+    @tn.no_grad()
+    def inside():
+        sent = yield tn.is_grad_enabled()
+        try:
+            yield sent, tn.is_grad_enabled()
+        except ValueError:
+            yield "caught", tn.is_grad_enabled()
+        return "end"
+
+    steps = inside()
+    assert next(steps) is False
+    assert tn.is_grad_enabled()
+    assert steps.send(3) == (3, False)
+    assert steps.throw(ValueError) == ("caught", False)
+    with pytest.raises(StopIteration, match="end"):
+        next(steps)
+    assert tn.is_grad_enabled()
+
+
+def test_inference_mode_is_turned_off_inside_another():
+    with tn.inference_mode(), tn.inference_mode(False):
+        assert (tn.ones(2, requires_grad=True) * 2).requires_grad
+
+
+def test_a_write_through_data_leaves_the_history_as_it_was():
+    x = tn.ones(2, requires_grad=True)
+    y = x * 3
+    y.data.mul_(0)
+    assert y.tolist() == [0, 0]
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_the_gradient_to_retain_is_that_of_what_was_written():
+    x = tn.ones(2, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    y.sum().backward()
+    assert y.grad.tolist() == [1, 1]
+    assert x.grad.tolist() == [6, 6]
+
+
+def test_no_tensor_is_its_own_gradient():
+    x = tn.ones(2, requires_grad=True)
+    with pytest.raises(tn.GradientError, match="its own gradient"):
+        x.grad = x
+
+
+def functional_results(lib):
+    f = lib.autograd.functional
+    x, y = (lib.tensor(each, dtype=lib.float64) for each in ([0.5, -1.0, 2.0], [1.5, 0.3]))
+    pair = lambda a, b: (a.exp() * b.sum(), (a.sum() * b).sin())
+    number = lambda a, b: (a.sum() * b.prod()) ** 2 + (a**3).sum()
+    return [
+        f.jacobian(lambda a: a.cumsum(0) ** 2, x, create_graph=True),
+        f.jacobian(pair, (x, y), strategy="forward-mode", vectorize=True),
+        f.jacobian(lambda a: (a * 2, lib.ones(2, dtype=lib.float64)), x),
+        f.hessian(number, (x, y)),
+        f.hessian(lambda a: a.norm() ** 3, x),
+        f.vjp(pair, (x, y), (x, y)),
+        f.jvp(pair, (x, y), (x, y)),
+        f.vhp(number, (x, y), (x, y)),
+        f.hvp(lambda a: (a**3).sum(), x, x),
+    ]
+
+
+def test_functional_derivatives_are_pytorchs():
+    def leaves(found):
+        return (
+            [each for part in found for each in leaves(part)] if isinstance(found, (tuple, list)) else [found]
+        )
+
+    ours, theirs = leaves(functional_results(tn)), leaves(functional_results(torch))
+    tn.eval(*ours)
+    for our, their in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(our.detach().numpy(), their.detach().numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_functional_says_what_it_needs():
+    f, x = tn.autograd.functional, tn.ones(2)
+    with pytest.raises(tn.GradientError, match="does not depend"):
+        f.jacobian(lambda a: a.detach(), x, strict=True)
+    with pytest.raises(tn.GradientError, match="v is needed"):
+        f.vjp(lambda a: a * 2, x)
+    with pytest.raises(tn.GradientError, match="one number"):
+        f.hessian(lambda a: a * 2, x)
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_several_gradients_are_taken_at_once(hooked):
+    x, y = tn.tensor([1.0, 2.0], requires_grad=True), tn.tensor([3.0, 4.0], requires_grad=True)
+    product = x * y
+    if hooked:
+        product.register_hook(lambda g: g * 10)
+    starts = [tn.eye(2), tn.tensor([5.0, 6.0])]
+    by_x, by_y = tn.autograd.grad([product, x.sum()], [x, y], starts, is_grads_batched=True)
+    times = 10 if hooked else 1
+    assert by_x.tolist() == [[3 * times + 5, 5], [6, 4 * times + 6]]
+    assert by_y.tolist() == [[times, 0], [0, 2 * times]]
+    assert not by_x.requires_grad
+    with pytest.raises(tn.ArgumentError, match="count their gradients"):
+        tn.autograd.grad(x * 2, x, is_grads_batched=True)
+
+
+def test_what_is_differentiable_once_has_no_second_derivative():
+    class Square(tn.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @tn.autograd.function.once_differentiable
+        def backward(ctx, gradient):
+            assert not tn.is_grad_enabled()
+            return 2 * ctx.saved_tensors[0] * gradient
+
+    x = tn.ones(2, requires_grad=True)
+    (slope,) = tn.autograd.grad(Square.apply(x).sum(), x, create_graph=True)
+    assert slope.tolist() == [2, 2]
+    assert not slope.requires_grad
+
+
+def test_the_graph_behind_a_tensor_can_be_walked():
+    x, y = tn.ones(2, requires_grad=True), tn.ones(2, requires_grad=True)
+    product = x * y
+    result = product.exp()
+    (step, place), *others = result.grad_fn.next_functions
+    assert (step, place, others) == (product.grad_fn, 0, [])
+    assert step is product.grad_fn
+    assert type(step).__name__ == step.name() == "MulBackward0"
+    assert isinstance(step, tn.autograd.graph.Node)
+    ends = [each for each, _ in step.next_functions]
+    assert ends[0].variable is x and ends[1].variable is y
+    assert ends[0].name() == "AccumulateGrad" and ends[0].next_functions == ()
+    assert tn.autograd.graph.get_gradient_edge(product) == (product.grad_fn, 0)
+    with pytest.raises(tn.GradientError, match="has no edge"):
+        tn.autograd.graph.get_gradient_edge(tn.ones(1))
+
+
+def test_the_op_that_nan_comes_from_is_named():
+    x = tn.tensor([0.0, 4.0], requires_grad=True)
+    with tn.autograd.detect_anomaly():
+        assert tn.is_anomaly_enabled()
+        (x.exp().sqrt() * 2).sum().backward()
+        roots = (x * 0).sqrt()
+        with pytest.raises(tn.GradientError, match="the gradient of mul has NaN"):
+            (roots * 3).sum().backward()
+        roots.register_hook(lambda gradient: gradient)
+        with pytest.raises(tn.GradientError, match="a gradient has NaN"):
+            (roots * 3).sum().backward()
+    assert not tn.is_anomaly_enabled()
+    x.grad = None
+    (x * 0).sqrt().sum().backward()
+    assert x.grad.isnan().all()

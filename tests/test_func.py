@@ -193,6 +193,56 @@ def test_what_they_give_requires_no_gradients_of_its_own():
         assert not tn.func.grad(lambda x: (x * x * weight).sum())(tn.tensor(VECTOR)).requires_grad
 
 
+def test_what_is_differentiated_inside_leaves_nothing_to_differentiate():
+    weight, x = tn.tensor(VECTOR), tn.tensor(BATCH)
+    loss = lambda w, row: (w * row).sum() ** 2
+    per_row = tn.func.vmap(tn.func.grad(loss), in_dims=(None, 0))
+    assert not per_row(weight, x).requires_grad
+    assert not tn.func.jacrev(lambda w: w.sin() * w.sum())(weight).requires_grad
+    weight.requires_grad_()
+    (of_sum,) = tn.autograd.grad(per_row(weight, x).sum(), weight)
+    np.testing.assert_allclose(of_sum.numpy(), 2 * (BATCH.sum(1) @ BATCH), rtol=1e-4)
+
+
+class Clipped(tn.autograd.Function):
+    """x³ whose gradient is cut off at 1, and a sum that has none."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        square = x * x
+        ctx.save_for_backward(square)
+        ctx.mark_non_differentiable(total := y.sum())
+        return square * x, total
+
+    @staticmethod
+    def backward(ctx, gradient, of_total):
+        (square,) = ctx.saved_tensors
+        return gradient * (3 * square).clamp(-1, 1), gradient
+
+
+def test_a_function_of_ones_own_keeps_its_gradient_in_every_transformation():
+    x, y = tn.tensor(BATCH), tn.tensor(BATCH[:, ::-1].copy())
+    slope = np.clip(3 * BATCH**2, -1, 1)
+    cubes, totals = tn.func.vmap(Clipped.apply)(x, y)
+    np.testing.assert_allclose(cubes.numpy(), BATCH**3, rtol=1e-5)
+    np.testing.assert_allclose(totals.numpy(), BATCH.sum(1), rtol=1e-4, atol=1e-6)
+    loss = lambda a, b: Clipped.apply(a, b)[0].sum()
+    by_x, by_y = tn.func.vmap(tn.func.grad(loss, argnums=(0, 1)))(x, y)
+    np.testing.assert_allclose(by_x.numpy(), slope, rtol=1e-5)
+    assert by_y.tolist() == np.ones_like(BATCH).tolist()
+    twice = tn.func.vmap(tn.func.grad(lambda a: loss(a, a)))(x)
+    np.testing.assert_allclose(twice.numpy(), slope + 1, rtol=1e-5)
+    moved = tn.func.jvp(lambda a: Clipped.apply(a, y)[0], (x,), (x,))[1]
+    np.testing.assert_allclose(moved.numpy(), slope * BATCH, rtol=1e-5)
+
+
+def test_eigenvalues_move_with_a_real_matrix():
+    matrix = MATRIX[:, :3].astype(np.float64)
+    values, moved = tn.func.jvp(tn.linalg.eigvals, (tn.tensor(matrix),), (tn.eye(3, dtype=tn.float64),))
+    np.testing.assert_allclose(moved.numpy(), np.ones(3), atol=1e-9)
+    assert values.dtype is moved.dtype is tn.complex128
+
+
 def test_value_and_grad_has_the_value_first():
     value, gradient = tn.func.value_and_grad(lambda x: (x * x).sum())(tn.tensor([1.0, 2.0]))
     assert value.item() == 5.0 and gradient.tolist() == [2.0, 4.0]

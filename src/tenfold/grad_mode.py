@@ -4,6 +4,7 @@ context and a decorator, and holds for its own thread."""
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -28,10 +29,38 @@ class _Mode:
         graph.mode.enabled, graph.mode.inference = self.__dict__["_before"].pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isgeneratorfunction(function):
+            return self._stepwise(function)
+
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             with self.copy():
                 return function(*args, **kwargs)
+
+        return call
+
+    def _stepwise(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A generator for which the setting holds while it runs, and not while its user does."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            resume: Callable[..., Any] = generator.send
+            given: Any = None
+            while True:
+                try:
+                    with self.copy():
+                        found = resume(given)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    given, resume = (yield found), generator.send
+                except GeneratorExit:
+                    with self.copy():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    given, resume = error, generator.throw
 
         return call
 
@@ -98,7 +127,8 @@ class inference_mode(_Mode):
     def __init__(self, mode: bool = True):
         if not callable(mode):
             self.inference = bool(mode)
-            self.enabled = graph.mode.enabled if not mode else False
+            # Inside another inference_mode, turning it off follows gradients again.
+            self.enabled = not mode and (graph.mode.enabled or graph.mode.inference)
 
     def copy(self) -> _Mode:
         return type(self)(bool(self.inference))

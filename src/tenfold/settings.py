@@ -14,7 +14,7 @@ from tenfold.amp.autocast_mode import (
     set_autocast_dtype,
     set_autocast_enabled,
 )
-from tenfold.autograd.older import set_detect_anomaly
+from tenfold.autograd.anomaly import search, set_detect_anomaly
 from tenfold.devices import Device, set_default_device
 from tenfold.dtypes import DType, set_default_dtype
 from tenfold.engines import xla
@@ -120,18 +120,17 @@ def is_warn_always_enabled() -> bool:
     return _kept.warn_always
 
 
-@located
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Refused if it is to be on: an error of ours always names the line, but NaN is not looked for."""
+    """Look for NaN in gradients from now on, or no longer."""
     set_detect_anomaly(enabled, check_nan)
 
 
 def is_anomaly_enabled() -> bool:
-    return False
+    return search.enabled
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    return False
+    return search.check_nan
 
 
 def is_inference_mode_enabled() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import operator
 import sys
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -118,6 +119,8 @@ class Tensor(Holder):
         if before.origin is not None:
             self._check_write(where)
             before.origin.overwrite(before)
+            if before.origin.retains and value.origin is not None:  # it is this tensor's gradient to keep
+                before.origin.retains, value.origin.retains = False, True
             if value.origin is None and not graph.mode.enabled:  # gradients pass by what is done without them
                 value.origin = self._leaf or Origin(before.origin.node, before.origin.index)
         recorder = graph.active()
@@ -267,6 +270,7 @@ class Tensor(Holder):
         before, self._leaf = self._leaf, Origin() if requires_grad else None
         if self._leaf is not None:
             self._leaf.grad = vars(self).pop("_grad", None)
+            self._leaf.leaf = weakref.ref(self)
         elif before is not None and before.grad is not None:
             vars(self)["_grad"] = before.grad
         value = self._marked(graph.fresh(present, capture()))
@@ -295,7 +299,8 @@ class Tensor(Holder):
     @property
     def grad(self) -> Tensor | None:
         origin = self._leaf or self._value.origin
-        return vars(self).get("_grad") if origin is None else origin.grad
+        collected = None if origin is None else origin.grad
+        return vars(self).get("_grad") if collected is None and self._leaf is None else collected
 
     @grad.setter
     def grad(self, gradient: Tensor | None) -> None:
@@ -309,10 +314,13 @@ class Tensor(Holder):
                     f"the gradient of {self._value.type} on {self.device} cannot be "
                     f"{gradient._value.type} on {gradient.device}"
                 ).located("grad", capture())
-        if self._leaf is not None:
-            self._leaf.grad = gradient
-        else:
-            vars(self)["_grad"] = gradient
+            if gradient is self:
+                raise GradientError("a tensor cannot be its own gradient").located("grad", capture())
+        origin = self._leaf or self._value.origin
+        if origin is not None:
+            origin.grad = gradient
+        if self._leaf is None:
+            vars(self)["_grad"] = gradient  # stays when a write in place gives the tensor another origin
 
     @property
     def is_leaf(self) -> bool:
@@ -457,12 +465,12 @@ class Tensor(Holder):
 
     def item(self) -> Any:
         """The only element, as a Python number."""
-        if self.numel() != 1:
+        type = self._value.type
+        if type.numel != 1:
             raise ShapeError(
-                f"item() needs a tensor of one element, this one is {self._value.type}",
-                help="index it, or use .tolist()",
+                f"item() needs a tensor of one element, this one is {type}", help="index it, or use .tolist()"
             ).located("item", capture())
-        if self.dtype.kind == "float" and self.dtype.itemsize < 4:
+        if type.dtype.itemsize < 4 and type.dtype.kind == "float":
             return self._plain().reshape(()).item()
         return evaluate.number(self._computed())
 

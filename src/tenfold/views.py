@@ -186,7 +186,8 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
             seen = False
             end = start
     before = bases[0].origin
-    if before is not None and new.origin is None and not graph.mode.enabled:
+    untold = not graph.mode.enabled or any(step.row.name == "detach" for step in steps)
+    if before is not None and new.origin is None and untold:
         new.origin = Origin(before.node, before.index)  # gradients pass by what is done without them
     storage.replace(new)
     if seen:

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tenfold.autograd import anomaly
 from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError, located
 from tenfold.functional import aten
 from tenfold.grad_mode import no_grad, set_grad_mode
@@ -41,7 +42,7 @@ def backward(
     """
     roots = _several(tensors)
     given = [None] * len(roots) if grad_tensors is None else _several(grad_tensors)
-    cotangents = _cotangents(roots, given, create_graph)
+    cotangents = _cotangents(roots, given)
     if inputs is None:
         wanted: list[Value] | None = None
     else:
@@ -78,10 +79,12 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `outputs` for each of `inputs`, as a tuple; nothing is added to `grad`."""
+    """The gradients of `outputs` for each of `inputs`, as a tuple; nothing is added to `grad`.
+
+    With `is_grads_batched`, `grad_outputs` hold several gradients to start from, counted by a dimension in
+    front, and so do the results.
+    """
     roots, wanted = _several(outputs), _several(inputs)
-    if is_grads_batched:
-        raise ArgumentError("is_grads_batched is not supported", help="use tenfold.func.vmap over grad")
     if allow_unused is False and materialize_grads:
         raise ArgumentError("materialize_grads=True allows unused inputs", help="leave allow_unused out")
     for each in wanted:
@@ -92,17 +95,21 @@ def grad(
                 f"an input of {each.current().type} does not require gradients", help="call requires_grad_()"
             )
     given = [None] * len(roots) if grad_outputs is None else _several(grad_outputs)
-    cotangents = _cotangents(roots, given, create_graph)
     values = [each.current() for each in wanted]
     retain = create_graph if retain_graph is None else retain_graph
-    sweep = _Sweep(roots, cotangents, values, retain, create_graph)
-    found = {id(value.origin.of): each for value, each in sweep.run() if value.origin is not None}
+    if is_grads_batched:
+        swept = _batched_sweep(roots, given, values, retain, create_graph)
+    else:
+        swept = _Sweep(roots, _cotangents(roots, given), values, retain, create_graph).run()
+    found = {id(value.origin.of): each for value, each in swept if value.origin is not None}
     results: list[Tensor | None] = []
     for each, value in zip(wanted, values, strict=True):
         assert value.origin is not None
         result = found.get(id(value.origin.of))
         if result is None and materialize_grads:
             result = aten("zeros_like")(each)
+            if is_grads_batched:
+                result = aten("expand")(result, (len(_several(grad_outputs)[0]), *each.shape))
         if result is None and not allow_unused:
             raise GradientError(
                 f"an input of {value.type} was not used to compute the outputs",
@@ -116,7 +123,44 @@ def _several(tensors: Any) -> list[Any]:
     return [tensors] if isinstance(tensors, Tensor) or tensors is None else list(tensors)
 
 
-def _cotangents(roots: Sequence[Tensor], given: Sequence[Any], create_graph: bool) -> list[Tensor]:
+def _batched_sweep(
+    roots: Sequence[Tensor], given: Sequence[Any], wanted: Sequence[Value], retain: bool, create_graph: bool
+) -> list[tuple[Value, Tensor]]:
+    """Gradients from several starts, as one node; one start after the other where Python has a say."""
+    sizes = {each.shape[0] if isinstance(each, Tensor) and each.ndim else None for each in given}
+    if len(sizes) != 1 or None in sizes:
+        raise ArgumentError(
+            "is_grads_batched needs grad_outputs that count their gradients in dimension 0, all alike",
+            help="stack the gradients to start from",
+        )
+    (size,) = sizes
+    if not size:
+        raise ArgumentError("is_grads_batched needs one gradient at least to start from")
+    first = _cotangents(roots, [each[0] for each in given])
+    values = [each.current() for each in roots]
+    order, _, cuts = survey(values)
+    if cuts:
+        rest = [_cotangents(roots, [each[i] for each in given]) for i in range(1, size)]
+        sweeps = [
+            _Sweep(roots, each, wanted, retain or i < size - 1, create_graph).run()
+            for i, each in enumerate([first, *rest])
+        ]
+        return [
+            (found[0][0], aten("stack")([each for _, each in found])) for found in zip(*sweeps, strict=True)
+        ]
+    for node in order:
+        if node.spent:
+            raise_spent(node)
+    with set_grad_mode(create_graph):
+        starts = [each.to(root.dtype).current() for each, root in zip(given, roots, strict=True)]
+        results = gradient(values, starts, wanted, capture(), batch=size)
+    if not retain:
+        spend(order)
+    pairs = zip(wanted, results, strict=True)
+    return [(value, Tensor(each)) for value, each in pairs if each is not None]
+
+
+def _cotangents(roots: Sequence[Tensor], given: Sequence[Any]) -> list[Tensor]:
     """The gradients to start from: those given, or 1 for results that are single numbers."""
     if len(given) != len(roots):
         raise ArgumentError(f"{len(given)} gradients are given for {len(roots)} tensors")
@@ -208,7 +252,10 @@ class _Sweep:
                 raise_spent(node)
         place = {node: i for i, node in enumerate(self.order)}
         if not self.cuts:
-            self.flow(list(self.pending.values()))
+            starts = list(self.pending.values())
+            if anomaly.looking():
+                anomaly.look(starts, self.order)
+            self.flow(starts)
         else:
             cut = {id(each.origin): each for each in self.cuts if each.origin is not None}
             free = [each for each in self.pending.values() if id(each[0].origin) not in cut]
@@ -220,6 +267,8 @@ class _Sweep:
                 key = max(self.pending, key=lambda k: _place(self.pending[k][0], place))
                 value, cotangent = self.pending.pop(key)
                 self.pass_cut(value, cotangent)
+        if self.cuts and anomaly.looking():
+            anomaly.refuse_nan([each for _, each in self.found.values()])
         if not self.retain:
             spend(self.order)
         return [self.finish(value, each) for value, each in self.found.values()]
@@ -560,9 +609,20 @@ class Function:
     setup_context: Any = None
 
     @classmethod
+    def computed(cls, context: Context, args: Sequence[Any]) -> Any:
+        """What forward gives, with what backward needs left in `context`."""
+        if cls.setup_context is None:
+            return cls.forward(context, *args)
+        results = cls.forward(*args)
+        cls.setup_context(context, tuple(args), results)
+        return results
+
+    @classmethod
     def apply(cls, *args: Any) -> Any:
         """Compute forward; gradients of the result come from backward."""
         recorder = graph.active()
+        if recorder is not None and hasattr(recorder, "applied"):
+            return recorder.applied(cls, args)
         if recorder is not None and hasattr(recorder, "what"):
             raise UnsupportedError(
                 f"a Function inside {recorder.what}: the derivative would not be its own",
@@ -575,11 +635,7 @@ class Function:
         node = CustomNode(cls, context, args) if followed else None
         memory = [(each, each._alias.storage.value) for each in tensors if each._alias is not None]
         with no_grad():
-            if cls.setup_context is None:
-                results = cls.forward(context, *args)
-            else:
-                results = cls.forward(*args)
-                cls.setup_context(context, args, results)
+            results = cls.computed(context, args)
         given = results if isinstance(results, tuple) else (results,)
         if not all(_is_among(each, given) for each in context.dirty):
             raise GradientError(
@@ -592,38 +648,6 @@ class Function:
         stand_ins = [pair for pair in zip(given, made, strict=True) if not _is_among(pair[0], tensors)]
         context.close(stand_ins)
         return tuple(made) if isinstance(results, tuple) else made[0]
-
-
-class GradFn:
-    """What made a tensor, as `Tensor.grad_fn` shows it."""
-
-    def __init__(self, node: Any):
-        self._node = node
-
-    def name(self) -> str:
-        if isinstance(self._node, CustomNode):
-            return f"{self._node.function.__name__}Backward"
-        words = self._node.signature.row.name.strip("_").split("_")
-        return "".join(each[:1].upper() + each[1:] for each in words) + "Backward0"
-
-    @property
-    def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
-        origins = [each.origin for each in self._node.inputs]
-        return tuple(
-            [
-                (None, 0) if each is None or each.node is None else (GradFn(each.node), each.index)
-                for each in origins
-            ]
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GradFn) and other._node is self._node
-
-    def __hash__(self) -> int:
-        return hash(self._node)
-
-    def __repr__(self) -> str:
-        return f"<{self.name()}>"
 
 
 class RemovableHandle:
@@ -693,17 +717,10 @@ def _detach_(self: Tensor) -> Tensor:
     return self
 
 
-def _grad_fn(self: Tensor) -> GradFn | None:
-    """What made this tensor, or None for a leaf."""
-    origin = None if self._leaf is not None else self.current().origin
-    return None if origin is None or origin.node is None else GradFn(origin.node)
-
-
 Tensor.backward = _backward  # type: ignore[attr-defined]
 Tensor.register_hook = _register_hook  # type: ignore[attr-defined]
 Tensor.retain_grad = _retain_grad  # type: ignore[attr-defined]
 Tensor.detach_ = _detach_  # type: ignore[attr-defined]
-Tensor.grad_fn = property(_grad_fn)  # type: ignore[attr-defined]
 Tensor.retains_grad = property(  # type: ignore[attr-defined]
     lambda self: self._leaf is None and self._value.origin is not None and self._value.origin.retains
 )

@@ -1,10 +1,10 @@
-"""Names of `torch.autograd` that older scripts use: `Variable`, and the search for anomalies."""
+"""A name of `torch.autograd` that older scripts use: `Variable`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ArgumentError, UnsupportedError
+from tenfold.errors import ArgumentError
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 
@@ -21,23 +21,3 @@ class _Kind(type):
 
 class Variable(metaclass=_Kind):
     """A tensor: `Variable(x, requires_grad=True)` shares the data of x, and collects gradients."""
-
-
-class set_detect_anomaly:
-    """Refused if it is to be on: an error names the user's line anyway, but NaN is not looked for."""
-
-    def __init__(self, mode: bool, check_nan: bool = True):
-        if mode:
-            raise UnsupportedError(
-                "gradients are computed as one program, in which NaN is not looked for",
-                help="an error names the user's line anyway; look for NaN with tenfold.isnan(x.grad).any()",
-            ).located("set_detect_anomaly", capture())
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-
-def detect_anomaly(check_nan: bool = True) -> set_detect_anomaly:
-    """`set_detect_anomaly(True)`."""
-    return set_detect_anomaly(True, check_nan)

@@ -80,11 +80,11 @@ def _pulled_back(op: Op, cts: tuple[Value | None, ...], on_path: set[Value]) -> 
             continue
         cotangent = ct() if callable(ct) else ct
         if cotangent is not None:
-            made.append((operand, _fitting(cotangent, operand, op)))
+            made.append((operand, fitting(cotangent, operand, op)))
     return made
 
 
-def _fitting(ct: Value, operand: Value, op: Op) -> Value:
+def fitting(ct: Value, operand: Value, op: Op) -> Value:
     """A cotangent is of its value's type; of a complex one a real value takes the real part."""
     if ct.dtype.is_complex and not operand.dtype.is_complex:
         ct = convert(ct, operand.dtype)

@@ -19,7 +19,7 @@ from tenfold.flat import moving as mv
 from tenfold.flat import structured as s
 from tenfold.flat.build import full_like
 from tenfold.flat.composite import Composite
-from tenfold.flat.grad import GRADIENTS, SEVERAL, gradients, turned
+from tenfold.flat.grad import GRADIENTS, SEVERAL, fitting, gradients, turned
 from tenfold.flat.grad_control import carried
 from tenfold.flat.grad_folds import permutation
 from tenfold.flat.graph import Function, Op, Value, in_order
@@ -112,11 +112,11 @@ def transposed(ts: Tangents, op: Op) -> list[Value | None]:
     kind, cts = type(op), [full_like(each, 0) if carries(each) else None for each in op.results]
     given = GRADIENTS[kind](tuple(cts) if kind in SEVERAL else cts[0], op)
     rows, moved = [], []
-    for t, row in zip(ts, given, strict=True):
+    for operand, t, row in zip(op.operands, ts, given, strict=True):
         if t is not None:
             row = row() if callable(row) else row
             if row is not None:
-                rows.append(row)
+                rows.append(fitting(row, operand, op))
                 moved.append(t)
     places = [i for i, each in enumerate(cts) if each is not None]
     found = gradients(in_order(rows), rows, moved, [each for each in cts if each is not None])

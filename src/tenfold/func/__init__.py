@@ -3,8 +3,10 @@
 from tenfold.errors import unknown_name
 from tenfold.func.batching import vmap
 from tenfold.func.derivatives import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
+from tenfold.func.functions import applied
 from tenfold.func.jacobians import hessian, jacfwd, jacrev
 from tenfold.func.modules import functional_call, stack_module_state
+from tenfold.func.recording import Recorder
 
 __all__ = [
     "functional_call",
@@ -20,6 +22,8 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+Recorder.applied = staticmethod(applied)
 
 
 def __getattr__(name: str):

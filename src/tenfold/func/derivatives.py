@@ -9,7 +9,7 @@ from typing import Any
 from tenfold import autograd, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError, located
 from tenfold.flat.jvp import tangents as pushed_forward
-from tenfold.func.recording import is_tensor, like, record
+from tenfold.func.recording import Recorder, is_tensor, like, record
 from tenfold.functional import aten
 from tenfold.grad_mode import enable_grad
 from tenfold.ops.table import Row
@@ -72,7 +72,11 @@ def _leaf(tensor: Tensor) -> Tensor:
         )
     if tensor.requires_grad and graph.mode.enabled:
         return aten("clone")(tensor)
-    return Tensor(graph.fresh(tensor.current(), capture())).requires_grad_()
+    made = Tensor(graph.fresh(tensor.current(), capture())).requires_grad_()
+    recorder = graph.active()
+    if isinstance(recorder, Recorder):
+        recorder.own.append(made._value)
+    return made
 
 
 def chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[int], list[Tensor], Any]:
@@ -191,6 +195,14 @@ def grad(
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The function's output, and a function from a cotangent of the output to those of the arguments; with
     `has_aux`, aux after both."""
+    _, output, pull, aux = pulling(func, primals, has_aux)
+    return (output, pull, aux) if has_aux else (output, pull)
+
+
+def pulling(
+    func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool
+) -> tuple[Level, Any, Callable[..., Any], Any]:
+    """The level that a function was differentiated at, its output, what pulls cotangents back, and aux."""
     places, tensors, structure = chosen(primals, tuple(range(len(primals))))
     level = Level(tensors)
     with enable_grad():
@@ -212,7 +224,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         return tuple(tree.unflatten(structure, iter(found)))
 
     released = tree.unflatten(output_structure, iter(level.released(outputs)))
-    return (released, vjp_fn, _released(level, aux)) if has_aux else (released, vjp_fn)
+    return level, released, vjp_fn, _released(level, aux)
 
 
 def _require_output(structure: Any) -> None:

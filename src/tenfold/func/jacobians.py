@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.func.batching import vmap
-from tenfold.func.derivatives import chosen, jvp, refilled, regrouped, vjp
+from tenfold.func.derivatives import chosen, jvp, pulling, refilled, regrouped
 from tenfold.func.recording import is_tensor, like
 from tenfold.functional import aten
 from tenfold.runtime import tree
@@ -34,7 +34,7 @@ def jacrev(
     def jacobian(*args: Any) -> Any:
         places, tensors, structure = chosen(args, argnums)
         on_tensors = lambda *given: func(*refilled(args, places, structure, given))
-        output, pull, *aux = vjp(on_tensors, *tensors, has_aux=has_aux)
+        level, output, pull, aux = pulling(on_tensors, tuple(tensors), has_aux)
         outputs: list[Any] = []
         output_structure = tree.flatten(output, is_tensor, outputs)
         rows = []
@@ -50,9 +50,9 @@ def jacrev(
                 part.reshape((*each.shape, *tensor.shape))
                 for part, tensor in zip(found, tensors, strict=True)
             ]
-            rows.append(regrouped(shaped, structure, argnums))
+            rows.append(regrouped(level.released(shaped), structure, argnums))
         result = tree.unflatten(output_structure, iter(rows))
-        return (result, aux[0]) if has_aux else result
+        return (result, aux) if has_aux else result
 
     return jacobian
 

@@ -29,6 +29,7 @@ class Recorder:
     """Follows a function while it is recorded, inside whatever else is being recorded."""
 
     through_memory = True
+    applied: Callable[..., Any]  # what a Function of the user's own gives here: see `functions.py`
 
     def __init__(self, what: str, outer: Any):
         self.what = what
@@ -38,6 +39,7 @@ class Recorder:
         self.arguments: set[Value] = set()
         self.before: dict[Holder, Value] = {}
         self.grads: dict[Origin, Any] = {}
+        self.own: list[Value] = []  # leaves of levels of differentiation that begin and end inside
 
     def read(self, holder: Holder, value: Value) -> Value:
         if self.outer is not None and not self.made(value) and value not in self.arguments:
@@ -231,6 +233,8 @@ def record(what: str, call: Callable[[list[Tensor]], Any], given: Sequence[Value
             what, capture()
         )
     program = _collect(what, targets, recorder.nodes)
+    for each in recorder.own:
+        each.origin = None
     changed = [origin for origin, final in touched.items() if final is not recorder.grads[origin]]
     outside = {id(leaf.origin.of) for leaf in program.leaves if leaf.origin is not None}
     if any(id(origin) in outside for origin in changed):

@@ -15,6 +15,7 @@ from tenfold import flat
 from tenfold.errors import GradientError, TenfoldError
 from tenfold.flat.grad import gradients
 from tenfold.flat.graph import in_order, replay
+from tenfold.flat.vmap import batched
 from tenfold.ops.table import Row, Signature
 from tenfold.trace.graph import Node, Origin, Value, follow, results_of, track
 
@@ -158,9 +159,11 @@ def gradient(
     *,
     stops: Sequence[Value] = (),
     closed: bool = False,
+    batch: int | None = None,
 ) -> list[Value | None]:
     """The cotangents of `wants`, given those of `starts`; None for what the starts do not depend on.
-    Gradients do not flow beyond `stops`. `closed` results can be differentiated again."""
+    Gradients do not flow beyond `stops`. `closed` results can be differentiated again. With a `batch` the
+    cotangents, and the results, are so many, counted by a dimension in front; this is a closed form, too."""
     path = find_path(starts, wants, stops)
     wiring, reached = _wire(path, starts, wants)
     if not reached:
@@ -171,8 +174,8 @@ def gradient(
     _check_saved(path, wiring)
     types = tuple([each.type for each in reached])
     device = reached[0].device
-    if closed:
-        node = _closed_node(path, wiring, cotangents, types, where)
+    if closed or batch is not None:
+        node = _closed_node(path, wiring, cotangents, types, where, batch)
     else:
         key = (*wiring.key, types)
         signature = GradientSignature._interned.get(key)
@@ -181,7 +184,7 @@ def gradient(
         node = GradientNode(signature, tuple(cotangents), where, tuple(path))
     follow(node)
     made = results_of(node, device)
-    if closed:
+    if closed or batch is not None:
         track(node, made)
     found = dict(zip(reached, made, strict=True))
     return [found.get(each) for each in wants]
@@ -266,6 +269,7 @@ def _closed_node(
     cotangents: Sequence[Value],
     types: tuple[flat.TensorType, ...],
     where: Any,
+    batch: int | None,
 ) -> Node:
     """The gradient as an ordinary node on all that the nodes of the path took, and the cotangents."""
     taken: dict[Value, int] = {}
@@ -273,10 +277,11 @@ def _closed_node(
     inputs = (*taken, *cotangents)
     signatures = [node.signature for node in path]
     ids, starts = tuple([each.id for each in signatures]), tuple([each.type for each in cotangents])
-    key = (wiring.key, places, ids, starts)
+    key = (wiring.key, places, ids, starts, batch)
     signature = _closed.get(key)
     if signature is None:
-        params = [flat.Value(each.type) for each in inputs]
+        params = [flat.Value(each.type) for each in taken]
+        params += [flat.Value(each if batch is None else _element(each)) for each in starts]
         frames = []
         for each, given in zip(signatures, places, strict=True):
             values = dict(zip(each.fragment.params, [params[i] for i in given], strict=True))
@@ -284,8 +289,20 @@ def _closed_node(
             frames.append(values)
         found = wiring.lower(signatures, frames, params[len(taken) :], types, [None] * len(path), True)
         fragment = flat.Function(params, found, "gradient")
+        if batch is not None:
+            dims = [None] * len(taken) + [0] * len(starts)
+            fragment, stacked = batched(fragment, batch, dims)
+            results = [
+                each if has else flat.broadcast_to(each, (batch, *each.shape))
+                for each, has in zip(fragment.results, stacked, strict=True)
+            ]
+            fragment = flat.Function(fragment.params, results, "gradient")
         signature = _closed[key] = Signature(GRADIENT, tuple([each.type for each in inputs]), (), fragment)
     return Node(signature, inputs, where)
+
+
+def _element(type: flat.TensorType) -> flat.TensorType:
+    return flat.TensorType(type.dtype, type.shape[1:])
 
 
 def spend(path: Sequence[Node]) -> None:

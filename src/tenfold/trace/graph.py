@@ -55,7 +55,7 @@ class Origin:
     that was written in place since has a new value; the old one's origin is another, `of` the leaf's own.
     """
 
-    __slots__ = ("after", "collected", "hooks", "index", "node", "of", "overwritten", "retains")
+    __slots__ = ("after", "collected", "hooks", "index", "leaf", "node", "of", "overwritten", "retains")
 
     def __init__(self, node: Any = None, index: int = 0):
         self.node = node
@@ -65,6 +65,7 @@ class Origin:
         self.after: dict[int, Callable[[], None]] | None = None  # to be called when a gradient was collected
         self.retains = False
         self.overwritten = False
+        self.leaf: Callable[[], Any] | None = None  # the tensor where gradients end, as a weak reference
         self.of: Origin = self
 
     @property

@@ -1,0 +1,88 @@
+"""The search for NaN in gradients: which op it comes from, at the price of computing every gradient apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import GradientError
+from tenfold.source import capture
+from tenfold.tensor import Tensor
+from tenfold.trace import graph
+from tenfold.trace.gradient import gradient
+from tenfold.trace.graph import Value
+
+
+class _Search:
+    """Whether it is on, and looks for NaN."""
+
+    enabled = False
+    check_nan = True
+
+
+search = _Search()
+
+
+class set_detect_anomaly:
+    """Look for NaN in gradients from now on, or no longer; as a `with` block, until its end. `backward` then
+    evaluates at once, and an error tells the op that NaN came from and its line."""
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self._before = search.enabled, search.check_nan
+        search.enabled, search.check_nan = bool(mode), bool(check_nan)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None:
+        search.enabled, search.check_nan = self._before
+
+
+def detect_anomaly(check_nan: bool = True) -> set_detect_anomaly:
+    """`set_detect_anomaly(True)`."""
+    return set_detect_anomaly(True, check_nan)
+
+
+def looking() -> bool:
+    """Whether gradients are to be searched: not while a function is recorded, when there are none."""
+    return search.enabled and search.check_nan and graph.active() is None
+
+
+def look(starts: Sequence[tuple[Value, Tensor]], order: Sequence[Any]) -> None:
+    """Compute the gradients of all values on the way, and refuse NaN that was not there before an op."""
+    values: dict[Any, Value] = {}
+    for node in order:
+        for each in node.inputs:
+            if each.origin is not None:
+                values.setdefault(_place(each), each)
+    begun = {_place(value): _has_nan(cotangent) for value, cotangent in starts}
+    cotangents = [each.current() for _, each in starts]
+    found = gradient([value for value, _ in starts], cotangents, list(values.values()), capture())
+    reached = {
+        place: _has_nan(Tensor(each)) for place, each in zip(values, found, strict=True) if each is not None
+    }
+    dirty = {**begun, **reached}
+    for node in reversed(order):
+        count = len(node.signature.result_types)
+        if any(dirty.get((node, i), False) for i in range(count)):
+            continue
+        if any(dirty.get(_place(each), False) for each in node.inputs if each.origin is not None):
+            name = node.signature.row.python_name
+            raise GradientError(f"the gradient of {name} has NaN in it").located(name, node.source)
+
+
+def refuse_nan(gradients: Sequence[Tensor]) -> None:
+    """For gradients that Python's own code had a part in."""
+    if any(_has_nan(each) for each in gradients):
+        raise GradientError("a gradient has NaN in it")
+
+
+def _place(value: Value) -> Any:
+    origin = value.origin
+    assert origin is not None
+    return origin.of if origin.node is None else (origin.node, origin.index)
+
+
+def _has_nan(tensor: Tensor) -> bool:
+    return bool(np.isnan(tensor.detach()._host()).any())

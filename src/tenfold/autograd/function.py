@@ -1,0 +1,35 @@
+"""`tenfold.autograd.function`: `Function` under its other address, and what decorates its `backward`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.autograd.flow import Context, Function
+from tenfold.grad_mode import no_grad
+from tenfold.tensor import Tensor
+
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
+
+FunctionCtx = Context
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a Function's `backward` run without gradients being followed: what it gives has no derivative."""
+
+    @functools.wraps(backward)
+    def call(ctx: Any, *gradients: Any) -> Any:
+        with no_grad():
+            found = backward(ctx, *gradients)
+        several = isinstance(found, tuple)
+        parts = [
+            each.detach() if isinstance(each, Tensor) else each for each in (found if several else (found,))
+        ]
+        return tuple(parts) if several else parts[0]
+
+    return call
+
+
+class InplaceFunction(Function):
+    """A Function that was told when made whether it writes in place; `ctx.mark_dirty` is what counts."""

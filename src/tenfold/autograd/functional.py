@@ -1,0 +1,227 @@
+"""`tenfold.autograd.functional`: derivatives of a function of tensors at a point, as PyTorch names them. Its
+successors, which nest, are in `tenfold.func`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.autograd.flow import grad
+from tenfold.errors import ArgumentError, GradientError, ShapeError, located
+from tenfold.functional import aten
+from tenfold.grad_mode import enable_grad
+from tenfold.tensor import Tensor
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+Function = Callable[..., Any]
+Tensors = Tensor | Sequence[Tensor]
+
+
+@located
+def vjp(
+    func: Function,
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The outputs of `func`, and `v` times its Jacobian; `v` is 1 by default where the output is a number."""
+    with enable_grad():
+        at = _Point(func, inputs, create_graph, strict)
+        found = at.pulled(at.cotangents(v), create_graph)
+    return at.given_out(at.outputs, at.single_output), at.given_out(found, at.single_input)
+
+
+@located
+def jvp(
+    func: Function,
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The outputs of `func`, and its Jacobian times `v`, by default 1 where the input is a number."""
+    with enable_grad():
+        at = _Point(func, inputs, create_graph, strict)
+        found = at.pushed(_fitting(v, at.inputs, "v", "input"), create_graph)
+    return at.given_out(at.outputs, at.single_output), at.given_out(found, at.single_output)
+
+
+@located
+def jacobian(
+    func: Function,
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The derivative of each output by each input: its shape is the output's, then the input's.
+
+    All gradients of an output are one program in any case, so `vectorize` and `strategy` change nothing.
+    """
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise ArgumentError(f"strategy={strategy!r}", help='use "reverse-mode" or "forward-mode"')
+    with enable_grad():
+        at = _Point(func, inputs, create_graph, strict)
+        rows = [at.row(i, create_graph) for i in range(len(at.outputs))]
+    parts = [at.given_out(each, at.single_input) for each in rows]
+    return parts[0] if at.single_output else tuple(parts)
+
+
+@located
+def hessian(
+    func: Function,
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of a function whose output is a number, by each two inputs."""
+    several = not isinstance(inputs, Tensor)
+
+    def slopes(*given: Tensor) -> Any:
+        at = _Point(func, given, True, strict)
+        at.require_number()
+        found = at.pulled(at.cotangents(None), True)
+        return tuple(found) if several else found[0]
+
+    return jacobian(slopes, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+
+
+@located
+def vhp(
+    func: Function,
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The output of `func`, which is a number, and `v` times the matrix of its second derivatives."""
+    with enable_grad():
+        at = _Point(func, inputs, create_graph, strict)
+        at.require_number()
+        slopes = at.pulled(at.cotangents(None), True)
+        moved = _fitting(v, at.inputs, "v", "input")
+        found = _filled(_gradients(slopes, at.inputs, moved, create_graph), at.inputs, strict)
+    return at.given_out(at.outputs, at.single_output), at.given_out(found, at.single_input)
+
+
+@located
+def hvp(
+    func: Function,
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """The output of `func`, which is a number, and the matrix of its second derivatives times `v`."""
+    return vhp(func, inputs, v, create_graph, strict)  # the matrix is symmetric
+
+
+class _Point:
+    """A function's inputs, as leaves of their own, and what it gives there."""
+
+    def __init__(self, func: Function, inputs: Tensors, create_graph: bool, strict: bool):
+        self.create_graph = create_graph
+        self.strict = strict
+        self.single_input, given = _listed(inputs, "inputs")
+        self.inputs = [
+            each.view_as(each) if create_graph and each.requires_grad else each.detach().requires_grad_()
+            for each in given
+        ]
+        self.single_output, self.outputs = _listed(func(*self.inputs), "the results of the function")
+        for i, each in enumerate(self.outputs):
+            if strict and not each.requires_grad:
+                raise GradientError(
+                    f"output {i} does not depend on the inputs by ops that have gradients",
+                    help="leave strict out to get zeros for it",
+                )
+
+    def cotangents(self, v: Tensors | None) -> list[Tensor]:
+        return _fitting(v, self.outputs, "v", "output")
+
+    def require_number(self) -> None:
+        if not self.single_output or self.outputs[0].numel() != 1:
+            raise GradientError("second derivatives are of a function that gives one number")
+
+    def pulled(self, cotangents: Sequence[Tensor], create_graph: bool) -> list[Tensor]:
+        found = _gradients(self.outputs, self.inputs, cotangents, create_graph)
+        return _filled(found, self.inputs, self.strict)
+
+    def pushed(self, tangents: Sequence[Tensor], create_graph: bool) -> list[Tensor]:
+        """What a gradient gives is linear in the cotangents: its own gradient by these is the tangent."""
+        cotangents = [aten("zeros_like")(each).requires_grad_() for each in self.outputs]
+        slopes = self.pulled(cotangents, True)
+        found = _gradients(slopes, cotangents, tangents, create_graph)
+        return _filled(found, self.outputs, self.strict)
+
+    def row(self, place: int, create_graph: bool) -> list[Tensor]:
+        """The derivatives of one output."""
+        output = self.outputs[place]
+        size = output.numel()
+        shapes = [(*output.shape, *each.shape) for each in self.inputs]
+        if not size or not output.requires_grad:
+            return [
+                aten("zeros")(shape, dtype=each.dtype, device=each.device)
+                for shape, each in zip(shapes, self.inputs, strict=True)
+            ]
+        basis = aten("eye")(size, dtype=output.dtype, device=output.device).reshape((size, *output.shape))
+        found = grad(output, self.inputs, basis, True, create_graph, allow_unused=True, is_grads_batched=True)
+        unused = [i for i, each in enumerate(found) if each is None]
+        if unused and self.strict:
+            raise GradientError(f"output {place} does not depend on input {unused[0]}")
+        return [
+            aten("zeros")(shape, dtype=each.dtype, device=each.device) if one is None else one.reshape(shape)
+            for one, shape, each in zip(found, shapes, self.inputs, strict=True)
+        ]
+
+    def given_out(self, found: Sequence[Tensor], single: bool) -> Any:
+        parts = [each if self.create_graph else each.detach() for each in found]
+        return parts[0] if single else tuple(parts)
+
+
+def _listed(tensors: Any, what: str) -> tuple[bool, list[Tensor]]:
+    single = not isinstance(tensors, (tuple, list))
+    found = [tensors] if single else list(tensors)
+    for each in found:
+        if not isinstance(each, Tensor):
+            raise ArgumentError(f"{what} are Tensors, not a {type(each).__name__}")
+    return single, found
+
+
+def _fitting(v: Tensors | None, others: Sequence[Tensor], what: str, kind: str) -> list[Tensor]:
+    """The vector to multiply by: one tensor for each of the others, of its shape."""
+    if v is None:
+        if len(others) != 1 or others[0].numel() != 1:
+            raise GradientError(f"{what} is needed unless there is one {kind} of one element")
+        return [aten("ones_like")(others[0]).detach()]
+    found = _listed(v, what)[1]
+    if len(found) != len(others):
+        raise ArgumentError(f"{what} has {len(found)} tensors for {len(others)} {kind}s")
+    for one, other in zip(found, others, strict=True):
+        if one.shape != other.shape:
+            raise ShapeError(f"{what} of {list(one.shape)} for an {kind} of {list(other.shape)}")
+    return found
+
+
+def _gradients(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], cotangents: Sequence[Tensor], create_graph: bool
+) -> list[Tensor | None]:
+    pairs = [(each, ct) for each, ct in zip(outputs, cotangents, strict=True) if each.requires_grad]
+    if not pairs:
+        return [None] * len(inputs)
+    starts, given = zip(*pairs, strict=True)
+    return list(grad(starts, inputs, given, True, create_graph, allow_unused=True))
+
+
+def _filled(found: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool) -> list[Tensor]:
+    if strict and any(each is None for each in found):
+        raise GradientError(
+            "an output does not depend on one of the inputs", help="leave strict out for zeros"
+        )
+    return [
+        aten("zeros_like")(other) if each is None else each for each, other in zip(found, like, strict=True)
+    ]

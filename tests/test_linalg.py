@@ -260,3 +260,28 @@ def test_a_stored_program_finds_lapack_again(tmp_path):
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     ).stdout.strip()
     assert [run(), run()] == ["1.5 1 compiles", "1.5 0 compiles"]
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_symmetric_factors_take_two_rows_where_none_is_large_enough(hermitian):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(2, 7, 7)) + 1j * rng.normal(size=(2, 7, 7))
+    a = a + (a.conj() if hermitian else a).swapaxes(1, 2)
+    a[:, range(7), range(7)] = 0
+    b = rng.normal(size=(2, 7, 3)) + 0j
+    expected, pivots = torch.linalg.ldl_factor(torch.tensor(a), hermitian=hermitian)
+    factors, found = tn.linalg.ldl_factor(tn.tensor(a), hermitian=hermitian)
+    assert found.tolist() == pivots.tolist() and found.min().item() < 0
+    np.testing.assert_allclose(factors.numpy(), expected.numpy(), atol=1e-12)
+    solved = tn.linalg.ldl_solve(factors, found, tn.tensor(b), hermitian=hermitian)
+    np.testing.assert_allclose(a @ solved.numpy(), b, atol=1e-10)
+
+
+def test_symmetric_factors_of_nothing_and_of_zeros():
+    assert tn.linalg.ldl_factor(tn.zeros(0, 0))[0].shape == (0, 0)
+    assert tn.linalg.ldl_factor_ex(tn.zeros(2, 2)).info.item() == 1
+    with pytest.raises(tn.linalg.LinAlgError, match="D has a zero on its diagonal"):
+        tn.linalg.ldl_factor(tn.zeros(2, 2))[0].tolist()
+    x = tn.eye(2, requires_grad=True)
+    with pytest.raises(tn.UnsupportedError, match="no derivative by the matrix of ldl_factor"):
+        tn.autograd.grad(tn.linalg.ldl_factor(x)[0].sum(), x)[0].tolist()

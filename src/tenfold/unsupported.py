@@ -60,11 +60,6 @@ REFUSALS = (
         "scaled_grouped_mm",
     ),
     Refusal(
-        "XLA has no such factors of a matrix",
-        "use tenfold.linalg.cholesky, or lu_factor and lu_solve",
-        linear="ldl_factor ldl_factor_ex ldl_solve",
-    ),
-    Refusal(
         "it is a device, a stream or a dtype that XLA does not have",
         "use the CPU or CUDA, and dtypes that tenfold.dtypes names",
         "get_autocast_ipu_dtype get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled"

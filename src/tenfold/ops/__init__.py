@@ -74,6 +74,7 @@ from tenfold.ops import (  # noqa: F401
     splitting,
     statistics,
     strided,
+    symmetric_factors,
     transcendental,
     triangles,
     unpooling,

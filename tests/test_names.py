@@ -15,7 +15,6 @@ import tenfold as tn
 from tenfold import unsupported
 from tenfold.engines import xla
 from tenfold.listing import pytorch_names
-from tenfold.listing import pytorch_names
 from tenfold.mlir import torch_dialect
 from tenfold.ops.plain import PLAIN
 from tenfold.ops.schema import parse

@@ -65,12 +65,13 @@ def repeats_by_data(x):
     return tn.while_loop(lambda i, x: x.sum() < 50, lambda i, x: (i + 1, x * 2), (0, x))
 
 
-def counts_from_the_end(x):
+def is_easily_misread(x):
     x = x.clone()
     x[..., -1] = x[..., 0]
     x[-2:, :1] = 7
     put = x.index_put((tn.tensor([-1, 0]),), tn.ones(2, 3))
-    return x, put, x.narrow(0, -2, 2), x.renorm(2, -1, 0.5), tn.select_scatter(x, tn.zeros(3), 0, -3)
+    slopes = F.prelu(x[None] - 0.5, tn.arange(4.0))
+    return x, put, slopes, x.narrow(0, -2, 2), x.renorm(2, -1, 0.5), tn.select_scatter(x, tn.zeros(3), 0, -3)
 
 
 def in_other_words(x):
@@ -95,7 +96,7 @@ def in_other_words(x):
 
 X = (4, 3)
 PROGRAMS = {
-    counts_from_the_end: [X],
+    is_easily_misread: [X],
     in_other_words: [X],
     assigns_into_slices: [X],
     writes_to_views: [X],

@@ -265,7 +265,14 @@ def _shrunk(self: Tensor, lambd: float) -> list[Tensor]:
     return [aten("where")(self > lambd, self - lambd, inner)]
 
 
+def _leaky(self: Tensor, weight: Tensor) -> list[Tensor]:
+    """One slope for each channel, which it takes for one for each place in the last dimension."""
+    slopes = weight.view([1, -1] + [1] * (self.ndim - 2)) if self.ndim > 1 else weight
+    return [aten("where")(self > 0, self, slopes * self)]
+
+
 MISREAD: Expansions = {
+    "prelu": _leaky,
     "index_put": _put,
     "index_put.hacked_twin": _put,
     "narrow": lambda self, dim, start, length: (

@@ -40,7 +40,8 @@ def test_only_elements_under_the_mask_count(dtype, compiled_quickly):
     values = VALUES.astype(dtype) * (1 + 1j if dtype == "complex64" else 1)
     ours, theirs = [], []
     for call in CALLS:
-        for mask in (MASK, MASK[1], None):
+        # One that is broadcast, and none, where a call is plainest.
+        for mask in (MASK, MASK[1], None) if call[2] == {"dim": 1} else (MASK,):
             try:
                 expected = both(
                     torch, call, torch.tensor(values), None if mask is None else torch.tensor(mask)

@@ -207,7 +207,8 @@ FORMS = {
         "(let ((?n {node})) (set! (Node-next ?n) {node ?n:node}) ?n)",
         "(let ((?n {node})) (if (null? (Node-next ?n)) ?n (Node-next ?n)))",
         "(let ((?n {node})) (mk-Node 9 nil (mk-Node 8 ?n nil)))",
-        "(let ((?n {node}) (?m {node})) (set! (Node-owner ?n) ?m) (set! (Node-value (Node-owner ?n)) 4) ?m)",
+        "(let ((?n {node}) (?m {node})) (set! (Node-owner ?n) ?m)"
+        " (set! (Node-value (Node-owner ?n)) 4) (walk ?m 1) ?m)",
     ),
     "box": (
         "(box {int})", "(let ((?b {box})) (set-box! ?b {int ?b:box}) ?b)",

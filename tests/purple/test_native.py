@@ -85,6 +85,22 @@ PROGRAMS = {
       (define big (make-hash-table))
       (dotimes (i 1000) (hash-table-set! big i (* i i)))
       (print (hash-table-ref big 999) (hash-table-count big))""",
+    "likeness": """
+      (deftype Node value next)
+      (define (ring) (let ((n (mk-Node 1 nil))) (set! (Node-next n) n) n))
+      (define (endless) (let ((l (list 1 2 3))) (set-cdr! (cddr l) l) l))
+      (print (equal? (ring) (ring)) (equal? (endless) (endless)) (equal? (iota 20000) (iota 20000)))
+      (define t (make-hash-table))
+      (define key (ring))
+      (hash-table-set! t key 'ring)
+      (hash-table-set! t (list (box 1) 2) 'nested)
+      (print (hash-table-ref t (ring) 'none) (hash-table-ref t (list (box 1) 2) 'none))
+      (set! (Node-next key) nil)
+      (define k (list 1 2))
+      (hash-table-set! t k 'k)
+      (print (hash-table-ref t (list 1 2) 'none))
+      (set-car! k 5)
+      (print (hash-table-ref t (list 1 2) 'none) (hash-table-ref t (list 5 2) 'none) t)""",
     "text": """
       (print (string-length "héllo") (substring "héllo" 1 3) (string-ref "héllo" 1) (string-append "a" "é")
       (string<? "a" "b"))

@@ -4,6 +4,6 @@ values.
 
 from __future__ import annotations
 
-from tenfold.purple.prims import control, data, foreign, numbers, records, scripts, tensors
+from tenfold.purple.prims import control, data, foreign, numbers, records, scripts, tables, tensors
 
-FAMILIES = (numbers, data, control, records, foreign, tensors, scripts)
+FAMILIES = (numbers, data, tables, control, records, foreign, tensors, scripts)

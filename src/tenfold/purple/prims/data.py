@@ -1,4 +1,4 @@
-"""Truth, equality, lists, symbols, characters, strings, vectors, hash tables and boxes."""
+"""Truth, equality, lists, symbols, characters, strings, vectors and boxes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from tenfold.purple.prims.registry import (
     want_string,
     wrong_type,
 )
-from tenfold.purple.printing import brief
 from tenfold.purple.reader import is_code_point
 from tenfold.purple.values import NIL, UNSPECIFIED, Box, Char, Keyword, Pair, Record, Symbol, Table, list_of
-from tenfold.tensor import Tensor
 
 primitive("not")(lambda value: value is False or value is NIL)
 primitive("boolean?")(lambda value: type(value) is bool)
@@ -320,74 +318,6 @@ def vector_to_list(items: Any) -> Any:
 @primitive("list->vector")
 def list_to_vector(items: Any) -> list[Any]:
     return want_list("list->vector", items)
-
-
-# Hash tables
-
-
-def key_of(value: Any) -> Any:
-    """What stands for a key in a Python dictionary: equal exactly when the keys are by `equal?`."""
-    kind = type(value)
-    if kind is int or kind is str or kind is Symbol or kind is Char or kind is Keyword or value is NIL:
-        return value
-    if kind is bool:
-        return (bool, value)
-    if kind is float:
-        return (float, str(value))
-    if kind is Pair:
-        parts: list[Any] = [Pair]
-        while type(value) is Pair:
-            parts.append(key_of(value.car))
-            value = value.cdr
-        return (*parts, key_of(value))
-    if kind is list:
-        return (list, *map(key_of, value))
-    if kind is Record:
-        return (Record, value.type, *map(key_of, value.values))
-    if kind in (Table, Box) or isinstance(value, Tensor):
-        raise PurpleError(f"{brief(value)} cannot be a key of a hash table", "type")
-    return (id(value), value) if callable(value) else value
-
-
-primitive("make-hash-table")(lambda: Table())
-
-
-@primitive("hash-table-ref")
-def hash_table_ref(table: Any, key: Any, *default: Any) -> Any:
-    found = want("hash-table-ref", "table", Table, table).entries.get(key_of(key))
-    if found is not None:
-        return found[1]
-    if default:
-        return default[0]
-    raise PurpleError(messages.no_key(brief(key)), "key")
-
-
-@primitive("hash-table-set!")
-def hash_table_set(table: Any, key: Any, value: Any) -> Any:
-    want("hash-table-set!", "table", Table, table).entries[key_of(key)] = (key, value)
-    return UNSPECIFIED
-
-
-@primitive("hash-table-delete!")
-def hash_table_delete(table: Any, key: Any) -> Any:
-    want("hash-table-delete!", "table", Table, table).entries.pop(key_of(key), None)
-    return UNSPECIFIED
-
-
-@primitive("hash-table-contains?")
-def hash_table_contains(table: Any, key: Any) -> bool:
-    return key_of(key) in want("hash-table-contains?", "table", Table, table).entries
-
-
-@primitive("hash-table-count")
-def hash_table_count(table: Any) -> int:
-    return len(want("hash-table-count", "table", Table, table).entries)
-
-
-@primitive("hash-table->list")
-def hash_table_to_list(table: Any) -> Any:
-    entries = want("hash-table->list", "table", Table, table).entries
-    return list_of([Pair(key, value) for key, value in entries.values()])
 
 
 # Boxes

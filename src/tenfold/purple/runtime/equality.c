@@ -28,6 +28,11 @@ bool pu_is_eq(Value a, Value b) {
     }
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+    return hash ^ (hash >> 29);
+}
+
 typedef struct { Value a, b; } Both;
 typedef struct { Both *items; size_t count, room; } Work;
 
@@ -85,20 +90,40 @@ static bool alike(Work *work, Value a, Value b) {
     }
 }
 
-bool pu_is_equal(Value a, Value b) {
-    Work work = {0};
-    bool same = alike(&work, a, b);
-    while (same && work.count) {
-        Both next = work.items[--work.count];
-        same = alike(&work, next.a, next.b);
+/* Containers that were compared already. Only long comparisons keep them: they may be of what holds itself. */
+typedef struct { Both *pairs; size_t count, room; } Seen;
+
+static bool is_new(Seen *seen, Both pair) {
+    if (!pu_is_object(pair.a) || !pu_is_object(pair.b)) return true;
+    if (2 * (seen->count + 1) > seen->room) {
+        Seen larger = {NULL, 0, seen->room ? 2 * seen->room : 1024};
+        larger.pairs = pu_get_memory(larger.room * sizeof(Both));
+        memset(larger.pairs, 0, larger.room * sizeof(Both));
+        for (size_t i = 0; i < seen->room; i++)
+            if (seen->pairs[i].a) is_new(&larger, seen->pairs[i]);
+        free(seen->pairs);
+        *seen = larger;
     }
-    free(work.items);
-    return same;
+    size_t at = (size_t)(mix(mix(9, pair.a), pair.b) & (seen->room - 1));
+    for (; seen->pairs[at].a; at = (at + 1) & (seen->room - 1))
+        if (seen->pairs[at].a == pair.a && seen->pairs[at].b == pair.b) return false;
+    seen->pairs[at] = pair;
+    seen->count++;
+    return true;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
-    return hash ^ (hash >> 29);
+bool pu_is_equal(Value a, Value b) {
+    enum { LONG = 10000 };
+    Work work = {0};
+    Seen seen = {0};
+    bool same = alike(&work, a, b);
+    for (int64_t steps = 0; same && work.count; steps++) {
+        Both next = work.items[--work.count];
+        if (steps < LONG || is_new(&seen, next)) same = alike(&work, next.a, next.b);
+    }
+    free(work.items);
+    free(seen.pairs);
+    return same;
 }
 
 static uint64_t hash_bytes(const char *text, int64_t bytes) {
@@ -133,7 +158,7 @@ static uint64_t shallow(Value v, int depth) {
             hash = mix(hash, depth ? shallow(vector->items[i], depth - 1) : 0);
         return hash;
     }
-    case PU_RECORD: case PU_TABLE: case PU_TENSOR: return (uint64_t)pu_kind_of_object(v);
+    case PU_RECORD: case PU_TABLE: case PU_TENSOR: case PU_BOX: return (uint64_t)pu_kind_of_object(v);
     case PU_CLOSURE: return mix(7, (uint64_t)(uintptr_t)PU_AS(PuClosure, v)->function);
     default: return mix(8, v);
     }

@@ -1,13 +1,23 @@
-/* Learn XOR: a network of eight hidden units, its gradients by libtorch, its steps by Adam. */
+/* Learn XOR: a network of eight hidden units, its gradients by libtorch, its steps by Adam; on a GPU if there
+ * is one. */
 #include <stdio.h>
 #include <tenfold.h>
 
 enum { PARAMETERS = 4, STEPS = 300 };
 
+static tn_device place = {TN_CPU, -1};
+
+/* A tensor where the network is, in the stead of one that may be elsewhere. */
+static tn_tensor *placed(tn_tensor *made) {
+    tn_tensor *moved = made == NULL ? NULL : tn_to_device(made, place, false);
+    tn_free(made);
+    return moved;
+}
+
 /* A leaf of random numbers that learns. NULL on failure, as every function of the library. */
 static tn_tensor *parameter(int64_t rows, int64_t columns) {
     const int64_t shape[2] = {rows, columns};
-    tn_tensor *made = columns > 0 ? tn_randn(shape, 2) : tn_randn(shape, 1);
+    tn_tensor *made = placed(tn_randn(shape, columns > 0 ? 2 : 1));
     if (made != NULL && tn_set_requires_grad(made, true) != TN_OK) {
         tn_free(made);
         return NULL;
@@ -51,9 +61,9 @@ static int learn(const tn_tensor *x, const tn_tensor *y, tn_tensor *const *p, tn
     tn_tensor *result = forward(x, p);
     if (result == NULL) return 1;
     for (int64_t i = 0; i < 4; ++i) {
-        const int64_t place[2] = {i, 0};
+        const int64_t at[2] = {i, 0};
         tn_scalar number;
-        if (tn_tensor_get(result, place, 2, &number) != TN_OK) break;
+        if (tn_tensor_get(result, at, 2, &number) != TN_OK) break;
         printf("%d xor %d = %d\n", (int)(i / 2), (int)(i % 2), number.as.d > 0);
     }
     tn_free(result);
@@ -65,8 +75,9 @@ int main(void) {
     const int64_t x_shape[] = {4, 2}, y_shape[] = {4, 1};
     int failed = 1;
     tn_manual_seed(1);
-    tn_tensor *x = tn_tensor_from_data(inputs, TN_FLOAT32, x_shape, 2, NULL, 0);
-    tn_tensor *y = tn_tensor_from_data(outputs, TN_FLOAT32, y_shape, 2, NULL, 0);
+    if (tn_cuda_available() == 1) place = (tn_device){TN_CUDA, 0};
+    tn_tensor *x = placed(tn_tensor_from_data(inputs, TN_FLOAT32, x_shape, 2, NULL, 0));
+    tn_tensor *y = placed(tn_tensor_from_data(outputs, TN_FLOAT32, y_shape, 2, NULL, 0));
     tn_tensor *p[PARAMETERS] = {parameter(8, 2), parameter(8, 0), parameter(1, 8), parameter(1, 0)};
     tn_optimizer *adam = tn_optimizer_adam((const tn_tensor *const *)p, PARAMETERS, 0.05);
     if (x != NULL && y != NULL && adam != NULL) failed = learn(x, y, p, adam);

@@ -1,4 +1,5 @@
-/* Learn to read digits: an MLP over 8x8 images from a safetensors file, in batches, with AdamW.
+/* Learn to read digits: an MLP over 8x8 images from a safetensors file, in batches, with AdamW; on a GPU if
+ * there is one.
  *
  * usage: 04_digits digits.safetensors, with `images` (float32, n x 64) and `labels` (int64, n) in it. */
 #include <stdio.h>
@@ -11,11 +12,21 @@ typedef struct {
     tn_optimizer *optimizer;
 } model;
 
+static tn_device place = {TN_CPU, -1};
+
+/* A tensor where the model is, in the stead of one that may be elsewhere. */
+static tn_tensor *placed(tn_tensor *made) {
+    tn_tensor *moved = made == NULL ? NULL : tn_to_device(made, place, false);
+    tn_free(made);
+    return moved;
+}
+
 static tn_tensor *uniform(int64_t rows, int64_t columns, double bound) {
     const int64_t shape[2] = {rows, columns};
     tn_tensor *made = tn_zeros(shape, columns > 0 ? 2 : 1);
     if (made == NULL) return NULL;
-    if (tn_uniform_(made, -bound, bound) == TN_OK && tn_set_requires_grad(made, true) == TN_OK) return made;
+    if (tn_uniform_(made, -bound, bound) == TN_OK) made = placed(made);
+    if (made != NULL && tn_set_requires_grad(made, true) == TN_OK) return made;
     tn_free(made);
     return NULL;
 }
@@ -105,8 +116,8 @@ static int run(const char *path) {
     int failed = 1;
     model m = {{NULL}, NULL};
     tn_value *file = tn_load_safetensors(path);
-    tn_tensor *images = file == NULL ? NULL : named(file, "images");
-    tn_tensor *labels = images == NULL ? NULL : named(file, "labels");
+    tn_tensor *images = file == NULL ? NULL : placed(named(file, "images"));
+    tn_tensor *labels = images == NULL ? NULL : placed(named(file, "labels"));
     if (labels != NULL && model_make(&m) == 0) {
         tn_status status = TN_OK;
         for (int i = 0; status == TN_OK && i < EPOCHS; ++i) status = epoch(&m, images, labels);
@@ -130,6 +141,7 @@ int main(int count, char **arguments) {
         return 2;
     }
     tn_manual_seed(0);
+    if (tn_cuda_available() == 1) place = (tn_device){TN_CUDA, 0};
     const int failed = run(arguments[1]);
     if (tn_error_code() != TN_OK) fprintf(stderr, "%s\n", tn_error_message());
     printf("%d tensors left\n", (int)tn_live_tensors());

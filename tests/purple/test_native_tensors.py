@@ -98,3 +98,14 @@ def test_an_error_of_libtorch_names_the_operator_as_purple_does(tmp_path):
       (print (try (+ (tensor '(1 2)) (tensor '(1 2 3))) error-message))"""
     assert [line.split(":")[0] for line in compiled(text, tmp_path).splitlines()] == ["matmul", "add"]
     assert "tn_" not in compiled(text, tmp_path)
+
+
+def test_operators_refuse_the_same_arguments_both_ways(tmp_path):
+    text = """
+      (define x (tensor '(1.0 2.0)))
+      (define-syntax kind (syntax-rules () ((_ e) (print 'e (try e error-kind)))))
+      (kind (tensor-relu 'a)) (kind (tensor-relu)) (kind (tensor-sum x :dim 'a)) (kind (tensor-sum x :nope 1))
+      (kind (tensor-add x '(1))) (kind (tensor-cat (list 1 2))) (kind (tensor-reshape x (list 2 'a)))
+      (kind (tensor-relu! 5)) (kind (tensor-zeros 2 :dtype :nope)) (kind (tensor-gelu x :approximate :nope))
+      (kind (tensor-mse-loss x x :reduction :nope)) (kind (tensor-softmax x 5)) (kind (tensor-add x car))"""
+    assert compiled(text, tmp_path) == interpreted(text)

@@ -334,7 +334,39 @@ static Value results(tn_stack *stack, const char *maker) {
     return list;
 }
 
+/* The argument at a position, or of a name, in the first overload that has it. */
+static const PuRowArgument *argument_of(const PuRow *row, int position, const char *name) {
+    for (int i = 0; i < row->count; i++)
+        for (int k = 0; k < row->overloads[i].count; k++)
+            if (name ? !strcmp(row->overloads[i].arguments[k].name, name) : k == position) return &row->overloads[i].arguments[k];
+    return NULL;
+}
+
+/* The first value in an argument that no operator takes there; 0 where there is none. */
+static Value stranger(const PuRowArgument *argument, Value v) {
+    tn_dtype dtype;
+    if (pu_is_number(v) || pu_is_boolean(v) || pu_is_string(v) || pu_is(v, PU_TENSOR)) return 0;
+    if (pu_is_keyword(v)) {
+        if (pu_read_dtype(PU_AS(PuSymbol, v)->text, &dtype) || (argument && is_reduction(argument, v))) return 0;
+        PuRowKind kind = argument ? argument->kind : PU_ROW_TENSOR;
+        return kind == PU_ROW_STR || kind == PU_ROW_LAYOUT || kind == PU_ROW_MEMORYFORMAT ? 0 : v;
+    }
+    if (!is_sequence(v)) return v;
+    Items items;
+    Value found = 0;
+    take_items(v, &items);
+    for (int64_t i = 0; i < items.count && !found; i++) found = stranger(argument, items.at[i]);
+    give_items_back(v, &items);
+    return found;
+}
+
 static Value refuse(const PuRow *row, const Value *arguments, int count, int keywords) {
+    for (int i = 0; i < count + keywords; i++) {
+        const Value *at = arguments + (i < count ? i : 2 * i - count); /* a keyword, and its value after it */
+        const char *name = i < count ? NULL : PU_AS(PuSymbol, *at)->text;
+        Value odd = stranger(argument_of(row, i, name), at[name != NULL]);
+        if (odd) return pu_wrong_type(row->name, "number*", odd);
+    }
     PuBuffer text = {0};
     pu_put_text(&text, row->name);
     pu_put_text(&text, ": no overload takes (");
@@ -402,7 +434,8 @@ Value pu_row_call(const PuRow *row, const Value *arguments, int count, int keywo
     for (int k = 0; k < keywords && count + 2 * keywords < 3 * MOST; k++)
         if (!strcmp(PU_AS(PuSymbol, arguments[count + 2 * k])->text, "requires-grad"))
             return asking_for_gradients(row, arguments, count, keywords, count + 2 * k);
-    for (int numbers = 0; numbers < 2; numbers++)
+    bool changes_nothing = row->inplace && count > 0 && !pu_is(arguments[0], PU_TENSOR);
+    for (int numbers = 0; numbers < 2 && !changes_nothing; numbers++)
         for (int i = 0; i < row->count; i++)
             if (match(&row->overloads[i], arguments, count, keywords, numbers, &found))
                 return invoke(row, &row->overloads[i], &found);

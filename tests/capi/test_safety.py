@@ -21,7 +21,9 @@ ROOT = Path(__file__).parents[2]
 
 def run(*arguments: str, checked: bool = False, **variables: str) -> subprocess.CompletedProcess[str]:
     built()
-    environment = {**os.environ, **({"TENFOLD_CHECKED": "1"} if checked else {}), **variables}
+    # One thread an operator: several would wait for each other where other tests have the cores.
+    alone = {"OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **alone, **({"TENFOLD_CHECKED": "1"} if checked else {}), **variables}
     command = [sys.executable, "-X", "faulthandler", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=3000)
 

@@ -39,6 +39,7 @@ PLAIN = (
 )
 WITH_TENSORS = (
     "liveness",
+    "row_stack",
     "rows",
     "tensor_arithmetic",
     "tensor_files",

@@ -139,6 +139,8 @@ CASES: dict[str, list[tuple[str, str]]] = {
         ("CrossEntropyLoss()", "r(5, 4), k(4, 5)"),
         ("CrossEntropyLoss(label_smoothing=0.2, ignore_index=2)", "r(5, 4), k(4, 5)"),
         ("CrossEntropyLoss(xp.tensor([0.5, 1.0, 2.0, 0.1]))", "r(2, 4, 3), u(2, 4, 3)"),
+        ("LinearCrossEntropyLoss(3, 4, bias=True, label_smoothing=0.1)", "r(5, 3), k(4, 5)"),
+        ("LinearCrossEntropyLoss(3, 4, out_features=(2,), reduction='none')", "r(5, 3), k(4, 5, 2)"),
         ("BCELoss()", "u(3, 4), u(3, 4)"),
         ("BCELoss(weight=xp.tensor([0.5, 1.0, 2.0, 0.1]), reduction='none')", "u(3, 4), u(3, 4)"),
         ("BCEWithLogitsLoss(pos_weight=xp.tensor([0.5, 1.0, 2.0, 0.1]))", "r(3, 4), u(3, 4)"),

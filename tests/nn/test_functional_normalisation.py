@@ -105,3 +105,9 @@ def test_half_inputs_take_float_parameters() -> None:
 def test_wrong_arguments_are_refused(call, error: type[Exception]) -> None:
     with pytest.raises(error):
         call()
+
+
+def test_an_empty_batch_has_empty_second_derivatives():
+    x = tn.zeros(0, 3, requires_grad=True)
+    (slope,) = tn.autograd.grad(tn.nn.BatchNorm1d(3)(x).sum(), x, create_graph=True)
+    assert tn.autograd.grad(slope.sum(), x)[0].shape == (0, 3)

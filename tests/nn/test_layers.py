@@ -20,7 +20,6 @@ LEFT_OUT = {
     "Container": "an old name of Module",
     "DataParallel": "for several devices in one process",
     "SyncBatchNorm": "for several processes",
-    "LinearCrossEntropyLoss": "a fused kernel; Linear and CrossEntropyLoss compute the same",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,46 @@ def test_twenty_steps_are_pytorchs_and_one_program(name, options):
         pair.step(20, lr=lambda i: 0.05 * (1 - 0.03 * i))
     pair.compare()
     assert compiles <= 1
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw", "ns_steps": 3}], ids=title
+)
+def test_muon_turns_matrices_as_pytorchs(options, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "SHAPES", ((3, 4), (6, 2)))
+    pair = Pair("Muon", **options)
+    with counting_compiles() as compiles:
+        pair.step(10, lr=lambda i: 0.05 * (1 - 0.03 * i))
+    pair.compare(rtol=2e-3)  # it is computed in bfloat16
+    assert compiles <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("SGD", {"weight_decay": 0.1}), ("AdamW", {}), ("RMSprop", {"momentum": 0.5})],
+    ids=title,
+)
+def test_a_differentiable_step_is_part_of_what_gradients_flow_through(name, options):
+    def trained(lib):
+        start = lib.tensor([0.5, -0.3, 1.2], dtype=lib.float64, requires_grad=True)
+        param = start.clone()
+        optimizer = getattr(lib.optim, name)([param], lr=0.1, differentiable=True, **options)
+        for _ in range(2):
+            here = param.clone()
+            (slope,) = lib.autograd.grad((here**3).sum(), here, create_graph=True)
+            param.grad = slope
+            optimizer.step()
+        return lib.autograd.grad((param**2).sum(), start)[0]
+
+    # PyTorch then takes powers of a step's number in float32.
+    np.testing.assert_allclose(trained(tn).numpy(), trained(torch).numpy(), rtol=2e-5)
+
+
+def test_a_differentiable_step_writes_to_no_leaf():
+    param = tn.ones(2, requires_grad=True)
+    param.grad = tn.ones(2)
+    with pytest.raises(tn.GradientError, match="a leaf that requires gradients"):
+        tn.optim.SGD([param], differentiable=True).step()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -260,7 +301,9 @@ def test_a_closure_computes_gradients_first():
         (lambda p: tn.optim.Adam([{"params": [p]}, {"params": [p]}]), "in more than one group"),
         (lambda p: tn.optim.Adam([{"params": {p}}]), "order of a set"),
         (lambda p: tn.optim.Adam([("w", p), tn.ones(1)]), "some have none"),
-        (lambda p: tn.optim.Adam([p], differentiable=True), "differentiable=True is not supported"),
+        (lambda p: tn.optim.Adam([p], differentiable=True, fused=True), "cannot both be True"),
+        (lambda p: tn.optim.Muon([p]), "Muon is for matrices"),
+        (lambda p: tn.optim.Muon([tn.ones(2, 2)], adjust_lr_fn="x"), "adjust_lr_fn is one of"),
         (lambda p: tn.optim.Adam([p], foreach=True, fused=True), "cannot both be True"),
         (lambda p: tn.optim.Rprop([p], etas=(2, 3)), "etas are a factor below 1"),
         (lambda p: tn.optim.Adafactor([p], d=0.5), "d must be at least 1"),

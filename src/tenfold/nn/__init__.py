@@ -57,6 +57,7 @@ from tenfold.nn.lazy import (
     LazyLinear,
 )
 from tenfold.nn.linear import Bilinear, Identity, Linear
+from tenfold.nn.linear_loss import LinearCrossEntropyLoss, LinearCrossEntropyOptions
 from tenfold.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -250,6 +251,8 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",

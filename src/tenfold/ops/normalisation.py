@@ -39,7 +39,7 @@ def _standardised_rule(cotangents, results, x, dims, eps):
     if to_mean is not None:
         parts.append(flat.broadcast_to(to_mean / count, x.shape))
     if to_variance is not None:
-        parts.append(standard * (to_variance / rstd * (2.0 / count)))
+        parts.append(standard * (to_variance * 2.0 / rstd / count))
     return (sum(parts[1:], parts[0]) if parts else None,)
 
 

@@ -6,6 +6,7 @@ from tenfold.optim.adafactor import Adafactor
 from tenfold.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from tenfold.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
 from tenfold.optim.lbfgs import LBFGS
+from tenfold.optim.muon import Muon
 from tenfold.optim.optimizer import Optimizer
 from tenfold.optim.sgd import ASGD, SGD
 
@@ -19,6 +20,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",

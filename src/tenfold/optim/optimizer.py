@@ -150,7 +150,7 @@ class Optimizer:
         for each in params:
             if not isinstance(each, Tensor):
                 raise ArgumentError(f"an optimizer updates Tensors, not a {type(each).__name__}")
-            if not (each.is_leaf or each.retains_grad):
+            if not (each.is_leaf or each.retains_grad or self.defaults.get("differentiable")):
                 raise OptionError(
                     "a tensor that is computed from others cannot be optimized",
                     help="optimize the tensors it is computed from, or detach() it",

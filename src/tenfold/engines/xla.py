@@ -223,7 +223,7 @@ def fetch(buffer: Any) -> np.ndarray:
         raise translate(error) from None
 
 
-_C_NUMBERS = {
+_C_NUMBERS: dict[DType, Any] = {
     dtypes.bool_: ctypes.c_bool,
     dtypes.uint8: ctypes.c_uint8,
     dtypes.int8: ctypes.c_int8,

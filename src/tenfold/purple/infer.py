@@ -259,7 +259,10 @@ class Conversion:
                 args = self.passed(op.function, op.args[len(given) :], each)
                 op.args = [*(self.convert(a, VALUE, each.place) for a in given), *args]
                 result = op.function.rep
-            case ir.IsAbsent() | ir.IsRecord():
+            case ir.IsAbsent():
+                result = BOOL
+            case ir.IsRecord():
+                op.args = [self.convert(a, VALUE, each.place) for a in op.args]
                 result = BOOL
             case ir.Foreign():
                 takes = {"int": INT, "int32": INT, "float": FLOAT, "float32": FLOAT, "bool": BOOL}

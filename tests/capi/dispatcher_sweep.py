@@ -24,9 +24,10 @@ from tests.capi.typed_calls import type_names
 # Not called: it makes a file or waits for one, changes the process for good, or means something inside vmap
 # alone.
 UNSAFE = {"from_file", "_add_batch_dim", "_remove_batch_dim", "record_stream"}
-UNINITIALISED = ("empty", "new_empty", "resize", "_resize", "_empty")
+UNINITIALISED = ("empty", "new_empty", "resize", "_resize", "_empty", "_make_dep_token")
 # Made arguments of these do not fit together, which libtorch does not notice; or the result is an address.
 GARBAGE = {
+    "_convert_indices_from_csr_to_coo",
     "_weight_norm_interface",
     "_weight_norm_interface_backward",
     "lstm",

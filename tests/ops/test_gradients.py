@@ -247,6 +247,10 @@ UNMEASURED: dict[str, str] = {
         ),
         "it reads one triangle of what it takes for a Hermitian matrix, and its gradient is Hermitian",
     ),
+    **dict.fromkeys(
+        ("normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor"),
+        "a draw does not say how it came from mean and deviation, as in PyTorch",
+    ),
     "binomial": "counts are drawn, and to what is no whole number nothing is added",
     "multilabel_margin_loss_backward": "it takes marks for numbers",
     "put": "what is written twice to a place has a gradient each time, as in PyTorch",

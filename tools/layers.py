@@ -94,6 +94,13 @@ DOORS = {
 LAZY = ("engines", "mlir", "capi")
 # Nothing below imports these, so an import in a function of theirs dodges no cycle: it saves start-up.
 FRONT = ("tenfold", "cli", "install")
+# What few programs need, and `import tenfold` would be slower for: a function may import it.
+RARE = (
+    "tenfold.autograd.checking",
+    "tenfold.autograd.function",
+    "tenfold.autograd.functional",
+    "tenfold.flat.vmap",
+)
 # Loaded by `import tenfold` anyway, so there is nothing to gain by importing them late.
 ALWAYS_LOADED = ("numpy", "ml_dtypes")
 
@@ -225,7 +232,8 @@ def judge(found: Import, package: Path) -> Iterator[Problem]:
             yield problem(f"{found.target} is in no layer: give it one in tools/layers.py")
         elif importer in HEIGHT and HEIGHT[target] > HEIGHT[importer]:
             yield problem(f"{found.importer} imports {found.target}, which lies above it")
-        if found.scope == "function" and target not in LAZY and importer not in FRONT:
+        late = target in LAZY or importer in FRONT or found.target in RARE
+        if found.scope == "function" and not late:
             yield problem(f"{found.target} imported inside a function: move it to the top of the file")
         return
     root = found.target.split(".")[0]

@@ -1,11 +1,17 @@
 """`tenfold.autograd`: gradients of tensors, with PyTorch's names and rules."""
 
-from tenfold.autograd import function, functional, graph
+from typing import TYPE_CHECKING, Any
+
+from tenfold.autograd import graph
 from tenfold.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from tenfold.autograd.checking import gradcheck, gradgradcheck
 from tenfold.autograd.flow import Function, RemovableHandle, backward, grad, is_grad_enabled, survey
 from tenfold.autograd.older import Variable
+from tenfold.errors import unknown_name
 from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_grad_mode
+
+if TYPE_CHECKING:
+    from tenfold.autograd import function, functional
+    from tenfold.autograd.checking import gradcheck, gradgradcheck
 
 __all__ = [
     "Function",
@@ -28,3 +34,19 @@ __all__ = [
     "set_grad_mode",
     "survey",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("gradcheck", "gradgradcheck"):
+        from tenfold.autograd import checking
+
+        return getattr(checking, name)
+    if name == "functional":
+        import tenfold.autograd.functional as functional
+
+        return functional
+    if name == "function":
+        import tenfold.autograd.function as function
+
+        return function
+    raise unknown_name(__name__, name, __all__)

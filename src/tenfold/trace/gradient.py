@@ -15,7 +15,6 @@ from tenfold import flat
 from tenfold.errors import GradientError, TenfoldError
 from tenfold.flat.grad import gradients
 from tenfold.flat.graph import in_order, replay
-from tenfold.flat.vmap import batched
 from tenfold.ops.table import Row, Signature
 from tenfold.trace.graph import Node, Origin, Value, follow, results_of, track
 
@@ -291,6 +290,8 @@ def _closed_node(
         fragment = flat.Function(params, found, "gradient")
         if batch is not None:
             dims = [None] * len(taken) + [0] * len(starts)
+            from tenfold.flat.vmap import batched
+
             fragment, stacked = batched(fragment, batch, dims)
             results = [
                 each if has else flat.broadcast_to(each, (batch, *each.shape))

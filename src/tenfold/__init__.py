@@ -6,6 +6,8 @@ schema's are imported here by name.
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as _numpy  # noqa: F401, first of all: from deep inside our own imports it takes longer to load
+
 from tenfold import (
     autograd,
     dispatch,

@@ -270,7 +270,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
             index, arguments = resolver.bind(args, kwargs)
         except TenfoldError as error:
             raise error.located(name, capture()) from None
-        if name in NUMBERS and not any(isinstance(each, Tensor) for each in arguments):
+        if resolver.numbers_as_tensors and not any(isinstance(each, Tensor) for each in arguments):
             arguments[0] = _number(arguments[0])
         result = invoke(rows[index], arguments, capture())
         if requires_grad:
@@ -311,12 +311,6 @@ def _quick_key(args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Val
     return tuple(key), tuple(inputs)
 
 
-# The functions that take a number in any tensor's place, as PyTorch's do; others have overloads for it.
-NUMBERS = {
-    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide",
-}  # fmt: skip
-
-
 def _number(number: Any) -> Tensor:
     """A number as a tensor, where an operator is given numbers alone."""
     dtype = dtypes.of_python(number)
@@ -330,7 +324,7 @@ def _resolver(name: str, rows: Sequence[Row], method: bool) -> Resolver:
         tensor=Tensor,
         method=method,
         # Such a number stays one: promotion ranks it below tensors, as PyTorch does.
-        numbers_as_tensors=name in NUMBERS,
+        numbers_as_tensors=any(row.numbers for row in rows),
         classes=CLASSES,
     )
 

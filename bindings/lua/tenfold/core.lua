@@ -63,6 +63,13 @@ local function fail()
 end
 core.fail = fail
 
+-- End a scope of the library's after a protected call in it: what that returned, or its error again.
+function core.end_scope(scope, succeeded, ...)
+  if C.tn_scope_end(scope) ~= 0 then fail() end
+  if not succeeded then error((...), 0) end
+  return ...
+end
+
 -- ---- memory ---------------------------------------------------------------------------------------------
 
 -- The collector's finalizers stop the compiler whenever they run, so tensors have none. They are kept in a weak table

@@ -192,17 +192,11 @@ function functions.stream(device)
   return core.object(Stream, C.tn_stream_new(core.convert.device(device or "cuda")), C.tn_stream_free)
 end
 
-local function leave(scope, succeeded, ...)
-  if C.tn_scope_end(scope) ~= 0 then fail() end
-  if not succeeded then error((...), 0) end
-  return ...
-end
-
 -- Call a function, whose work goes into this queue.
 function Stream:run(fn, ...)
   local scope = C.tn_stream_begin(core.live(self))
   if scope < 0 then fail() end
-  return leave(scope, pcall(fn, ...))
+  return core.end_scope(scope, pcall(fn, ...))
 end
 
 function Stream:synchronize()

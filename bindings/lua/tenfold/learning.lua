@@ -49,17 +49,11 @@ function learning.grad(outputs, inputs, options)
   return found
 end
 
-local function leave(scope, succeeded, ...)
-  if C.tn_scope_end(scope) ~= 0 then fail() end
-  if not succeeded then error((...), 0) end
-  return ...
-end
-
 local function within(begin)
   return function(fn, ...)
     local scope = begin()
     if scope < 0 then fail() end
-    return leave(scope, pcall(fn, ...))
+    return core.end_scope(scope, pcall(fn, ...))
   end
 end
 

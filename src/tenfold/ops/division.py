@@ -39,6 +39,7 @@ def _modes(build):
     "true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
     "true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
     promote=to_float,
+    numbers=True,
     inplace=True,
 )
 def div(x, y):
@@ -94,7 +95,13 @@ def _operands(x, y):
     return dividend, flat.check(divisor, holds, DivisionByZero, "an integer was divided by zero")
 
 
-@op("floor_divide(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_divisors)
+@op(
+    "floor_divide(Tensor self, Tensor other) -> Tensor",
+    promote=common,
+    numbers=True,
+    inplace=True,
+    samples=_divisors,
+)
 @op(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
     promote=common,

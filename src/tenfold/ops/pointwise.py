@@ -85,6 +85,7 @@ def _axpy(x, y, alpha):
 @op(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     promote=common,
+    numbers=True,
     inplace=True,
     samples=_scaled,
 )
@@ -107,6 +108,7 @@ def add(x, y, alpha):
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     "subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     promote=subtraction,
+    numbers=True,
     inplace=True,
     samples=_scaled,
 )
@@ -149,6 +151,7 @@ def rsub(x, y, alpha):
     "multiply.Tensor(Tensor self, Tensor other) -> Tensor",
     "multiply.Scalar(Tensor self, Scalar other) -> Tensor",
     promote=common,
+    numbers=True,
     inplace=True,
 )
 @computed_in(dtypes.float16)  # float8 saturates as it is rounded

@@ -48,7 +48,7 @@ class Resolver:
         self.schemas = tuple(schemas)
         self._fitter = _Fitter(tensor, classes or {})
         self._method = method
-        self._numbers_as_tensors = numbers_as_tensors
+        self.numbers_as_tensors = numbers_as_tensors
         self._overloads: list[_Overload] = []  # made by the first call
         self._plans: dict[tuple[Any, ...], _Plan | None] = {}
 
@@ -85,7 +85,7 @@ class Resolver:
             ordered = in_torch_order(self.schemas, self._method)
             self._overloads = [_Overload(s, self.schemas.index(s), self._method) for s in ordered]
         by_type = all(map(self._fitter.is_plain, (*args, *kwargs.values())))
-        for numbers in (False, True)[: 1 + self._numbers_as_tensors]:
+        for numbers in (False, True)[: 1 + self.numbers_as_tensors]:
             attempts = []
             for overload in self._overloads:
                 attempt = _Attempt(overload, self._fitter, args, kwargs, numbers)

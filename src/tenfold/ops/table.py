@@ -142,6 +142,7 @@ class Row:
         self.name, _, self.overload = self.qualified.partition(".")
         self.lowering = lowering
         self.promote: Promotion | None = facts.pop("promote", None)
+        self.numbers: bool = facts.pop("numbers", False)
         self.method: bool = facts.pop("method", text.partition("(")[2].startswith(RECEIVERS))
         self.function: bool = facts.pop("function", True)
         self.inplace: bool = facts.pop("inplace", False)
@@ -291,10 +292,10 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     """Declare rows: one for each schema, all lowered by the decorated function.
 
     Facts, all optional: `promote`, the type promotion; `method`, `function`, whether PyTorch has it as a
-    Tensor method and as a function; `inplace`, whether `name_` exists; `keeps_dtype`,
-    whether that refuses a result of another dtype; `uniform`, whether all elements of a
-    result are equal, so that it may be written into an expanded tensor; `module`, the submodule whose
-    function it is ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state
+    Tensor method and as a function; `inplace`, whether `name_` exists; `keeps_dtype`, whether that refuses a
+    result of another dtype; `numbers`, whether the function takes numbers in tensors' places; `uniform`,
+    whether all elements of a result are equal, so that it may be written into an expanded tensor; `module`,
+    the submodule whose function it is ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state
     first and returns the next after its results; `host`, for a NumPy function whose result's shape depends on
     data; `chooses`, if that only chooses elements of its first argument, of which it is given the places;
     `prepare`, for a function that completes the arguments of a call by numbers that its tensors hold;

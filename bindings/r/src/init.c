@@ -3,10 +3,7 @@
 #include "bridge.h"
 
 #include <R_ext/Rdynload.h>
-#include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- memory: R does not see what tensors hold, so libtenfold says when to collect ---- */
 
@@ -176,25 +173,7 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_generator, 2), ENTRY(tf_threads, 1), ENTRY(tf_save, 3), ENTRY(tf_load, 1),
 };
 
-/* R's process has a BLAS of its own, whose names would stand before those inside libtorch: slower, and of another
- * calling convention for complex numbers. Loaded first and bound to itself, libtorch keeps its own. Where this
- * fails, libtenfold's own loading says why. */
-static void bind_libtorch_to_itself(void) {
-    Dl_info here;
-    const char *named = getenv("TENFOLD_TORCH_LIBRARY");
-    char path[4096];
-    if (named == NULL || named[0] == '\0') {
-        if (dladdr((void *)&tn_version, &here) == 0 || here.dli_fname == NULL) return;
-        const char *slash = strrchr(here.dli_fname, '/');
-        int folder = slash == NULL ? 0 : (int)(slash - here.dli_fname) + 1;
-        snprintf(path, sizeof path, "%.*slibtenfold_torch.so", folder, here.dli_fname);
-        named = path;
-    }
-    dlopen(named, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-}
-
 void R_init_tenfold(DllInfo *info) {
-    bind_libtorch_to_itself();
     size_t own = sizeof written_methods / sizeof *written_methods, all = own;
     while (operator_methods[all - own].name != NULL) all++;
     R_CallMethodDef *methods = calloc(all + 1, sizeof *methods);

@@ -295,15 +295,16 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     Tensor method and as a function; `inplace`, whether `name_` exists; `keeps_dtype`, whether that refuses a
     result of another dtype; `numbers`, whether the function takes numbers in tensors' places; `uniform`,
     whether all elements of a result are equal, so that it may be written into an expanded tensor; `module`,
-    the submodule whose function it is ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes a generator's state
-    first and returns the next after its results; `host`, for a NumPy function whose result's shape depends on
-    data; `chooses`, if that only chooses elements of its first argument, of which it is given the places;
-    `prepare`, for a function that completes the arguments of a call by numbers that its tensors hold;
-    `late`, for a function from a signature's types and arguments to the arguments with numbers that may stay
-    open until a program runs replaced by their types, and those numbers (else Scalars, and an `index`);
-    `differentiable=False`, where gradients stop, or a tuple that says so of each result; `strides`, `write`,
-    `steps`, `recodes` and `storage`, for views (see `views.py`); `samples`, for tests whose arguments must be
-    special; `differs`, why values differ from PyTorch's.
+    the submodule whose function it is ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes
+    a generator's state first and returns the next after its results; `host`, for a NumPy function whose
+    result's shape depends on data; `chooses`, if that only chooses elements of its first argument, of
+    which it is given the places; `prepare`, for a function that completes the arguments of a call by
+    numbers that its tensors hold; `late`, for a function from a signature's types and arguments to the
+    arguments with numbers that may stay open until a program runs replaced by their types, and those
+    numbers (else Scalars, and an `index`); `differentiable=False`, where gradients stop, or a tuple that
+    says so of each result; `strides`, `write`, `steps`, `recodes` and `storage`, for views (see
+    `views.py`); `samples`, for tests whose arguments must be special; `differs`, why values differ from
+    PyTorch's.
     """
 
     def declare(lowering: Lowering) -> Lowering:

@@ -82,6 +82,7 @@ def statement(code: str, **names: object) -> Sample:
     """Seconds that a statement takes, averaged over as many runs as fill a twentieth of a second. The garbage
     collector stays on: what a contender leaves to collect is part of its cost."""
     timer = timeit.Timer(code, setup="import gc; gc.enable()", globals=names)
+    timer.timeit(1)  # the first run compiles, which says nothing of how many fill the time
     runs = 1
     while timer.timeit(runs) < 0.05:
         runs *= 2

@@ -1,10 +1,12 @@
 """How a benchmark is measured and shown. The contenders take turns, so that what else the machine does
-falls on all alike; each figure is the median of many samples after one that is thrown away; the goal is a
-ratio, since only ratios taken in one run mean anything."""
+falls on all alike, and in another order each time, since what one leaves behind falls on the next; each
+figure is the median of many samples after one that is thrown away; the goal is a ratio, since only ratios
+taken in one run mean anything."""
 
 from __future__ import annotations
 
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -72,9 +74,12 @@ def measure(benchmark: Benchmark, folder: Path, repeats: int | None = None) -> R
     for sample in contenders.values():
         sample()
     samples: dict[str, list[float]] = {name: [] for name in contenders}
+    turns = list(contenders)
+    chance = random.Random(0)
     for _ in range(repeats or benchmark.repeats):
-        for name, sample in contenders.items():
-            samples[name].append(sample())
+        chance.shuffle(turns)
+        for name in turns:
+            samples[name].append(contenders[name]())
     return Result(benchmark, samples)
 
 

@@ -1,8 +1,8 @@
 """Small parameters updated as one.
 
 Each loop of a program takes XLA a while to compile and a little to start, however small the tensor it runs
-over; and an update is several loops for every parameter. The biases of a model, laid end to end, need no more
-of them than one does. The result is the same: an update joined here is elementwise.
+over; and an update is several loops for every parameter. The parameters of a tiny model, laid end to end,
+need no more of them than one does. The result is the same: an update joined here is elementwise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from tenfold import flat
 from tenfold.optim.optimizer import COUNTERS
 
-SMALL = 4096  # bytes of a parameter that is worth joining to others
+# Bytes of a parameter that is worth joining to others. Of larger ones a joined update takes longer: it waits
+# for the last gradient, and XLA computes it anew for each part.
+SMALL = 128
 
 Places = Sequence[tuple[str, int]]  # what a parameter's state is called, and which of the tensors it is
 

@@ -33,6 +33,9 @@ from tenfold.purple.interpret import Session
         ("(cond (#f 1))", "#<unspecified>"),
         ("(case 3 ((1 2) 'low) ((3 4) 'mid) (else 'high))", "mid"),
         ("(case 'x ((y) 1) (else 2))", "2"),
+        ("(case 3 ((1) 'no) ((2 3) => -) (else => list))", "-3"),
+        ("(case 4 ((1) 'no) ((2 3) => -) (else => list))", "(4)"),
+        ("`(a . `(b ,(c ,(+ 1 2))))", "(a quasiquote (b (unquote (c 3))))"),
         ('(case "s" (("s" "t") 1) (else 2))', "1"),
         ("(when #t 1 2)", "2"),
         ("(unless #t 1 2)", "#<unspecified>"),
@@ -138,6 +141,7 @@ from tenfold.purple.interpret import Session
         ("(deftype P x) (try (P-x 5) error-message)", '"P-x: expected a P, got 5"'),
         ("(deftype P x) (try (mk-P 1 2) error-message)", '"mk-P: expected 1 argument, got 2"'),
         ("(letrec ((a (lambda () b)) (b (a))) b)", None),
+        ("(try (letrec ((a? b!) (b! 2)) a?) error-message)", '"b! is used before its definition"'),
     ],
 )  # fmt: skip
 def test_a_program_has_its_value(value, failure, program, shown):

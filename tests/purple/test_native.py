@@ -22,7 +22,9 @@ PROGRAMS = {
       (print 4611686018427387904 (+ 4611686018427387903 1) (- -4611686018427387904 1) -9223372036854775808)
       (print 0.1 1e20 1e-7 100.0 1e16 123456789.125 (/ 1.0 0.0) (- (/ 1.0 0.0)) (/ 0.0 0.0) -0.0)
       (print (< 1 2 3) (< 1 3 2) (= 1 1.0) (< 9007199254740993 9007199254740992.0) (arithmetic-shift 1 40)
-      (bitwise-and 12 10))""",
+      (bitwise-and 12 10))
+      (print inf -inf nan (arithmetic-shift -1 63) (->int -9223372036854775808.0) (number->fixed nan 2))
+      (print (try (arithmetic-shift 1 63) error-message) (try (->int 1e19) error-message))""",
     "lists": """
       (define xs (list 1 2.5 "a" #\\b 'sym :kw nil #t #f))
       (write xs) (newline)
@@ -104,10 +106,20 @@ PROGRAMS = {
       (print (hash-table-ref t (list 1 2) 'none))
       (set-car! k 5)
       (print (hash-table-ref t (list 1 2) 'none) (hash-table-ref t (list 5 2) 'none) t)""",
+    "procedures": """
+      (define (const y) (lambda () y))
+      (define (counter) (let ((n 0)) (lambda () (set! n (+ n 1)) n)))
+      (define (forever) (letrec ((loop (lambda (n) (loop n)))) loop))
+      (print (eq? (const 1.5) (const 1.5)) (eq? (const 1) (const 2)))
+      (print (eq? (const (const 1)) (const (const 1))))
+      (print (eq? (counter) (counter)) (eq? (forever) (forever)) (let ((c (counter))) (eq? c c)))
+      (print (hash-table-ref (hash-table (const 1) 'one (counter) 'two) (const 1) 'none))
+      (print (try (letrec ((a-b? c-d!) (c-d! 2)) a-b?) error-message))""",
     "text": """
       (print (string-length "héllo") (substring "héllo" 1 3) (string-ref "héllo" 1) (string-append "a" "é")
       (string<? "a" "b"))
       (write "q\\"\\n\\\\") (write #\\space) (write #\\a) (write (string->list "aé")) (newline)
+      (write (map integer->char '(1 7 127 128 160 161 173 888 8203 57344 65535))) (newline)
       (print (string->symbol "x y") (symbol->string 'abc) (string->number "1e3") (string->number "x")
       (map string->number '("#xFf" "#b12" "-#o7" "#o-17" "00000000000000000000000000000007" "1." "1e" "."))
       (number->string 2.0))
@@ -124,7 +136,8 @@ PROGRAMS = {
       (print (call-with-values (lambda () (values 4 5)) list) (call-with-values (lambda () 4) list))
       (print (gcd) (gcd 12) (gcd 12 18 30) (lcm) (lcm 4 6 10))
       (print (try (let-values (((a b . c) (values 1))) a) error-message) `(1 ,@'(2 . 3)) `(,@'(1) ,@'(2)))
-      (print (case 3 ((1 2) 'low) ((3 4) 'mid) (else 'high)) (cond ((assoc 1 '((1 . 2))) => cdr) (else 0)))
+      (print (case 3 ((1 2) 'low) ((3 4) 'mid) (else 'high)) (cond ((assoc 1 '((1 . 2))) => cdr) (else 0))
+      (case 3 ((1) 0) ((2 3) => -) (else => list)) (case 9 ((1) 0) (else => list)) `(a . `(b ,(c ,(+ 1 2)))))
       (print (match '(1 (2 3)) ((list a (list b c)) (list c b a)) (_ 'no)) `(1 ,(+ 1 1) ,@(list 3 4) . 5))""",
 }
 

@@ -139,6 +139,11 @@ def is_else(expander: Expressions, datum: Datum, scope: Scope) -> bool:
     return is_name(datum, "else") and scope.lookup(datum) is None  # type: ignore[arg-type]
 
 
+def is_arrow(clause: list[Datum], scope: Scope) -> bool:
+    """Whether a clause hands its value to a function: (TEST => FUNCTION)."""
+    return len(clause) == 3 and is_name(clause[1], "=>") and scope.lookup(clause[1]) is None  # type: ignore[arg-type]
+
+
 @form("cond", "(cond (TEST BODY …) … [(else BODY …)])", 1)
 def _cond(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     clauses: list[Callable[[Expr], Expr]] = []
@@ -159,7 +164,7 @@ def _cond(expander: Expressions, place: Place, parts: list[Datum], scope: Scope)
 
 def _cond_clause(expander: Expressions, clause: Sequence, scope: Scope) -> Callable[[Expr], Expr]:
     place, parts = clause.place, clause.value
-    arrow = len(parts) == 3 and is_name(parts[1], "=>") and scope.lookup(parts[1]) is None  # type: ignore[arg-type]
+    arrow = is_arrow(parts, scope)
     if len(parts) > 1 and not arrow:
         test = expand_test(expander, parts[0], scope)
         then = expander.expand_body(parts[1:], scope, place)
@@ -181,7 +186,11 @@ def _case(expander: Expressions, place: Place, parts: list[Datum], scope: Scope)
     for i, clause in enumerate(parts[1:], 1):
         if not isinstance(clause, Sequence):
             raise PurpleError("a clause of case is written ((DATUM …) BODY …)", "syntax", clause.place)
-        body = expander.expand_body(clause.value[1:], scope, clause.place)
+        body: Expr
+        if is_arrow(clause.value, scope):
+            body = core.Call(expander.expand(clause.value[2], scope), (local,), place=clause.place)
+        else:
+            body = expander.expand_body(clause.value[1:], scope, clause.place)
         if is_else(expander, clause.value[0], scope):
             if i + 1 < len(parts):
                 raise PurpleError("else must be the last clause", "syntax", clause.place)

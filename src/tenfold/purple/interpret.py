@@ -8,6 +8,7 @@ meet become a `PurpleError` with the place and the calls under way, both read of
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import itertools
 import types
@@ -238,10 +239,10 @@ class Session:
         return frames
 
     def _unbound(self, error: NameError) -> PurpleError:
-        python_name = error.name or ""
-        name = next((each for each, known in self.unit.global_names.items() if known == python_name), None)
-        if name is None:
-            return PurpleError(messages.unbound(python_name.rpartition("_")[0] or python_name), "unbound")
+        python_name = error.name or _name_read(error)
+        if python_name in self.unit.local_names:
+            return PurpleError(messages.unbound(self.unit.local_names[python_name]), "unbound")
+        name = next(each for each, known in self.unit.global_names.items() if known == python_name)
         shown = core.shown(name)
         if name in self.expander.globals:
             return PurpleError(messages.unbound(shown), "unbound")
@@ -274,8 +275,7 @@ class Session:
 
     def _callee(self, node: core.Expr, frame: types.FrameType) -> Any:
         if isinstance(node, core.Local):
-            name = next((each for each in frame.f_locals if each.endswith(f"_{node.var.number}")), None)
-            return frame.f_locals[name] if name else frame.f_locals.get("callee")
+            return frame.f_locals.get(self.unit.variable(node.var), frame.f_locals.get("callee"))
         if isinstance(node, core.Global):
             return self.namespace[self.unit.global_name(node.name)]
         return frame.f_locals.get("callee")
@@ -327,6 +327,16 @@ class Session:
             return len(known.params)
         primitive = names.PRIMITIVES.get(getattr(function, "purple_name", ""))
         return primitive.minimum if primitive else 1
+
+
+def _name_read(error: BaseException) -> str:
+    """The variable that the failing instruction reads: Python names only global ones in its error."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    assert traceback is not None
+    code = traceback.tb_frame.f_code
+    return next(str(each.argval) for each in dis.get_instructions(code) if each.offset == traceback.tb_lasti)
 
 
 def _internal(error: BaseException, frames: list[tuple[str, Place]]) -> PurpleError:

@@ -60,7 +60,8 @@ def float_text(value: float) -> str:
 def write_char(code: int) -> str:
     if code in NAMED:
         return "#\\" + NAMED[code]
-    return "#\\" + (chr(code) if chr(code).isprintable() else f"x{code:x}")
+    invisible = code < 32 or 127 <= code <= 160
+    return "#\\" + (f"x{code:x}" if invisible else chr(code))
 
 
 def write_string(text: str) -> str:

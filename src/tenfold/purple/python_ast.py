@@ -11,6 +11,7 @@ from typing import Any
 from tenfold.purple import core, names
 from tenfold.purple.core import Call, Lambda, Place, Var
 from tenfold.purple.flow import Flow
+from tenfold.purple.prims.procedures import ASSIGNED
 from tenfold.purple.printing import PROCEDURE_NAMES
 from tenfold.purple.values import NIL, UNSPECIFIED
 
@@ -38,6 +39,7 @@ class Unit:
         self.places: dict[tuple[str, int, int], Place] = {}
         self.calls: dict[tuple[str, int, int], Call] = {}
         self.global_names: dict[str, str] = {}
+        self.local_names: dict[str, str] = {}  # what the program calls them
         # Variables that may change between two readings of them.
         self.unsteady: set[str] = set()
 
@@ -48,6 +50,14 @@ class Unit:
             found = self.global_names[name] = f"g{self.count}_{mangle(name)}"
             self.unsteady.add(found)
         return found
+
+    def variable(self, var: Var) -> str:
+        """A variable's name in Python."""
+        name = f"{mangle(var.name)}_{var.number}{ASSIGNED if var.assigned else ''}"
+        self.local_names[name] = var.name
+        if var.assigned:
+            self.unsteady.add(name)
+        return name
 
     def constant(self, value: Any) -> str:
         """The name under which a value that Python's syntax lacks is found."""
@@ -141,7 +151,4 @@ class Nodes:
         return self.load(self.unit.constant(value), place)
 
     def variable(self, var: Var) -> str:
-        name = f"{mangle(var.name)}_{var.number}"
-        if var.assigned:
-            self.unit.unsteady.add(name)
-        return name
+        return self.unit.variable(var)

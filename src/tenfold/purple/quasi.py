@@ -31,18 +31,17 @@ def _quasi(expander: Expressions, datum: Datum, level: int, scope: Scope) -> Exp
         return core.Prim("list->vector", (elements,), place=place)
     assert isinstance(datum, Sequence)
     head = datum.value[0]
-    if len(datum.value) == 2 and datum.tail is None and isinstance(head, Name):
+    if len(datum.value) == 2 and datum.tail is None and _is_prefix(head):
         if head.value == "unquote" and level == 1:
             return expander.expand(datum.value[1], scope)
-        if head.value in ("unquote", "quasiquote"):
-            inner = _quasi(expander, datum.value[1], level + (1 if head.value == "quasiquote" else -1), scope)
-            symbol = Literal(to_value(head), place=head.place)
-            return core.Prim("list", (symbol, inner), place=place)
+        inner = _quasi(expander, datum.value[1], level + (1 if head.value == "quasiquote" else -1), scope)
+        symbol = Literal(to_value(head), place=head.place)
+        return core.Prim("list", (symbol, inner), place=place)
     result: Expr = Literal(NIL, place=place)
     if datum.tail is not None:
         result = _quasi(expander, datum.tail, level, scope)
     items = list(datum.value)
-    if len(items) > 2 and is_name(items[-2], "unquote") and datum.tail is None:  # `(a . ,b)
+    if len(items) > 2 and datum.tail is None and _is_prefix(items[-2]):  # `(a . ,b)
         result = _quasi(expander, Sequence(items[-2:], place), level, scope)
         items = items[:-2]
     parts: list[tuple[bool, Expr]] = []
@@ -80,6 +79,10 @@ def _assemble(expander: Expressions, parts: list[tuple[bool, Expr]], tail: Expr,
     elif isinstance(tail, Literal) and tail.value is NIL:  # what is spliced in at the end is the tail
         return core.Prim("append", tuple(lists), place=place)
     return core.Prim("append", (*lists, tail), place=place)
+
+
+def _is_prefix(datum: Datum) -> bool:
+    return is_name(datum, "unquote") or is_name(datum, "quasiquote")
 
 
 def _has_unquote(datum: Datum) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from tenfold.purple import messages
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.prims.procedures import is_same_procedure
 from tenfold.purple.prims.registry import (
     in_range,
     primitive,
@@ -40,6 +42,8 @@ def is_same(left: Any, right: Any) -> bool:
         return False
     if kind is float:  # by bits, but for nan, which is one value
         return (left == right and str(left) == str(right)) or (left != left and right != right)
+    if kind is FunctionType:
+        return is_same_procedure(left, right, is_same)
     return kind in (int, str) and left == right
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from tenfold.purple import messages
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.prims.data import is_equal
+from tenfold.purple.prims.data import is_equal, is_same
 from tenfold.purple.prims.registry import primitive, want
 from tenfold.purple.printing import brief
 from tenfold.purple.values import NIL, UNSPECIFIED, Box, Char, Keyword, Pair, Record, Symbol, Table, list_of
@@ -26,7 +27,22 @@ def key_of(value: Any) -> Any:
         return ContainerKey(value)
     if kind in (Table, Box) or isinstance(value, Tensor):
         raise PurpleError(f"{brief(value)} cannot be a key of a hash table", "type")
-    return (id(value), value) if callable(value) else value
+    return ProcedureKey(value) if kind is FunctionType else value
+
+
+class ProcedureKey:
+    """A procedure as a key."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: FunctionType):
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(self.value.__code__)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ProcedureKey and is_same(self.value, other.value)
 
 
 class ContainerKey:

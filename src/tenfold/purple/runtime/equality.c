@@ -21,7 +21,7 @@ bool pu_is_eq(Value a, Value b) {
         PuClosure *one = PU_AS(PuClosure, a), *two = PU_AS(PuClosure, b);
         if (one->function != two->function) return false;
         for (int i = 0; i < one->function->captured; i++)
-            if (one->captured[i] != two->captured[i]) return false;
+            if (!pu_is_eq(one->captured[i], two->captured[i])) return false;
         return one->function->captured > 0;
     }
     default: return false;

@@ -303,7 +303,7 @@ Value pu_to_int(Value a) {
     Number x;
     if (!number("->int", a, &x)) return PU_FAILURE;
     if (!x.is_float) return pu_dup(a);
-    if (!(x.x > -9223372036854775809.0 && x.x < 9223372036854775808.0))
+    if (!(x.x >= -9223372036854775808.0 && x.x < 9223372036854775808.0))
         return pu_overflowed(), PU_FAILURE;
     return pu_of_int((int64_t)x.x);
 }
@@ -325,7 +325,7 @@ Value pu_arithmetic_shift(Value a, Value count) {
     if (!integer("arithmetic-shift", a, &x) || !integer("arithmetic-shift", count, &n)) return PU_FAILURE;
     if (n < 0) return pu_of_int(n <= -64 ? (x < 0 ? -1 : 0) : x >> -n);
     if (x == 0 || n == 0) return pu_dup(a);
-    if (n > 62 || (x > 0 ? x > INT64_MAX >> n : x < INT64_MIN >> n)) return pu_overflowed(), PU_FAILURE;
+    if (n > 63 || (x > 0 ? x > INT64_MAX >> n : x < INT64_MIN >> n)) return pu_overflowed(), PU_FAILURE;
     return pu_of_int((int64_t)((uint64_t)x << n));
 }
 
@@ -340,7 +340,7 @@ Value pu_number_to_fixed(Value a, Value digits) {
     if (!number("number->fixed", a, &x) || !integer("number->fixed", digits, &n)) return PU_FAILURE;
     if (n < 0 || n > 100) return pu_out_of_range("number->fixed", n, 101);
     char text[512];
-    int length = snprintf(text, sizeof text, "%.*f", (int)n, x.x);
+    int length = snprintf(text, sizeof text, "%.*f", (int)n, isnan(x.x) ? NAN : x.x); /* no "-nan" */
     return pu_string(text, length);
 }
 

@@ -110,6 +110,28 @@ def test_a_step_that_fails_loses_nothing(wrap, width):
         assert run(tn.tensor([2, 3])).item() == 2 * width
 
 
+def test_a_gradient_that_a_compiled_step_clears_lends_its_memory_to_the_next():
+    problem = Problem(tn, repeats=1000)
+    step = tn.compile(problem.step)
+    problem.losses(step, 2)
+    before = problem.w.grad.data_ptr()
+    problem.losses(step, 1)
+    assert problem.w.grad.data_ptr() == before
+
+
+@pytest.mark.parametrize("hold", [lambda each: each, lambda each: each[1], lambda each: each.detach()])
+def test_a_gradient_that_somebody_holds_stays(hold):
+    golden, problem = Problem(torch, repeats=1000), Problem(tn, repeats=1000)
+    step = tn.compile(problem.step)
+    kept = []
+    for taking, each in ((golden.step, golden), (step, problem)):
+        each.losses(taking, 2)
+        kept.append(hold(each.w.grad))
+        each.losses(taking, 2)
+    np.testing.assert_allclose(kept[1].numpy(), kept[0].numpy(), rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(problem.w.grad.numpy(), golden.w.grad.numpy(), rtol=1e-4, atol=1e-7)
+
+
 def test_gradients_accumulate_over_compiled_calls():
     w = tn.tensor(W, requires_grad=True)
     compiled = tn.compile(lambda x: (x @ w).sum().backward())

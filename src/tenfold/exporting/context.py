@@ -110,7 +110,7 @@ class _Recorder:
     def knows(self, value: Value) -> bool:
         return False
 
-    def touch_grad(self, origin: Origin) -> None:
+    def touch_grad(self, origin: Origin, clears: bool) -> None:
         pass
 
     def guard(self, container: Any, key: Any) -> None:

@@ -69,7 +69,7 @@ class Recorder:
             waiting += [one for node in (each.node, *each.node.path) for one in node.inputs]
         return self.outer is None or self.outer.knows(value)
 
-    def touch_grad(self, origin: Origin) -> None:
+    def touch_grad(self, origin: Origin, clears: bool) -> None:
         self.grads.setdefault(origin, origin.collected)
 
     def guard(self, container: Any, key: Any) -> None:

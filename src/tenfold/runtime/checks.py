@@ -30,13 +30,17 @@ CHEAP = 1 << 20  # elements that checks may compute on their own
 
 class Guarded:
     """A program whose donated parameters survive a check that fails; `verdict`, if there is one, is the
-    program of the checks alone, to run before it."""
+    program of the checks alone, to run before it on the parameters that it `reads`."""
 
     def __init__(self, function: Function, donated: Donations, device: Device):
         self.checks = [op for op in function.ops if isinstance(op, Check)]
         self.verdict: Function | None = None
+        self.reads: list[int] = []
         if donated and self.checks and _costly(function, self.checks, donated):
-            self.verdict = Function(function.params, [_verdict(self.checks)])
+            verdict = _verdict(self.checks)
+            read = {operand for op in in_order([verdict]) for operand in op.operands}
+            self.reads = [i for i, each in enumerate(function.params) if each in read]
+            self.verdict = Function([function.params[i] for i in self.reads], [verdict])
             if device.type != "cpu":
                 function = _restoring(function, self.checks, donated)
             function = _without_checks(function)
@@ -47,9 +51,9 @@ class Guarded:
 
 class Loaded:
     """An executable and the run-time checks, whose verdict is its last result, or that of a program that runs
-    `first`."""
+    `first`, on those of the buffers that it `reads`."""
 
-    __slots__ = ("checks", "device", "executable", "first")
+    __slots__ = ("checks", "device", "executable", "first", "reads")
 
     def __init__(
         self,
@@ -57,17 +61,19 @@ class Loaded:
         executable: xla.Executable,
         checks: Sequence[Check],
         first: xla.Executable | None = None,
+        reads: Sequence[int] = (),
     ):
         self.device = device
         self.executable = executable
         self.checks = tuple(checks)
         self.first = first
+        self.reads = reads
 
     def __call__(self, buffers: Sequence[Any]) -> tuple[list[Any], TenfoldError | None]:
         """The results, and the error of a check that failed. Then the results must be kept nevertheless where
         they replace what was donated: the program made them equal to it."""
         if self.first is not None:
-            verdict = self.first(buffers)[0]
+            verdict = self.first([buffers[i] for i in self.reads])[0]
             if self.device.type != "cpu":
                 with _lock:
                     _unsettled.append((self, verdict))

@@ -119,7 +119,7 @@ class Programs:
                     variants.insert(0, variants.pop(i))
                 break
         else:
-            recorded = trace(self.function, args, kwargs, tensor)
+            recorded = trace(self.function, args, kwargs, tensor, reuse=True)
             variants.insert(0, recorded)
             del variants[MAX_VARIANTS:]
             result = recorded.run(given, tensor)

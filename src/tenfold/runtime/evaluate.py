@@ -342,7 +342,7 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
     if verdict is None:
         return Loaded(device, _compiled(module, device), guarded.checks)
     first, executable = _both_compiled(verdict, module, device)
-    return Loaded(device, executable, guarded.checks, first)
+    return Loaded(device, executable, guarded.checks, first, guarded.reads)
 
 
 def _both_compiled(small: stablehlo.Module, large: stablehlo.Module, device: Device) -> list[xla.Executable]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tenfold.devices import Device
+from tenfold.engines import xla
 from tenfold.errors import EngineError, TenfoldError
+from tenfold.flat.graph import TensorType
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.checks import AHEAD, Loaded, settle
@@ -32,13 +35,36 @@ class Gradients:
         self.cleared: list[Any] = []
 
 
+class Cleared:
+    """A gradient that a function throws away, as what lends its memory to the one that it makes. A gradient
+    that somebody else may still look at does not; then, as for want of one, there is other memory."""
+
+    __slots__ = ("_device", "_origin", "_type")
+
+    def __init__(self, origin: Origin, type: TensorType, device: Device):
+        self._origin = origin
+        self._type = type
+        self._device = device
+
+    def current(self) -> Value:
+        gradient = self._origin.collected
+        # References: the leaf's, the name here and the call's.
+        if gradient is not None and gradient._alias is None and sys.getrefcount(gradient) <= 3:
+            value = gradient._value
+            known = value.type is self._type and value.device is self._device and value.origin is None
+            if known and value.buffer is not None and type(value.buffer) not in (np.ndarray, Pending):
+                return value
+        zeros = np.zeros(self._type.shape, self._type.dtype.numpy)
+        return Value(self._type, self._device, None, 0, xla.put(zeros, self._device))
+
+
 class Recorded:
     """A function on arguments of given types: its program, and how results become what it returned."""
 
     def __init__(
         self,
         program: Program,
-        inputs: list[int | Holder | Value],
+        inputs: list[int | Holder | Value | Cleared],
         structure: Any,
         returned: list[int | Holder | None],
         writes: list[Holder],
@@ -94,7 +120,12 @@ class Recorded:
         if not differentiable:
             count = self.count + len(writes) + len(argument_writes)
             gradient_results = range(count, count + len(gradients.made))
-            own = [(place, i) for place, i in replaced if self.inputs[place] is writes[i - self.count]]
+            ends = self.count + len(writes)
+            own = [
+                (place, i)
+                for place, i in replaced
+                if i < ends and self.inputs[place] is writes[i - self.count]
+            ]
             self.packing = pack(own, gradient_results, self.types, self.result_types)
         taken, packed = (self.packing.taken, self.packing.results) if self.packing else (set(), set())
         alone = [i for i in range(len(self.inputs)) if i not in taken]
@@ -266,6 +297,7 @@ class Recorded:
             found = _origin(owner, arguments).collected
             if (found is None) != (gradient is None) or (gradient is not ANY and found is not gradient):
                 return None
+        found = None  # a gradient that only its leaf refers to lends its memory
         for tensor, root in self.watched:
             if tensor._alias.storage is not root:
                 return None

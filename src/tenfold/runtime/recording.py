@@ -12,7 +12,7 @@ from typing import Any
 
 from tenfold.errors import TraceError
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.recorded import ANY, Gradients, Guard, Recorded
+from tenfold.runtime.recorded import ANY, Cleared, Gradients, Guard, Recorded
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value, collect
@@ -33,6 +33,7 @@ class Recording:
         self.before: dict[Holder, Value] = {}
         self.written: list[Holder] = []
         self.grads: dict[Origin, Any] = {}
+        self.cleared: set[Origin] = set()
         self.guards: dict[tuple[int, Any], Guard] = {}
 
     def read(self, holder: Holder, value: Value) -> Value:
@@ -73,9 +74,11 @@ class Recording:
         for origin, gradient in self.grads.items():
             origin.collected = gradient
 
-    def touch_grad(self, origin: Origin) -> None:
-        """A leaf's gradient is about to be read or replaced."""
+    def touch_grad(self, origin: Origin, clears: bool) -> None:
+        """A leaf's gradient is about to be read or replaced, or cleared."""
         self.grads.setdefault(origin, origin.collected)
+        if clears:
+            self.cleared.add(origin)
 
     def guard(self, container: Any, key: Any) -> None:
         """What is recorded depends on what a container has under a key: something else there needs another
@@ -89,8 +92,11 @@ def _root(holder: Any) -> Any:
     return holder if alias is None else alias.storage
 
 
-def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type) -> Recorded:
-    """Record a function on arguments like these; `tensor` is the class of tensors, made from a Value."""
+def trace(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type, reuse: bool = False
+) -> Recorded:
+    """Record a function on arguments like these; `tensor` is the class of tensors, made from a Value. With
+    `reuse`, gradients that it clears lend their memory to those that it makes in their place."""
     given: list[Any] = []
     structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
     with one_at_a_time:
@@ -140,7 +146,7 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
     followed = [each.origin for each in targets if each.origin is not None and not _spent(each.origin)]
     _refuse_python(followed)
     places = {values[i]: i for i in first.values()}
-    inputs: list[int | Holder | Value] = [
+    inputs: list[int | Holder | Value | Cleared] = [
         places[leaf] if leaf in places else recording.holders.get(leaf, leaf) for leaf in program.leaves
     ]
     outside = {id(each): each for each in (*recording.holders.values(), *recording.written)}
@@ -153,6 +159,12 @@ def trace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ten
             if recording.before[root] in places_of
         ]
     )
+    if reuse and not followed:
+        for i, owner in enumerate(gradients.made, len(wanted) - len(collected)):
+            if owner in recording.cleared and evaluate.donatable(wanted[i].type, wanted[i].type):
+                replaced += ((len(inputs), i),)
+                inputs.append(Cleared(owner, wanted[i].type, wanted[i].device))
+                program.leaves.append(Value(wanted[i].type, wanted[i].device))
     return Recorded(
         program,
         inputs,

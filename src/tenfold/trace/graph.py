@@ -78,7 +78,7 @@ class Origin:
     @grad.setter
     def grad(self, gradient: Any) -> None:
         if recorder is not None:
-            _touch_grad(self)
+            _touch_grad(self, clears=gradient is None)
         self.collected = gradient
 
     def overwrite(self, value: Value) -> None:
@@ -170,7 +170,7 @@ class Recorder(Protocol):
 
     def knows(self, value: Value) -> bool: ...  # whether its data may be asked for
 
-    def touch_grad(self, origin: Origin) -> None: ...
+    def touch_grad(self, origin: Origin, clears: bool) -> None: ...
 
     def guard(self, container: Any, key: Any) -> None: ...
 
@@ -183,10 +183,10 @@ def active() -> Recorder | None:
     return recorder if recorder is None or recorder.thread == threading.get_ident() else None
 
 
-def _touch_grad(origin: Origin) -> None:
+def _touch_grad(origin: Origin, clears: bool = False) -> None:
     following = active()
     if following is not None:
-        following.touch_grad(origin)
+        following.touch_grad(origin, clears)
 
 
 class outside:

@@ -52,11 +52,7 @@ def _give_back(form: TypedForm, call: str) -> Iterator[str]:
     if form.result == "tensor":
         yield f"return own({call});"
     elif form.result == "tensors":
-        count = len(form.schema.returns)
-        yield f"auto given_back = {call};"
-        entries = ", ".join(f"std::move(std::get<{i}>(given_back))" for i in range(count))
-        yield f"at::Tensor list[] = {{{entries}}};"
-        yield f"own_each(list, {count}, {form.parameters[-1].name});"
+        yield f"own_results({call}, {form.parameters[-1].name});"
     elif form.result == "list":
         yield f"own_list({call}, {form.parameters[-2].name}, {form.parameters[-1].name});"
     elif form.result == "number":
@@ -113,7 +109,7 @@ def _given(name: str, ours: Argument, type: Type) -> str:
     if type.kind in _ENUMERATIONS:
         given = f"tenfold::{_ENUMERATIONS[type.kind]}({pointed}, {quoted})"
     elif type.kind == "Scalar":
-        given = f"tenfold::scalar({pointed}, {quoted})"
+        given = f"Number({pointed}, {quoted})"
     else:
         given = f"c10::SymInt({pointed})" if symbolic else pointed
     return given if not _nullable(ours) else f"({name} ? {given} : {_default(ours.default, type)})"
@@ -152,7 +148,7 @@ def _literal(value: Any, type: Type) -> str:
             text
         ]
     if type.kind == "Scalar":
-        return f"at::Scalar({text if text != '0' else 'int64_t{0}'})"
+        return f"Number({text if text != '0' else 'int64_t{0}'})"
     if type.base == "SymInt":
         return f"c10::SymInt(int64_t{{{text}}})"
     return text

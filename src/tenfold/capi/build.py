@@ -199,7 +199,8 @@ class _Work:
                 if each in self.files and each not in seen:
                     seen.add(each)
                     todo.append(each)
-        return [_COMMENT.sub("", text) for text in texts]
+        recorded = [str(self.folder)] if "TENFOLD_RECORDED_LIBRARY" in self.files[name] else []
+        return [*recorded, *(_COMMENT.sub("", text) for text in texts)]
 
     def _precompile(self, partial: Path) -> list[str]:
         """Flags that include libtorch's commonest headers, read beforehand."""

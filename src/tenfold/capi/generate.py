@@ -110,7 +110,7 @@ def _typed(form: TypedForm, libtorch: Libtorch) -> Iterator[str]:
     guard = f'guarded("{form.name}", (tn_tensor *)nullptr, ' if tensor else f'guarded_status("{form.name}", '
     if form.installed is None:
         body = f'lacking("aten::{form.schema.qualified}");'
-        yield f"    return {guard}[&]{' -> tn_tensor *' if tensor else ''} {{ {body} }});"
+        yield f"    return {guard}[&]{'() -> tn_tensor *' if tensor else ''} {{ {body} }});"
     else:
         yield f"    return {guard}[&] {{"
         yield from (f"        {line}" for line in call_of(form))

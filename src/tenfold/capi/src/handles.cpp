@@ -23,6 +23,8 @@ std::atomic<int64_t> live_objects{0};
 
 namespace {
 
+using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
 struct Origin {
     const char *entry = "?";
     void *caller = nullptr;
@@ -164,15 +166,19 @@ void enter(const char *entry, void *caller) noexcept {
     here.caller = caller;
 }
 
-tn_tensor *own_checked(at::Tensor &&tensor) {
+tn_tensor *own_checked(c10::TensorImpl *counted) {
+    auto tensor = at::Tensor(Pointer::reclaim(counted));
     auto *handle = static_cast<tn_tensor *>(handles().add({Kind::tensor, std::move(tensor), nullptr, {}}));
     count_tensors(1);
     return handle;
 }
 
-at::Tensor find_checked(const tn_tensor *handle, const char *argument) {
-    return handles().get(Kind::tensor, handle, argument).tensor;
+void Borrowed::look_up(const char *argument) {
+    if (handle_ == nullptr) fail_null(argument);
+    new (&tensor_) at::Tensor(handles().get(Kind::tensor, handle_, argument).tensor);
 }
+
+void Borrowed::let_go() noexcept { tensor_.~Tensor(); }
 
 void *own_object(Kind kind, std::shared_ptr<void> box) {
     void *handle = handles().add({kind, {}, std::move(box), {}});
@@ -195,7 +201,6 @@ void release_tensor(tn_tensor *handle) {
     if (checked) {
         handles().remove(Kind::tensor, handle);
     } else {
-        using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
         Pointer::reclaim(reinterpret_cast<c10::TensorImpl *>(handle));
     }
     count_tensors(-1);

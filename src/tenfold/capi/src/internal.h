@@ -92,33 +92,27 @@ template <class Body>
 // ---- tensor handles ------------------------------------------------------------------------------------------
 
 // Unchecked, a handle is the TensorImpl itself with one count of its own. Checked, it is an id in a table.
-tn_tensor *own_checked(at::Tensor &&tensor);
-at::Tensor find_checked(const tn_tensor *handle, const char *argument);
+tn_tensor *own_checked(c10::TensorImpl *counted);
 
 [[noreturn, gnu::cold]] void fail_null(const char *argument);
 
 // Give a tensor to the caller.
 [[gnu::always_inline]] inline tn_tensor *own(at::Tensor tensor) {
-    if (__builtin_expect(checked, false)) return own_checked(std::move(tensor));
+    auto *counted = tensor.unsafeReleaseTensorImpl();
+    if (__builtin_expect(checked, false)) return own_checked(counted);
     count_tensors(1);
-    return reinterpret_cast<tn_tensor *>(tensor.unsafeReleaseTensorImpl());
+    return reinterpret_cast<tn_tensor *>(counted);
 }
 
-// A tensor argument for the length of a call, without touching its count: `Borrowed x(handle, "self");`.
+// A tensor argument for the length of a call, without touching its count: `Borrowed x(handle, "self");`. A tensor is a
+// pointer to its TensorImpl, as an unchecked handle is: so there is nothing to make, and nothing to destroy.
 class Borrowed {
   public:
-    [[gnu::always_inline]] Borrowed(const tn_tensor *handle, const char *argument) {
-        if (__builtin_expect(handle == nullptr, false)) fail_null(argument);
-        if (__builtin_expect(checked, false)) {
-            counted_ = true;
-            tensor_ = find_checked(handle, argument);
-        } else {
-            auto *impl = reinterpret_cast<c10::TensorImpl *>(const_cast<tn_tensor *>(handle));
-            new (&tensor_) at::Tensor(Pointer::reclaim(impl));  // over an undefined one, which holds nothing
-        }
+    [[gnu::always_inline]] Borrowed(const tn_tensor *handle, const char *argument) : handle_(handle) {
+        if (__builtin_expect(handle == nullptr || checked, false)) look_up(argument);
     }
     [[gnu::always_inline]] ~Borrowed() {
-        if (!counted_) tensor_.unsafeReleaseTensorImpl();
+        if (__builtin_expect(checked, false)) let_go();
     }
     Borrowed(const Borrowed &) = delete;
     Borrowed &operator=(const Borrowed &) = delete;
@@ -131,9 +125,14 @@ class Borrowed {
     at::Tensor *operator->() { return &tensor_; }
 
   private:
-    using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
-    at::Tensor tensor_;
-    bool counted_ = false;
+    [[gnu::cold]] void look_up(const char *argument);  // fails for NULL; in checked mode makes a counted tensor
+    [[gnu::cold]] void let_go() noexcept;
+
+    static_assert(sizeof(at::Tensor) == sizeof(const tn_tensor *));
+    union {
+        const tn_tensor *handle_;
+        at::Tensor tensor_;
+    };
 };
 
 // A counted tensor of a handle; NULL is an undefined tensor in `optional_tensor` and an error in `tensor`.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 #include <ATen/core/List.h>
 #include <c10/core/SymInt.h>
@@ -18,6 +19,23 @@ namespace tenfold {
 [[noreturn, gnu::cold]] inline void lacking(const char *name) {
     fail(TN_ERROR_NOT_AVAILABLE, "libtorch ", TENFOLD_TORCH_VERSION, " has no ", name);
 }
+
+// A number as libtorch takes it. Made from a tn_scalar or a literal it owns nothing, so none is destroyed.
+class Number {
+  public:
+    Number(tn_scalar given, const char *argument) : scalar_(scalar(given, argument)) {}
+    template <class Literal>
+    explicit Number(Literal number) : scalar_(number) {}
+    Number(const Number &) = delete;
+    ~Number() {}
+
+    operator const at::Scalar &() const { return scalar_; }
+
+  private:
+    union {
+        at::Scalar scalar_;
+    };
+};
 
 template <class Value, class Given>
 std::optional<Value> maybe(const Given *given) {
@@ -36,7 +54,7 @@ inline std::optional<c10::ArrayRef<double>> maybe_array(const double *entries, i
     return array(entries, count, argument);
 }
 
-inline c10::SymIntArrayRef symbols(const int64_t *entries, int64_t count, const char *argument) {
+[[gnu::noinline]] inline c10::SymIntArrayRef symbols(const int64_t *entries, int64_t count, const char *argument) {
     return c10::fromIntArrayRefSlow(array(entries, count, argument));
 }
 
@@ -72,7 +90,7 @@ std::array<bool, size> fixed(const bool *entries, int64_t count, const char *arg
     return result;
 }
 
-inline std::vector<at::Scalar> scalars(const tn_scalar *entries, int64_t count, const char *argument) {
+[[gnu::noinline]] inline std::vector<at::Scalar> scalars(const tn_scalar *entries, int64_t count, const char *argument) {
     check_count(entries, count, argument);
     std::vector<at::Scalar> list;
     list.reserve(count);
@@ -113,6 +131,14 @@ inline std::optional<std::string_view> maybe_text(const char *given) {
 inline std::optional<at::Generator> maybe_generator(const tn_generator *given, const char *argument) {
     if (given == nullptr) return std::nullopt;
     return *borrow(given, argument);
+}
+
+template <class... Tensors>
+[[gnu::noinline]] void own_results(std::tuple<Tensors...> &&results, tn_tensor **out) {
+    std::apply([&](auto &&...each) {
+        at::Tensor list[] = {std::move(each)...};
+        own_each(list, sizeof...(each), out);
+    }, results);
 }
 
 }  // namespace tenfold

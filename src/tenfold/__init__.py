@@ -16,9 +16,9 @@ from tenfold import (
     fft,
     functional,
     indexing,
-    late_names,
     linalg,
     mlir,
+    names,
     ops,
     random,
     special,
@@ -140,39 +140,11 @@ inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.7182
 # Last, because among the dtypes' names are Python's own: float, int and bool.
 globals().update(dtypes.BY_NAME)
 
-# Packages that are loaded when they are first asked for, and names that stand in one.
+# Packages that are loaded when they are first asked for, as are the modules of `names.MODULE_OF`.
 _PACKAGES = (
     "accelerator", "amp", "backends", "compiler", "cuda", "data", "func", "jit", "masked", "nn", "optim",
     "signal", "testing", "utils", "version",
 )  # fmt: skip
-_AUTOCAST = (
-    "autocast", "clear_autocast_cache", "get_autocast_dtype", "is_autocast_cache_enabled",
-    "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled",
-)  # fmt: skip
-_LATE = {
-    **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
-    "vmap": "func",
-    "cond": "control_flow",
-    "while_loop": "control_flow",
-    "Dim": "exporting",
-    "export": "exporting",
-    "load_stablehlo": "exporting",
-    "load_vmfb": "exporting",
-    "load": "serialize",
-    "save": "serialize",
-    "install_as_torch": "install",
-    "uninstall_as_torch": "install",
-    "GradScaler": "amp",
-    **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "low_rank"),
-    **dict.fromkeys(late_names.NORMS, "norm_functions"),
-    **dict.fromkeys(late_names.QUANTIZED, "quantized"),
-    **dict.fromkeys(late_names.QUANTIZED_DTYPES, "quantized_dtypes"),
-    **dict.fromkeys(late_names.TYPES, "typed_tensors"),
-    **dict.fromkeys(late_names.SETTINGS, "settings"),
-    **dict.fromkeys(late_names.QUESTIONS, "questions"),
-    **dict.fromkeys(late_names.INPLACE, "inplace_functions"),
-    **dict.fromkeys(late_names.FOREACH, "foreach"),
-}
 
 # The names imported above, for type checkers; then the op table's, for `import *`.
 __all__ = [
@@ -230,15 +202,15 @@ def __getattr__(name: str):
     found: Any
     if name in _PACKAGES:
         found = importlib.import_module(f"tenfold.{name}")
-    elif name in _LATE:
-        found = getattr(importlib.import_module(f"tenfold.{_LATE[name]}"), name)
+    elif name in names.MODULE_OF:
+        found = getattr(importlib.import_module(f"tenfold.{names.MODULE_OF[name]}"), name)
     elif name in unsupported.FUNCTIONS:
         found = unsupported.refusing(name, unsupported.FUNCTIONS[name])
     else:
-        raise errors.unknown_name("tenfold", name, [*globals(), *_PACKAGES, *_LATE])
+        raise errors.unknown_name("tenfold", name, [*globals(), *_PACKAGES, *names.MODULE_OF])
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PACKAGES, *_LATE})
+    return sorted({*globals(), *_PACKAGES, *names.MODULE_OF})

@@ -9,7 +9,7 @@ import torch
 
 import tenfold as tn
 from tenfold.errors import ArgumentError
-from tenfold.late_names import FOREACH
+from tenfold.names import FOREACH
 
 WITH_ONE = ((1.5,), ("y",), ([2.0, 0.5],))
 CALLS: dict[str, Any] = {

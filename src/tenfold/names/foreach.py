@@ -8,7 +8,7 @@ from typing import Any
 
 from tenfold.errors import ArgumentError, located, unknown_name
 from tenfold.functional import aten
-from tenfold.late_names import FOREACH
+from tenfold.names import FOREACH
 from tenfold.tensor import Tensor
 
 # Those that are called otherwise on one tensor.
@@ -63,4 +63,4 @@ for _name in FOREACH:
 
 
 def __getattr__(name: str) -> Any:
-    raise unknown_name("tenfold.foreach", name, globals())
+    raise unknown_name("tenfold", name, globals())

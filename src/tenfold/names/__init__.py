@@ -1,4 +1,10 @@
-"""Names of the package that stand in modules which are loaded when one of them is first asked for."""
+"""Names of the package that stand in modules which are loaded when one of them is first asked for: which they
+are, and the module of each. In this folder are those that have no other home."""
+
+AUTOCAST = """
+    autocast clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled
+    set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled
+""".split()  # noqa: SIM905
 
 TYPES = """
     BFloat16Tensor BoolTensor ByteTensor CharTensor ComplexDoubleTensor ComplexFloatTensor DoubleTensor
@@ -28,7 +34,7 @@ QUANTIZED = """
 """.split()  # noqa: SIM905
 QUANTIZED_DTYPES = ("per_channel_affine", "per_tensor_affine", "qint32", "qint8", "qscheme", "quint8")
 
-NORMS = ("batch_norm", "batch_norm_update_stats", "histogramdd", "instance_norm", "native_batch_norm")
+NORMS = ("batch_norm", "batch_norm_update_stats", "instance_norm", "native_batch_norm")
 
 # The functions that write to their first argument: of methods of Tensor's, and of ops.
 OF_METHODS = """
@@ -50,3 +56,23 @@ OVER_LISTS = """
 """.split()  # noqa: SIM905
 FOREACH = [f"_foreach_{name}{form}" for name in OVER_LISTS for form in ("", "_")]
 FOREACH += ["_foreach_clone", "_foreach_copy_", "_foreach_max", "_foreach_norm", "_foreach_zero_"]
+
+MODULE_OF = {
+    **dict.fromkeys(AUTOCAST, "amp.autocast_mode"),
+    "GradScaler": "amp",
+    "vmap": "func",
+    **dict.fromkeys(("cond", "while_loop"), "control_flow"),
+    **dict.fromkeys(("Dim", "export", "load_stablehlo", "load_vmfb"), "exporting"),
+    **dict.fromkeys(("load", "save"), "serialize"),
+    **dict.fromkeys(("install_as_torch", "uninstall_as_torch"), "install"),
+    **dict.fromkeys(QUANTIZED, "quantized"),
+    **dict.fromkeys(QUANTIZED_DTYPES, "quantized_dtypes"),
+    **dict.fromkeys(TYPES, "typed_tensors"),
+    **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "names.low_rank"),
+    "histogramdd": "names.histograms",
+    **dict.fromkeys(NORMS, "names.norms"),
+    **dict.fromkeys(SETTINGS, "names.settings"),
+    **dict.fromkeys(QUESTIONS, "names.questions"),
+    **dict.fromkeys(INPLACE, "names.inplace"),
+    **dict.fromkeys(FOREACH, "names.foreach"),
+}

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenfold import dispatch
 from tenfold.errors import ArgumentError
-from tenfold.late_names import INPLACE, OF_OPS
+from tenfold.names import INPLACE, OF_OPS
 from tenfold.ops.table import TABLE
 from tenfold.source import capture
 from tenfold.tensor import Tensor

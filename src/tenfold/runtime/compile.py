@@ -37,11 +37,15 @@ def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         if short is not None and not kwargs and len(in_use) == 1 and mode.precision is None:
             # A call like the last one, with its data on the device: nothing to do but start the program.
             types, start, makers, result, device, default = short
+            buffers = []  # a loop, since it is quicker here than lists one after the other
             try:
-                values = [each._value for each in args if each._alias is None]
-                same = [each.type for each in values if each.origin is None] == types
+                for each, type in zip(args, types):
+                    value = each._value
+                    if value.type is type and value.origin is None and each._alias is None:
+                        buffers.append(value.buffer)
+                same = len(buffers) == len(args) == len(types)
                 if same and default is dtypes.get_default_dtype():
-                    (buffer,) = start([each.buffer for each in values]).consume_with_handlers(makers)
+                    (buffer,) = start(buffers).consume_with_handlers(makers)
                     return tensor(Value(result, device, None, 0, buffer))
             except (AttributeError, TypeError, RuntimeError):
                 pass  # not all tensors, or data not there yet

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from tenfold.autograd import graph
 from tenfold.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from tenfold.autograd.flow import Function, RemovableHandle, backward, grad, is_grad_enabled, survey
+from tenfold.autograd.custom import Function
+from tenfold.autograd.flow import backward, grad, is_grad_enabled, survey
+from tenfold.autograd.handles import RemovableHandle
 from tenfold.autograd.older import Variable
 from tenfold.errors import unknown_name
 from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_grad_mode

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.autograd.flow import Context, Function
+from tenfold.autograd.custom import Context, Function
 from tenfold.grad_mode import no_grad
 from tenfold.tensor import Tensor
 

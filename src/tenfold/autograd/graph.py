@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tenfold.autograd.flow import CustomNode
+from tenfold.autograd.custom import CustomNode
 from tenfold.errors import GradientError, located
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import Origin

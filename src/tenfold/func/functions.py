@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.autograd.flow import Context
+from tenfold.autograd.custom import Context
 from tenfold.errors import GradientError, ShapeError, UnsupportedError
 from tenfold.func.recording import Recorded, record
 from tenfold.functional import aten

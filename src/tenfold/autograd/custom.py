@@ -1,0 +1,251 @@
+"""Functions whose gradient is the user's own, `Function`: what their calls leave behind, and how a gradient
+passes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.errors import DTypeError, GradientError, ShapeError, UnsupportedError
+from tenfold.functional import aten
+from tenfold.grad_mode import no_grad, set_grad_mode
+from tenfold.ops.table import find
+from tenfold.source import capture
+from tenfold.tensor import Tensor
+from tenfold.trace import graph
+from tenfold.trace.graph import Origin, Value
+
+
+class Context:
+    """What a Function's forward leaves for its backward."""
+
+    def __init__(self, function: type[Function], needs: Sequence[bool]):
+        self.needs_input_grad = tuple(needs)
+        self._called = function.__name__, capture()
+        self._saved: tuple[Any, ...] = ()
+        self._values: tuple[Value | None, ...] | None = None  # of the saved tensors, when forward was over
+        self.materialize = True
+        self.non_differentiable: list[Tensor] = []
+        self.dirty: list[Tensor] = []
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What was saved; refused, as PyTorch does, where it has been written in place since."""
+        for tensor, value in zip(self._saved, self._values or (), strict=False):
+            if value is not None and not _unwritten(tensor.current(), value):
+                raise GradientError(
+                    f"a value that the gradient needs, {value.type}, was written in place after it was used",
+                    help="use the op that returns a new tensor, or clone() before the write",
+                ).located(*self._called)
+        return self._saved
+
+    def close(self, results: Sequence[tuple[Any, Any]]) -> None:
+        """Forward is over: note what the saved tensors hold. Of its results, given with the tensors that
+        stand for them from now on, those are kept: gradients of gradients flow through them."""
+        for result, stands_for_it in results:
+            self._saved = tuple([stands_for_it if each is result else each for each in self._saved])
+        self._values = tuple([each.current() if isinstance(each, Tensor) else None for each in self._saved])
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        self.non_differentiable += tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        self.dirty += tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        self.materialize = value
+
+
+def _unwritten(now: Value, before: Value) -> bool:
+    """Whether a tensor holds the data it held before: what only says whether gradients flow to it, as
+    `requires_grad_` and `detach_` do, is no write."""
+    while now is not before and now.node is not None and now.node.signature.row in _SAME_DATA:
+        now = now.node.inputs[0]
+    return now is before or (now.buffer is not None and now.buffer is before.buffer)
+
+
+_SAME_DATA = (find("alias"), find("detach"))
+
+
+class CustomNode:
+    """A call of a Function, as the sweep meets it."""
+
+    def __init__(self, function: type[Function], context: Context, inputs: Sequence[Any]):
+        self.function = function
+        self.context = context
+        self.arguments = list(inputs)
+        self.inputs = tuple([each.current() for each in inputs if isinstance(each, Tensor)])
+        self.outputs: list[Value] = []
+        self.source = capture()
+        self.spent = False
+
+    def run_backward(self, gradients: list[Any], create_graph: bool) -> list[tuple[Value, Tensor | None]]:
+        if self.context.materialize:
+            with no_grad():
+                gradients = [
+                    aten("zeros")(each.type.shape, dtype=each.type.dtype, device=each.device)
+                    if given is None
+                    else given
+                    for given, each in zip(gradients, self.outputs, strict=True)
+                ]
+        with set_grad_mode(create_graph):
+            results = self.function.backward(self.context, *gradients)
+        results = results if isinstance(results, tuple) else (results,)
+        given = list(results)
+        while len(given) > len(self.arguments) and given[-1] is None:
+            given.pop()
+        if len(given) != len(self.arguments):
+            raise GradientError(
+                f"{self.function.__name__}.backward returned {len(results)} gradients for "
+                f"{len(self.arguments)} arguments",
+                help="return one for each argument of forward, None for those without",
+            ).located("backward", self.source)
+        pairs = []
+        values = iter(self.inputs)
+        for argument, result in zip(self.arguments, given, strict=True):
+            if isinstance(argument, Tensor):
+                value = next(values)
+                if result is not None and result.shape != tuple(value.type.shape):
+                    raise ShapeError(
+                        f"{self.function.__name__}.backward returned {result.current().type} as the gradient "
+                        f"of {value.type}"
+                    ).located("backward", self.source)
+                if result is not None and value.origin is not None:
+                    result = self.converted(result, value, create_graph)
+                pairs.append((value, result))
+        return pairs
+
+    def converted(self, result: Tensor, value: Value, create_graph: bool) -> Tensor:
+        """A gradient that backward returned, in the dtype of what it is the gradient of."""
+        wanted, found = value.type.dtype, result.dtype
+        if found is wanted:
+            return result
+        if not found.is_floating_point and found.is_complex != wanted.is_complex:
+            raise DTypeError(
+                f"{self.function.__name__}.backward returned {result.current().type} as the gradient of "
+                f"{value.type}",
+                help=f"return a gradient of {wanted.name}",
+            ).located("backward", self.source)
+        with set_grad_mode(create_graph):
+            return result.to(wanted)
+
+    def give(
+        self, result: Tensor, arguments: Sequence[Tensor], memory: Sequence[tuple[Tensor, Value]]
+    ) -> Tensor:
+        """The tensor to hand out for a result of forward, whose gradients flow back here. `memory` is what
+        lay behind arguments that share it, before forward ran."""
+        dirty = _is_among(result, self.context.dirty)
+        if dirty:
+            _pass_by(result, memory)
+        value = graph.fresh(result.current(), capture())
+        index = len(self.outputs)
+        self.outputs.append(value)
+        fixed = _is_among(result, self.context.non_differentiable)
+        if not fixed and value.type.dtype.kind in ("float", "complex"):
+            value.origin = Origin(self, index)
+        if dirty:
+            result.assign(value)  # so that tensors which share its memory get their gradients from here, too
+        elif result._alias is not None or _is_among(result, arguments):
+            return Tensor(value)
+        else:
+            result._value = value
+        return result
+
+    @property
+    def signature(self) -> Any:
+        """For the messages of those that name a node's op."""
+        return _Named(self.function.__name__)
+
+
+def _is_among(tensor: Any, tensors: Sequence[Any]) -> bool:
+    return any(tensor is each for each in tensors)
+
+
+def _pass_by(view: Tensor, memory: Sequence[tuple[Tensor, Value]]) -> None:
+    """Let the gradient of the memory behind a view pass by what forward wrote there, where nothing was
+    followed: of all that is not the view it is what it was."""
+    for tensor, before in memory:
+        if tensor is view and view._alias is not None and before.origin is not None:
+            now = view._alias.storage.value
+            if now.origin is None:
+                now.origin = Origin(before.origin.node, before.origin.index)
+
+
+class _Named:
+    def __init__(self, name: str):
+        self.row = self
+        self.python_name = name
+        self.backward: dict[Any, Any] = {None: self}
+        self.saves = True
+
+
+class Function:
+    """An op whose gradient is the user's own: a subclass has static methods `forward(ctx, *args)` and
+    `backward(ctx, *gradients)`, and is called by `apply`.
+
+        class Exp(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx, gradient):
+                (y,) = ctx.saved_tensors
+                return gradient * y
+    """
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError("a Function needs a static method forward")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise UnsupportedError("a Function needs a static method backward")
+
+    setup_context: Any = None
+
+    @classmethod
+    def computed(cls, context: Context, args: Sequence[Any]) -> Any:
+        """What forward gives, with what backward needs left in `context`."""
+        if cls.setup_context is None:
+            return cls.forward(context, *args)
+        results = cls.forward(*args)
+        cls.setup_context(context, tuple(args), results)
+        return results
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Compute forward; gradients of the result come from backward."""
+        recorder = graph.active()
+        if recorder is not None and hasattr(recorder, "applied"):
+            return recorder.applied(cls, args)
+        if recorder is not None and hasattr(recorder, "what"):
+            raise UnsupportedError(
+                f"a Function inside {recorder.what}: the derivative would not be its own",
+                help="write its forward with ordinary ops there",
+            ).located(cls.__name__, capture())
+        tensors = [each for each in args if isinstance(each, Tensor)]
+        followed = graph.mode.enabled and any(each.requires_grad for each in tensors)
+        context = Context(cls, [isinstance(each, Tensor) and each.requires_grad for each in args])
+        # What forward writes to is taken as it was before: that is what gradients flow on to.
+        node = CustomNode(cls, context, args) if followed else None
+        memory = [(each, each._alias.storage.value) for each in tensors if each._alias is not None]
+        with no_grad():
+            results = cls.computed(context, args)
+        given = results if isinstance(results, tuple) else (results,)
+        if not all(_is_among(each, given) for each in context.dirty):
+            raise GradientError(
+                f"{cls.__name__}.forward marked a tensor as dirty and did not return it",
+                help="return every tensor that is marked with ctx.mark_dirty",
+            ).located(cls.__name__, capture())
+        if node is None:
+            return results
+        made = [node.give(each, tensors, memory) if isinstance(each, Tensor) else each for each in given]
+        stand_ins = [pair for pair in zip(given, made, strict=True) if not _is_among(pair[0], tensors)]
+        context.close(stand_ins)
+        return tuple(made) if isinstance(results, tuple) else made[0]

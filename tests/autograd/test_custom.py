@@ -1,0 +1,344 @@
+"""Functions whose gradient is the user's own: as PyTorch has them, errors included."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tenfold as tn
+from tests.autograd.cases import DATA, agree, leaf, refused
+
+
+def doubling_in_place(m):
+    """A Function that doubles its argument where it lies."""
+
+    class Double(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    return Double
+
+
+def saving(m, save_result):
+    """A Function that is exp, and saves its argument or its result."""
+
+    class Exp(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y if save_result else x)
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (saved,) = ctx.saved_tensors
+            return gradient * (saved if save_result else saved.exp())
+
+    return Exp
+
+
+def returning(m, dtype):
+    """A Function of a factor 2, whose gradient comes in this dtype."""
+
+    class Twice(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return (gradient * 2).to(dtype)
+
+    return Twice
+
+
+def custom_function(m):
+    class Cube(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.save_for_backward(x)
+            ctx.scale = scale
+            return x**3 * scale
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (x,) = ctx.saved_tensors
+            return gradient * 3 * x**2 * ctx.scale * 10, None
+
+    x = leaf(m)
+    h = x * 2
+    y = Cube.apply(h, 0.5) + h
+    (y * y).sum().backward()
+    return [x.grad]
+
+
+def custom_function_of_two(m):
+    class Swap(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return y * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return second * 3, first * 2
+
+    x, w = leaf(m), leaf(m)
+    a, b = Swap.apply(x, w)
+    (a * b).sum().backward()
+    return [x.grad, w.grad]
+
+
+def dirty_result(m):
+    x = leaf(m)
+    h = x * 3
+    seen = []
+    h.register_hook(lambda g: seen.append(g))
+    y = doubling_in_place(m).apply(h)
+    assert y is h
+    (h * h).sum().backward()
+    return [x.grad, h, *seen]
+
+
+def dirty_view_of_a_base(m):
+    x = leaf(m)
+    h = x * 1
+    v = h.t()[1:]
+    assert doubling_in_place(m).apply(v) is v
+    (h * h + x * 5).sum().backward()
+    return [x.grad, h]
+
+
+def dirty_base_that_has_a_view(m):
+    x = leaf(m)
+    h = x * 1
+    v = h[0]
+    assert doubling_in_place(m).apply(h) is h
+    ((v * v).sum() + (x * 5).sum()).backward()
+    return [x.grad, h, v]
+
+
+def dirty_view_of_a_base_without_gradients(m):
+    class Scale(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.save_for_backward(x.clone())
+            ctx.mark_dirty(x)
+            return x.mul_(scale)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return None, gradient * ctx.saved_tensors[0]
+
+    w, base = leaf(m, [2.0, 3.0, 4.0]), m.tensor(DATA)
+    Scale.apply(base[1], w)
+    assert base.requires_grad
+    (base * base).sum().backward()
+    return [w.grad, base]
+
+
+def saved_tensors_as_they_were(m):
+    x, fixed = leaf(m), m.tensor(DATA)
+
+    class Times(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y, None)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            y, nothing = ctx.saved_tensors
+            assert nothing is None
+            return gradient * y, None
+
+    y = Times.apply(x, fixed)
+    fixed.requires_grad_()  # no write
+    y.sum().backward()
+    return [x.grad]
+
+
+def saved_result_in_a_second_derivative(m):
+    x = leaf(m)
+    (first,) = m.autograd.grad(saving(m, True).apply(x).sum(), x, create_graph=True)
+    (first * first).sum().backward()
+    return [first, x.grad]
+
+
+CASES = [
+    custom_function,
+    custom_function_of_two,
+    dirty_result,
+    dirty_view_of_a_base,
+    dirty_base_that_has_a_view,
+    dirty_view_of_a_base_without_gradients,
+    saved_tensors_as_they_were,
+    saved_result_in_a_second_derivative,
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_it_agrees_with_pytorch(case):
+    agree(case)
+
+
+def write_to_what_a_function_saved(m):
+    x = leaf(m)
+    h = x * 3
+    y = saving(m, False).apply(h)
+    with m.no_grad():
+        h.mul_(10)
+    y.sum().backward()
+
+
+def write_to_a_result_that_a_function_saved(m):
+    y = saving(m, True).apply(leaf(m))
+    y.mul_(2)
+    y.sum().backward()
+
+
+def write_to_memory_behind_what_a_function_saved(m):
+    x = leaf(m)
+    h = x * 3
+    y = saving(m, False).apply(h[0])
+    h[0, 0] = 7.0
+    y.sum().backward()
+
+
+def dirty_leaf(m):
+    doubling_in_place(m).apply(leaf(m))
+
+
+def dirty_view_of_a_leaf(m):
+    doubling_in_place(m).apply(leaf(m)[0])
+
+
+def dirty_and_not_returned(m):
+    class Lost(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x.mul_(2))
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    Lost.apply(leaf(m) * 1)
+
+
+def complex_gradient_from_a_function(m):
+    returning(m, m.complex64).apply(leaf(m)).sum().backward()
+
+
+REFUSED = [
+    write_to_what_a_function_saved,
+    write_to_a_result_that_a_function_saved,
+    write_to_memory_behind_what_a_function_saved,
+    dirty_leaf,
+    dirty_view_of_a_leaf,
+    dirty_and_not_returned,
+    complex_gradient_from_a_function,
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.__name__)
+def test_it_is_refused_as_pytorch_refuses_it(case):
+    refused(case)
+
+
+@pytest.mark.parametrize("returned", ["float64", "float16", "int64", "bool"])
+def test_the_gradient_that_a_function_returns_takes_the_dtype_of_its_argument(returned):
+    found = []
+    for m in (tn, torch):
+        x = leaf(m)
+        returning(m, getattr(m, returned)).apply(x * 1).sum().backward()
+        found.append((str(x.grad.dtype).rpartition(".")[2], x.grad.tolist()))
+    assert found[0] == found[1]
+
+
+def test_a_write_after_a_function_saved_is_told_where_the_function_was_called():
+    h = leaf(tn) * 3
+    y = saving(tn, False).apply(h).sum()
+    h.detach().zero_()
+    with pytest.raises(tn.GradientError, match=r"Exp: a value .* f32\[2,3\], was written in place"):
+        y.backward()
+
+
+def test_a_function_that_writes_a_view_is_compiled():
+    w = leaf(tn)
+
+    @tn.compile
+    def step(x):
+        h = w * x
+        doubling_in_place(tn).apply(h[0])
+        (h * 3).sum().backward()
+        found, w.grad = w.grad, None
+        return found
+
+    for factor in (1.0, 2.0):
+        assert step(tn.full((2, 3), factor)).tolist() == [[6 * factor] * 3, [3 * factor] * 3]
+
+
+def test_a_function_of_several_results_gives_each_its_gradient():
+    def case(m):
+        class Two(m.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2, x * 3
+
+            @staticmethod
+            def backward(ctx, first, second):
+                return first * 2 + second * 3
+
+        x = leaf(m)
+        first, second = Two.apply(x)
+        first.retain_grad()
+        second.retain_grad()
+        (first * second).sum().backward()
+        return [first.grad, second.grad, x.grad]
+
+    agree(case)
+
+
+def test_gradients_do_not_share_what_python_returned():
+    def case(m):
+        class Sum(m.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                return x + y
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient, gradient
+
+        x, y = leaf(m), leaf(m)
+        for _ in range(2):
+            Sum.apply(x, y).sum().backward()
+        return [x.grad, y.grad]
+
+    agree(case)
+
+
+def test_what_is_differentiable_once_has_no_second_derivative():
+    class Square(tn.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @tn.autograd.function.once_differentiable
+        def backward(ctx, gradient):
+            assert not tn.is_grad_enabled()
+            return 2 * ctx.saved_tensors[0] * gradient
+
+    x = tn.ones(2, requires_grad=True)
+    (slope,) = tn.autograd.grad(Square.apply(x).sum(), x, create_graph=True)
+    assert slope.tolist() == [2, 2]
+    assert not slope.requires_grad

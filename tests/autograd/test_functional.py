@@ -1,0 +1,86 @@
+"""Whole derivatives of functions, and checks of gradients by differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+
+
+def functional_results(lib):
+    f = lib.autograd.functional
+    x, y = (lib.tensor(each, dtype=lib.float64) for each in ([0.5, -1.0, 2.0], [1.5, 0.3]))
+    pair = lambda a, b: (a.exp() * b.sum(), (a.sum() * b).sin())
+    number = lambda a, b: (a.sum() * b.prod()) ** 2 + (a**3).sum()
+    return [
+        f.jacobian(lambda a: a.cumsum(0) ** 2, x, create_graph=True),
+        f.jacobian(pair, (x, y), strategy="forward-mode", vectorize=True),
+        f.jacobian(lambda a: (a * 2, lib.ones(2, dtype=lib.float64)), x),
+        f.hessian(number, (x, y)),
+        f.hessian(lambda a: a.norm() ** 3, x),
+        f.vjp(pair, (x, y), (x, y)),
+        f.jvp(pair, (x, y), (x, y)),
+        f.vhp(number, (x, y), (x, y)),
+        f.hvp(lambda a: (a**3).sum(), x, x),
+    ]
+
+
+def test_functional_derivatives_are_pytorchs():
+    def leaves(found):
+        return (
+            [each for part in found for each in leaves(part)] if isinstance(found, (tuple, list)) else [found]
+        )
+
+    ours, theirs = leaves(functional_results(tn)), leaves(functional_results(torch))
+    tn.eval(*ours)
+    for our, their in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(our.detach().numpy(), their.detach().numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_functional_says_what_it_needs():
+    f, x = tn.autograd.functional, tn.ones(2)
+    with pytest.raises(tn.GradientError, match="does not depend"):
+        f.jacobian(lambda a: a.detach(), x, strict=True)
+    with pytest.raises(tn.GradientError, match="v is needed"):
+        f.vjp(lambda a: a * 2, x)
+    with pytest.raises(tn.GradientError, match="one number"):
+        f.hessian(lambda a: a * 2, x)
+
+
+class HalfOfTheSquare(tn.autograd.Function):
+    """x squared, with half of its gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        return cotangent * ctx.saved_tensors[0]
+
+
+def test_gradcheck_agrees_with_right_gradients_and_finds_wrong_ones():
+    x = tn.randn(3, dtype=tn.float64, requires_grad=True)
+    y = tn.randn(2, 3, dtype=tn.float64, requires_grad=True)
+    z = tn.randn(2, dtype=tn.complex128, requires_grad=True)
+    assert tn.autograd.gradcheck(lambda x, y: (x.sin() * y, (x * y).sum()), (x, y))
+    assert tn.autograd.gradcheck(lambda z: (z * z.conj() + z.exp(), z.abs()), z)
+    assert tn.autograd.gradgradcheck(lambda x, y: (x**3 * y).sum(0), (x, y))
+    assert not tn.autograd.gradcheck(HalfOfTheSquare.apply, x, raise_exception=False)
+    with pytest.raises(tn.GradientError, match="Jacobian mismatch for output 0 with respect to input 0"):
+        tn.autograd.gradcheck(HalfOfTheSquare.apply, x)
+    with pytest.raises(tn.GradientError, match="not the same when it is computed again"):
+        many = tn.ones(24, dtype=tn.float64, requires_grad=True)
+        tn.autograd.gradcheck(lambda x: tn.nn.functional.dropout(x * 1.0), many)
+
+
+def test_gradcheck_says_what_it_needs():
+    with pytest.raises(tn.ArgumentError, match="an input that requires a gradient"):
+        tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2))
+    with pytest.warns(UserWarning, match="float64 or complex128"):
+        tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2, requires_grad=True), atol=1e-1)
+    with pytest.raises(tn.UnsupportedError, match="forward gradients"):
+        tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2, requires_grad=True), check_forward_ad=True)

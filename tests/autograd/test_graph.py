@@ -1,0 +1,47 @@
+"""What made a tensor, as it can be seen and walked; and the op that NaN came from."""
+
+from __future__ import annotations
+
+import pytest
+
+import tenfold as tn
+
+
+def test_the_printed_tensor_says_where_it_comes_from():
+    x = tn.tensor([1.0], requires_grad=True)
+    assert repr(x) == "tensor([1.], requires_grad=True)"
+    assert repr(x * 2) == "tensor([2.], grad_fn=<MulBackward0>)"
+
+
+def test_the_graph_behind_a_tensor_can_be_walked():
+    x, y = tn.ones(2, requires_grad=True), tn.ones(2, requires_grad=True)
+    product = x * y
+    result = product.exp()
+    (step, place), *others = result.grad_fn.next_functions
+    assert (step, place, others) == (product.grad_fn, 0, [])
+    assert step is product.grad_fn
+    assert type(step).__name__ == step.name() == "MulBackward0"
+    assert isinstance(step, tn.autograd.graph.Node)
+    ends = [each for each, _ in step.next_functions]
+    assert ends[0].variable is x and ends[1].variable is y
+    assert ends[0].name() == "AccumulateGrad" and ends[0].next_functions == ()
+    assert tn.autograd.graph.get_gradient_edge(product) == (product.grad_fn, 0)
+    with pytest.raises(tn.GradientError, match="has no edge"):
+        tn.autograd.graph.get_gradient_edge(tn.ones(1))
+
+
+def test_the_op_that_nan_comes_from_is_named():
+    x = tn.tensor([0.0, 4.0], requires_grad=True)
+    with tn.autograd.detect_anomaly():
+        assert tn.is_anomaly_enabled()
+        (x.exp().sqrt() * 2).sum().backward()
+        roots = (x * 0).sqrt()
+        with pytest.raises(tn.GradientError, match="the gradient of mul has NaN"):
+            (roots * 3).sum().backward()
+        roots.register_hook(lambda gradient: gradient)
+        with pytest.raises(tn.GradientError, match="a gradient has NaN"):
+            (roots * 3).sum().backward()
+    assert not tn.is_anomaly_enabled()
+    x.grad = None
+    (x * 0).sqrt().sum().backward()
+    assert x.grad.isnan().all()

@@ -115,6 +115,13 @@ PROGRAMS = {
       (print (eq? (counter) (counter)) (eq? (forever) (forever)) (let ((c (counter))) (eq? c c)))
       (print (hash-table-ref (hash-table (const 1) 'one (counter) 'two) (const 1) 'none))
       (print (try (letrec ((a-b? c-d!) (c-d! 2)) a-b?) error-message))""",
+    "lists that end in a call": """
+      (define (ends-in-apply n) (if (< n 1) (apply list '(1 2)) (cons n (ends-in-apply (- n 1)))))
+      (define (ends-in-call n f) (if (< n 1) (f n) (cons n (ends-in-call (- n 1) f))))
+      (define (fails n) (if (< n 1) (apply car '(5)) (cons n (fails (- n 1)))))
+      (define (skips n) (cond ((= n 0) '(end)) ((= n 3) (cons n (skips 2))) (else (apply skips (list (- n 1))))))
+      (print (ends-in-apply 3) (ends-in-apply 0) (ends-in-call 3 list) (try (fails 3) error-message))
+      (print (skips 100000))""",
     "text": """
       (print (string-length "héllo") (substring "héllo" 1 3) (string-ref "héllo" 1) (string-append "a" "é")
       (string<? "a" "b"))

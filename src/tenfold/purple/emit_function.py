@@ -129,9 +129,13 @@ class EmitGroup(Operations):
                 self.line(f"goto {each.label};")
             case ir.Return():
                 value = self.atom(each.value, self.function.rep, owned=True)
-                self.line(f"*hole = {value};" if self.function.has_hole else f"return {value};")
-                if self.function.has_hole:
+                if self.function.has_hole and self.function.bounces:  # what `apply` gave may be a call to come
+                    self.into_hole(value)
+                elif self.function.has_hole:
+                    self.line(f"*hole = {value};")
                     self.line("return head;")
+                else:
+                    self.line(f"return {value};")
             case ir.TailCall():
                 self.tail_call(each)
             case ir.TailClosure():

@@ -119,7 +119,8 @@ PROGRAMS = {
       (define (ends-in-apply n) (if (< n 1) (apply list '(1 2)) (cons n (ends-in-apply (- n 1)))))
       (define (ends-in-call n f) (if (< n 1) (f n) (cons n (ends-in-call (- n 1) f))))
       (define (fails n) (if (< n 1) (apply car '(5)) (cons n (fails (- n 1)))))
-      (define (skips n) (cond ((= n 0) '(end)) ((= n 3) (cons n (skips 2))) (else (apply skips (list (- n 1))))))
+      (define (skips n) (cond ((= n 0) '(end)) ((= n 3) (cons n (skips 2)))
+        (else (apply skips (list (- n 1))))))
       (print (ends-in-apply 3) (ends-in-apply 0) (ends-in-call 3 list) (try (fails 3) error-message))
       (print (skips 100000))""",
     "text": """

@@ -129,7 +129,7 @@ class EmitGroup(Operations):
                 self.line(f"goto {each.label};")
             case ir.Return():
                 value = self.atom(each.value, self.function.rep, owned=True)
-                if self.function.has_hole and self.function.bounces:  # what `apply` gave may be a call to come
+                if self.function.has_hole and self.function.bounces:  # `apply` may give a call to come
                     self.into_hole(value)
                 elif self.function.has_hole:
                     self.line(f"*hole = {value};")

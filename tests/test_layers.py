@@ -1,7 +1,5 @@
 """The laws about imports hold for the package; the checker sees each of them broken in a made-up one."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,31 +8,10 @@ from tools.layers import DOORS, check, main
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src"
-HEAVY = {"jax", "jaxlib", "torch", "torch_mlir", "iree", "rich", "scipy"}
 
 
 def test_every_import_of_the_package_obeys_the_laws():
     assert [str(problem) for problem in check(SOURCES)] == []
-
-
-def test_importing_tenfold_loads_no_engine():
-    assert modules_loaded_by("import tenfold") & HEAVY == set()
-
-
-def test_the_list_of_loaded_modules_would_show_an_engine():
-    assert "jaxlib" in modules_loaded_by("import jaxlib.version")
-
-
-def modules_loaded_by(statement: str) -> set[str]:
-    """The top-level packages that a fresh interpreter imports for a statement, beyond what it starts with."""
-    loaded = []
-    for code in ("pass", statement):
-        command = [sys.executable, "-X", "importtime", "-c", code]
-        done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, check=True)
-        lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
-        loaded.append({line.rsplit("|", 1)[1].strip().split(".")[0] for line in lines})
-    assert "tenfold" not in loaded[0]
-    return loaded[1] - loaded[0]
 
 
 @pytest.fixture
@@ -55,8 +32,8 @@ def problems(tmp_path):
 def test_downward_imports_pass(problems):
     files = {
         "__init__.py": "from tenfold import dtypes\nfrom tenfold.tensor import Tensor\n",
-        "cli.py": "import tenfold\n\ndef main():\n    from tenfold import explain\n",
-        "explain.py": "import rich\n",
+        "cli.py": "import tenfold\n\ndef main():\n    from tenfold import listing\n",
+        "listing.py": "import rich\n",
         "tensor.py": "from tenfold.runtime.evaluate import evaluate\nclass Tensor: ...\n",
         "runtime/evaluate.py": "def evaluate():\n    from tenfold.engines import xla\n    import json\n",
         "engines/xla.py": "import jaxlib\nfrom ..mlir import stablehlo\n",

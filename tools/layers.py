@@ -13,7 +13,7 @@ from pathlib import Path
 # Top to bottom. A module imports from its own row and from the rows below. A name stands for tenfold/NAME.py
 # or the folder tenfold/NAME; "tenfold" is the package's front door, its own __init__.py.
 LAYERS = (
-    ("cli", "demo", "doctor", "listing", "__main__", "explain", "purple"),
+    ("cli", "demo", "doctor", "listing", "purple"),
     ("tenfold",),
     (
         "nn",
@@ -71,6 +71,7 @@ LAYERS = (
         "quantized_dtypes",
         "unsupported",
         "version",
+        "warning",
     ),
 )
 HEIGHT = {unit: -row for row, units in enumerate(LAYERS) for unit in units}

@@ -8,7 +8,6 @@ what it selects depends on data; writing by a mask stays lazy.
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +23,7 @@ from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
 from tenfold.trace.graph import Node, Value
+from tenfold.warning import warn
 
 SELECT, SLICE, UNSQUEEZE = find("select.int"), find("slice.Tensor"), find("unsqueeze")
 RESHAPE, NARROW = find("reshape"), find("narrow.Tensor")
@@ -160,9 +160,7 @@ def _item(item: Any, x: Tensor) -> Any:
                 help="use integers, slices, …, None, and tensors, arrays or lists of integers or bools",
             ) from None
     if found.dtype is dtypes.uint8:
-        warnings.warn(
-            "indexing with uint8 as a mask is deprecated: use bool", DeprecationWarning, stacklevel=4
-        )
+        warn("indexing with uint8 as a mask is deprecated: use bool", DeprecationWarning)
         return found.bool()
     if found.ndim == 0 and found.dtype.kind == "int":
         return found

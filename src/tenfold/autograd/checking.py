@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from tenfold.functional import aten
 from tenfold.interchange import from_numpy
 from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 Tensors = Tensor | Sequence[Any]
 
@@ -139,10 +139,9 @@ def _check(
         )
     for i in asked:
         if inputs[i].dtype not in (dtypes.float64, dtypes.complex128):
-            warnings.warn(
+            warn(
                 f"input {i} is {inputs[i].dtype.name}, whose differences are too coarse to compare with: "
-                "gradcheck wants float64 or complex128",
-                stacklevel=3,
+                "gradcheck wants float64 or complex128"
             )
     numerical = _numerical(func, inputs, asked, eps)
     analytical = _analytical(func, inputs, asked, check_dtypes)

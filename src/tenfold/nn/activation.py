@@ -9,9 +9,9 @@ from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import new_parameter
-from tenfold.nn.warning import warn
 from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 
 class _Plain(Module):

@@ -7,7 +7,6 @@ orders of arguments, and compositions of several ops.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from tenfold import dispatch, unsupported
@@ -51,6 +50,7 @@ from tenfold.nn.functional_normalisation import rms_norm as rms_norm
 from tenfold.nn.functional_products import *  # noqa: F403
 from tenfold.nn.functional_windows import *  # noqa: F403
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 bilinear = aten("bilinear")
 channel_shuffle = aten("channel_shuffle")
@@ -217,7 +217,7 @@ def softmax(
 ) -> Tensor:
     """exp(input) / sum(exp(input)) along a dimension"""
     if dim is None:
-        dim = _implicit_dim("softmax", input, _stacklevel)
+        dim = _implicit_dim("softmax", input)
     return input.softmax(dim, dtype=dtype)
 
 
@@ -226,7 +226,7 @@ def softmin(
 ) -> Tensor:
     """softmax(-input)"""
     if dim is None:
-        dim = _implicit_dim("softmin", input, _stacklevel)
+        dim = _implicit_dim("softmin", input)
     return (-input).softmax(dim, dtype=dtype)
 
 
@@ -235,13 +235,13 @@ def log_softmax(
 ) -> Tensor:
     """input - log(sum(exp(input))) along a dimension"""
     if dim is None:
-        dim = _implicit_dim("log_softmax", input, _stacklevel)
+        dim = _implicit_dim("log_softmax", input)
     return input.log_softmax(dim, dtype=dtype)
 
 
-def _implicit_dim(name: str, input: Tensor, stacklevel: int) -> int:
+def _implicit_dim(name: str, input: Tensor) -> int:
     dim = 0 if input.ndim in (0, 1, 3) else 1
-    warnings.warn(f"{name} without dim is deprecated: pass dim={dim}", stacklevel=stacklevel)
+    warn(f"{name} without dim is deprecated: pass dim={dim}")
     return dim
 
 
@@ -250,7 +250,7 @@ def gumbel_softmax(
 ) -> Tensor:
     """A draw from the Gumbel-softmax distribution; `hard` makes it one-hot, with the soft draw's gradient."""
     if eps != 1e-10:
-        warnings.warn("gumbel_softmax: eps is deprecated and has no effect", stacklevel=2)
+        warn("gumbel_softmax: eps is deprecated and has no effect")
     waited = aten("exponential")(logits)
     soft = ((logits - waited.log()) / tau).softmax(dim)
     if not hard:
@@ -294,9 +294,9 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of (N, C, H, W) zeroed with probability p; three dimensions are taken as (N, C, L)."""
     if input.ndim == 3:
-        warnings.warn("dropout2d takes three dimensions as (N, C, L): use dropout1d", stacklevel=3)
+        warn("dropout2d takes three dimensions as (N, C, L): use dropout1d")
     elif input.ndim != 4:
-        warnings.warn(f"dropout2d of {input.ndim} dimensions is deprecated: use dropout", stacklevel=3)
+        warn(f"dropout2d of {input.ndim} dimensions is deprecated: use dropout")
     return _dropped("feature_dropout", input, p, training, inplace)
 
 
@@ -304,7 +304,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of (N, C, D, H, W) or (C, D, H, W) zeroed with probability p."""
     if input.ndim not in (4, 5):
-        warnings.warn(f"dropout3d of {input.ndim} dimensions is deprecated: use dropout", stacklevel=3)
+        warn(f"dropout3d of {input.ndim} dimensions is deprecated: use dropout")
     return _dropped("feature_dropout", input, p, training, inplace, batched=input.ndim == 5)
 
 

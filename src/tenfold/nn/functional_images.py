@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedErr
 from tenfold.functional import aten
 from tenfold.nn.sizes import each_dimension
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 __all__ = [
     "affine_grid",
@@ -97,19 +97,19 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:
     """`interpolate`, by its old name."""
-    warnings.warn("upsample is deprecated: use interpolate", stacklevel=2)
+    warn("upsample is deprecated: use interpolate")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` by the nearest element."""
-    warnings.warn("upsample_nearest is deprecated: use interpolate", stacklevel=2)
+    warn("upsample_nearest is deprecated: use interpolate")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate`, bilinear, with the corners aligned."""
-    warnings.warn("upsample_bilinear is deprecated: use interpolate", stacklevel=2)
+    warn("upsample_bilinear is deprecated: use interpolate")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -131,7 +131,7 @@ def grid_sample(
     if padding_mode not in PADDING:
         raise ArgumentError(f"no padding_mode {padding_mode!r}", help=f"use {', '.join(PADDING)}")
     if align_corners is None:
-        warnings.warn("grid_sample takes align_corners=False unless told", stacklevel=3)
+        warn("grid_sample takes align_corners=False unless told")
     places = MODES.index(mode), PADDING.index(padding_mode)
     return aten("grid_sampler")(input, grid, *places, bool(align_corners))
 
@@ -140,7 +140,7 @@ def grid_sample(
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The places to which affine maps take the elements of images of this size."""
     if align_corners is None:
-        warnings.warn("affine_grid takes align_corners=False unless told", stacklevel=3)
+        warn("affine_grid takes align_corners=False unless told")
     if not theta.dtype.is_floating_point:
         raise DTypeError(f"the maps must be floats, not {theta.dtype.name}")
     dims = len(size) - 2

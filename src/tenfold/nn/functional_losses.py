@@ -6,12 +6,12 @@ Those that ask for a margin are in `functional_margins.py`.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 
 from tenfold.errors import ArgumentError, ShapeError, located
 from tenfold.functional import aten
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
@@ -20,7 +20,7 @@ def reduction_number(reduction: str, size_average: bool | None = None, reduce: b
     """ATen's number for a reduction. The two bools are PyTorch's older way to say which."""
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-        warnings.warn(f"size_average and reduce are deprecated: use reduction={reduction!r}", stacklevel=4)
+        warn(f"size_average and reduce are deprecated: use reduction={reduction!r}")
     if reduction not in REDUCTIONS:
         raise ArgumentError(f"unknown reduction {reduction!r}", help=f"one of {', '.join(REDUCTIONS)}")
     return REDUCTIONS[reduction]
@@ -33,10 +33,9 @@ def reduced(loss: Tensor, number: int) -> Tensor:
 def _fitting(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Both of one shape. That they had two is more often a mistake than meant."""
     if input.shape != target.shape:
-        warnings.warn(
+        warn(
             f"a target of shape {tuple(target.shape)} for an input of shape {tuple(input.shape)}: they are "
-            "broadcast, which is likely a mistake",
-            stacklevel=4,
+            "broadcast, which is likely a mistake"
         )
         input, target = aten("broadcast_tensors")((input, target))
     return input, target
@@ -207,7 +206,7 @@ def kl_div(
     if batchmean and size_average is None and reduce is None:
         reduction = "sum"
     elif reduction == "mean" and size_average is None and reduce is None:
-        warnings.warn('kl_div: "mean" divides by all elements; the divergence is "batchmean"', stacklevel=3)
+        warn('kl_div: "mean" divides by all elements; the divergence is "batchmean"')
     number = reduction_number("mean" if reduction == "batchmean" else reduction, size_average, reduce)
     loss = aten("kl_div")(input, target, number, log_target=log_target)
     return loss / input.shape[0] if batchmean and input.ndim else loss

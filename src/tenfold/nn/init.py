@@ -12,9 +12,9 @@ import numpy as np
 
 from tenfold.errors import ArgumentError, ShapeError, located
 from tenfold.nn import draws
-from tenfold.nn.warning import warn
 from tenfold.random import Generator
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 _GAINS = {
     "linear": 1.0,

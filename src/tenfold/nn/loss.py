@@ -7,8 +7,8 @@ from typing import Any
 
 from tenfold.nn import functional as F
 from tenfold.nn.module import Module
-from tenfold.nn.warning import warn
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 
 class _Loss(Module):

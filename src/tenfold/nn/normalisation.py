@@ -12,8 +12,8 @@ from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import filled, new_parameter
-from tenfold.nn.warning import warn
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 
 class _Tracking(Module):

@@ -12,8 +12,8 @@ from tenfold.nn.module import Module, in_layer
 from tenfold.nn.packed import run_packed, run_unpacked
 from tenfold.nn.parameter import Parameter, filled, new_parameter
 from tenfold.nn.utils.rnn import PackedSequence
-from tenfold.nn.warning import warn
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 # How many blocks of hidden_size rows the weights of each mode have.
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tenfold.errors import ArgumentError
 from tenfold.optim.optimizer import Optimizer, OptionError
 from tenfold.optim.scheduler import LRScheduler, Rates, for_groups, set_option, state_of
+from tenfold.warning import warn
 
 INFINITY = float("inf")
 
@@ -314,9 +314,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Go on to the next epoch, told how good the last one was."""
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(
-                "step(metrics, epoch) is deprecated: call step(metrics) for each epoch", stacklevel=2
-            )
+            warn("step(metrics, epoch) is deprecated: call step(metrics) for each epoch")
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self.num_bad_epochs += 1
         if self._is_better(current, self.best):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -19,6 +18,7 @@ from tenfold.interchange import as_tensor, from_dlpack
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
+from tenfold.warning import warn
 
 Hooks = dict[int, Callable[..., Any]]
 # State that counts or weighs, and so does not follow the dtype of a parameter.
@@ -160,7 +160,7 @@ class Optimizer:
                 raise OptionError(f"the group gives no value for the option {name!r}, which has no default")
             group.setdefault(name, default)
         if len({id(each) for each in params}) < len(params):
-            warnings.warn("a group of parameters holds one of them twice", stacklevel=3)
+            warn("a group of parameters holds one of them twice")
         known = {id(each) for other in self.param_groups for each in other["params"]}
         if any(("param_names" in group) != ("param_names" in other) for other in self.param_groups):
             raise OptionError("some groups have names for their parameters and some have none")

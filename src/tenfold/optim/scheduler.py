@@ -4,7 +4,6 @@ and `cycles.py`; `lr_scheduler` has them all."""
 from __future__ import annotations
 
 import types
-import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from tenfold.errors import ArgumentError, UnsupportedError
 from tenfold.grad_mode import no_grad
 from tenfold.optim.optimizer import Optimizer, OptionError, construct
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 Rates = list[Any]  # for each group a number, or a Tensor where the group has one
 
@@ -55,14 +55,13 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Go on to the next epoch, or to a given one; after the optimizer's own step."""
         if self._step_count == 1 and not self.optimizer._opt_called:
-            warnings.warn(
+            warn(
                 "the schedule's step() is called before the optimizer's, which so misses the first learning "
-                "rate: call `optimizer.step()` before `lr_scheduler.step()`",
-                stacklevel=2,
+                "rate: call `optimizer.step()` before `lr_scheduler.step()`"
             )
         self._step_count += 1
         if epoch is not None:
-            warnings.warn("step(epoch) is deprecated: call step() once for each epoch", stacklevel=2)
+            warn("step(epoch) is deprecated: call step() once for each epoch")
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -88,7 +87,7 @@ class LRScheduler:
 
     def _check_asked(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn("get_lr() computes the next learning rate: the last is get_last_lr()", stacklevel=3)
+            warn("get_lr() computes the next learning rate: the last is get_last_lr()")
 
     def get_lr(self) -> Rates:
         """The next learning rate of each group."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 
+from tenfold import warning
 from tenfold.errors import CacheWarning
 
 MAGIC = b"tenfold-executable-1\n"
@@ -128,4 +128,4 @@ def _remove(path: str) -> None:
 
 
 def warn(message: str) -> None:
-    warnings.warn(CacheWarning(f"compilation cache: {message}"), stacklevel=2)
+    warning.warn(f"compilation cache: {message}", CacheWarning)

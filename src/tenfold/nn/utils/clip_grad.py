@@ -9,8 +9,8 @@ from tenfold.errors import TenfoldError, located
 from tenfold.functional import aten
 from tenfold.grad_mode import no_grad
 from tenfold.nn.parameter import filled
-from tenfold.nn.warning import warn
 from tenfold.tensor import Tensor
+from tenfold.warning import warn
 
 
 @located

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.docs import build, documents
-from tools.examples import UncheckedOutput, differences
+from tools.examples import UncheckedOutput, differences, misquoted
 
 ROOT = Path(__file__).parent.parent
 
@@ -124,3 +124,15 @@ def test_output_without_code_is_refused(write):
     root = write(README="```sh\nls\n```\n```text\nREADME.md\n```\n")
     with pytest.raises(UncheckedOutput, match="README.md:4"):
         list(differences(root / "README.md"))
+
+
+def test_a_block_that_is_not_as_in_the_sources_is_reported(tmp_path):
+    (tmp_path / "rows.py").write_text(
+        "def one():\n    return 1\n\n\nother = 2\n\n\ndef two():\n    return 2\n"
+    )
+    quote = "<!-- not run: as it stands in rows.py -->\n```py\n{}\n```\n"
+    path = tmp_path / "A.md"
+    path.write_text(quote.format("def one():\n    return 1\n\n\ndef two():\n    return 2"))
+    assert list(misquoted(path, tmp_path)) == []
+    path.write_text("# A\n\n" + quote.format("def two():\n    return 3"))
+    assert list(misquoted(path, tmp_path)) == ["A.md:4: this does not stand in rows.py: def two():"]

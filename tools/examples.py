@@ -1,11 +1,13 @@
 """Runs the Python blocks of a document, in order and in one namespace, and compares what each prints with the
-```text block that follows it. `python -m tools.examples README.md` says where they differ."""
+```text block that follows it; and looks up what a document quotes from the sources, a block under the comment
+`not run: as it stands in FILE`. `python -m tools.examples README.md` says where they differ."""
 
 from __future__ import annotations
 
 import contextlib
 import doctest
 import io
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -13,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.docs import parser
+
+ROOT = Path(__file__).parent.parent
+QUOTED = re.compile(r"<!-- not run: as it stands in (\S+) -->")
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,27 @@ def differences(path: Path) -> Iterator[str]:
             yield f"{path.name}:{example.line}: {checker.output_difference(shown, printed, flags)}"
 
 
+def misquoted(path: Path, root: Path = ROOT) -> Iterator[str]:
+    """A message for each quoted block of which a paragraph does not stand in the file that is named."""
+    source = ""
+    for token in parser().parse(path.read_text(encoding="utf-8")):
+        if token.type == "fence" and source and token.map is not None:
+            text = (root / source).read_text(encoding="utf-8")
+            for paragraph in re.split(r"\n\s*\n", token.content.strip("\n")):
+                if paragraph.strip("\n") not in text:
+                    first = paragraph.strip("\n").partition("\n")[0]
+                    yield f"{path.name}:{token.map[0] + 1}: this does not stand in {source}: {first}"
+        if token.type in ("fence", "inline"):
+            found = QUOTED.search(token.content)
+            source = found[1] if found else ""
+
+
 def main(arguments: list[str]) -> int:
     if not arguments:
         print("usage: python -m tools.examples FILE.md ...", file=sys.stderr)
         return 2
-    found = [message for name in arguments for message in differences(Path(name).resolve())]
+    paths = [Path(name).resolve() for name in arguments]
+    found = [message for path in paths for message in (*misquoted(path), *differences(path))]
     for message in found:
         print(message)
     return 1 if found else 0

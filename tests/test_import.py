@@ -1,8 +1,7 @@
-"""`import tenfold` is light: no engine, no PyTorch, and less than the time of a second NumPy."""
+"""`import tenfold` is light: it loads no engine and no PyTorch. How long it takes: `benchmarks/core.py`."""
 
 from __future__ import annotations
 
-import compileall
 import os
 import subprocess
 import sys
@@ -37,18 +36,6 @@ def test_recording_a_program_loads_no_engine_either():
         "import tenfold as tn, sys; (tn.ones(2, 3) @ tn.rand(3)).tanh().sum(); print('jaxlib' in sys.modules)"
     )
     assert run(code).strip() == "False"
-
-
-def test_it_takes_less_than_twice_as_long_as_numpy():
-    compileall.compile_dir(PACKAGE, quiet=1)
-    took = "import time; start = time.process_time(); import {}; print(time.process_time() - start)"
-    numpy, ours = [], []
-    for _ in range(40):
-        numpy.append(float(run(took.format("numpy"))))
-        ours.append(float(run(took.format("tenfold"))))
-        if len(ours) >= 5 and min(ours) < 2 * min(numpy):
-            break
-    assert min(ours) < 2 * min(numpy), f"import tenfold {min(ours):.3f} s, import numpy {min(numpy):.3f} s"
 
 
 def test_a_name_that_is_not_there_is_explained():

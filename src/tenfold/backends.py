@@ -1,6 +1,6 @@
 """`tenfold.backends`: the switches that scripts set, by PyTorch's names. Each of these is a module of its own
 for `import`. XLA chooses its algorithms itself, so a switch that would choose one is kept and has no
-effect."""
+effect, but for the wish that results be the same bits whenever a program runs on a GPU."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from tenfold.cuda import is_available as _cuda_is_available
 from tenfold.errors import unknown_name
+from tenfold.names import determinism
 
 __path__: list[str] = []  # `import torch.backends.cudnn` asks for it; what it finds is made below
 
@@ -22,6 +23,24 @@ def _yes() -> bool:
     return True
 
 
+class _Switch:
+    """What `enable_…` sets is kept for `…_enabled` to tell."""
+
+    on = True
+
+    def set(self, enabled: bool) -> None:
+        self.on = bool(enabled)
+
+    def get(self) -> bool:
+        return self.on
+
+
+def _switches(*names: str) -> dict[str, Any]:
+    made = {name: _Switch() for name in names}
+    asked = {f"{name}_enabled": each.get for name, each in made.items()}
+    return {**asked, **{f"enable_{name}": each.set for name, each in made.items()}}
+
+
 class _flags:
     """Switches for the time of a `with` block."""
 
@@ -30,15 +49,28 @@ class _flags:
 
     def __enter__(self) -> None:
         self.before = {name: getattr(self.owner, name) for name in self.switches}
-        vars(self.owner).update(self.switches)
+        self._set(self.switches)
 
     def __exit__(self, *error: object) -> None:
-        vars(self.owner).update(self.before)
+        self._set(self.before)
+
+    def _set(self, switches: dict[str, Any]) -> None:
+        for name, value in switches.items():
+            setattr(self.owner, name, value)
+
+
+class _Switches(ModuleType):
+    """A module of switches. The one that asks for the same bits at every run is heard."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "deterministic":
+            determinism.ask("cudnn", bool(value))
 
 
 def _module(name: str, **contents: Any) -> ModuleType:
     """A module with switches and functions, which `import tenfold.backends.NAME` finds."""
-    made = ModuleType(f"{__name__}.{name}", f"`tenfold.backends.{name}`: switches that scripts set.")
+    made = _Switches(f"{__name__}.{name}", f"`tenfold.backends.{name}`: switches that scripts set.")
     vars(made).update(contents)
     vars(made)["flags"] = lambda **switches: _flags(made, switches)
     vars(made)["__getattr__"] = lambda asked: _unknown(made, asked)
@@ -63,12 +95,7 @@ cuda = _module(
     "cuda",
     matmul=_Matmul(),
     is_built=_cuda_is_available,
-    flash_sdp_enabled=_yes,
-    mem_efficient_sdp_enabled=_yes,
-    math_sdp_enabled=_yes,
-    enable_flash_sdp=lambda enabled: None,
-    enable_mem_efficient_sdp=lambda enabled: None,
-    enable_math_sdp=lambda enabled: None,
+    **_switches("cudnn_sdp", "flash_sdp", "math_sdp", "mem_efficient_sdp"),
 )
 cudnn = _module(
     "cudnn",

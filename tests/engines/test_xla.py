@@ -130,6 +130,24 @@ def test_a_compiled_program_survives_being_saved():
             xla.deserialize(damaged, module, CPU)
 
 
+def test_an_option_that_xla_lacks_is_left_out_with_a_warning(monkeypatch):
+    lacking = ("xla_such_as_no_version_has", True)
+    monkeypatch.setitem(xla.OPTIONS, "cpu", [lacking])
+    x = Value(TensorType(dtypes.float32, (2,)))
+    with pytest.warns(UserWarning, match="XLA has no option xla_such_as_no_version_has"):
+        xla.compile(stablehlo.emit(Function([x], [flat.exp(x)])), CPU)
+    assert xla.OPTIONS["cpu"] == []
+
+
+def test_other_errors_that_name_an_option_are_raised(monkeypatch):
+    wrong = ("xla_backend_optimization_level", "high")
+    monkeypatch.setitem(xla.OPTIONS, "cpu", [wrong])
+    x = Value(TensorType(dtypes.float32, (2,)))
+    with pytest.raises(EngineError, match="xla_backend_optimization_level"):
+        xla.compile(stablehlo.emit(Function([x], [flat.exp(x)])), CPU)
+    assert xla.OPTIONS["cpu"] == [wrong]
+
+
 def test_a_program_given_the_wrong_buffers_raises_an_error_of_ours():
     x = Value(TensorType(dtypes.float32, (3,)))
     executable = xla.compile(stablehlo.emit(Function([x], [flat.exp(x)])), CPU)

@@ -29,6 +29,7 @@ from tenfold.errors import (
 )
 from tenfold.flat.graph import TensorType
 from tenfold.mlir import stablehlo
+from tenfold.warning import warn
 
 _lock = threading.RLock()
 _clients: dict[str, Client] = {}
@@ -362,10 +363,12 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
         options = _options(xla_device, module)
         loaded = place.client.compile_and_load(module.bytecode(), devices, options)
     except Exception as error:
-        unknown = [each for each in OPTIONS[device.type] if each[0] in str(error)]
-        if not unknown:
+        known = OPTIONS[device.type]
+        unknown = [each for each in known if f"No such compile option: '{each[0]}'" in str(error)]
+        if not unknown or DETERMINISTIC in unknown:
             raise translate(error) from None
-        OPTIONS[device.type].remove(unknown[0])  # this jaxlib's XLA does not have it: results are the same
+        known.remove(unknown[0])  # which is about speed alone
+        warn(f"jaxlib {jaxlib().version}'s XLA has no option {unknown[0][0]}: programs may be slower")
         return compile(module, device)
     return Executable(loaded, module.results, xla_device)
 
@@ -397,6 +400,21 @@ OPTIONS: dict[str, list[tuple[str, Any]]] = {
     "cpu": [(_YNN, "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE")],
     "cuda": [("xla_gpu_enable_triton_gemm", False), ("xla_gpu_enable_cudnn_layer_norm", True)],
 }
+
+DETERMINISTIC = ("xla_gpu_deterministic_ops", True)
+
+
+def set_deterministic(wanted: bool) -> bool:
+    """Whether GPU programs compiled from now on give the same bits whenever they run, which on CPUs they do.
+    Gives whether that is news."""
+    if wanted is is_deterministic():
+        return False
+    (OPTIONS["cuda"].append if wanted else OPTIONS["cuda"].remove)(DETERMINISTIC)
+    return True
+
+
+def is_deterministic() -> bool:
+    return DETERMINISTIC in OPTIONS["cuda"]
 
 
 def _options(xla_device: Any, module: stablehlo.Module) -> Any:

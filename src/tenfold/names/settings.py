@@ -19,6 +19,7 @@ from tenfold.devices import Device, set_default_device
 from tenfold.dtypes import DType, set_default_dtype
 from tenfold.engines import xla
 from tenfold.errors import ArgumentError, DTypeError, located
+from tenfold.names import determinism
 from tenfold.trace import graph
 from tenfold.typed_tensors import CUDA_TYPES, TYPES
 
@@ -63,11 +64,10 @@ def get_num_interop_threads() -> int:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Keep the wish for `are_deterministic_algorithms_enabled`; it changes nothing. On the CPU a program
-    gives the same bits whenever it runs. On a GPU XLA may choose other algorithms in another process, and sum
-    in another order: XLA_FLAGS=--xla_gpu_deterministic_ops=true, set before the first program, is what
-    decides there."""
+    """Let a program on a GPU give the same bits whenever it runs, as it does on the CPU anyway: XLA chooses
+    slower algorithms for that, and an op that has none is an error, also with `warn_only`."""
     _kept.deterministic, _kept.warn_only = bool(mode), bool(warn_only)
+    determinism.ask("algorithms", bool(mode))
 
 
 def are_deterministic_algorithms_enabled() -> bool:

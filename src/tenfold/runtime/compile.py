@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Value
 
+_everyone: weakref.WeakSet[Programs] = weakref.WeakSet()
 MAX_VARIANTS = 8  # of a signature, for what it depends on besides its arguments
 
 
@@ -63,9 +65,10 @@ def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
 class Programs:
     """The programs of a function, one for each signature of its arguments."""
 
-    __slots__ = ("_recorded", "_tensor", "call", "function", "last", "short")
+    __slots__ = ("__weakref__", "_recorded", "_tensor", "call", "function", "last", "short")
 
     def __init__(self, function: Callable[..., Any], tensor: type):
+        _everyone.add(self)
         self.function = function
         self.call: Callable[..., Any] = function  # the one that runs them
         self._tensor = tensor
@@ -107,7 +110,8 @@ class Programs:
         # What is the same tensor, and what shares memory, decides what a write is seen by.
         same = tuple([[id(other) for other in given].index(id(each)) for each in given])
         asks = tuple([each.origin is not None for each in current]) if graph.mode.enabled else None
-        settings = (dtypes.get_default_dtype(), get_default_device(), graph.mode.precision, asks)
+        defaults = (dtypes.get_default_dtype(), get_default_device())
+        settings = (*defaults, graph.mode.precision, asks, xla.is_deterministic())
         key = (structure, types, same, shares_memory(given), settings)
         try:
             variants = self._recorded.setdefault(key, [])
@@ -155,3 +159,11 @@ class Programs:
                 recorded.device,
                 dtypes.get_default_dtype(),
             )
+
+
+def set_deterministic(wanted: bool) -> None:
+    """Whether programs on GPUs give the same bits whenever they run, also those of compiled functions."""
+    if xla.set_deterministic(wanted):
+        evaluate.forget("cuda")
+        for each in list(_everyone):
+            each.short = each.last = None

@@ -208,6 +208,14 @@ def _remember(programs: dict[Any, Any], key: Any, found: Any) -> None:
         del programs[next(iter(programs))]
 
 
+def forget(platform: str) -> None:
+    """Let go of the executables for a platform: it is compiled for in another way from now on."""
+    with lock:
+        for programs in (_executables, _opened):
+            for key in [key for key in programs if key[0].type == platform]:
+                del programs[key]
+
+
 def _relieve() -> None:
     """Let executables go that have not been used for long, before the process runs out of memory mappings.
 

@@ -9,6 +9,8 @@ import pytest
 
 import tenfold
 from tenfold import cli, listing
+from tenfold.engines import iree
+from tenfold.mlir import torch_dialect
 from tenfold.ops.table import TABLE, all_rows
 from tools import pytorch_names
 
@@ -175,6 +177,16 @@ def test_ops_names_what_exists(capsys):
         assert callable(found), name
 
 
+def test_an_op_is_listed_with_the_engines_that_run_it(capsys):
+    for name, engines in {
+        "tanh": "xla (cpu, cuda), libtorch",
+        "linalg_svd": "xla (cpu; cuda where no LAPACK is called), libtorch",
+        "nonzero": "host",
+    }.items():
+        assert cli.main(["ops", name]) == 0
+        assert f"engines  {engines}\n" in capsys.readouterr().out
+
+
 def test_an_unknown_op_gets_a_suggestion(capsys):
     assert cli.main(["ops", "sofmax"]) == 1
     assert "did you mean softmax" in capsys.readouterr().err
@@ -184,9 +196,10 @@ def test_the_doctor_finds_what_this_machine_has(capsys):
     assert cli.main(["doctor"]) == 0
     printed = capsys.readouterr().out
     assert "jaxlib" in printed and "XLA on cpu" in printed and "works" in printed
+    assert "iree-base-runtime" in printed and "libtorch" in printed
 
 
-def test_the_doctor_says_what_is_missing(monkeypatch):
+def test_the_doctor_says_what_is_missing(monkeypatch, tmp_path):
     from importlib import metadata
 
     from tenfold import doctor
@@ -195,8 +208,13 @@ def test_the_doctor_says_what_is_missing(monkeypatch):
         raise metadata.PackageNotFoundError(package)
 
     monkeypatch.setattr(metadata, "version", version)
+    monkeypatch.setenv("TENFOLD_LIBTORCH", str(tmp_path))
+    for door in (torch_dialect.bindings, iree.compiler, iree.runtime):
+        door.cache_clear()
     missing = {each.what: each for each in doctor.examine() if not each.works}
+    assert missing.keys() >= {"torch-mlir", "torch", "iree-base-compiler", "iree-base-runtime"}
     assert "pip install" in missing["torch-mlir"].remedy and missing["torch-mlir"].optional
+    assert "there is no libtorch in" in missing["torch"].found
     assert not missing["jaxlib"].optional
 
 

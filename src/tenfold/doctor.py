@@ -1,31 +1,38 @@
-"""What `tenfold doctor` looks at: packages, engines, devices, the cache. Engines are tried out."""
+"""What `tenfold doctor` looks at: packages, engines, devices, the cache. What others made is loaded as its
+first use would load it, and XLA computes something on each kind of device."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold.capi.locate import Libtorch, find_libtorch
 from tenfold.devices import Device
-from tenfold.engines import xla
+from tenfold.engines import iree, xla
 from tenfold.errors import TenfoldError
 from tenfold.interchange import tensor
-from tenfold.mlir import stablehlo
+from tenfold.mlir import stablehlo, torch_dialect
 from tenfold.runtime import cache
 
-# Package, what needs it, the command that installs it, and whether Tenfold works without.
+# Packages that Tenfold does not work without: what needs them, and the command that installs them.
 PACKAGES = (
-    ("numpy", "arrays on the host", "pip install numpy", False),
-    ("ml_dtypes", "bfloat16 and float8", "pip install ml_dtypes", False),
-    ("jaxlib", "StableHLO and XLA", stablehlo.INSTALL, False),
-    ("rich", "the command line", "pip install rich", False),
-    ("torch-mlir", "the torch dialect", "pip install 'tenfold[torch-dialect]'", True),
-    ("torch", "libtorch", "pip install 'tenfold[libtorch]'", True),
-    ("iree-base-compiler", "IREE", "pip install 'tenfold[iree]'", True),
+    ("numpy", "arrays on the host", "pip install numpy"),
+    ("ml_dtypes", "bfloat16 and float8", "pip install ml_dtypes"),
+    ("jaxlib", "StableHLO and XLA", stablehlo.INSTALL),
+    ("rich", "the command line", "pip install rich"),
+)
+# What it works without: the package, what it is for, and what loads it if it is one that is known.
+DOORS: tuple[tuple[str, str, Callable[[], Any]], ...] = (
+    ("torch-mlir", "the torch dialect", torch_dialect.bindings),
+    ("torch", "libtorch", find_libtorch),
+    ("iree-base-compiler", "compiling for IREE", iree.compiler),
+    ("iree-base-runtime", "running IREE's programs", iree.runtime),
 )
 
 
@@ -39,16 +46,32 @@ class Finding(NamedTuple):
 
 def examine() -> list[Finding]:
     findings = [Finding("Python", True, f"{platform.python_version()} on {sys.platform}", "", False)]
-    for package, purpose, install, optional in PACKAGES:
-        try:
-            version = importlib.metadata.version(package)
-            findings.append(Finding(package, True, f"{version}, for {purpose}", "", optional))
-        except importlib.metadata.PackageNotFoundError:
-            findings.append(Finding(package, False, f"not installed; {purpose} needs it", install, optional))
+    for package, purpose, install in PACKAGES:
+        version = _version(package)
+        found = f"{version}, for {purpose}" if version else f"not installed; {purpose} needs it"
+        findings.append(Finding(package, version is not None, found, "" if version else install, False))
+    findings += [_try_door(*each) for each in DOORS]
     findings.append(_try_device("cpu", optional=False))
     findings.append(_try_device("cuda", optional=True))
     findings.append(_cache())
     return findings
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _try_door(package: str, purpose: str, check: Callable[[], Any]) -> Finding:
+    """Load it, as its first use would."""
+    try:
+        found = check()
+    except TenfoldError as error:
+        return Finding(package, False, error.message, str(error.help or ""), True)
+    version = found.version if isinstance(found, Libtorch) else _version(package)
+    return Finding(package, True, f"{version}, for {purpose}", "", True)
 
 
 def _try_device(name: str, optional: bool) -> Finding:

@@ -8,6 +8,7 @@ import inspect
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
 from rich.console import Console
@@ -18,6 +19,7 @@ import tenfold
 from tenfold import ops, unsupported
 from tenfold.errors import ArgumentError, MissingEngine, did_you_mean
 from tenfold.mlir import torch_dialect
+from tenfold.ops import lapack
 from tenfold.ops.plain import PLAIN, PlainRow
 from tenfold.ops.table import OTHERS, TABLE, Row, all_rows
 from tenfold.overloads import NAMESPACES
@@ -165,8 +167,34 @@ def _describe(row: Row | PlainRow) -> None:
     console.print(f"  kind     {_kind(row)}")
     stages = "runs on the host, on NumPy arrays" if row.host else "Trace → FlatIR → StableHLO"
     console.print(f"  stages   {stages}")
-    console.print(f"  engines  {'host' if row.host else 'xla (cpu, cuda)'}")
+    console.print(f"  engines  {_engines(row)}")
     console.print(f"  lowering {_place(row.lowering)}\n")
+
+
+def _engines(row: Row) -> str:
+    if row.host:
+        return "host"
+    gpus = "; cuda where no LAPACK is called" if _reaches(row.lowering, lapack._call) else ", cuda"
+    return f"xla (cpu{gpus})" + (", libtorch" if row.namespace == "aten" else "")
+
+
+def _reaches(function: Any, target: Any, seen: set[int] | None = None) -> bool:
+    """Whether a lowering may call a function of the table's: by the names that it and what it calls use."""
+    seen = set() if seen is None else seen
+    code = getattr(function, "__code__", None)
+    if code is None or id(function) in seen or not function.__module__.startswith("tenfold."):
+        return False
+    seen.add(id(function))
+    codes, names = [code], set[str]()
+    while codes:
+        part = codes.pop()
+        names.update(part.co_names)
+        codes += [each for each in part.co_consts if isinstance(each, CodeType)]
+    found = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [vars(each) for each in found if isinstance(each, ModuleType)]
+    found += [each[name] for each in modules for name in names & each.keys()]
+    found += [cell.cell_contents for cell in function.__closure__ or ()]
+    return any(each is target or _reaches(each, target, seen) for each in found)
 
 
 def _describe_function(function: Any) -> None:

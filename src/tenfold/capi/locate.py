@@ -12,10 +12,13 @@ from pathlib import Path
 
 from tenfold.errors import MissingEngine, UnsupportedError
 from tenfold.ops.schema import Schema, parse
+from tenfold.version import pytorch
 
 __all__ = ["Installed", "Libtorch", "cache_folder", "find_libtorch"]
 
-SUPPORTED = ((2, 11), (2, 13))
+SUPPORTED = ((2, 11), (2, 13))  # the first and the last
+OLDEST, NEWEST = (".".join(map(str, each)) for each in SUPPORTED)
+INSTALL = f"pip install torch=={pytorch} --index-url https://download.pytorch.org/whl/cpu"
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def find_libtorch() -> Libtorch:
         if spec is None or spec.origin is None:
             raise MissingEngine(
                 "libtenfold is built against libtorch, which is not installed",
-                help="pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu",
+                help=INSTALL,
             )
         folder = Path(spec.origin).parent
     return Libtorch(folder, _version(folder))
@@ -71,12 +74,12 @@ def _version(folder: Path) -> str:
     except OSError:
         found = None
     if found is None:
-        raise MissingEngine(f"there is no libtorch in {folder}: its version.py says no version")
+        raise MissingEngine(f"there is no libtorch in {folder}: its version.py says no version", help=INSTALL)
     numbers = tuple(int(each) for each in re.findall(r"\d+", found[1])[:2])
     if not SUPPORTED[0] <= numbers <= SUPPORTED[1]:
         raise UnsupportedError(
-            f"libtenfold is built against libtorch 2.11 to 2.13, and {folder} has {found[1]}",
-            help="pip install torch==2.13.0",
+            f"libtenfold is built against libtorch {OLDEST} to {NEWEST}, and {folder} has {found[1]}",
+            help=INSTALL,
         )
     return found[1]
 

@@ -26,7 +26,8 @@ from tenfold.errors import (
 )
 
 INSTALL = "pip install tenfold[iree]"
-SUPPORTED = ((3, 13), (4, 0))
+SUPPORTED = ((3, 13), (4, 0))  # from, and before
+SINCE, BEFORE = (".".join(map(str, each)) for each in SUPPORTED)
 # What IREE's compiler calls the dialects that it reads; linalg needs no conversion.
 INPUT_TYPES = {"torch": "torch", "stablehlo": "stablehlo", "linalg": "none", "tosa": "tosa"}
 # By the target's name: IREE's compiler backend, and the driver that runs what it makes.
@@ -70,7 +71,7 @@ def _require_version(package: str) -> None:
     number = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
     if not SUPPORTED[0] <= number < SUPPORTED[1]:
         raise MissingEngine(
-            f"{package} {found} is not one that this Tenfold knows (3.13 and later)",
+            f"{package} {found} is not one that this Tenfold knows ({SINCE} and later, before {BEFORE})",
             help=f"{INSTALL} --upgrade",
         )
 

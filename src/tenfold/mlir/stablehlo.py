@@ -25,8 +25,9 @@ from tenfold.flat.graph import Function, Op, TensorType, Value
 from tenfold.mlir.attributes import attribute_text
 
 TITLE = "==== StableHLO IR ===="
-SUPPORTED = ((0, 10), (0, 12))
-INSTALL = "pip install 'jaxlib>=0.10,<0.12'"
+SUPPORTED = ((0, 10), (0, 12))  # from, and before
+SINCE, BEFORE = (".".join(map(str, each)) for each in SUPPORTED)
+INSTALL = f"pip install 'jaxlib>={SINCE},<{BEFORE}'"
 # Fields that the result type tells, or that are regions.
 IMPLIED = {"shape", "dtype", "result_types", "branches"}
 # The interpreter knows StableHLO alone.
@@ -83,7 +84,8 @@ def jaxlib_version() -> str:
     found = tuple(int(part) for part in __version__.split(".")[:2])
     if not SUPPORTED[0] <= found < SUPPORTED[1]:
         raise MissingEngine(
-            f"jaxlib {__version__} is not one that this Tenfold knows (0.10 to 0.11)", help=INSTALL
+            f"jaxlib {__version__} is not one that this Tenfold knows ({SINCE} and later, before {BEFORE})",
+            help=INSTALL,
         )
     return __version__
 
@@ -100,9 +102,8 @@ def bindings() -> SimpleNamespace:
 
     upstream = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(upstream)  # func among them
-    context = type(
-        "Context", (ir.Context,), {"__init__": ir.Context.__base__.__init__}
-    )()  # without loading them all
+    # A context that does not load them all.
+    context = type("Context", (ir.Context,), {"__init__": ir.Context.__base__.__init__})()
     context.append_dialect_registry(upstream)
     context.load_all_available_dialects()
     _stablehlo.register_dialect(context)

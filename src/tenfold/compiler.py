@@ -20,8 +20,8 @@ is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """False: an exported function is recorded as a compiled one is."""
-    return False
+    """Whether a function is being recorded by `tenfold.export`."""
+    return graph.active() is not None and graph.mode.exporting
 
 
 def disable(fn: Any = None, recursive: bool = True, **kwargs: Any) -> Any:

@@ -27,6 +27,7 @@ from tenfold.runtime.recorded import Recorded, memory_of
 from tenfold.runtime.recording import trace
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
+from tenfold.trace import graph
 from tenfold.trace.graph import Program, Value
 from tenfold.trace.lower import lower
 
@@ -177,7 +178,11 @@ def export(
 
     def record(tensors: Sequence[Tensor]) -> Recorded:
         call_args, call_kwargs = tree.unflatten(structure, iter(tensors))
-        return trace(lambda *a, **k: _of_tensors(function(*a, **k)), call_args, call_kwargs, Tensor)
+        outer, graph.mode.exporting = graph.mode.exporting, True
+        try:
+            return trace(lambda *a, **k: _of_tensors(function(*a, **k)), call_args, call_kwargs, Tensor)
+        finally:
+            graph.mode.exporting = outer
 
     open = _open(dynamic, function, arguments, kwargs or {}) if dynamic else {}
     recordings = Recordings(record, distinct, open, lambda: _members(function), dialect)

@@ -122,11 +122,13 @@ class Value:
 
 
 class Mode(threading.local):
-    """What decides, in this thread, how ops are recorded: whether gradients are followed (`enabled`), and in
-    which `precision` ops run that autocast changes, by device (None: as their arguments say)."""
+    """What decides, in this thread, how ops are recorded: whether gradients are followed (`enabled`),
+    whether it is for a module of another compiler (`exporting`), and in which `precision` ops run that
+    autocast changes, by device (None: as their arguments say)."""
 
     enabled = True
     inference = False
+    exporting = False
     precision: tuple[Any, ...] | None = None
 
 

@@ -12,7 +12,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tenfold import dtypes
 from tenfold.devices import Device
 from tenfold.errors import ArgumentError, TenfoldError
-from tenfold.ops.resolve import Resolver, in_torch_order
+from tenfold.ops.order import in_torch_order
+from tenfold.ops.resolve import Resolver
 from tenfold.ops.schema import parse
 
 # PyTorch warns of what it will drop.

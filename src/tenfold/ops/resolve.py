@@ -17,9 +17,10 @@ import numpy as np
 from tenfold.devices import Device
 from tenfold.dtypes import BY_NAME, DType, as_dtype
 from tenfold.errors import ArgumentError, did_you_mean
+from tenfold.ops.order import in_torch_order, python_name
 from tenfold.ops.schema import MISSING, Argument, Schema, Type
 
-__all__ = ["Resolver", "in_torch_order"]
+__all__ = ["Resolver"]
 
 
 class Resolver:
@@ -123,7 +124,7 @@ class _Overload:
         # A list of ints that stands alone may be spread: x.view(2, 3), rand(2, 3).
         last = self.parameters[self.positional - 1][1].type if self.positional == 1 + method else None
         self.spreads = last is not None and last.is_list and last.kind == "int"
-        self.names = {_python_name(a, method): slot for slot, a in self.parameters[method:]}
+        self.names = {python_name(a, method): slot for slot, a in self.parameters[method:]}
         for name, slot in list(self.names.items()):
             for numpy_name in _NUMPY_NAMES.get(name, ()):
                 self.names.setdefault(numpy_name, slot)
@@ -146,15 +147,10 @@ _NUMPY_NAMES = {
 }
 
 
-def _python_name(argument: Argument, method: bool) -> str:
-    renamed = argument.name == "self" and _unaliased(argument.type) == "Tensor" and not method
-    return "input" if renamed else argument.name
-
-
 def _python_text(argument: Argument, method: bool) -> str:
     type = argument.type
     plain = Type(type.kind, type.optional, type.list_size, type.element_optional)
-    return str(Argument(_python_name(argument, method), plain, argument.default))
+    return str(Argument(python_name(argument, method), plain, argument.default))
 
 
 def _default(argument: Argument) -> Any:
@@ -211,7 +207,7 @@ class _Attempt:
                 fit = fitter.fit(value, type, numbers)
                 self.by_value |= fitter.looks_inside(value, type)
             if fit is None:
-                name = _python_name(argument, overload.method)
+                name = python_name(argument, overload.method)
                 return f"argument '{name}' {fitter.explain(value, type, numbers)}"
             self.moves.append((slot, where, fit))
         if used < len(args):
@@ -224,7 +220,7 @@ class _Attempt:
     def _missing(self, keywords: dict[int, str]) -> str:
         given = {slot for slot, _, _ in self.moves} | keywords.keys()
         names = [
-            f"'{_python_name(argument, self.overload.method)}'"
+            f"'{python_name(argument, self.overload.method)}'"
             for slot, argument in self.overload.parameters
             if slot not in given and argument.default is MISSING
         ]
@@ -433,77 +429,3 @@ def _refusal(
     )
     tried = "".join(f"\n    {name}{attempt.overload}: {attempt.problem}" for attempt in best_first)
     return ArgumentError(f"no overload takes ({', '.join(got)}){tried}").located(name, None)
-
-
-def in_torch_order(schemas: Sequence[Schema], method: bool) -> list[Schema]:
-    """The order in which PyTorch tries overloads: by the text of their signatures in its own notation, but
-    one that would take another's arguments too comes after it."""
-    ordered = sorted(schemas, key=lambda schema: _torch_signature(schema, method))
-    types = [[_unaliased(a.type) for a in s.arguments if not (method and a.name == "self")] for s in ordered]
-    waiting = {}
-    for i, own in enumerate(types):
-        before = {j for j, other in enumerate(types) if _gives_way(own, other)}
-        if before:
-            waiting[i] = before
-    order = [i for i in range(len(ordered)) if i not in waiting]
-    for done in order:  # grows as it is walked
-        for i in sorted(waiting):
-            waiting[i].discard(done)
-            if not waiting[i]:
-                del waiting[i]
-                order.append(i)
-    return [ordered[i] for i in order]
-
-
-def _gives_way(own: list[str], other: list[str]) -> bool:
-    return (
-        len(own) == len(other)
-        and own != other
-        and all(a == b or b in _GIVES_WAY_TO.get(a, ()) for a, b in zip(own, other))
-    )
-
-
-# A tensor may stand for a number and an empty list for any list, so what is more specific is tried first.
-_GIVES_WAY_TO = {
-    "Scalar": ("Tensor",),
-    "Scalar?": ("Tensor?",),
-    "int": ("Tensor",),
-    "SymInt": ("Tensor",),
-    "int[]": ("int", "int?"),
-    "SymInt[]": ("int[]",),
-    "Tensor[]": ("int[]", "SymInt[]", "Scalar[]", "float[]"),
-}
-
-
-def _unaliased(type: Type) -> str:
-    return Type(type.base, type.optional, type.list_size, type.element_optional).text
-
-
-def _torch_signature(schema: Schema, method: bool) -> str:
-    texts = [
-        f"{_torch_type(a.type)} {_python_name(a, method)}{'' if a.default is MISSING else f'={a.default}'}"
-        for a in schema.arguments
-        if not (method and a.name == "self")
-    ]
-    if schema.keyword_only:
-        texts.insert(len(texts) - len(schema.keyword_only), "*")
-    return ", ".join(texts)
-
-
-def _torch_type(type: Type) -> str:
-    optional = "?" * type.optional
-    if not type.is_list:
-        return _TORCH_NAMES.get(type.base, type.base) + optional
-    size = f"[{type.list_size}]" if type.list_size != -1 else ""
-    return f"{_TORCH_LISTS.get(type.base, f'ArrayRef<{type.base}>')}{size}{optional}"
-
-
-_TORCH_NAMES = {"int": "int64_t", "float": "double", "str": "c10::string_view"}
-_TORCH_LISTS = {
-    "int": "IntArrayRef",
-    "SymInt": "SymIntArrayRef",
-    "Tensor": "TensorList",
-    "Scalar": "ScalarList",
-    "float": "ArrayRef<double>",
-    "bool": "::std::array",
-}

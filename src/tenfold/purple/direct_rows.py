@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.capi.typed import plain_name
-from tenfold.ops.resolve import in_torch_order
+from tenfold.ops.order import in_torch_order
 from tenfold.ops.schema import MISSING, Argument, Schema
 from tenfold.ops.table import Row
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE

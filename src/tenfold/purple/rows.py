@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tenfold.ops.resolve import in_torch_order
+from tenfold.ops.order import in_torch_order
 from tenfold.ops.schema import MISSING, Argument
 from tenfold.ops.table import Row
 from tenfold.purple.constants import c_string
@@ -48,16 +48,20 @@ class RowTables:
             pointer = f"{ident}_{i}" if row.schema.arguments else "NULL"
             yield f"    {{{c_string(operator(row, inplace))}, {len(row.schema.arguments)}, {pointer}, NULL}},"
         yield "};"
-        truth = "true" if inplace else "false"
-        yield f"static const PuRow {ident} = {{{c_string(name)}, {len(usable)}, {ident}_overloads, {truth}}};"
+        facts = ", ".join(truth(fact) for fact in (inplace, any(row.numbers for row in usable)))
+        yield f"static const PuRow {ident} = {{{c_string(name)}, {len(usable)}, {ident}_overloads, {facts}}};"
 
     def _argument(self, each: Argument) -> str:
         kind = each.type
         flags = [kind.is_list, kind.optional, kind.element_optional, each.keyword_only]
-        words = ", ".join("true" if flag else "false" for flag in flags)
+        words = ", ".join(map(truth, flags))
         default = "NULL" if each.default is MISSING else c_string(default_text(each.default))
         keyword = c_string(each.name.replace("_", "-"))
         return f"{{{keyword}, PU_ROW_{kind.kind.upper()}, {words}, {kind.list_size or 0}, {default}}}"
+
+
+def truth(fact: bool) -> str:
+    return "true" if fact else "false"
 
 
 def operator(row: Row, inplace: bool) -> str:
@@ -72,7 +76,7 @@ def default_text(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return truth(value)
     if isinstance(value, tuple | list):
         return "[" + " ".join(default_text(item) for item in value) + "]"
     return "'" + value if isinstance(value, str) else repr(value)

@@ -117,7 +117,6 @@ CASES = {
     "finfo": (TypeError, lambda: tn.finfo(tn.int8), "finfo: int8 is not a floating-point dtype"),
     "iinfo": (TypeError, lambda: tn.iinfo(tn.float32), "iinfo: float32 is not an integer dtype"),
     "layout": (NotImplementedError, lambda: tn.ones(2, layout="sparse_coo"), "ones: layout='sparse_coo' is"),
-    "pinned": (NotImplementedError, lambda: tn.ones(2, pin_memory=True), "ones: pin_memory=True is not"),
     "format": (
         ValueError,
         lambda: X.clone(memory_format="channels_last"),

@@ -60,11 +60,12 @@ class Plan:
         self.quick = self.plain and one and row.prepare is None and not row.storage
 
 
-# What arguments that ask for a place or order in memory may say: tensors are dense and in ordinary memory.
-# Those that are not in row-major order are views, as `formats.py` tells.
+# What arguments that ask for a place or order in memory may say: tensors are dense. Memory that is pinned is
+# a matter of speed, which XLA sees to itself. Tensors that are not in row-major order are views, as
+# `formats.py` tells.
 PLACES: dict[str, tuple[Any, ...]] = {
     "layout": (None, "strided"),
-    "pin_memory": (None, False),
+    "pin_memory": (None, False, True),
     "memory_format": (None, "contiguous_format", "preserve_format"),
 }
 
@@ -95,6 +96,8 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
                 if name == "memory_format" and given in FORMATS:
                     return _in_format(plan, arguments, position, where)
                 require_placement(name, given)
+                if name == "pin_memory":  # no other compiler need hear of it
+                    arguments = [*arguments[:position], None, *arguments[position + 1 :]]
         if row.prepare is not None:
             arguments = row.prepare(*arguments)
     except TenfoldError as error:
@@ -394,17 +397,13 @@ def install(namespaces: dict[str, dict[str, Any]]) -> None:
         if inplace:
             _add_method(name + "_", inplace_method(name, inplace))
     for attribute, name in PROPERTIES.items():
-        if name in TABLE:
-            setattr(Tensor, attribute, property(function(attribute, TABLE[name], method=True)))
+        setattr(Tensor, attribute, property(function(attribute, TABLE[name], method=True)))
     for special, name in OPERATORS.items():
-        if name in TABLE:
-            setattr(Tensor, special, _operator(name, special))
+        setattr(Tensor, special, _operator(name, special))
     for special, name in REFLECTED.items():
-        if name in TABLE:
-            setattr(Tensor, special, _reflected(name))
+        setattr(Tensor, special, _reflected(name))
     for special, name in AUGMENTED.items():
-        if name in TABLE:
-            setattr(Tensor, special, _protocol(getattr(Tensor, name + "_"), special))
+        setattr(Tensor, special, _protocol(getattr(Tensor, name + "_"), special))
 
 
 def fill(module: str, namespace: dict[str, Any]) -> None:

@@ -159,6 +159,7 @@ def empty_strided(
 ) -> Tensor:
     """Zeros that lie in memory by these strides."""
     dispatch.require_placement("layout", layout)
+    dispatch.require_placement("pin_memory", pin_memory)
     if len(size) != len(stride):
         raise ShapeError(f"{len(size)} sizes and {len(stride)} strides")
     needed = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
@@ -246,7 +247,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
 
 
 def itself(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor itself: its memory is ordinary and dense."""
+    """The tensor itself: it is dense, and XLA decides where memory is pinned."""
     return self
 
 

@@ -171,6 +171,10 @@ class Row:
 
     @property
     def schema(self) -> Schema:
+        return self._parsed()
+
+    def _parsed(self) -> Schema:
+        """The schema, and what follows from it: read when it is first asked for."""
         if self._schema is None:
             self._schema = parse(self.text)
             self._names = [a.name for a in self._schema.arguments]
@@ -238,9 +242,8 @@ class Row:
                 if found.result_types != signature.result_types:
                     found = signature
             except (ArithmeticError, AttributeError, LookupError, TypeError, TenfoldError):
-                found = (
-                    signature  # this lowering must know the number: whatever it did with it, it is no value
-                )
+                # This lowering must know the number: whatever it did with it, it is no value.
+                found = signature
             self.signatures[key] = found
         return (found, numbers) if found.arguments == arguments else (signature, ())
 
@@ -263,7 +266,7 @@ class Row:
 
     def bind_values(self, arguments: Sequence[Any]) -> list[Any]:
         """All arguments as the lowering takes them: without placement, promoted, random state first."""
-        assert self.schema
+        self._parsed()
         names = [self._names[i] for i in self._lowered]
         given = [arguments[i] for i in self._lowered]
         if self.promote:

@@ -71,10 +71,8 @@ def to_layout(
     copy: bool,
     memory_format: Any,
 ) -> Tensor:
-    if layout not in (None, strided) or pin_memory:
-        raise ArgumentError(
-            "tensors are strided, and in ordinary memory", help="leave layout and pin_memory out"
-        )
+    if layout not in (None, strided):
+        raise ArgumentError("tensors are strided", help="leave layout out")
     return x.to(dtype=dtype, device=device, copy=copy, memory_format=memory_format)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -470,6 +471,59 @@ def test_settings_are_kept():
         assert tn.is_inference_mode_enabled()
 
 
+def test_determinism_is_asked_of_gpu_programs_by_either_switch():
+    cudnn, option = tn.backends.cudnn, ("xla_gpu_deterministic_ops", True)
+    tn.use_deterministic_algorithms(True)
+    assert option in xla.OPTIONS["cuda"] and option not in xla.OPTIONS["cpu"]
+    with cudnn.flags(deterministic=True):
+        tn.use_deterministic_algorithms(False)
+        assert option in xla.OPTIONS["cuda"]
+    assert option not in xla.OPTIONS["cuda"]
+
+
+def test_switches_tell_what_they_were_set_to():
+    assert tn.backends.cuda.flash_sdp_enabled()
+    tn.backends.cuda.enable_flash_sdp(False)
+    assert not tn.backends.cuda.flash_sdp_enabled() and tn.backends.cuda.math_sdp_enabled()
+    tn.backends.cuda.enable_flash_sdp(True)
+
+
+def test_memory_may_be_asked_for_pinned():
+    made = (
+        tn.ones(2, pin_memory=True),
+        tn.empty_strided((2,), (1,), pin_memory=True),
+        tn.ones(2).pin_memory(),
+    )
+    assert [each.is_pinned() for each in made] == [False] * 3
+    assert "bool true" not in tn.export(lambda: tn.ones(2, pin_memory=True)).text()
+    with pytest.raises(tn.UnsupportedError, match="pin_memory='yes' is not supported"):
+        tn.empty_strided((2,), (1,), pin_memory="yes")
+
+
+def test_a_function_can_tell_that_it_is_exported():
+    asked = []
+    told = lambda x: asked.append((tn.compiler.is_compiling(), tn.compiler.is_exporting())) or x + 1
+    tn.export(told, tn.ones(2), dialect="stablehlo")
+    tn.compile(told)(tn.ones(2))
+    told(tn.ones(2))
+    assert asked == [(True, True), (True, False), (False, False)]
+
+
+def test_a_peak_of_memory_that_is_not_known_is_not_told(monkeypatch):
+    stats = {"bytes_in_use": 5, "peak_bytes_in_use": 9}
+    gpu = SimpleNamespace(memory_stats=lambda: stats)
+    monkeypatch.setattr(xla, "client", lambda name: SimpleNamespace(devices=[gpu], device=lambda index: gpu))
+    monkeypatch.setattr(tn.cuda, "_peaks", {})
+    assert tn.cuda.max_memory_allocated() == 9
+    tn.cuda.reset_peak_memory_stats()
+    with pytest.raises(tn.UnsupportedError, match="the peak has stayed below 9 bytes"):
+        tn.cuda.max_memory_allocated()
+    stats["peak_bytes_in_use"] = stats["bytes_in_use"] = 12
+    assert tn.cuda.max_memory_allocated() == 12
+    tn.cuda.reset_peak_memory_stats()
+    assert tn.cuda.max_memory_allocated() == 12
+
+
 def test_what_a_script_reads_of_the_machine():
     if not tn.cuda.is_available():
         assert tn.cuda.device_count() == 0 and tn.accelerator.current_accelerator() is None
@@ -575,6 +629,9 @@ def test_factors_of_low_rank_and_large_eigenvalues():
         np.testing.assert_allclose(values.numpy(), theirs.numpy(), rtol=1e-3)
         scaled = vectors if "B" not in options else ours(weight) @ vectors
         np.testing.assert_allclose((ours(square) @ vectors).numpy(), (scaled * values).numpy(), atol=1e-6)
+    for options in ({"method": "guess"}, {"tracker": print}, {"ortho_iparams": {"i": 1}}):
+        with pytest.raises(tn.ArgumentError, match="method='guess' is not one of|are for an iteration"):
+            tn.lobpcg(ours(square), **options)
 
 
 def test_segments_are_reduced_as_pytorch_does():

@@ -10,7 +10,7 @@ from tenfold.cuda import amp
 from tenfold.devices import Device, get_default_device, set_default_device
 from tenfold.engines import xla
 from tenfold.errors import OutOfMemory as OutOfMemoryError
-from tenfold.errors import TenfoldError, located, unknown_name
+from tenfold.errors import TenfoldError, UnsupportedError, located, unknown_name
 from tenfold.typed_tensors import CUDA_TYPES
 
 __all__ = [
@@ -104,14 +104,32 @@ def memory_allocated(device: Any = None) -> int:
     return (_found(device).memory_stats() or {}).get("bytes_in_use", 0) if is_available() else 0
 
 
+_peaks: dict[int, int] = {}  # by a GPU's index, what the peak was when it was to be counted anew
+
+
 @located
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that were ever in use, by XLA's count; none where there is no GPU."""
-    return (_found(device).memory_stats() or {}).get("peak_bytes_in_use", 0) if is_available() else 0
+    """The most bytes that were in use since the count was reset, if it was; none where there is no GPU. XLA
+    counts for the whole process, so a lower peak than one before the reset is not known, and an error."""
+    if not is_available():
+        return 0
+    peak = (_found(device).memory_stats() or {}).get("peak_bytes_in_use", 0)
+    if peak <= _peaks.get(_index(device), -1):
+        raise UnsupportedError(
+            f"since reset_peak_memory_stats the peak has stayed below {peak} bytes, and XLA does not tell by "
+            "how much: it counts for the whole process",
+            help="measure in a process of its own, or use memory_allocated",
+        )
+    return peak
 
 
+@located
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Nothing: XLA counts the peak of the whole process."""
+    """Count the peak of memory from now on."""
+    if is_available():
+        found = _found(device).memory_stats() or {}
+        peak = found.get("peak_bytes_in_use", 0)
+        _peaks[_index(device)] = peak if found.get("bytes_in_use", 0) < peak else -1
 
 
 def synchronize(device: Any = None) -> None:

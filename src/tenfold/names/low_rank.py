@@ -50,10 +50,6 @@ def pca_lowrank(
     """The singular values and vectors of a matrix whose rows are samples, centred unless told not to."""
     _require_matrix(A)
     rank = min(6, *A.shape[-2:]) if q is None else q
-    if not 0 <= rank <= min(A.shape[-2:]):
-        raise ArgumentError(
-            f"q={rank} is not between 0 and {min(A.shape[-2:])}, the least size of the matrix"
-        )
     if niter < 0:
         raise ArgumentError(f"niter={niter} must not be negative")
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, rank, niter)
@@ -83,10 +79,17 @@ def lobpcg(
 ) -> tuple[Tensor, Tensor]:
     """The k largest (or smallest) eigenvalues λ of A x = λ B x, and their vectors as columns.
 
-    They are computed directly, from all of A: so the start X, the preconditioner iK, `niter` and `tol`, which
-    steer PyTorch's iteration, change nothing.
+    They are computed directly, from all of A: so the start X, the preconditioner iK, `niter`, `tol` and the
+    `method`, which steer PyTorch's iteration, change nothing, and there are no steps to track.
     """
     _require_matrix(A)
+    if method not in (None, "basic", "ortho"):
+        raise ArgumentError(f"method={method!r} is not one of 'basic', 'ortho'")
+    if tracker is not None or ortho_iparams or ortho_fparams or ortho_bparams:
+        raise ArgumentError(
+            "tracker and the ortho_ parameters are for an iteration, and none is done here",
+            help="leave them out",
+        )
     size = A.shape[-1]
     count = k if k is not None else 1 if X is None else X.shape[-1]
     if A.shape[-2] != size:

@@ -77,7 +77,8 @@ def is_easily_misread(x):
 def in_other_words(x):
     y = tn.clip(x, 0.2, 0.8)
     bits = (x > 0.5) | True
-    pairs = (tn.hypot(x, y), tn.true_divide(x, y + 1), tn.subtract(x, y, alpha=2), tn.greater(x, y))
+    tails = (tn.hypot(x * 1e30, y * 1e30), tn.erfc(x * 8 - 2))
+    pairs = (tn.true_divide(x, y + 1), tn.subtract(x, y, alpha=2), tn.greater(x, y))
     shapes = (y.swapaxes(0, 1), y.ravel(), y.mT, tn.moveaxis(y, 0, -1), y[None].squeeze((0, 1)))
     losses = (
         F.huber_loss(x, y, delta=0.1),
@@ -86,6 +87,7 @@ def in_other_words(x):
     )
     return (
         bits,
+        *tails,
         *pairs,
         *shapes,
         *losses,

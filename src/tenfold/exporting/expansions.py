@@ -13,6 +13,13 @@ from tenfold.exporting.rewriting import Expansions
 from tenfold.functional import aten
 from tenfold.tensor import Tensor
 
+# Half types are computed with in float32, as the rows do.
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (float16, bfloat16) else x
+
+
 # Recurrent layers, step by step
 
 
@@ -83,7 +90,11 @@ def _attention(
     if attn_mask is not None:
         masks = attn_mask.dtype is bool_
         scores = scores.masked_fill(~attn_mask, -math.inf) if masks else scores + attn_mask
-    return [scores.softmax(-1) @ value]
+    chances = scores.softmax(-1)  # of a row that is masked throughout, NaN: it attends to nothing
+    if is_causal or attn_mask is not None:
+        masked = (scores == -math.inf).all(-1, keepdim=True)
+        chances = chances.masked_fill(masked, 0)
+    return [chances @ value]
 
 
 # Running sums and their like, along a dimension whose size is open: how many rounds they take follows from it
@@ -115,8 +126,7 @@ def _scan(combine: Combine) -> Callable[..., list[Tensor]]:
     def steps(self: Tensor, dim: int, dtype: DType | None = None) -> list[Tensor]:
         counts = self.dtype.kind in ("int", "bool")
         x = self.to(dtype or (int64 if counts else self.dtype))
-        wide = x.float() if x.dtype in (float16, bfloat16) else x
-        return [_running(wide, dim, combine).to(x.dtype)]
+        return [_running(_wide(x), dim, combine).to(x.dtype)]
 
     return steps
 
@@ -191,8 +201,9 @@ def _squeeze(self: Tensor, dim: Sequence[int]) -> list[Tensor]:
 
 
 def _huber(self: Tensor, target: Tensor, reduction: int, delta: float) -> list[Tensor]:
-    off = (self - target).abs()
-    return [_reductions(aten("where")(off < delta, 0.5 * off * off, delta * (off - 0.5 * delta)), reduction)]
+    off = (_wide(self) - _wide(target)).abs()
+    loss = aten("where")(off < delta, 0.5 * off * off, delta * (off - 0.5 * delta))
+    return [_reductions(loss, reduction).to(self.dtype)]
 
 
 def _smooth_l1(self: Tensor, target: Tensor, reduction: int, beta: float) -> list[Tensor]:
@@ -203,6 +214,8 @@ def _smooth_l1(self: Tensor, target: Tensor, reduction: int, beta: float) -> lis
 
 
 def _moved(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> list[Tensor]:
+    if not self.ndim:
+        return [self.view(())]
     places = {to % self.ndim: of % self.ndim for of, to in zip(source, destination)}
     others = iter([each for each in range(self.ndim) if each not in places.values()])
     return [self.permute([places[i] if i in places else next(others) for i in range(self.ndim)])]
@@ -226,13 +239,15 @@ def _batch_norm(
         return [*aten("native_batch_norm")(*given, False, momentum, eps), running_mean, running_var]
     dims = [dim for dim in range(input.ndim) if dim != 1]
     along = [1, -1] + [1] * (input.ndim - 2)
-    mean, spread = input.mean(dims), input.var(dims, correction=0)
+    x = _wide(input)
+    mean, spread = x.mean(dims), x.var(dims, correction=0)
     scale = (spread + eps).rsqrt()
-    made = (input - mean.view(along)) * scale.view(along)
+    made = (x - mean.view(along)) * scale.view(along)
     made = made if weight is None else made * weight.view(along)
     made = made if bias is None else made + bias.view(along)
-    averages = [running_mean.lerp(mean, momentum), running_var.lerp(input.var(dims, correction=1), momentum)]
-    return [made, mean, scale, *averages]
+    before = (_wide(running_mean), _wide(running_var))
+    averages = [old.lerp(new, momentum) for old, new in zip(before, (mean, x.var(dims, correction=1)))]
+    return [made.to(input.dtype), *[each.to(running_mean.dtype) for each in (mean, scale, *averages)]]
 
 
 def _with_number(name: str) -> Callable[..., list[Tensor]]:
@@ -240,11 +255,42 @@ def _with_number(name: str) -> Callable[..., list[Tensor]]:
 
     def steps(self: Any, other: Any) -> list[Tensor]:
         tensor, number = (self, other) if isinstance(self, Tensor) else (other, self)
-        dtype = int64 if tensor.dtype is bool_ and not isinstance(number, bool) else tensor.dtype
-        made = aten("full")((), number, dtype=dtype, device=tensor.device)
+        made = aten("full")((), number, dtype=(tensor + number).dtype, device=tensor.device)
         return [aten(name)(made if number is self else self, made if number is other else other)]
 
     return steps
+
+
+def _hypot(self: Tensor, other: Tensor) -> list[Tensor]:
+    """In parts of the larger one, whose square may be too large or too small for a float."""
+    dtype = (self + other).dtype
+    x, y = _wide(self.to(dtype)).abs(), _wide(other.to(dtype)).abs()
+    larger, smaller = aten("maximum")(x, y), aten("minimum")(x, y)
+    part = aten("where")(larger == 0, larger, smaller / larger)
+    length = larger * (1 + part * part).sqrt()
+    return [aten("where")((x == math.inf) | (y == math.inf), math.inf, length).to(dtype)]
+
+
+def _erfc(self: Tensor) -> list[Tensor]:
+    dtype = self.erf().dtype
+    x = _wide(self.to(dtype))
+    tail = _erfc_tail(x.abs().clamp(1, 30))
+    far = aten("where")(x < 0, 2 - tail, tail)
+    return [aten("where")(x.abs() > 1, far, 1 - x.erf()).to(dtype)]
+
+
+def _erfc_tail(x: Tensor) -> Tensor:
+    """erfc from 1 on, by the trapezoidal rule for (x exp(-x²) / π) ∫ exp(-s²) / (x² + s²) ds. What it errs by
+    is the residue of the poles at ±ix, 2 / (exp(2πx / step) - 1), and exp(-(π / step)²) of the whole."""
+    step, square = 0.5, x * x
+    total = 1 / square
+    for j in range(1, 13):
+        s = (j * step) ** 2
+        total = total + 2 * math.exp(-s) / (square + s)
+    near = (x * 8).round() / 8  # whose square is exact, so that exp(-x²) loses no digit
+    power = (-near * near).exp() * ((near - x) * (near + x)).exp()
+    residue = aten("where")(x < 6, 2 / (x.clamp(max=6) * (2 * math.pi / step)).expm1(), 0)
+    return x * (step / math.pi) * power * total - residue
 
 
 # What torch-mlir takes for something else than it is
@@ -275,11 +321,9 @@ MISREAD: Expansions = {
     "prelu": _leaky,
     "index_put": _put,
     "index_put.hacked_twin": _put,
-    "narrow": lambda self, dim, start, length: (
-        [self.narrow(dim, start % self.shape[dim], length)]
-        if start < 0
-        else [self.narrow(dim, start, length)]
-    ),
+    "narrow": lambda self, dim, start, length: [
+        self.narrow(dim, start + self.shape[dim] if start < 0 else start, length)
+    ],
     "renorm": lambda self, p, dim, maxnorm: [self.renorm(p, dim % self.ndim, maxnorm)],
     "select_scatter": lambda self, src, dim, index: [
         aten("select_scatter")(self, src, dim, index % self.shape[dim])
@@ -322,8 +366,8 @@ WORDS: Expansions = {
     "view_as": lambda self, other: [self.view(other.shape)],
     "rsub.Tensor": lambda self, other, alpha: [aten("sub")(other, self, alpha=alpha)],
     "addmv": lambda self, mat, vec, beta, alpha: [aten("add")(beta * self, mat.mv(vec), alpha=alpha)],
-    "hypot": lambda self, other: [(self * self + other * other).sqrt()],
-    "erfc": lambda self: [1 - self.erf()],
+    "hypot": _hypot,
+    "erfc": _erfc,
     "std_mean.correction": _deviation,
     "std_mean.dim": lambda self, dim, unbiased, keepdim: _deviation(self, dim, unbiased, keepdim),
     "std_mean": lambda self, unbiased: _deviation(self, None, unbiased, False),

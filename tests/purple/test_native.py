@@ -106,6 +106,16 @@ PROGRAMS = {
       (print (hash-table-ref t (list 1 2) 'none))
       (set-car! k 5)
       (print (hash-table-ref t (list 1 2) 'none) (hash-table-ref t (list 5 2) 'none) t)""",
+    "printing what holds itself": """
+      (deftype Link value next)
+      (define link (mk-Link 1 nil)) (set! (Link-next link) (list link))
+      (print link (try (car link) error-message))
+      (set! (Link-next link) nil)
+      (define loop (list 1 2 3)) (set-cdr! (cddr loop) (cdr loop)) (print loop (vector loop loop))
+      (set-cdr! (cddr loop) nil)
+      (define self (hash-table 'me 1)) (hash-table-set! self 'me (box (vector self))) (print self)
+      (hash-table-delete! self 'me)
+      (print (let ((s (list 1))) (list s s)) (string-length (write->string (map list (iota 20000)))))""",
     "procedures": """
       (define (const y) (lambda () y))
       (define (counter) (let ((n 0)) (lambda () (set! n (+ n 1)) n)))

@@ -107,5 +107,7 @@ def test_operators_refuse_the_same_arguments_both_ways(tmp_path):
       (kind (tensor-relu 'a)) (kind (tensor-relu)) (kind (tensor-sum x :dim 'a)) (kind (tensor-sum x :nope 1))
       (kind (tensor-add x '(1))) (kind (tensor-cat (list 1 2))) (kind (tensor-reshape x (list 2 'a)))
       (kind (tensor-relu! 5)) (kind (tensor-zeros 2 :dtype :nope)) (kind (tensor-gelu x :approximate :nope))
-      (kind (tensor-mse-loss x x :reduction :nope)) (kind (tensor-softmax x 5)) (kind (tensor-add x car))"""
+      (kind (tensor-mse-loss x x :reduction :nope)) (kind (tensor-softmax x 5)) (kind (tensor-add x car))
+      (kind (tensor-mul! #f 2)) (kind (tensor-mul! :self 1 :other 2)) (kind (tensor-relu 5))
+      (kind (tensor-mul 5 2))"""
     assert compiled(text, tmp_path) == interpreted(text)

@@ -74,9 +74,21 @@ def write_string(text: str) -> str:
 
 
 def _text(value: Any, quoted: bool, limit: int | None = None) -> str:
-    """Parts still to be shown lie on a stack: text as it is, values in a tuple of one."""
+    text = _shown(value, quoted, limit, None)
+    return _shown(value, quoted, limit, set()) or "" if text is None else text
+
+
+LONG = 10_000  # parts: what has more may hold itself
+CONTAINERS = (Pair, list, Record, Table, Box)
+
+
+def _shown(value: Any, quoted: bool, limit: int | None, around: set[int] | None) -> str | None:
+    """Parts still to be shown lie on a stack: text as it is, values in a tuple of one. `around` are the
+    containers under way, by their ids, and a number on the stack is where one ends: what is met again
+    inside itself is shown as `…`. Without it, None is given for what is long.
+    """
     out: list[str] = []
-    size = 0
+    size = steps = 0
     stack: list[Any] = [(value,)]
     while stack:
         top = stack.pop()
@@ -84,22 +96,32 @@ def _text(value: Any, quoted: bool, limit: int | None = None) -> str:
             out.append(top)
             size += len(top)
             continue
+        if type(top) is int:
+            assert around is not None
+            around.remove(top)
+            continue
+        steps += 1
+        if around is None and steps > LONG:
+            return None
         item = top[0]
+        rest = item.rest if type(item) is _Tail else None
+        held = item if rest is None else rest
+        if around is not None and type(held) in CONTAINERS and (rest is None or type(rest) is Pair):
+            if id(held) in around:
+                stack.append("…" if rest is None else " . …)")
+                continue
+            around.add(id(held))
+            stack.append(id(held))
         if type(item) is Pair:
-            stack.append(_tail(item.cdr))
-            stack.append((item.car,))
-            stack.append("(")
-        elif type(item) is _Tail:
-            rest = item.rest
-            if type(rest) is Pair:
-                stack += [_tail(rest.cdr), (rest.car,), " "]
-            elif rest is NIL:
-                stack.append(")")
-            else:
-                stack += [")", (rest,), " . "]
+            stack += [_tail(item.cdr), (item.car,), "("]
+        elif rest is None:
+            stack += reversed(_parts(item, quoted))
+        elif type(rest) is Pair:
+            stack += [_tail(rest.cdr), (rest.car,), " "]
+        elif rest is NIL:
+            stack.append(")")
         else:
-            parts = _parts(item, quoted)
-            stack += reversed(parts)
+            stack += [")", (rest,), " . "]
         if limit is not None and size > limit:
             break
     return "".join(out)

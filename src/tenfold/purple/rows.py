@@ -1,7 +1,5 @@
 """Operators of the table in C: for each that a program uses, its overloads and their arguments, from which
-the runtime chooses
-by the values of a call, as Python's dispatch does.
-"""
+the runtime chooses by the values of a call, as Python's dispatch does."""
 
 from __future__ import annotations
 

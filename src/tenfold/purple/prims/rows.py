@@ -11,6 +11,7 @@ from tenfold.ops.table import Row
 from tenfold.purple import messages, names
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.prims.registry import wrong_type
+from tenfold.purple.printing import brief
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, list_of
 from tenfold.tensor import Tensor
 
@@ -44,6 +45,10 @@ def row_function(name: str) -> Callable[..., Any]:
             key: to_python(name, value, key in nil_is_list, _argument(rows, key))
             for key, value in keywords.items()
         }
+        if inplace:
+            target = arguments[0] if arguments else keywords.get("self", keywords.get("input", NIL))
+            if not isinstance(target, Tensor):
+                raise PurpleError(f"{name}: {brief(target)} is no tensor to write into", "tensor")
         return to_purple(call(*converted, **named))
 
     primitive.purple_name = name  # type: ignore[attr-defined]

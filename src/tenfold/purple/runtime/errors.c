@@ -167,7 +167,7 @@ Value pu_match_failed(Value v) {
 void pu_put_brief(PuBuffer *buffer, Value v) {
     enum { SHOWN = 60 };
     PuBuffer text = {0};
-    pu_put_value(&text, v, true);
+    pu_put_value_start(&text, v, true, 4 * SHOWN + 1); /* no character takes more than four bytes */
     size_t at = 0;
     for (int shown = 0; at < text.length && shown < SHOWN; shown++) {
         uint32_t code;

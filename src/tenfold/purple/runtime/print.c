@@ -89,8 +89,8 @@ static void put_string(PuBuffer *buffer, const PuString *string) {
     pu_put_text(buffer, "\"");
 }
 
-/* Parts still to come, the next one last: a value, the tail of a list, or text. */
-typedef struct { enum { VALUE, TAIL, TEXT } kind; Value value; const char *text; } Part;
+/* Parts still to come, the next one last: a value, the tail of a list, text, or the end of a container. */
+typedef struct { enum { VALUE, TAIL, TEXT, END } kind; Value value; const char *text; } Part;
 typedef struct { Part *parts; size_t count, room; } Parts;
 
 static void later(Parts *parts, Part part) {
@@ -210,14 +210,70 @@ static void put_one(PuBuffer *buffer, Parts *parts, Value v, bool written) {
     }
 }
 
-void pu_put_value(PuBuffer *buffer, Value v, bool written) {
+/* The containers under way, the innermost last; each is found by way of the one before it in its bucket. */
+enum { BUCKETS = 4096 };
+typedef struct { Value *values; int64_t *before, buckets[BUCKETS]; int64_t count, room; } Around;
+
+static int64_t *bucket_of(Around *around, Value v) { return &around->buckets[(v >> 4) * 0x9E3779B97F4A7C15ull >> 52]; }
+
+static bool is_around(Around *around, Value v) {
+    for (int64_t at = *bucket_of(around, v); at; at = around->before[at - 1])
+        if (around->values[at - 1] == v) return true;
+    return false;
+}
+
+static void enter(Around *around, Value v) {
+    if (around->count == around->room) {
+        int64_t room = around->room ? 2 * around->room : 1024;
+        Value *values = pu_get_memory((size_t)room * sizeof *values);
+        int64_t *before = pu_get_memory((size_t)room * sizeof *before);
+        if (around->count) {
+            memcpy(values, around->values, (size_t)around->count * sizeof *values);
+            memcpy(before, around->before, (size_t)around->count * sizeof *before);
+        }
+        free(around->values);
+        free(around->before);
+        around->values = values;
+        around->before = before;
+        around->room = room;
+    }
+    int64_t *bucket = bucket_of(around, v);
+    around->values[around->count] = v;
+    around->before[around->count++] = *bucket;
+    *bucket = around->count;
+}
+
+static void leave(Around *around) {
+    around->count--;
+    *bucket_of(around, around->values[around->count]) = around->before[around->count];
+}
+
+static bool is_container(Value v) {
+    return pu_is(v, PU_PAIR) || pu_is(v, PU_VECTOR) || pu_is(v, PU_RECORD) || pu_is(v, PU_TABLE) || pu_is(v, PU_BOX);
+}
+
+/* Whether all is shown, or `most` bytes of it. What is met again inside itself is shown as `…` where `around` is kept;
+   without it, what is long is given up. */
+static bool put_parts(PuBuffer *buffer, Value v, bool written, size_t most, Around *around) {
+    enum { LONG = 10000 }; /* parts: what has more may hold itself */
     Parts parts = {0};
-    if (!buffer->text) pu_put(buffer, "", 0);
+    int64_t steps = 0;
     later_value(&parts, v);
-    while (parts.count) {
+    while (parts.count && buffer->length < most && (around || steps <= LONG)) {
         Part part = parts.parts[--parts.count];
+        steps += part.kind != TEXT;
+        if (around && ((part.kind == VALUE && is_container(part.value)) || (part.kind == TAIL && pu_is(part.value, PU_PAIR)))) {
+            if (is_around(around, part.value)) {
+                pu_put_text(buffer, part.kind == VALUE ? "…" : " . …)");
+                continue;
+            }
+            enter(around, part.value);
+            later(&parts, (Part){END, 0, NULL});
+        }
         if (part.kind == TEXT) {
             pu_put_text(buffer, part.text);
+        } else if (part.kind == END) {
+            leave(around);
         } else if (part.kind == VALUE) {
             put_one(buffer, &parts, part.value, written);
         } else if (pu_is(part.value, PU_PAIR)) {
@@ -233,7 +289,21 @@ void pu_put_value(PuBuffer *buffer, Value v, bool written) {
         }
     }
     free(parts.parts);
+    return !parts.count || buffer->length >= most;
 }
+
+void pu_put_value_start(PuBuffer *buffer, Value v, bool written, size_t most) {
+    if (!buffer->text) pu_put(buffer, "", 0);
+    size_t start = buffer->length;
+    most = most < SIZE_MAX - start ? start + most : SIZE_MAX;
+    if (put_parts(buffer, v, written, most, NULL)) return;
+    buffer->length = start;
+    Around around = {0};
+    put_parts(buffer, v, written, most, &around);
+    free(around.values);
+    free(around.before);
+}
+void pu_put_value(PuBuffer *buffer, Value v, bool written) { pu_put_value_start(buffer, v, written, SIZE_MAX); }
 
 static void out(Value v, bool written) {
     PuBuffer text = {0};

@@ -263,6 +263,7 @@ typedef struct PuBuffer { char *text; size_t length, room; } PuBuffer;
 void pu_put(PuBuffer *buffer, const char *text, size_t length);
 void pu_put_text(PuBuffer *buffer, const char *text);
 void pu_put_value(PuBuffer *buffer, Value v, bool written);
+void pu_put_value_start(PuBuffer *buffer, Value v, bool written, size_t most); /* about so many bytes of it */
 void pu_put_double(PuBuffer *buffer, double number);
 Value pu_display(const Value *v, int n);
 Value pu_write(Value v);

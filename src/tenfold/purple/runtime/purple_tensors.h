@@ -113,7 +113,8 @@ typedef struct {
     const char *fallback; /* its default as text; NULL where there is none */
 } PuRowArgument;
 typedef struct { const char *operator_; int count; const PuRowArgument *arguments; const tn_op *found; } PuOverload;
-typedef struct { const char *name; int count; PuOverload *overloads; bool inplace; } PuRow;
+/* `numbers`: a number may stand for a tensor where no overload takes it as a number. */
+typedef struct { const char *name; int count; PuOverload *overloads; bool inplace, numbers; } PuRow;
 Value pu_row_call(const PuRow *row, const Value *arguments, int count, int keywords);
 void pu_end_rows(void);
 

@@ -177,10 +177,10 @@ Value pu_row_call(const PuRow *row, const Value *arguments, int count, int keywo
     for (int k = 0; k < keywords && count + 2 * keywords < 3 * MOST; k++)
         if (!strcmp(PU_AS(PuSymbol, arguments[count + 2 * k])->text, "requires-grad"))
             return asking_for_gradients(row, arguments, count, keywords, count + 2 * k);
-    bool changes_nothing = row->inplace && count > 0 && !pu_is(arguments[0], PU_TENSOR);
-    for (int numbers = 0; numbers < 2 && !changes_nothing; numbers++)
+    for (int numbers = 0; numbers <= row->numbers; numbers++)
         for (int i = 0; i < row->count; i++)
-            if (match(&row->overloads[i], arguments, count, keywords, numbers, &found))
+            if (match(&row->overloads[i], arguments, count, keywords, numbers, &found) &&
+                (!row->inplace || pu_is(found.given[0], PU_TENSOR)))
                 return invoke(row, &row->overloads[i], &found);
     return refuse(row, arguments, count, keywords);
 }

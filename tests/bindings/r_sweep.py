@@ -21,7 +21,6 @@ from tenfold.ops.table import all_rows
 from tests.ops import generate, golden
 from tests.ops.golden import Call
 
-UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 # What R's one function for all overloads of a name never means: stft.center has the same arguments and more.
 SHADOWED = {"stft"}
 SAMPLES = 3  # of each overload and dtype
@@ -207,7 +206,7 @@ class Sweep:
                 continue
             count = int(found[f"{id}.n"].item())
             ours = [found[f"{id}.{i + 1}"] for i in range(count)]
-            if label.split(":")[0].split(".")[0] in UNINITIALISED:
+            if label.split(":")[0].split(".")[0] in golden.UNINITIALISED:
                 ours, expected = [torch.zeros_like(t) for t in ours], [torch.zeros_like(t) for t in expected]
             if len(ours) != len(expected) or not all(map(self.same, ours, expected)):
                 wrong.append(f"{label}: gave {ours}, PyTorch {expected}"[:400])
@@ -219,5 +218,5 @@ class Sweep:
             return ours.item() == theirs or (ours.item() != ours.item() and theirs != theirs)
         if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
             return False
-        rtol, atol = golden.TOLERANCES.get(str(ours.dtype).removeprefix("torch."), (0.0, 0.0))
+        rtol, atol = golden.usual_tolerance(str(ours.dtype).removeprefix("torch."))
         return torch.allclose(ours.double(), theirs.double(), rtol=rtol, atol=atol, equal_nan=True)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tests.ops.golden import TOLERANCES, close, to_numpy
+from tests.ops.golden import close, to_numpy, usual_tolerance
 
 F = tn.nn.functional
 DRAWS = np.random.default_rng(0)
@@ -182,7 +182,7 @@ def difference(ours: tn.Tensor, theirs: torch.Tensor, call: str) -> str | None:
     """How a result of ours differs from PyTorch's."""
     found, golden = ours.numpy(), to_numpy(theirs)
     same_type = ours.dtype.name == str(theirs.dtype).removeprefix("torch.") and found.shape == golden.shape
-    if same_type and close(found, golden, *TOLERANCES.get(ours.dtype.name, (0.0, 0.0))).all():
+    if same_type and close(found, golden, *usual_tolerance(ours.dtype.name)).all():
         return None
     return f"{call} gave {found!r}, PyTorch {golden!r}"
 

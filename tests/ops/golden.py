@@ -51,6 +51,9 @@ WIDER: dict[str, tuple[dict[str, tuple[float, float]], str]] = {
     "special_hermite_polynomial_h": _RECURRENCE,
 }
 
+# Functions whose results PyTorch leaves as the memory was.
+UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
+
 _BITS = {1: np.uint8, 2: np.int16}
 
 
@@ -198,7 +201,12 @@ def tolerance(row: Row, dtype: DType) -> tuple[float, float]:
     wider = WIDER.get(row.name)
     if wider and dtype.name in wider[0]:
         return wider[0][dtype.name]
-    return TOLERANCES.get(dtype.name, (0.0, 0.0))
+    return usual_tolerance(dtype.name)
+
+
+def usual_tolerance(dtype: str) -> tuple[float, float]:
+    """rtol and atol, by the dtype's name."""
+    return TOLERANCES.get(dtype, (0.0, 0.0))
 
 
 def close(found: np.ndarray, golden: np.ndarray, rtol: float, atol: float) -> np.ndarray:

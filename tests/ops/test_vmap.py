@@ -17,6 +17,7 @@ from tests.flat.batches import Loop
 from tests.ops import generate, golden
 from tests.ops.generate import Edges
 from tests.ops.golden import Call
+from tests.ops.torch_mlir_limits import ANSWERS, GIVEN_BACK
 
 SIZE = 2
 SAMPLES = 2
@@ -24,10 +25,8 @@ LARGE = 150  # ops: a lowering of more is batched in one way only
 # Rows that have nothing to batch, and why.
 NOT_BATCHED = {
     **{row.qualified: "its shape depends on data, so NumPy computes it" for row in all_rows() if row.host},
-    **dict.fromkeys(("allclose", "equal", "is_nonzero"), "it answers with a Python bool"),
-    **dict.fromkeys(
-        ("contiguous", "lift_fresh", "positive", "resolve_conj", "resolve_neg"), "it gives its argument back"
-    ),
+    **dict.fromkeys(ANSWERS, "it answers with a Python bool"),
+    **dict.fromkeys(GIVEN_BACK, "it gives its argument back"),
 }
 ROWS = sorted(
     (

@@ -150,6 +150,19 @@ def located(function: Declared) -> Declared:
     return cast("Declared", call)
 
 
+def constructor(init: Declared) -> Declared:
+    """An `__init__` whose errors name the class, and say where the user made one."""
+
+    @functools.wraps(init)
+    def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            init(self, *args, **kwargs)
+        except TenfoldError as error:
+            raise error.located(type(self).__name__, capture()) from None
+
+    return cast("Declared", construct)
+
+
 _NAME_LIMIT = 20  # A longer expression says less than "operand 0".
 _LINE_LIMIT = 90
 

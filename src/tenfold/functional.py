@@ -135,13 +135,16 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return convert(self, other.dtype, other.device)
 
 
-# PyTorch's old names of tensor types.
-TYPE_NAMES = {
+# PyTorch's old names of tensor types: those that are also types, and of newer dtypes the names alone.
+TYPES = {
     "FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfTensor": dtypes.float16,
     "BFloat16Tensor": dtypes.bfloat16, "ByteTensor": dtypes.uint8, "CharTensor": dtypes.int8,
     "ShortTensor": dtypes.int16, "IntTensor": dtypes.int32, "LongTensor": dtypes.int64,
     "BoolTensor": dtypes.bool_,
     "ComplexFloatTensor": dtypes.complex64, "ComplexDoubleTensor": dtypes.complex128,
+}  # fmt: skip
+TYPE_NAMES = {
+    **TYPES,
     "UInt16Tensor": dtypes.uint16, "UInt32Tensor": dtypes.uint32, "UInt64Tensor": dtypes.uint64,
     "Float8_e4m3fnTensor": dtypes.float8_e4m3fn, "Float8_e5m2Tensor": dtypes.float8_e5m2,
 }  # fmt: skip
@@ -183,7 +186,7 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def _tensor(argument: Any) -> Tensor:
+def require_tensor(argument: Any) -> Tensor:
     if not isinstance(argument, Tensor):
         raise ArgumentError(f"takes a Tensor, not {type(argument).__name__}", help="use tenfold.tensor")
     return argument
@@ -191,28 +194,28 @@ def _tensor(argument: Any) -> Tensor:
 
 @located
 def numel(input: Tensor) -> int:
-    return _tensor(input).numel()
+    return require_tensor(input).numel()
 
 
 @located
 def is_floating_point(input: Tensor) -> bool:
-    return _tensor(input).is_floating_point()
+    return require_tensor(input).is_floating_point()
 
 
 @located
 def is_complex(input: Tensor) -> bool:
-    return _tensor(input).is_complex()
+    return require_tensor(input).is_complex()
 
 
 @located
 def is_signed(input: Tensor) -> bool:
-    return _tensor(input).is_signed()
+    return require_tensor(input).is_signed()
 
 
 @located
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape."""
-    return _tensor(input).shape == _tensor(other).shape
+    return require_tensor(input).shape == require_tensor(other).shape
 
 
 @located
@@ -254,7 +257,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
 @located
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of equal size, or of the sizes given, along a dimension; each is a view."""
-    return _tensor(tensor).split(split_size_or_sections, dim)
+    return require_tensor(tensor).split(split_size_or_sections, dim)
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -339,7 +342,7 @@ def _subscripts(labels: Sequence[Any]) -> str:
 @located
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Sum of products over dimensions of both: the last `dims` of a and the first of b, or two lists."""
-    a, b = _tensor(a), _tensor(b)
+    a, b = require_tensor(a), require_tensor(b)
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -431,7 +434,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     extents = (shape,) if isinstance(shape, int) else shape
     if not isinstance(extents, (list, tuple)) or not all(isinstance(n, int) and n >= 0 for n in extents):
         raise ArgumentError(f"the shape is made of ints that are not negative, not {shape!r}")
-    if _tensor(indices).dtype.kind != "int":
+    if require_tensor(indices).dtype.kind != "int":
         raise DTypeError(f"indices are integers, not {indices.dtype.name}")
     places = convert(indices, dtypes.int64, indices.device)
     return tuple([places // math.prod(extents[i + 1 :]) % each for i, each in enumerate(extents)])

@@ -56,8 +56,7 @@ class TensorType(type):
 def _types(device: str) -> dict[str, TensorType]:
     return {
         name: TensorType(name, (), {"dtype": dtype, "device": device, "__doc__": f"Tensors of {dtype.name}."})
-        for name, dtype in functional.TYPE_NAMES.items()
-        if name.count("_") == 0 and not name.startswith("UInt")
+        for name, dtype in functional.TYPES.items()
     }
 
 

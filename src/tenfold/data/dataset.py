@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from tenfold.data import draws
-from tenfold.data.construct import constructor
-from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError, located
+from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError, constructor, located
 from tenfold.random import Generator
 from tenfold.tensor import Tensor, leaf
 

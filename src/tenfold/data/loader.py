@@ -9,12 +9,11 @@ from typing import Any
 
 from tenfold.data import draws
 from tenfold.data.collate import default_collate, default_convert, map_tensors
-from tenfold.data.construct import constructor
 from tenfold.data.dataset import IterableDataset, gatherer
 from tenfold.data.sampler import BatchSampler, RandomSampler, SequentialSampler, batches
 from tenfold.data.workers import END, Crew, Fetch
 from tenfold.devices import Device
-from tenfold.errors import ArgumentError
+from tenfold.errors import ArgumentError, constructor
 from tenfold.random import Generator
 from tenfold.tensor import Tensor, leaf
 

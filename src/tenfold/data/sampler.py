@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from tenfold.data import draws
-from tenfold.data.construct import constructor
-from tenfold.errors import ArgumentError
+from tenfold.errors import ArgumentError, constructor
 from tenfold.random import Generator
 from tenfold.tensor import Tensor
 

@@ -74,7 +74,7 @@ def while_loop(
 
     def back(place: Value, *values: Value) -> list[Value]:
         after, rest = values[: len(active)], values[len(active) :]
-        known = dict(zip(kept, [_read(each, place) for each in rest[: len(kept)]]))
+        known = dict(zip(kept, [mv.read_at(each, place) for each in rest[: len(kept)]]))
         known.update(zip(fixed, rest[len(kept) :]))
         before = [known[i] if i in known else full_like(each, 0) for i, each in enumerate(op.carry)]
         return [place - 1, *one_round.inline([*after, *before], whole=True), *rest]
@@ -109,21 +109,12 @@ def _history(op: s.While, kept: list[int], count: int) -> list[Value]:
 
     def step(place: Value, *values: Value) -> list[Value]:
         carry, stacks = values[:size], values[size:]
-        stacks = tuple([_written(stack, carry[i], place) for i, stack in zip(kept, stacks)])
+        stacks = tuple([mv.written_at(stack, carry[i], place) for i, stack in zip(kept, stacks)])
         return [place + 1, *op.body.inline(carry, whole=True), *stacks]
 
     stacks = [b.full((count, *op.carry[i].shape), 0, op.carry[i].dtype) for i in kept]
     start = [constant(0, dtypes.int64), *op.carry, *stacks]
     return list(f.while_loop(lambda place, *_: place < count, step, start)[1 + size :])
-
-
-def _written(stack: Value, x: Value, place: Value) -> Value:
-    return mv.dynamic_update_slice(stack, mv.unsqueeze(x, 0), [place, *[0] * x.rank])
-
-
-def _read(stack: Value, place: Value) -> Value:
-    shape = stack.shape[1:]
-    return mv.reshape(mv.dynamic_slice(stack, [place, *[0] * len(shape)], (1, *shape)), shape)
 
 
 def trip_count(op: s.While) -> int:

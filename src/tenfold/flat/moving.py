@@ -87,6 +87,17 @@ def dynamic_update_slice(x: Value, update: Value, starts: Sequence[Operand]) -> 
     return m.DynamicUpdateSlice(x, update, _places(starts)).result
 
 
+def read_at(stack: Value, place: Value) -> Value:
+    """What lies at a place of the first dimension."""
+    shape = stack.shape[1:]
+    return reshape(dynamic_slice(stack, [place, *[0] * len(shape)], (1, *shape)), shape)
+
+
+def written_at(stack: Value, x: Value, place: Value) -> Value:
+    """The stack with x at a place of the first dimension."""
+    return dynamic_update_slice(stack, unsqueeze(x, 0), [place, *[0] * x.rank])
+
+
 def _places(starts: Sequence[Operand]) -> tuple[Value, ...]:
     values = [each for each in starts if isinstance(each, Value)]
     dtype = values[0].dtype if values else dtypes.int64

@@ -1,14 +1,11 @@
 """Names of the package that stand in modules which are loaded when one of them is first asked for: which they
 are, and the module of each. In this folder are those that have no other home."""
 
+from tenfold.functional import TYPES
+
 AUTOCAST = """
     autocast clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled
     set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled
-""".split()  # noqa: SIM905
-
-TYPES = """
-    BFloat16Tensor BoolTensor ByteTensor CharTensor ComplexDoubleTensor ComplexFloatTensor DoubleTensor
-    FloatTensor HalfTensor IntTensor LongTensor ShortTensor
 """.split()  # noqa: SIM905
 
 SETTINGS = """

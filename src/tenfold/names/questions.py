@@ -9,39 +9,34 @@ from typing import Any
 
 from tenfold import cuda
 from tenfold.devices import Device
-from tenfold.errors import ArgumentError, DeviceError, located
+from tenfold.errors import DeviceError, located
+from tenfold.functional import require_tensor
 from tenfold.ops.plain.containers import constrain_range
 from tenfold.tensor import Tensor
-
-
-def _tensor(argument: Any) -> Tensor:
-    if not isinstance(argument, Tensor):
-        raise ArgumentError(f"takes a Tensor, not {type(argument).__name__}", help="use tenfold.tensor")
-    return argument
 
 
 @located
 def is_conj(input: Tensor) -> bool:
     """False: conjugation is computed at once."""
-    return _tensor(input).is_conj()
+    return require_tensor(input).is_conj()
 
 
 @located
 def is_neg(input: Tensor) -> bool:
     """False: negation is computed at once."""
-    return _tensor(input).is_neg()
+    return require_tensor(input).is_neg()
 
 
 @located
 def is_inference(input: Tensor) -> bool:
     """False: a tensor made in inference mode is like any other."""
-    _tensor(input)
+    require_tensor(input)
     return False
 
 
 @located
 def is_distributed(input: Tensor) -> bool:
-    _tensor(input)
+    require_tensor(input)
     return False
 
 
@@ -53,7 +48,7 @@ def is_storage(obj: Any) -> bool:
 @located
 def get_device(input: Tensor) -> int:
     """The index of the GPU that a tensor is on; -1 for the CPU."""
-    return _tensor(input).get_device()
+    return require_tensor(input).get_device()
 
 
 @located
@@ -78,7 +73,7 @@ def typename(obj: Any, /) -> str:
 @located
 def to_dlpack(tensor: Tensor) -> Any:
     """A DLPack capsule that shares the tensor's memory."""
-    return _tensor(tensor).__dlpack__()
+    return require_tensor(tensor).__dlpack__()
 
 
 # Sizes

@@ -16,7 +16,7 @@ from tenfold.ops.matrices import (
     solve_triangular,
     succeeded,
 )
-from tenfold.ops.samples import Matrices, S, T
+from tenfold.ops.samples import MATRICES, Matrices, S, T, pivot_rows
 from tenfold.ops.table import op
 
 _POSITIVE = [
@@ -24,14 +24,6 @@ _POSITIVE = [
     Matrices(2, 2, 4, 4, positive=True),
     T(0, 0, dtype="float32"),
     T(0, 3, 3, dtype="float32"),
-]
-_ANY = [
-    Matrices(4, 4),
-    Matrices(2, 5, 3),
-    Matrices(3, 5),
-    T(2, 0, 3, dtype="float32"),
-    T(3, 0, dtype="float32"),
-    T(0, 3, 2, dtype="float32"),
 ]
 
 
@@ -131,7 +123,7 @@ def _require_pivots(pivot):
 @op(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
-    samples=lambda: [*[S(each) for each in _ANY], S(_ANY[0], check_errors=True)],
+    samples=lambda: [*[S(each) for each in MATRICES], S(MATRICES[0], check_errors=True)],
 )
 def linalg_lu_factor_ex(x, pivot, check_errors):
     """L below U in one matrix, the row that each row was exchanged with, and 0 or where U has a zero."""
@@ -147,7 +139,7 @@ def linalg_lu_factor_ex(x, pivot, check_errors):
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
     method=False,
-    samples=lambda: [S(each) for each in _ANY],
+    samples=lambda: [S(each) for each in MATRICES],
 )
 def lu_with_info(x, pivot, check_errors):
     return linalg_lu_factor_ex(x, pivot, check_errors)
@@ -155,7 +147,7 @@ def lu_with_info(x, pivot, check_errors):
 
 @op(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
-    samples=lambda: [S(each) for each in _ANY],
+    samples=lambda: [S(each) for each in MATRICES],
 )
 def linalg_lu_factor(x, pivot):
     """L below U in one matrix, and the row, counted from 1, that each row was exchanged with."""
@@ -165,7 +157,7 @@ def linalg_lu_factor(x, pivot):
 @op(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
     differentiable=(False, True, True),
-    samples=lambda: [S(each) for each in _ANY],
+    samples=lambda: [S(each) for each in MATRICES],
 )
 def linalg_lu(x, pivot):
     """A = P L U: an order of rows, a lower triangle with ones on its diagonal, an upper triangle."""
@@ -184,12 +176,13 @@ def check_pivots(packed, pivots):
 
 
 def _lu_samples():
-    whole = lambda rows, *shape: S(Matrices(*shape), _rows(rows, *shape[:-2], min(shape[-2:])))
-    return [whole(4, 4, 4), whole(5, 2, 5, 3), whole(3, 3, 5), S(T(0, 3, 3, dtype="float32"), _rows(3, 0, 3))]
-
-
-def _rows(count, *shape):
-    return T(*shape, dtype="int32", low=1, high=count + 1)
+    whole = lambda rows, *shape: S(Matrices(*shape), pivot_rows(rows, *shape[:-2], min(shape[-2:])))
+    return [
+        whole(4, 4, 4),
+        whole(5, 2, 5, 3),
+        whole(3, 3, 5),
+        S(T(0, 3, 3, dtype="float32"), pivot_rows(3, 0, 3)),
+    ]
 
 
 @op(
@@ -198,8 +191,8 @@ def _rows(count, *shape):
     differentiable=(False, True, True),
     samples=lambda: [
         *_lu_samples(),
-        S(Matrices(4, 4), _rows(4, 4), False),
-        S(Matrices(4, 4), _rows(4, 4), True, False),
+        S(Matrices(4, 4), pivot_rows(4, 4), False),
+        S(Matrices(4, 4), pivot_rows(4, 4), True, False),
     ],
 )
 def lu_unpack(packed, pivots, unpack_data, unpack_pivots):
@@ -278,7 +271,7 @@ def _qr_complete(x):
 
 @op(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
-    samples=lambda: [S(each, mode) for mode in ("reduced", "complete", "r") for each in _ANY],
+    samples=lambda: [S(each, mode) for mode in ("reduced", "complete", "r") for each in MATRICES],
 )
 def linalg_qr(x, mode):
     """A = Q R: orthonormal columns times an upper triangle."""
@@ -294,7 +287,7 @@ def linalg_qr(x, mode):
 
 @op(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
-    samples=lambda: [S(each, some) for some in (True, False) for each in _ANY],
+    samples=lambda: [S(each, some) for some in (True, False) for each in MATRICES],
 )
 def qr(x, some):
     """A = Q R: orthonormal columns times an upper triangle."""
@@ -305,7 +298,7 @@ def _refuse_geqrf(cts, results, x):
     raise UnsupportedError("there is no derivative of geqrf", help="use linalg.qr")
 
 
-@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", samples=lambda: [S(each) for each in _ANY])
+@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", samples=lambda: [S(each) for each in MATRICES])
 @flat.differentiated(_refuse_geqrf)
 def geqrf(x):
     """R above the Householder vectors of Q, and their scales."""

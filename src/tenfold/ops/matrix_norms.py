@@ -8,7 +8,7 @@ from tenfold.ops.matrices import check_matrices
 from tenfold.ops.samples import Matrices, S, T
 from tenfold.ops.solving import linalg_inv_ex
 from tenfold.ops.spectra import linalg_eigvalsh, linalg_svdvals
-from tenfold.ops.statistics import linalg_vector_norm
+from tenfold.ops.statistics import linalg_vector_norm, not_narrower
 from tenfold.ops.table import op
 
 INF = math.inf
@@ -29,11 +29,7 @@ def _two(x, dims):
 def _converted(x, dtype):
     if dtype is None:
         return x
-    if dtype.kind != x.dtype.kind or dtype.itemsize < x.dtype.itemsize:
-        raise DTypeError(
-            f"a norm of {x.dtype.name} cannot be computed as {dtype.name}",
-            help="dtype must be of the same kind, floating-point or complex, and not narrower",
-        )
+    not_narrower(x, dtype)
     return flat.convert(x, dtype)
 
 

@@ -20,7 +20,7 @@ from tenfold.ops.table import op
 MOST_TAPS = 64
 
 
-def _of_largest(cotangents, results, x, dims, windows):
+def _of_largest(cotangents, results, x, dims, _):
     cotangent = cotangents[0]
     return (None if cotangent is None else put(cotangent, results[1], spatial(x, dims)),)
 
@@ -216,12 +216,7 @@ def bounds(extent, count):
     return places * extent // count, -(-(places + 1) * extent // count)
 
 
-def _of_adaptive(cotangents, results, x, dims, counts):
-    cotangent = cotangents[0]
-    return (None if cotangent is None else put(cotangent, results[1], spatial(x, dims)),)
-
-
-@flat.differentiated(_of_adaptive)
+@flat.differentiated(_of_largest)
 def adaptive_largest(x, dims, counts):
     """The largest element of each of the windows that divide the image, and its place."""
     check_ordered(x)

@@ -59,15 +59,6 @@ GATES: dict[Step, int] = {_tanh: 1, _relu: 1, _lstm: 4, _gru: 3}
 # Loops over time
 
 
-def _read(stack: Value, time: Value) -> Value:
-    shape = stack.shape[1:]
-    return flat.reshape(flat.dynamic_slice(stack, (time, *[0] * len(shape)), (1, *shape)), shape)
-
-
-def _written(stack: Value, x: Value, time: Value) -> Value:
-    return flat.dynamic_update_slice(stack, flat.unsqueeze(x, 0), (time, *[0] * x.rank))
-
-
 def _from_state(hidden: Value, weight: Value, bias: Value | None) -> Value:
     product = flat.dot_general(hidden, weight, ((hidden.rank - 1,), (0,)))
     return product if bias is None else product + bias
@@ -98,11 +89,15 @@ def _scan_rule(cotangents, stacks, gates, hidden, memory, weight, bias, step):
         wanted, values = values[:count], values[count:]
         (to_input, to_state), (gates, asked, weight), stacks = values[:2], values[2:5], values[5:]
         before, outer = stacks[:count], stacks[count:]
-        wanted = tuple([ct + _read(each, time) for ct, each in zip(wanted, outer, strict=True)])
-        given = [_read(gates, time), _read(asked, time), *[_read(each, time) for each in before]]
+        wanted = tuple([ct + flat.read_at(each, time) for ct, each in zip(wanted, outer, strict=True)])
+        given = [
+            flat.read_at(gates, time),
+            flat.read_at(asked, time),
+            *[flat.read_at(each, time) for each in before],
+        ]
         from_input, from_state, *found = one_step.inline([*given, *wanted])
         found[0] = found[0] + flat.dot_general(from_state, weight, ((1,), (1,)))
-        written = _written(to_input, from_input, time), _written(to_state, from_state, time)
+        written = flat.written_at(to_input, from_input, time), flat.written_at(to_state, from_state, time)
         return (time - 1, *found, *written, gates, asked, weight, *before, *outer)
 
     nothing = [flat.full_like(each, 0) for each in first]
@@ -127,8 +122,10 @@ def _scan(gates, hidden, memory, weight, bias, step):
         states, stacks, fixed = values[:count], values[count : 2 * count], values[2 * count :]
         gates, weight, *bias = fixed
         asked = _from_state(states[0], weight, bias[0] if bias else None)
-        states = step(_read(gates, time), asked, *states)
-        stacks = tuple([_written(stack, each, time) for stack, each in zip(stacks, states, strict=True)])
+        states = step(flat.read_at(gates, time), asked, *states)
+        stacks = tuple(
+            [flat.written_at(stack, each, time) for stack, each in zip(stacks, states, strict=True)]
+        )
         return (time + 1, *states, *stacks, *fixed)
 
     stacks = [flat.full((times, *each.shape), 0, each.dtype) for each in first]

@@ -5,6 +5,7 @@ Narrow floats are folded in float32 and rounded once. Variances and norms: `stat
 
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError, IndexOutOfRange, ShapeError
+from tenfold.flat.grad_folds import wide
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -29,11 +30,6 @@ def dim_samples():
 def finite(*shape, dtype=None):
     """A tensor without infinities and NaN, for calls in which PyTorch's own answer to them is not stable."""
     return T(*shape, dtype=dtype, low=-3, high=3)
-
-
-def wide(dtype):
-    """The dtype in which PyTorch accumulates."""
-    return dtypes.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype
 
 
 def widened(x):

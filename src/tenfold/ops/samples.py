@@ -35,6 +35,22 @@ class Matrices(T):
         return f"Matrices{self.shape}"
 
 
+# Matrices of every form, and none at all.
+MATRICES = [
+    Matrices(4, 4),
+    Matrices(2, 5, 3),
+    Matrices(3, 5),
+    T(2, 0, 3, dtype="float32"),
+    T(3, 0, dtype="float32"),
+    T(0, 3, 2, dtype="float32"),
+]
+
+
+def pivot_rows(count: int, *shape: int) -> T:
+    """Rows of a matrix that has `count`, as LAPACK numbers them."""
+    return T(*shape, dtype="int32", low=1, high=count + 1)
+
+
 class S:
     """One call: positional and keyword arguments, tensors among them as `T`."""
 

@@ -9,18 +9,10 @@ from tenfold.errors import ArgumentError
 from tenfold.flat.grad_products import adjoint, matmul
 from tenfold.ops import lapack
 from tenfold.ops.matrices import check_matrices, diagonal, embedded, off_diagonal, succeeded
-from tenfold.ops.samples import Matrices, S, T
+from tenfold.ops.samples import MATRICES, Matrices, S, T
 from tenfold.ops.solving import solve_matrices
 from tenfold.ops.table import op
 
-_ANY = [
-    Matrices(4, 4),
-    Matrices(2, 5, 3),
-    Matrices(3, 5),
-    T(2, 0, 3, dtype="float32"),
-    T(3, 0, dtype="float32"),
-    T(0, 3, 2, dtype="float32"),
-]
 _SQUARE = [Matrices(3, 3), Matrices(2, 2, 4, 4), T(0, 0, dtype="float32"), T(0, 3, 3, dtype="float32")]
 
 
@@ -113,7 +105,7 @@ def _check_svd(x, driver):
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
     "-> (Tensor U, Tensor S, Tensor Vh)",
     differs=_SIGNS,
-    samples=lambda: [*[S(each) for each in _ANY], S(_ANY[1], True), S(_ANY[1], False, False)],
+    samples=lambda: [*[S(each) for each in MATRICES], S(MATRICES[1], True), S(MATRICES[1], False, False)],
 )
 def linalg_svd_internal(x, full_matrices, compute_uv, driver):
     """A = U · diag(S) · Vh; without vectors U and Vh are empty."""
@@ -127,7 +119,7 @@ def linalg_svd_internal(x, full_matrices, compute_uv, driver):
 @op(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     differs=_SIGNS,
-    samples=lambda: [S(each, full) for full in (True, False) for each in _ANY],
+    samples=lambda: [S(each, full) for full in (True, False) for each in MATRICES],
 )
 def linalg_svd(x, full_matrices, driver):
     """A = U · diag(S) · Vh: orthonormal columns, singular values from the largest on, orthonormal rows."""
@@ -136,7 +128,7 @@ def linalg_svd(x, full_matrices, driver):
 
 @op(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
-    samples=lambda: [S(each) for each in _ANY],
+    samples=lambda: [S(each) for each in MATRICES],
 )
 def linalg_svdvals(x, driver):
     """The singular values from the largest on."""
@@ -146,7 +138,10 @@ def linalg_svdvals(x, driver):
 @op(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     differs=_SIGNS,
-    samples=lambda: [*[S(each, some) for some in (True, False) for each in _ANY], S(_ANY[1], True, False)],
+    samples=lambda: [
+        *[S(each, some) for some in (True, False) for each in MATRICES],
+        S(MATRICES[1], True, False),
+    ],
 )
 def svd(x, some, compute_uv):
     """A = U · diag(S) · Vᴴ; without vectors U and V are zeros."""

@@ -206,7 +206,7 @@ def linalg_vector_norm(x, order, dims, keepdim, dtype):
     """sum(|x|**ord) ** (1/ord); ord 0 counts what is not zero, inf and -inf take the extremes of |x|."""
     inexact("vector_norm", x)
     if dtype is not None:
-        _not_narrower(x, dtype)
+        not_narrower(x, dtype)
         x = flat.convert(x, dtype)
     if isinstance(order, complex):
         raise DTypeError(f"vector_norm: the order must be real, not {order}")
@@ -244,7 +244,7 @@ def _power_norm(x, order, dims, keepdim):
     return flat.power(flat.sum(flat.power(flat.abs(x), order), dims, keepdim), 1 / order)
 
 
-def _not_narrower(x, dtype):
+def not_narrower(x, dtype):
     if dtype.kind != x.dtype.kind or dtype.itemsize < x.dtype.itemsize:
         raise DTypeError(
             f"a norm of {x.dtype.name} cannot be computed as {dtype.name}",

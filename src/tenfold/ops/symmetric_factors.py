@@ -12,7 +12,7 @@ from tenfold import dtypes, flat
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.matrices import check_matrices, stacked, succeeded
-from tenfold.ops.samples import Matrices, S, T
+from tenfold.ops.samples import Matrices, S, pivot_rows
 from tenfold.ops.table import op
 from tenfold.ops.undifferentiable import undifferentiable
 
@@ -228,14 +228,10 @@ def _samples() -> list[S]:
 def _solve_samples() -> list[S]:
     whole = lambda size, *stack: (
         Matrices(*stack, size, size),
-        _rows(size, *stack, size),
+        pivot_rows(size, *stack, size),
         Matrices(*stack, size, 2),
     )
     return [S(*whole(4)), S(*whole(3, 2)), S(*whole(3), hermitian=True)]
-
-
-def _rows(count: int, *shape: int) -> T:
-    return T(*shape, dtype="int32", low=1, high=count + 1)
 
 
 @op(

@@ -12,7 +12,7 @@ from typing import Any
 from tenfold import dtypes
 from tenfold.autograd import RemovableHandle
 from tenfold.devices import Device
-from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError, located
+from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError, constructor, located
 from tenfold.grad_mode import no_grad
 from tenfold.interchange import as_tensor, from_dlpack
 from tenfold.source import capture
@@ -31,18 +31,8 @@ class OptionError(ArgumentError, ValueError):
 
 def construct(cls: type) -> None:
     """Let a class say, in errors of its constructor, its name and where it was called."""
-    init = cls.__dict__.get("__init__")
-    if init is None:
-        return
-
-    @functools.wraps(init)
-    def call(self: Any, *args: Any, **kwargs: Any) -> None:
-        try:
-            init(self, *args, **kwargs)
-        except TenfoldError as error:
-            raise error.located(type(self).__name__, capture()) from None
-
-    cls.__init__ = call  # type: ignore[misc]
+    if "__init__" in cls.__dict__:
+        cls.__init__ = constructor(cls.__init__)  # type: ignore[misc]
 
 
 class _Required:

@@ -13,13 +13,15 @@ import torch
 import torch.ao.quantization.fx._decomposed  # defines torch.ops.quantized_decomposed
 
 import tenfold as tn
-from tenfold import unsupported
+from tenfold import names, unsupported
+from tenfold.amp import policies
+from tenfold.capi import r_places
 from tenfold.engines import xla
 from tenfold.listing import pytorch_names
 from tenfold.mlir import torch_dialect
 from tenfold.ops.plain import PLAIN
 from tenfold.ops.schema import parse
-from tenfold.ops.table import TABLE
+from tenfold.ops.table import RENAMED, TABLE
 from tenfold.overloads import NAMESPACES
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -469,6 +471,21 @@ def test_settings_are_kept():
     assert not tn.is_anomaly_enabled()
     with tn.inference_mode():
         assert tn.is_inference_mode_enabled()
+
+
+def test_the_functions_that_write_to_their_argument_are_pytorchs():
+    theirs = {each for each in dir(torch) if each.endswith("_") and not each.startswith("_")}
+    assert set(names.INPLACE) == theirs - {"resize_as_sparse_"}
+
+
+def test_lists_of_ops_by_name_hold_no_other_names():
+    lists = (policies.LOWER, policies.FULL, policies.FULL_RESULT, policies.WIDEST)
+    cast = {name for each in lists for several in each.values() for name in several}
+    assert sorted({*cast, *names.OVER_LISTS, *names.OF_OPS, *RENAMED} - TABLE.keys()) == []
+    operators = [each.split("::")[1].split(".")[0] for each in torch._C._dispatch_get_all_op_names()]
+    starts = (*r_places._NUMBERS, *r_places._TENSORS, *r_places._OFFSETS)
+    assert [start for start in starts if not any(each.startswith(start) for each in operators)] == []
+    assert sorted(r_places._RESULTS.keys() - operators) == []
 
 
 def test_determinism_is_asked_of_gpu_programs_by_either_switch():

@@ -31,7 +31,7 @@ _TENSORS = {
     "narrow": ("start",),
 }
 # What pooling calls indices are offsets into a window's plane, given back to unpooling as they are.
-_OFFSETS = ("max_pool", "max_unpool", "fractional_max", "adaptive_max", "segment_reduce", "_adaptive_max")
+_OFFSETS = ("max_pool", "max_unpool", "fractional_max", "adaptive_max", "segment_reduce")
 _RESULTS = {
     "argmax": (0,), "argmin": (0,), "argsort": (0,), "argwhere": (0,), "nonzero": (0,), "multinomial": (0,),
     "randperm": (0,), "tril_indices": (0,), "triu_indices": (0,), "_unique": (1,), "_unique2": (1,),

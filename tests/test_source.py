@@ -196,7 +196,6 @@ def test_a_source_tells_file_line_and_columns(where, tmp_path):
     assert (place.line, place.end_line, place.columns) == (4, 4, (8, 13))
     assert place.text == "y = x + b"
     assert place.short == "train.py:4"
-    assert place.user_line() == "train.py:4   y = x + b"
     assert repr(place) == "<Source train.py:4>"
 
 
@@ -278,7 +277,7 @@ def test_a_source_can_be_copied():
 @pytest.mark.parametrize("filename", ["<stdin>", "<string>", "/no/such/folder/train.py"])
 def test_without_the_file_only_the_place_is_known(where, filename):
     place = where("y = x + b", filename)
-    assert place.user_line() == f"{filename.rpartition('/')[2]}:3"
+    assert (place.short, place.text) == (f"{filename.rpartition('/')[2]}:3", "")
     assert place.span() is None
     assert place.operand_names("add", [None, None]) == [None, None]
 
@@ -314,11 +313,11 @@ def test_an_interpreter_without_columns_still_tells_the_line(tmp_path):
     script.write_text(
         "from tenfold.source import capture\n"
         "place = capture()\n"
-        "print(place.user_line(), place.columns, place.span(), place.operand_names('add', [None]))\n"
+        "print(place.short, place.text, place.columns, place.span(), place.operand_names('add', [None]))\n"
     )
     command = [sys.executable, "-X", "no_debug_ranges", str(script)]
     package_root = source.__file__.removesuffix("/tenfold/source.py")
     done = subprocess.run(
         command, env={"PYTHONPATH": package_root}, capture_output=True, text=True, check=True
     )
-    assert done.stdout == "train.py:2   place = capture() None None [None]\n"
+    assert done.stdout == "train.py:2 place = capture() None None [None]\n"

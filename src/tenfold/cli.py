@@ -1,4 +1,4 @@
-"""The command line: demo, run, show, build, ops, doctor. Each command has --help with an example."""
+"""The command line: demo, run, show, build, ops, doctor, capi. Each command has --help with an example."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tenfold.capi.commands import add_arguments as add_capi_arguments
 from tenfold.doctor import examine
 from tenfold.errors import ArgumentError, TenfoldError
 from tenfold.exporting import DIALECTS
-from tenfold.runtime import evaluate
+from tenfold.runtime import executables
 from tenfold.runtime.stages import STAGES, stage_text
 
 console = Console(highlight=False, soft_wrap=True)
@@ -139,7 +139,7 @@ def _show(parsed: argparse.Namespace) -> int:
         print(stage_text(program, device, parsed.stage))
 
     sys.argv = [parsed.file]
-    with evaluate.observing(observe):
+    with executables.observing(observe):
         status, names = _execute(parsed.file)
         if not printed and not status:
             # A file that asks for no value: show what it would take to have the tensors it leaves behind.

@@ -74,10 +74,6 @@ class Source(tuple[CodeType, int]):
     def short(self) -> str:
         return f"{os.path.basename(self.filename)}:{self.line}"
 
-    def user_line(self) -> str:
-        """The place and its text, on one line: `train.py:8   x = tn.ones(2, 3)`."""
-        return f"{self.short}   {self.text}".rstrip()
-
     def span(self) -> tuple[int, int] | None:
         """The characters of `text` that the expression covers, to the end of the code if it goes on below."""
         raw = _line(self).rstrip()

@@ -43,10 +43,6 @@ def sign(x: np.ndarray) -> np.ndarray:
     return np.where(x == 0, x, x / np.abs(x)) if x.dtype.kind == "c" else np.sign(x)
 
 
-def round_away(x: np.ndarray) -> np.ndarray:
-    return np.copysign(np.floor(np.abs(x) + 0.5), x)
-
-
 def divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Integers divide towards zero."""
     if x.dtype.kind not in "iu":
@@ -84,9 +80,7 @@ UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "stablehlo.logistic": lambda x: 1 / (1 + np.exp(-x)),
     "stablehlo.negate": np.negative,
     "stablehlo.not": np.invert,
-    "stablehlo.popcnt": lambda x: np.array([int(each).bit_count() for each in bits_of(x)]).astype(x.dtype),
     "stablehlo.real": np.real,
-    "stablehlo.round_nearest_afz": round_away,
     "stablehlo.round_nearest_even": np.round,
     "stablehlo.rsqrt": lambda x: 1 / np.sqrt(x),
     "stablehlo.sign": sign,

@@ -141,9 +141,8 @@ class Calls:
         if argument.name == "device" and type.kind == "Device":
             self._push_value(stack, lib.tn_value_device(self.place))
         elif argument.name == "dtype" and given is None and not has_inputs:
-            lib.tn_stack_push_int(
-                stack, code_of(result.dtype.name)
-            )  # of the default dtype, which is Tenfold's
+            # Of the default dtype, which is Tenfold's.
+            lib.tn_stack_push_int(stack, code_of(result.dtype.name))
         elif argument.name == "pin_memory" or given is None:
             lib.tn_stack_push_none(stack)
         elif given is SLOT:

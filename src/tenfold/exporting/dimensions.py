@@ -75,10 +75,6 @@ class SymbolicType:
     def rank(self) -> int:
         return len(self.shape)
 
-    @property
-    def is_static(self) -> bool:
-        return all(isinstance(each, int) for each in self.shape)
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SymbolicType) and str(self) == str(other)
 

@@ -202,9 +202,7 @@ log1p = _unary(e.LogPlusOne)
 logistic = _unary(e.Logistic)
 neg = _unary(e.Negate)
 invert = _unary(e.Not)
-popcount = _unary(e.Popcnt)
 real = _unary(e.Real)
-round_half_away = _unary(e.RoundNearestAfz)
 round_half_even = _unary(e.RoundNearestEven)
 rsqrt = _unary(e.Rsqrt)
 sign = _unary(e.Sign)
@@ -214,12 +212,10 @@ sqrt = _unary(e.Sqrt)
 tan = _unary(e.Tan)
 tanh = _unary(e.Tanh)
 
-add = _binary(e.Add)
 atan2 = _binary(e.Atan2)
 div = _binary(e.Divide)
 maximum = _binary(e.Maximum)
 minimum = _binary(e.Minimum)
-mul = _binary(e.Multiply)
 nextafter = _binary(e.NextAfter)
 polygamma = _binary(e.Polygamma)
 rem = _binary(e.Remainder)
@@ -231,6 +227,17 @@ logical_and = _binary(e.And)
 logical_or = _binary(e.Or)
 logical_xor = _binary(e.Xor)
 zeta = _binary(e.Zeta)
+
+
+def add(x: Operand, y: Operand) -> Value:
+    """A sum; of truths, whether either holds. XLA folds a sum of two constants of truth as one of bits."""
+    x, y = broadcast(x, y)
+    return (e.Or if x.dtype is dtypes.bool_ else e.Add)(x, y).result
+
+
+def mul(x: Operand, y: Operand) -> Value:
+    x, y = broadcast(x, y)
+    return (e.And if x.dtype is dtypes.bool_ else e.Multiply)(x, y).result
 
 
 def conj(x: Value) -> Value:

@@ -193,9 +193,9 @@ PARTIALS: dict[type[Op], tuple[Map, ...]] = {
 # complex number is not among them.
 FLAT: frozenset[type[Op]] = frozenset(
     {
-        *(e.Ceil, e.Floor, e.RoundNearestAfz, e.RoundNearestEven, e.NextAfter),
+        *(e.Ceil, e.Floor, e.RoundNearestEven, e.NextAfter),
         *(e.Compare, e.IsFinite, e.BitcastConvert, m.Constant, m.Iota),
-        *(e.And, e.Or, e.Xor, e.Not, e.Popcnt, e.CountLeadingZeros),
+        *(e.And, e.Or, e.Xor, e.Not, e.CountLeadingZeros),
         *(e.ShiftLeft, e.ShiftRightArithmetic, e.ShiftRightLogical),
     }
 )

@@ -59,7 +59,7 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         parser.add_argument("-g", "--debug", action="store_true", help="keep source lines for gdb")
         built = parser.parse_args(given[1:])
         output = built.output or str(Path(built.file).with_suffix(""))
-        return lambda: _guarded(built.file, lambda: _build(built.file, output, built.debug))
+        return lambda: _reported(lambda: _build(built.file, output, built.debug), _sources)
     if given[:1] == ["memory"]:
         parser = argparse.ArgumentParser(prog="purple memory", description="Show where memory is freed.")
         parser.add_argument("file")
@@ -68,7 +68,7 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         )
         parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what (command-line) gives")
         shown = parser.parse_args(given[1:])
-        return lambda: _guarded(shown.file, lambda: _memory(shown.file, shown.run, shown.arguments))
+        return lambda: _reported(lambda: _memory(shown.file, shown.run, shown.arguments), _sources)
     parser = argparse.ArgumentParser(
         prog="purple",
         usage=USAGE.replace("\n", "\n       "),
@@ -86,8 +86,8 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         rest = [options.file] if options.file is not None else []
         return lambda: _evaluate(options.expression, [*rest, *options.arguments])
     if options.compiled is not None:
-        return lambda: _guarded(
-            options.compiled, lambda: _print(emit_c.compile_program(_expanded(options.compiled), warn=_warn))
+        return lambda: _reported(
+            lambda: _print(emit_c.compile_program(_expanded(options.compiled), warn=_warn)), _sources
         )
     if options.file is None:
         return None
@@ -149,10 +149,6 @@ def _warn(cycle: Cycle) -> None:
 def _print(text: str) -> int:
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     return 0
-
-
-def _guarded(path: str, work: Callable[[], int]) -> int:
-    return _reported(work, _sources)
 
 
 def _reported(work: Callable[[], int], sources: dict[str, str]) -> int:

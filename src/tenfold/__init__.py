@@ -69,6 +69,7 @@ from tenfold.program import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from tenfold.runtime.evaluate import get_engine, set_engine
 from tenfold.tensor import Size, Tensor
+from tenfold.version import release as _release
 
 if TYPE_CHECKING:
     from tenfold import amp, data, func, nn, optim, testing, utils
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
     from tenfold.func import vmap
     from tenfold.serialize import load, save
 
-__version__ = "0.1.0"
+__version__ = _release
 
 _namespaces: dict = {
     "": globals(),

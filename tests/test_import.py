@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -16,10 +17,10 @@ PACKAGE = Path(tenfold.__file__).parent
 HEAVY = ("jaxlib", "jax", "torch", "torch_mlir", "iree", "rich", "scipy", "dataclasses", "inspect", "asyncio")
 
 
-def run(code: str) -> str:
+def run(code: str, *options: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, *options, "-c", code]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
@@ -36,6 +37,23 @@ def test_recording_a_program_loads_no_engine_either():
         "import tenfold as tn, sys; (tn.ones(2, 3) @ tn.rand(3)).tanh().sum(); print('jaxlib' in sys.modules)"
     )
     assert run(code).strip() == "False"
+
+
+def test_it_works_where_assertions_are_left_out():
+    code = "import tenfold as tn; print((tn.ones(2, dtype=tn.int8) + 1.5).tanh().dtype)"
+    assert run(code, "-O").strip() == "tenfold.float32"
+
+
+def test_what_type_checkers_are_told_is_loaded_late():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = [each for each in tree.body if isinstance(each, ast.If)]
+    told = {
+        alias.name: each.module.removeprefix("tenfold").removeprefix(".")
+        for each in block.body
+        for alias in each.names
+    }
+    modules = dict.fromkeys(tenfold._PACKAGES, "") | tenfold.names.MODULE_OF
+    assert told.items() <= modules.items()
 
 
 def test_a_name_that_is_not_there_is_explained():

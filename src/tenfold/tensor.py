@@ -113,12 +113,14 @@ class Tensor(Holder):
     def assign(self, value: Value, uniform: bool = False) -> None:
         """Take a new value in place; tensors that share this one's memory see it."""
         where = capture()
-        if value.type is not self._value.type:
-            value = _fitted(value, self._value.type, where)
-        before = self._value
+        before, result = self._value, value
+        if value.type is not before.type:
+            value = _fitted(value, before.type, where)
         if before.origin is not None:
             self._check_write(where)
-            before.origin.overwrite(before)
+            if value.origin is None and graph.mode.enabled:
+                value = _flowing(value, before, where)
+            before.origin.overwrite(before, result)
             if before.origin.retains and value.origin is not None:  # it is this tensor's gradient to keep
                 before.origin.retains, value.origin.retains = False, True
             if value.origin is None and not graph.mode.enabled:  # gradients pass by what is done without them
@@ -678,6 +680,12 @@ def _fitted(value: Value, type: TensorType, where: Any) -> Value:
     copy = find("_to_copy")
     arguments = [value, type.dtype] + [None] * (len(copy.schema.arguments) - 2)
     return graph.record(copy, arguments, where)[0]
+
+
+def _flowing(value: Value, before: Value, where: Any) -> Value:
+    """A value that depends on nothing, written over one that gradients flow to: they still do, all zero."""
+    never = graph.record(find("full_like"), [value, False, dtypes.bool_, None, None, None, None], where)[0]
+    return graph.record(find("where.self"), [never, before, value], where)[0]
 
 
 def _refuse_value() -> NoReturn:

@@ -333,7 +333,8 @@ def raise_spent(node: Node) -> None:
 
 
 def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
-    """Refuse, as PyTorch does, where a value that the gradient needs has been written in place since."""
+    """Refuse, as PyTorch does, where a value that the gradient needs has been written in place since. The op
+    that wrote it had it before."""
     for node, results, inputs in zip(path, wiring.results, wiring.inputs, strict=True):
         for i, each in enumerate(node.inputs):
             if each.origin is None or not each.origin.overwritten:
@@ -343,7 +344,8 @@ def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
             saves = backward_of(node.signature, (True,) * len(results), wanted).saves
             maker = each.origin.node
             made = maker is not None and maker in path and _saves_result(maker, each.origin.index)
-            if fragment.params[i] in saves or made:
+            wrote = i == 0 and each.origin.overwritten is node
+            if (fragment.params[i] in saves and not wrote) or made:
                 raise GradientError(
                     f"a value that the gradient needs, {each.type}, was written in place after it was used",
                     help="use the op that returns a new tensor, or clone() before the write",

@@ -64,7 +64,7 @@ class Origin:
         self.hooks: dict[int, Callable[[Any], Any]] | None = None
         self.after: dict[int, Callable[[], None]] | None = None  # to be called when a gradient was collected
         self.retains = False
-        self.overwritten = False
+        self.overwritten: Any = None  # by which node, or True
         self.leaf: Callable[[], Any] | None = None  # the tensor where gradients end, as a weak reference
         self.of: Origin = self
 
@@ -81,14 +81,14 @@ class Origin:
             _touch_grad(self, clears=gradient is None)
         self.collected = gradient
 
-    def overwrite(self, value: Value) -> None:
+    def overwrite(self, value: Value, by: Value) -> None:
         """Note that the tensor which held `value` was written in place."""
         if self.node is None:
             value.origin = Origin()
             value.origin.of = self.of
-            value.origin.overwritten = True
+            value.origin.overwritten = by.node or True
         else:
-            self.overwritten = True
+            self.overwritten = by.node or True
 
 
 class Value:

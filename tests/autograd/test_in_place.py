@@ -1,0 +1,83 @@
+"""Gradients through writes in place: the op that writes had the old value, others after it have not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+
+WRITES = {
+    **{
+        name: lambda y, name=name: getattr(y, name)()
+        for name in (
+            *(
+                "abs_",
+                "acos_",
+                "asin_",
+                "atan_",
+                "cos_",
+                "cosh_",
+                "digamma_",
+                "erf_",
+                "erfc_",
+                "exp2_",
+                "exp_",
+            ),
+            *("lgamma_", "log_", "log1p_", "log2_", "log10_", "logit_", "neg_", "reciprocal_", "round_"),
+            *("sigmoid_", "sign_", "sin_", "sinh_", "sqrt_", "square_", "tanh_", "zero_"),
+        )
+    },
+    **{
+        name: lambda y, name=name: getattr(y, name)(0.5)
+        for name in (
+            "clamp_",
+            "clamp_max_",
+            "pow_",
+            "eq_",
+            "ge_",
+            "lt_",
+            "fill_",
+            "mul_",
+            "copysign_",
+            "xlogy_",
+        )
+    },
+    "copy_": lambda y: y.copy_(y.detach() + 1),
+    "a view": lambda y: y[1:].clamp_(0.2, 0.4),
+    "a row of a view": lambda y: y.view(2, 2)[1].sin_(),
+    "two in a row": lambda y: y.sin_().cos_(),
+}
+
+
+def gradient(module, write):
+    x = module.tensor([0.1, 0.3, 0.5, 0.7], requires_grad=True)
+    y = x * 1.25
+    write(y)
+    assert y.requires_grad
+    (y * y).sum().backward()
+    return x.grad.numpy()
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_the_gradient_of_a_write_is_pytorch_s(name):
+    np.testing.assert_allclose(
+        gradient(tn, WRITES[name]), gradient(torch, WRITES[name]), rtol=1e-4, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y: y.mul_(y),
+        lambda y: (y.sin(), y.add_(1))[0],
+        lambda y: y.exp().sin_(),
+    ],
+    ids=["by itself", "after it was used", "over a saved result"],
+)
+def test_a_value_that_the_gradient_needs_is_not_written(write):
+    for module in (torch, tn):
+        y = module.tensor([0.1, 0.3], requires_grad=True) * 2
+        with pytest.raises(RuntimeError, match="inplace|in place"):
+            write(y).sum().backward()

@@ -12,7 +12,7 @@ import torch
 
 import tenfold as tn
 from tenfold.amp import GradScaler, autocast, policies
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 SQUARE = (4, 4)
 CALLS: dict[str, tuple[str, list[Any]]] = {

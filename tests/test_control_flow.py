@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 
 def chosen(x):

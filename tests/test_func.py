@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 from tenfold.trace import graph
 
 DRAWS = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import torch
 
 import tenfold as tn
 from tenfold.indexing import one_hot
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 SHAPES = [(), (5,), (3, 4), (2, 3, 4), (2, 1, 3, 2), (0, 3), (4, 0)]
 

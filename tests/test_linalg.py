@@ -250,7 +250,7 @@ def test_a_stored_program_finds_lapack_again(tmp_path):
     """The second process loads what the first compiled, and must make the same routines known."""
     program = (
         "import tenfold as tn\n"
-        "from tenfold.runtime.evaluate import counting_compiles\n"
+        "from tenfold.runtime.executables import counting_compiles\n"
         "with counting_compiles() as compiles:\n"
         "    value = tn.linalg.inv(tn.eye(3) * 2).sum().item()\n"
         "print(value, compiles)\n"

@@ -16,7 +16,7 @@ import torch
 import tenfold as tn
 from tenfold.dtypes import ALL
 from tenfold.errors import TenfoldError
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 
 def outcome(world: Any, call: Callable[[Any], Any]) -> Any:
@@ -465,7 +465,7 @@ def test_pytorchs_own_constructor_takes_sizes_or_data():
 
 
 def test_iterating_rows_compiles_a_few_times_only():
-    from tenfold.runtime.evaluate import counting_compiles
+    from tenfold.runtime.executables import counting_compiles
 
     x = tn.arange(40.0).reshape(20, 2).eval()
     with counting_compiles() as compiles:

@@ -66,6 +66,7 @@ LAYERS = (
         "devices",
         "layouts",
         "formatting",
+        "garbage",
         "errors",
         "source",
         "quantized_dtypes",

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from tenfold.errors import ArgumentError, located
+from tenfold.garbage import uncollected
 from tenfold.mlir import stablehlo
 from tenfold.runtime.compile import Programs, compiled
-from tenfold.runtime.evaluate import uncollected
 from tenfold.runtime.recording import trace
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor

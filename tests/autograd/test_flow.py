@@ -356,7 +356,7 @@ def test_a_write_that_no_gradient_needs_is_allowed():
 
 
 def test_forward_and_backward_are_one_program():
-    from tenfold.runtime import evaluate
+    from tenfold.runtime import executables
 
     def step(scale):
         x = tn.tensor(DATA, requires_grad=True)
@@ -367,7 +367,7 @@ def test_forward_and_backward_are_one_program():
 
     step(tn.ones(2, 3).eval())
     other = tn.full((2, 3), 2.0).eval()
-    with evaluate.counting_compiles() as compiles:
+    with executables.counting_compiles() as compiles:
         step(other)
     assert compiles == 0
 

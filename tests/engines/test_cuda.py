@@ -6,7 +6,7 @@ import pytest
 import tenfold as tn
 from tenfold.engines import xla
 from tenfold.errors import DeviceError
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 pytestmark = pytest.mark.skipif(xla.find_cuda_plugin() is None, reason="needs a GPU and XLA's CUDA plugin")
 
@@ -101,13 +101,13 @@ def test_out_of_memory_is_an_error_of_ours():
 
 
 def test_an_executable_comes_from_the_cache_on_disk(tmp_path, monkeypatch):
-    from tenfold.runtime import evaluate
+    from tenfold.runtime import executables
 
     monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path))
     x = tn.ones(17, device="cuda").eval()
     compute = lambda: (x * 1.75 + 2).sum().item()
     first = compute()
-    evaluate._executables.clear()
+    executables._executables.clear()
     with counting_compiles() as compiles:
         assert compute() == first
     assert compiles == 0

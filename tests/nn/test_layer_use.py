@@ -15,7 +15,7 @@ import torch
 
 import tenfold as tn
 from tenfold import nn
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 from tests.nn.test_layers import layers
 
 # Examples

@@ -15,7 +15,7 @@ import torch
 import tenfold as tn
 from tenfold import nn
 from tenfold.nn import utils
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import tenfold as tn
 from tenfold import dtypes
 from tenfold.errors import TenfoldError
 from tenfold.ops.table import Row, all_rows
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import Node, Value
 from tests.ops import generate, golden

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 SHAPES = ((3, 4), (4,), (), (2, 3, 2))
 CASES: list[tuple[str, dict[str, Any]]] = [

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 LIBRARIES = (tn, torch)
 

@@ -11,11 +11,11 @@ import pytest
 import tenfold as tn
 from tenfold.errors import CacheWarning
 from tenfold.runtime import cache
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 PROGRAM = """
 import tenfold as tn
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 with counting_compiles() as compiles:
     value = (tn.arange(5.0) * 3 + 1).tanh().sum().item()
 print(int(compiles), value)
@@ -83,9 +83,9 @@ def test_a_program_whose_file_is_damaged_is_compiled_again(folder):
     compute()
     for path in folder.glob("*.xla"):
         path.write_bytes(path.read_bytes()[:-5])
-    from tenfold.runtime import evaluate
+    from tenfold.runtime import executables
 
-    evaluate._executables.clear()
+    executables._executables.clear()
     with pytest.warns(CacheWarning), counting_compiles() as compiles:
         assert compute() == [4.25] * 11
     assert compiles == 1

@@ -8,7 +8,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.errors import ArgumentError, ShapeError, TraceError
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime.executables import counting_compiles
 
 
 def test_it_is_recorded_once_for_each_signature():

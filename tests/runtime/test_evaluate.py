@@ -9,8 +9,8 @@ import pytest
 
 import tenfold as tn
 from tenfold.errors import IndexOutOfRange, TenfoldError
-from tenfold.runtime import evaluate
-from tenfold.runtime.evaluate import counting_compiles
+from tenfold.runtime import evaluate, executables
+from tenfold.runtime.executables import counting_compiles
 from tenfold.trace import graph
 
 
@@ -67,7 +67,7 @@ def test_values_that_the_program_holds_are_computed_once():
 def test_values_that_nobody_holds_are_not_given_back():
     outputs = []
     x = tn.ones(4).eval()
-    with evaluate.observing(lambda program, device: outputs.append(len(program.outputs))):
+    with executables.observing(lambda program, device: outputs.append(len(program.outputs))):
         ((x + 2).exp() * 7).sum().item()
     assert outputs == [1]
 
@@ -158,7 +158,7 @@ def test_out_of_memory_is_an_error_of_ours():
 def test_observers_hear_of_new_programs_only():
     seen = []
     x = tn.ones(7).eval()
-    with evaluate.observing(lambda program, device: seen.append(program)):
+    with executables.observing(lambda program, device: seen.append(program)):
         (x * 3.25 + 7).eval()
         (x * 3.25 + 7).eval()
     assert len(seen) == 1
@@ -202,14 +202,14 @@ def test_a_shape_that_no_memory_holds_is_refused(make):
 
 
 def test_the_least_recently_used_executables_go(monkeypatch):
-    monkeypatch.setattr(evaluate, "MAX_EXECUTABLES", 3)
+    monkeypatch.setattr(executables, "MAX_EXECUTABLES", 3)
     x = tn.ones(3).eval()
     often = lambda: (x * 5 - 1).exp().tolist()
     often()
     for i in range(4):
         (tn.ones(i + 2).eval() * x.sum()).eval()
         often()
-    assert len(evaluate._executables) <= 3
+    assert len(executables._executables) <= 3
     with counting_compiles() as compiles:
         often()
     assert compiles == 0
@@ -218,7 +218,7 @@ def test_the_least_recently_used_executables_go(monkeypatch):
 def test_executables_go_before_memory_mappings_run_out(monkeypatch):
     x = tn.ones(3).eval()
     x.exp().eval()
-    monkeypatch.setattr(evaluate, "MAX_MAPPINGS", 1)
-    monkeypatch.setattr(evaluate, "_compiles", 7)
+    monkeypatch.setattr(executables, "MAX_MAPPINGS", 1)
+    monkeypatch.setattr(executables, "_compiles", 7)
     (x + 0.125).tanh().eval()  # the eighth compile counts the mappings
-    assert len(evaluate._executables) == 1
+    assert len(executables._executables) == 1

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.runtime import evaluate
+from tenfold.runtime import executables
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(16, 5)).astype(np.float32)
@@ -56,7 +56,7 @@ def test_a_step_is_compiled_once(wrap):
     tn.eval(problem.momentum, problem.w, problem.x, problem.y)
     step = wrap(problem.step)
     problem.losses(step, 2)
-    with evaluate.counting_compiles() as compiles:
+    with executables.counting_compiles() as compiles:
         problem.losses(step, 5)
     assert compiles == 0
 
@@ -176,7 +176,7 @@ def test_gradients_read_one_by_one_are_computed_together():
     loss = sum(((tn.tensor(X) @ each).tanh() ** 2).sum() for each in w)
     loss.backward()
     w[0].grad.numpy()
-    with evaluate.counting_compiles() as compiles:
+    with executables.counting_compiles() as compiles:
         for each in w[1:]:
             each.grad.numpy()
     assert compiles == 0
@@ -203,7 +203,7 @@ def test_a_loop_that_reads_nothing_is_not_one_program():
     step = problem.step
     step(problem.x, problem.y).item()
     sizes = []
-    with evaluate.observing(lambda program, device: sizes.append(len(program.nodes))):
+    with executables.observing(lambda program, device: sizes.append(len(program.nodes))):
         for _ in range(100):
             loss = step(problem.x, problem.y)
         loss.item()
@@ -214,7 +214,7 @@ def test_an_optimizer_s_step_runs_what_was_recorded():
     model = tn.nn.Linear(3, 2)
     optimizer = tn.optim.SGD(model.parameters(), lr=0.1)
     sizes = []
-    with evaluate.observing(lambda program, device: sizes.append(len(program.nodes))):
+    with executables.observing(lambda program, device: sizes.append(len(program.nodes))):
         for _ in range(20):
             optimizer.zero_grad()
             model(tn.ones(1, 3)).sum().backward()

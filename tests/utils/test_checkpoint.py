@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.runtime import evaluate
+from tenfold.runtime import executables
 from tenfold.trace.graph import collect
 from tenfold.utils.checkpoint import checkpoint, checkpoint_sequential
 
@@ -18,7 +18,7 @@ WIDTH, DEPTH = 64, 16
 def peak(results: list[Any]) -> int:
     """How many bytes the program of these results needs, beside its inputs and results."""
     program, _ = collect([each.current() for each in results])
-    loaded = evaluate.build(program, program.device)
+    loaded = executables.build(program, program.device)
     return loaded.executable.loaded.get_compiled_memory_stats().temp_size_in_bytes
 
 

@@ -20,6 +20,7 @@ from tenfold.exporting.recordings import Recordings
 from tenfold.flat.graph import Function, TensorType, replay
 from tenfold.flat.structured import Check
 from tenfold.functional import aten
+from tenfold.garbage import uncollected
 from tenfold.mlir import open_stablehlo, portable, stablehlo
 from tenfold.program import uncompiled
 from tenfold.runtime import evaluate, tree
@@ -196,7 +197,7 @@ def export(
     }
     taken, outputs = program.leaves, recordings.outputs
     if dialect == "stablehlo":
-        with evaluate.uncollected():
+        with uncollected():
             module: Any
             module, outputs, used = _stablehlo(recordings, [literals.get(leaf) for leaf in outside])
         taken = [leaf for leaf, is_used in zip(outside, used, strict=True) if is_used]

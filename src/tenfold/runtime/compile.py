@@ -11,7 +11,7 @@ from tenfold import dtypes
 from tenfold.devices import get_default_device
 from tenfold.engines import xla
 from tenfold.errors import ArgumentError
-from tenfold.runtime import evaluate, tree
+from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.recorded import OTHER, Recorded
 from tenfold.runtime.recording import shares_memory, trace
 from tenfold.source import capture
@@ -164,6 +164,6 @@ class Programs:
 def set_deterministic(wanted: bool) -> None:
     """Whether programs on GPUs give the same bits whenever they run, also those of compiled functions."""
     if xla.set_deterministic(wanted):
-        evaluate.forget("cuda")
+        executables.forget("cuda")
         for each in list(_everyone):
             each.short = each.last = None

@@ -1,54 +1,35 @@
-"""Evaluation of lazy values: find the program that computes them, its executable, run it, keep the results.
+"""Evaluation of lazy values: find the program that computes them, run its executable, keep the results.
 
-A program is looked up by its structure, which was interned as it was recorded; only a new one is lowered,
-emitted and compiled. Beside what was asked for, a program gives back what others still hold of it and what
-in-place ops have written, so that nothing is computed twice.
+Beside what was asked for, a program gives back what others still hold of it and what in-place ops have
+written, so that nothing is computed twice.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import gc
 import sys
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tenfold.devices import Device
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, EngineError, OutOfMemory, TenfoldError, TraceError
+from tenfold.errors import ArgumentError, OutOfMemory, TenfoldError, TraceError
 from tenfold.flat.graph import TensorType
-from tenfold.flat.narrow import narrowed
-from tenfold.flat.quotients import rounded_once
-from tenfold.mlir import stablehlo
-from tenfold.runtime import cache, late
-from tenfold.runtime.checks import AHEAD, Donations, Guarded, Loaded, settle, size_in_bytes
-from tenfold.runtime.packing import Packing, Pending
+from tenfold.runtime import executables
+from tenfold.runtime.checks import AHEAD, Donations, settle, size_in_bytes
+from tenfold.runtime.packing import Pending
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import Holder, Program, Value, collect
-from tenfold.trace.lower import lower
 
-lock = threading.RLock()  # of all that is computed: one evaluation at a time
-_executables: dict[tuple[Any, ...], Loaded] = {}
-_opened: dict[tuple[Any, ...], tuple[Loaded, tuple[int, ...]]] = {}
-_variants: dict[tuple[Any, ...], int] = {}
-MAX_VARIANTS = 2
-MAX_EXECUTABLES = 1000
-MAX_MAPPINGS = 30_000
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
 _written: dict[int, tuple[weakref.ref[Holder], Value, int]] = {}
 # So often a tensor may be written before it is computed: a loop that writes without reading would otherwise
 # be recorded as one program, longer with every round.
 MAX_WRITES = 16
-_observers: list[Callable[[Program, Device], None]] = []
-_compiles = 0
-_counting = threading.Lock()
 ENGINES = ("xla", "libtorch")
 engine = "xla"  # see set_engine
 
@@ -57,7 +38,7 @@ def evaluate(values: Sequence[Value]) -> None:
     """Give every one of these values its data, and with them the tensors that were written in place."""
     if all(each.buffer is not None for each in values):
         return
-    with lock:
+    with executables.lock:
         wanted = [each for each in values if each.buffer is None]  # another thread may have been here first
         if not wanted:
             return
@@ -148,28 +129,17 @@ def _lend(program: Program, donated: Donations, buffers: list[Any]) -> None:
 def _execute(
     program: Program, device: Device, donated: Donations = ()
 ) -> tuple[list[Any], TenfoldError | None, Donations]:
-    """Run a program: its results, what a check says, and what was donated. The third program that differs
-    from others in its numbers alone is compiled for all numbers, and takes nothing for itself."""
+    """Run a program: its results, what a check says, and what was donated. One that is compiled for all
+    numbers takes nothing for itself."""
     if engine == "libtorch":
         from tenfold.engines import libtorch
 
         return libtorch.run(program, [host_array(leaf) for leaf in program.leaves], device), None, ()
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
-    loaded = _recent(_executables, (device, program.key, donated))
-    if loaded is None:
-        key, numbers = late.loose_key(program)
-        opened = _recent(_opened, (device, key))
-        if opened is None and numbers:
-            seen = _variants[device, key] = _variants.get((device, key), 0) + 1
-            if seen > MAX_VARIANTS:
-                found = late.open_numbers(program, device)
-                opened = (build(found.program, device), found.order)
-                _remember(_opened, (device, key), opened)
-        if opened is not None:
-            loaded, order = opened
-            given = buffers + [xla.put(np.asarray(each), device) for each in numbers]
-            return (*loaded([given[place] for place in order]), ())
-        loaded = build(program, device, donated)
+    loaded, numbers, order = executables.found(program, device, donated)
+    if order is not None:
+        given = buffers + [xla.put(np.asarray(each), device) for each in numbers]
+        return (*loaded([given[place] for place in order]), ())
     if donated:
         _lend(program, donated, buffers)
     return (*loaded(buffers), donated)
@@ -193,49 +163,6 @@ def get_engine() -> str:
     return engine
 
 
-def _recent(programs: dict[Any, Any], key: Any) -> Any:
-    """What is remembered under a key, which thereby becomes the most recently used."""
-    found = programs.pop(key, None)
-    if found is not None:
-        programs[key] = found
-    return found
-
-
-def _remember(programs: dict[Any, Any], key: Any, found: Any) -> None:
-    """Keep an executable, and let the least recently used go."""
-    programs[key] = found
-    while len(programs) > MAX_EXECUTABLES:
-        del programs[next(iter(programs))]
-
-
-def forget(platform: str) -> None:
-    """Let go of the executables for a platform: it is compiled for in another way from now on."""
-    with lock:
-        for programs in (_executables, _opened):
-            for key in [key for key in programs if key[0].type == platform]:
-                del programs[key]
-
-
-def _relieve() -> None:
-    """Let executables go that have not been used for long, before the process runs out of memory mappings.
-
-    A large program holds thousands of them, and a process may have 65,530: past that XLA's compiler crashes.
-    """
-    while _mappings() > MAX_MAPPINGS and (_executables or _opened):
-        for programs in (_executables, _opened):
-            for key in list(programs)[: len(programs) // 2 + 1]:
-                del programs[key]
-
-
-def _mappings() -> int:
-    """How many mappings of memory the process has, where the system tells."""
-    try:
-        with open("/proc/self/maps", "rb") as file:
-            return file.read().count(b"\n")
-    except OSError:
-        return 0
-
-
 def held(uses: dict[Value, int]) -> list[Value]:
     """The values of a program that something outside of it refers to: else they would be computed again."""
     own = 4  # the key of `uses`, the item, the loop's name, and getrefcount's argument
@@ -244,7 +171,7 @@ def held(uses: dict[Value, int]) -> list[Value]:
 
 def written(holder: Holder, before: Value) -> None:
     """Note an in-place write: its value is computed with the next evaluation, as program order implies."""
-    with lock:
+    with executables.lock:
         known = _written.get(id(holder))
         if known is None or known[0]() is not holder:
             _written[id(holder)] = (weakref.ref(holder), before, 1)
@@ -277,14 +204,14 @@ def _take_written() -> tuple[list[Value], dict[Value, Value]]:
 def host_array(value: Value) -> np.ndarray:
     """A value's data as a NumPy array that shares its memory where it can."""
     settle()
-    with lock:  # a compiled function in another thread may be about to give the memory away
+    with executables.lock:  # a compiled function in another thread may be about to give the memory away
         return value.buffer if type(value.buffer) is np.ndarray else xla.fetch(buffer_of(value, value.device))
 
 
 def number(value: Value) -> Any:
     """The one element of a value, which has data, as a Python number."""
     settle()
-    with lock:
+    with executables.lock:
         if type(value.buffer) in (np.ndarray, Pending):
             return host_array(value).reshape(()).item()
         return xla.number(value.buffer, value.type.dtype, value.device)
@@ -306,7 +233,7 @@ def buffer_of(leaf: Value, device: Device) -> Any:
             help="return it from the function",
         )
     if type(buffer) is Pending:
-        with lock:  # no compiled function may be about to write over the vector
+        with executables.lock:  # no compiled function may be about to write over the vector
             buffer = leaf.buffer
             if type(buffer) is Pending:
                 buffer = leaf.buffer = buffer.take(leaf.index)
@@ -319,95 +246,6 @@ def buffer_of(leaf: Value, device: Device) -> Any:
     return buffer
 
 
-def build(
-    program: Program, device: Device, donated: Donations = (), packing: Packing | None = None
-) -> Loaded:
-    """The executable of a program: one in memory, or on disk, or compiled now."""
-    key = (device, program.key, donated) if packing is None else (device, program.key, donated, packing.key)
-    loaded = _recent(_executables, key)
-    if loaded is None:
-        loaded = _built(program, device, donated, packing)
-        _remember(_executables, key, loaded)
-    return loaded
-
-
-def _built(program: Program, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
-    for observe in list(_observers):
-        _observers.remove(observe)  # what it does to look at the program is not news
-        try:
-            observe(program, device)
-        finally:
-            _observers.append(observe)
-    with uncollected():
-        function = lower(program)
-        function = narrowed(function) if device.type == "cuda" else rounded_once(function)
-        if packing is not None:
-            function = packing.applied(function)
-            donated = packing.donated(donated, function)
-        guarded = Guarded(function, donated, device)
-        module = stablehlo.emit(guarded.function, donated)
-        verdict = stablehlo.emit(guarded.verdict) if guarded.verdict else None
-    if verdict is None:
-        return Loaded(device, _compiled(module, device), guarded.checks)
-    first, executable = _both_compiled(verdict, module, device)
-    return Loaded(device, executable, guarded.checks, first, guarded.reads)
-
-
-def _both_compiled(small: stablehlo.Module, large: stablehlo.Module, device: Device) -> list[xla.Executable]:
-    """Two programs compiled at once: most of the time XLA uses one core for each."""
-    found: list[Any] = [None, None]
-
-    def compile(place: int, module: stablehlo.Module) -> None:
-        try:
-            found[place] = _compiled(module, device)
-        except Exception as error:
-            found[place] = error
-
-    aside = threading.Thread(target=compile, args=(0, small))
-    aside.start()
-    compile(1, large)
-    aside.join()
-    for each in found:
-        if isinstance(each, Exception):
-            raise each
-    return found
-
-
-def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
-    global _compiles
-    xla.provide(module, device)
-    name = cache.key(module.text(whole=True), xla.fingerprint(device))
-    stored = cache.load(name)
-    if stored is not None:
-        try:
-            return xla.deserialize(stored, module, device)
-        except Exception as error:
-            cache.discard(name, f"XLA cannot load it ({error})")
-    executable = xla.compile(module, device)
-    with _counting:
-        _compiles += 1
-        if _compiles % 8 == 0:
-            _relieve()
-    if cache.folder() is not None:
-        try:
-            cache.store(name, xla.serialize(executable))
-        except EngineError as error:
-            cache.warn(f"a program cannot be stored: {error.message}")
-    return executable
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Without the garbage collector: a program being built is thousands of objects, all of them in use."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def placed(error: TenfoldError, program: Program) -> TenfoldError:
     """An engine's error at a line of the user's: for memory the op of the largest result, else who asked."""
     if isinstance(error, OutOfMemory) and program.nodes:
@@ -417,48 +255,6 @@ def placed(error: TenfoldError, program: Program) -> TenfoldError:
         largest = program.nodes[sizes.index(max(sizes))]
         return error.located(largest.signature.row.python_name, largest.source)
     return error.located("evaluate", capture())
-
-
-@contextlib.contextmanager
-def observing(observe: Callable[[Program, Device], None]) -> Iterator[None]:
-    """Be told of every new program inside the block, before it is compiled."""
-    _observers.append(observe)
-    try:
-        yield
-    finally:
-        _observers.remove(observe)
-
-
-@contextlib.contextmanager
-def counting_compiles() -> Iterator[CompileCount]:
-    """How many programs XLA compiles inside the block; those found on disk do not count."""
-    count = CompileCount()
-    try:
-        yield count
-    finally:
-        count.stop()
-
-
-@functools.total_ordering
-class CompileCount:
-    def __init__(self) -> None:
-        self.start = _compiles
-        self.end: int | None = None
-
-    def stop(self) -> None:
-        self.end = _compiles
-
-    def __int__(self) -> int:
-        return (_compiles if self.end is None else self.end) - self.start
-
-    def __eq__(self, other: object) -> bool:
-        return int(self) == other
-
-    def __lt__(self, other: int) -> bool:
-        return int(self) < other
-
-    def __repr__(self) -> str:
-        return f"{int(self)} compiles"
 
 
 graph.settle = evaluate

@@ -13,7 +13,7 @@ from tenfold.engines import xla
 from tenfold.errors import EngineError, TenfoldError
 from tenfold.flat.graph import TensorType
 from tenfold.ops.table import Row, Signature
-from tenfold.runtime import evaluate, tree
+from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.checks import AHEAD, Loaded, settle
 from tenfold.runtime.packing import Packing, Pending, pack
 from tenfold.source import capture
@@ -157,7 +157,7 @@ class Recorded:
                 # Another thread's function may have taken the memory of what was just about to be read.
                 if "deleted or donated" not in error.message:
                     raise
-        with evaluate.lock:  # between reading what it writes and writing it, no other thread may write
+        with executables.lock:  # between reading what it writes and writing it, no other thread may write
             return self._run(arguments, wrap)
 
     def _run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
@@ -193,7 +193,7 @@ class Recorded:
         """The results, computed now; the memory of what is written goes to what replaces it. None if a tensor
         is of other memory than it was."""
         if self.loaded is None:
-            self.loaded = evaluate.build(self.program, self.device, self.donated, self.packing)
+            self.loaded = executables.build(self.program, self.device, self.donated, self.packing)
         device, packing = self.device, self.packing
         buffers = []
         value: Any = None

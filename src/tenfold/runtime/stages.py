@@ -6,7 +6,7 @@ from tenfold.devices import Device
 from tenfold.errors import ArgumentError, did_you_mean
 from tenfold.flat.printer import print_flat
 from tenfold.mlir import stablehlo
-from tenfold.runtime import evaluate
+from tenfold.runtime import executables
 from tenfold.trace.graph import Program
 from tenfold.trace.lower import lower
 from tenfold.trace.printer import print_trace
@@ -30,7 +30,7 @@ def stage_text(program: Program, device: Device, stage: str | None = None) -> st
 
         return f"{torch_dialect.TITLE}\n{torch_dialect.emit(program).text().rstrip()}"
     if stage == "hlo":
-        return f"{HLO_TITLE}\n{evaluate.build(program, device).executable.hlo().rstrip()}"
+        return f"{HLO_TITLE}\n{executables.build(program, device).executable.hlo().rstrip()}"
     raise ArgumentError(
         f"there is no stage {stage!r}",
         help=did_you_mean(stage, STAGES) or f"the stages are {', '.join(STAGES)}",

@@ -368,6 +368,7 @@ WORDS: Expansions = {
     "addmv": lambda self, mat, vec, beta, alpha: [aten("add")(beta * self, mat.mv(vec), alpha=alpha)],
     "hypot": _hypot,
     "erfc": _erfc,
+    "special_erfc": _erfc,
     "std_mean.correction": _deviation,
     "std_mean.dim": lambda self, dim, unbiased, keepdim: _deviation(self, dim, unbiased, keepdim),
     "std_mean": lambda self, unbiased: _deviation(self, None, unbiased, False),

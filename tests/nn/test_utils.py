@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,7 @@ from tenfold import nn
 from tenfold.nn import utils
 from tenfold.runtime.executables import counting_compiles
 
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    tn.set_default_dtype(tn.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-    tn.set_default_dtype(tn.float32)
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def twins(call: str) -> tuple[Any, Any]:

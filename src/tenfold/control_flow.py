@@ -217,11 +217,7 @@ def _require_alike(on_false: Recorded, on_true: Recorded) -> None:
 
 
 def _returned(recorded: Recorded) -> list[flat.TensorType]:
-    program = recorded.program
-    return [
-        program.nodes[place].signature.result_types[index] if place >= 0 else program.leaves[-1 - place].type
-        for place, index in program.outputs[: recorded.count]
-    ]
+    return [recorded.program.type_of(*each) for each in recorded.program.outputs[: recorded.count]]
 
 
 def _require_condition(recorded: Recorded) -> None:

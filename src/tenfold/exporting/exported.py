@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import flat
-from tenfold.dtypes import bool_, complex128, float64, int64
+from tenfold.dtypes import as_dtype
 from tenfold.errors import ArgumentError, FormatError, did_you_mean, located
 from tenfold.exporting.dimensions import Dim, SymbolicType
 from tenfold.exporting.dynamic import OpenDims, open_dimensions
@@ -34,8 +34,6 @@ from tenfold.trace.lower import lower
 
 DIALECTS = ("torch", "stablehlo", "linalg", "tosa")
 PARAMETERS = ("arguments", "literals")
-# The dtypes that hold what Python's numbers do.
-NUMBERS = {bool: bool_, int: int64, float: float64, complex: complex128}
 # What a file's name says of its form.
 FORMS = {".mlir": "text", ".mlirbc": "bytecode", ".stablehlo": "portable", ".vmfb": "build"}
 
@@ -221,7 +219,7 @@ def export(
     written = [members.get(id(root), "state") for root in recorded.writes]
     written += [f"argument {i}" for i in recorded.argument_writes]
     written += ["gradient"] * len(recorded.gradients.made)
-    types = [_type_of(program, *each) for each in program.outputs]
+    types = [program.type_of(*each) for each in program.outputs]
     input_types = [recordings.named(each.type) for each in inputs]
     further = {
         name: Tensor(leaf).detach() for name, leaf in named.items() if leaf in taken and leaf not in literals
@@ -284,7 +282,7 @@ def _of_tensors(result: Any) -> Any:
         result, lambda each: isinstance(each, (int, float, complex, np.generic)), numbers
     )
     plain = [each.item() if isinstance(each, np.generic) else each for each in numbers]
-    made = [aten("full")((), each, dtype=NUMBERS[type(each)]) for each in plain]
+    made = [aten("full")((), each, dtype=as_dtype(type(each))) for each in plain]
     return tree.unflatten(structure, iter(made))
 
 
@@ -299,12 +297,6 @@ def _require(what: str, given: object, known: Sequence[str]) -> None:
 def _apart(tensor: Tensor, before: Sequence[Tensor]) -> Tensor:
     """The tensor, or where it was given before, another that holds the same: each argument is its own."""
     return Tensor(tensor.current()) if any(each is tensor for each in before) else tensor
-
-
-def _type_of(program: Program, place: int, index: int) -> Any:
-    return (
-        program.nodes[place].signature.result_types[index] if place >= 0 else program.leaves[-1 - place].type
-    )
 
 
 def _members(function: Any) -> dict[int, str]:

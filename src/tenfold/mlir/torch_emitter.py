@@ -78,7 +78,7 @@ class Emitter:
         dropped = {each for node in program.nodes for each in node.inputs} - taken - passed - set(kept)
         inputs = [each for each in program.leaves if each not in literals and each not in dropped]
         input_types = [self.tensor(each.type) for each in inputs]
-        output_types = [self.tensor(_type_of(program, *each)) for each in given]
+        output_types = [self.tensor(program.type_of(*each)) for each in given]
         attributes = {
             "sym_name": ir.StringAttr.get(name),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(input_types, output_types)),
@@ -374,12 +374,6 @@ def is_state(program: Program, place: int, index: int) -> bool:
         return signature.row.random and index == len(signature.result_types) - 1
     leaf = program.leaves[-1 - place]
     return any(leaf in node.inputs and leaf not in data_of(node) for node in program.nodes)
-
-
-def _type_of(program: Program, place: int, index: int) -> TensorType:
-    return (
-        program.nodes[place].signature.result_types[index] if place >= 0 else program.leaves[-1 - place].type
-    )
 
 
 def _made_dtype(node: Node) -> int | None:

@@ -93,12 +93,7 @@ class Recorded:
         self.device = device
         self.gradients = gradients
         self.guards = guards
-        self.result_types = [
-            program.nodes[place].signature.result_types[index]
-            if place >= 0
-            else program.leaves[-1 - place].type
-            for place, index in program.outputs
-        ]
+        self.result_types = [program.type_of(*each) for each in program.outputs]
         self.donated = donated = tuple(
             [
                 (place, result)

@@ -310,6 +310,10 @@ class Program:
         self.outputs = outputs  # (node, result), or (-1 - leaf, 0)
         self.key = key
 
+    def type_of(self, place: int, index: int) -> TensorType:
+        """The type of an output."""
+        return self.nodes[place].signature.result_types[index] if place >= 0 else self.leaves[-1 - place].type
+
 
 def collect(
     targets: Sequence[Value], also: Callable[[dict[Value, int]], list[Value]] | None = None

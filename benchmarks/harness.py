@@ -35,6 +35,10 @@ class Benchmark:
     contenders: Callable[[Path], Mapping[str, Sample]]
     """Prepares every contender, by name; it is handed an empty folder for files."""
     repeats: int = 15
+    unit: str = "seconds"
+    """What a sample counts: seconds, or a plural such as `instructions`."""
+    also: tuple[tuple[str, float], ...] = ()
+    """Goals against other contenders: the name of each, and the ratio."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,10 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        return self.median(OURS) / self.median(self.benchmark.against)
+        return self.ratio_to(self.benchmark.against)
+
+    def ratio_to(self, contender: str) -> float:
+        return self.median(OURS) / self.median(contender)
 
     @property
     def met(self) -> bool:
@@ -57,18 +64,27 @@ class Result:
         return {
             "name": self.benchmark.name,
             "title": self.benchmark.title,
-            "seconds": {contender: self.median(contender) for contender in self.samples},
+            self.benchmark.unit: {contender: self.median(contender) for contender in self.samples},
             "samples": {contender: list(seconds) for contender, seconds in self.samples.items()},
             "against": self.benchmark.against,
             "ratio": self.ratio,
             "goal": self.benchmark.goal,
             "met": self.met,
+            "also": [
+                {
+                    "against": name,
+                    "ratio": self.ratio_to(name),
+                    "goal": goal,
+                    "met": self.ratio_to(name) <= goal,
+                }
+                for name, goal in self.benchmark.also
+            ],
         }
 
 
 def measure(benchmark: Benchmark, folder: Path, repeats: int | None = None) -> Result:
     contenders = benchmark.contenders(folder)
-    for name in (OURS, benchmark.against):
+    for name in (OURS, benchmark.against, *(name for name, _ in benchmark.also)):
         if name not in contenders:
             raise ValueError(f"benchmark {benchmark.name} has no contender {name}")
     for sample in contenders.values():
@@ -131,12 +147,14 @@ def table(results: Sequence[Result]) -> str:
     contenders = list(dict.fromkeys(name for result in results for name in result.samples))
     rows = [["", *contenders, "ratio", "goal", ""]]
     for result in results:
-        figures = [readable(result.median(name)) if name in result.samples else "" for name in contenders]
-        ratio = f"{result.ratio:.2f} x {result.benchmark.against}"
-        verdict = "met" if result.met else "not met"
-        rows.append(
-            [result.benchmark.title, *figures, ratio, f"at most {result.benchmark.goal:.2g}", verdict]
-        )
+        shown = readable if result.benchmark.unit == "seconds" else "{:,.0f}".format
+        figures = [shown(result.median(name)) if name in result.samples else "" for name in contenders]
+        benchmark, title = result.benchmark, result.benchmark.title
+        for against, goal in ((benchmark.against, benchmark.goal), *benchmark.also):
+            ratio = result.ratio_to(against)
+            verdict = "met" if ratio <= goal else "not met"
+            rows.append([title, *figures, f"{ratio:.2f} x {against}", f"at most {goal:.2g}", verdict])
+            title, figures = "", [""] * len(contenders)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(

@@ -4,7 +4,10 @@ libtorch program, and one tensor op against the same call in C. A peer that is n
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -234,45 +237,64 @@ def cplusplus(folder: Path, text: str) -> str:
 
 def one_tensor_op(folder: Path) -> Mapping[str, Sample]:
     """`(+ x y)` of one element, its result freed, against the same two calls in C."""
-    count = 200_000
-    text = f"""
+    programs = op_programs(folder)
+    return {name: printed(program, "200000") for name, program in programs.items()}
+
+
+def op_instructions(folder: Path) -> Mapping[str, Sample]:
+    """The instructions of the same, as callgrind counts them: what a thousand more of them add."""
+    programs = op_programs(folder)
+
+    def counted(program: str, count: int) -> int:
+        report = folder / "callgrind.out"
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={report}", program, str(count)]
+        one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
+        subprocess.run(command, check=True, capture_output=True, env=one_thread)
+        found = re.search(r"^(?:totals|summary): (\d+)", report.read_text(), re.MULTILINE)
+        assert found
+        return int(found[1])
+
+    @functools.cache  # the count is the same each time
+    def each(program: str) -> float:
+        return (counted(program, 2000) - counted(program, 1000)) / 1000
+
+    return {name: functools.partial(each, program) for name, program in programs.items()}
+
+
+def op_programs(folder: Path) -> Mapping[str, str]:
+    """Programs that make as many calls as their argument says, and print the seconds of each."""
+    text = """
 (define (run x y n) (when (> n 0) (+ x y) (run x y (- n 1))))
 (define x (tensor '(1.0)))
+(define count (string->number (car (command-line))))
 (run x x 1000)
 (define start (clock))
-(run x x {count})
-(print (/ (- (clock) start) {count}))"""
-    source = folder / "direct.c"
-    source.write_text(DIRECT % count, encoding="utf-8")
+(run x x count)
+(print (/ (- (clock) start) count))"""
+    source, direct = folder / "direct.c", str(folder / "direct")
+    source.write_text(DIRECT, encoding="utf-8")
     built = build_libtenfold()
-    command = [
-        find_compiler(),
-        "-O2",
-        *built.compile_flags,
-        str(source),
-        "-o",
-        str(folder / "direct"),
-        *built.link_flags,
-    ]
-    subprocess.run(command, check=True)
-    return {OURS: printed(native(text, folder)), "C": printed(str(folder / "direct"))}
+    flags = ["-O2", *built.compile_flags, str(source), "-o", direct, *built.link_flags]
+    subprocess.run([find_compiler(), *flags], check=True)
+    return {OURS: native(text, folder), "C": direct}
 
 
 DIRECT = """
 #include <stdio.h>
+#include <stdlib.h>
 #include <tenfold.h>
 #include <time.h>
-int main(void) {
-    enum { COUNT = %d };
+int main(int argc, char **argv) {
+    long count = argc > 1 ? atol(argv[1]) : 1;
     float one = 1;
     int64_t size = 1;
     tn_tensor *x = tn_tensor_from_data(&one, TN_FLOAT32, &size, 1, NULL, 0);
     for (int i = 0; i < 1000; i++) tn_free(tn_add(x, x));
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    for (int i = 0; i < COUNT; i++) tn_free(tn_add(x, x));
+    for (long i = 0; i < count; i++) tn_free(tn_add(x, x));
     clock_gettime(CLOCK_MONOTONIC, &end);
-    printf("%%.12f\\n", ((end.tv_sec - start.tv_sec) + 1e-9 * (end.tv_nsec - start.tv_nsec)) / COUNT);
+    printf("%.12f\\n", ((end.tv_sec - start.tv_sec) + 1e-9 * (end.tv_nsec - start.tv_nsec)) / count);
     tn_free(x);
     return 0;
 }
@@ -311,8 +333,39 @@ BENCHMARKS = (
         for name in CLASSICS
         if (against := rival())
     ),
-    Benchmark("purple-xor", "Purple, XOR training step", "PyTorch", 0.4, training("xor"), repeats=5),
-    Benchmark("purple-mlp", "Purple, MLP training step", "PyTorch", 1, training("mlp"), repeats=5),
+    Benchmark(
+        "purple-xor",
+        "Purple, XOR training step",
+        "PyTorch",
+        0.4,
+        training("xor"),
+        repeats=5,
+        also=(("C++", 1.1),),
+    ),
+    Benchmark(
+        "purple-mlp",
+        "Purple, MLP training step",
+        "PyTorch",
+        1,
+        training("mlp"),
+        repeats=5,
+        also=(("C++", 1.1),),
+    ),
     Benchmark("purple-compile", "Purple, its examples to C", "C compiler", 1, compiling, repeats=5),
     Benchmark("purple-op", "Purple, one tensor op", "C", 1.1, one_tensor_op, repeats=5),
+    *(
+        [
+            Benchmark(
+                "purple-op-instructions",
+                "Purple, instructions of one tensor op",
+                "C",
+                1.1,
+                op_instructions,
+                repeats=1,
+                unit="instructions",
+            )
+        ]
+        if shutil.which("valgrind")
+        else []
+    ),
 )

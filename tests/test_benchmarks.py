@@ -65,6 +65,14 @@ def test_the_table_shows_figures_ratio_goal_and_verdict():
     ]
 
 
+def test_a_second_goal_has_a_line_of_its_own_and_counts_are_no_times():
+    op = Benchmark("op", "an op", "C", 1.1, dict, unit="instructions", also=(("C++", 0.5),))
+    assert table([Result(op, {"Tenfold": [3000], "C": [3000], "C++": [4000]})]).splitlines()[2:] == [
+        "an op    3,000  3,000  4,000  1.00 x C    at most 1.1  met",
+        "                              0.75 x C++  at most 0.5  not met",
+    ]
+
+
 @pytest.mark.parametrize(
     "seconds, text",
     [(2.5, "2.5 s"), (0.1234, "123 ms"), (99.9e-6, "99.9 µs"), (1e-6, "1 µs"), (3.21e-7, "321 ns")],

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -29,14 +29,17 @@ from tenfold.errors import (
 )
 from tenfold.flat.graph import TensorType
 from tenfold.mlir import stablehlo
+from tenfold.mlir.interrupts import aside, uninterrupted
 from tenfold.warning import warn
 
 _lock = threading.RLock()
 _clients: dict[str, Client] = {}
 in_use: list[Any] = []  # the devices of all platforms that were asked for
+_forked = False
 
 
 @functools.cache
+@uninterrupted()
 def jaxlib() -> SimpleNamespace:
     """jaxlib's client interface."""
     version = stablehlo.jaxlib_version()
@@ -76,6 +79,8 @@ class Client:
         self.platform = platform
         self.client = _make_client(platform)
         self.devices = self.client.local_devices()
+        if not in_use:
+            os.register_at_fork(after_in_child=_leave_behind)
         in_use.extend(self.devices)
 
     def device(self, index: int) -> Any:
@@ -96,7 +101,24 @@ def client(platform: str) -> Client:
     return found
 
 
+def _leave_behind() -> None:
+    """In a child of this process nothing runs: XLA's threads stayed behind, and it would wait forever."""
+    global _forked
+    _forked = True
+    _clients.clear()
+    in_use.append(None)  # there is no short way either
+
+
+def _refuse_fork() -> NoReturn:
+    raise EngineError(
+        "a process forked from one that has used XLA cannot compute",
+        help="start it by multiprocessing's 'spawn', or fork before the first result",
+    )
+
+
 def _make_client(platform: str) -> Any:
+    if _forked:
+        _refuse_fork()
     xc = jaxlib().xc
     if platform == "cpu":
         # A thread of XLA's own for each run would cost small programs more than they take; and large ones use
@@ -302,6 +324,8 @@ class Executable:
         self.makers = [j.handler(each, sharding, committed=True) for each in avals]
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
+        if _forked:
+            _refuse_fork()
         try:
             return self.start(buffers).consume_with_handlers(self.makers)
         except Exception as error:
@@ -361,7 +385,7 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
     devices = jaxlib().xc.DeviceList((xla_device,))
     try:
         options = _options(xla_device, module)
-        loaded = place.client.compile_and_load(module.bytecode(), devices, options)
+        loaded = aside(lambda: place.client.compile_and_load(module.bytecode(), devices, options))
     except Exception as error:
         known = OPTIONS[device.type]
         unknown = [each for each in known if f"No such compile option: '{each[0]}'" in str(error)]

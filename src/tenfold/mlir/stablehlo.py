@@ -23,6 +23,7 @@ from tenfold.errors import EngineError, MissingEngine, UnsupportedError
 from tenfold.flat import elementwise, indexed, movement, structured, windows
 from tenfold.flat.graph import Function, Op, TensorType, Value
 from tenfold.mlir.attributes import attribute_text
+from tenfold.mlir.interrupts import uninterrupted
 
 TITLE = "==== StableHLO IR ===="
 SUPPORTED = ((0, 10), (0, 12))  # from, and before
@@ -91,6 +92,7 @@ def jaxlib_version() -> str:
 
 
 @functools.cache
+@uninterrupted()
 def bindings() -> SimpleNamespace:
     """jaxlib's MLIR bindings and one context for the process.
 

@@ -19,6 +19,7 @@ from tenfold import (
     linalg,
     mlir,
     names,
+    operators,
     ops,
     random,
     special,
@@ -68,7 +69,8 @@ from tenfold.layouts import (
 from tenfold.program import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from tenfold.runtime.evaluate import get_engine, set_engine
-from tenfold.tensor import Size, Tensor
+from tenfold.size import Size
+from tenfold.tensor import Tensor
 from tenfold.version import release as _release
 
 if TYPE_CHECKING:
@@ -97,6 +99,7 @@ _namespaces: dict = {
     "fft": fft.__dict__,
 }
 dispatch.install(_namespaces)
+operators.install()
 functional.install()
 indexing.install()
 tensor_methods.install()
@@ -143,8 +146,8 @@ globals().update(dtypes.BY_NAME)
 
 # Packages that are loaded when they are first asked for, as are the modules of `names.MODULE_OF`.
 _PACKAGES = (
-    "accelerator", "amp", "backends", "compiler", "cuda", "data", "func", "jit", "masked", "nn", "optim",
-    "signal", "testing", "utils", "version",
+    "accelerator", "amp", "backends", "compiler", "cuda", "data", "distributions", "func", "jit", "masked",
+    "nn", "optim", "signal", "testing", "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.

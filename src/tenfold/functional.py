@@ -17,8 +17,9 @@ from tenfold.flat.strides import FORMATS
 from tenfold.interchange import DeviceLike, new_tensor
 from tenfold.ops.table import TABLE, find
 from tenfold.runtime import evaluate
+from tenfold.size import Size
 from tenfold.source import capture
-from tenfold.tensor import Size, Tensor, leaf
+from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
 
 

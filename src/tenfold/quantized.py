@@ -18,8 +18,9 @@ from tenfold.quantized_dtypes import (
     per_tensor_affine,
     qscheme,
 )
+from tenfold.size import Size
 from tenfold.source import capture
-from tenfold.tensor import Size, Tensor
+from tenfold.tensor import Tensor
 
 
 def _call(name: str, *arguments: Any) -> Tensor:

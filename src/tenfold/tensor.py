@@ -1,16 +1,16 @@
 """The lazy Tensor: PyTorch's names and visible semantics over the Trace.
 
-Here are what a tensor is, how it is read and written, and Python's protocols. Its operators are generated
-from the table in `dispatch.py`; creation from Python data and other odd signatures are in `functional.py`.
+Here are what a tensor is, how it is read and written, and Python's protocols. Its operators come from the
+table, by `dispatch.py` and `operators.py`; creation from Python data is in `interchange.py`, other odd
+signatures are in `functional.py`.
 """
 
 from __future__ import annotations
 
 import copy
 import operator
-import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -35,38 +35,12 @@ from tenfold.flat.strides import FORMATS, contiguous, follows, is_contiguous
 from tenfold.layouts import strided
 from tenfold.ops.table import find
 from tenfold.runtime import evaluate
+from tenfold.size import Size
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Origin, Value
 
-__all__ = ["Parameter", "Size", "Tensor"]
-
-
-class Size(tuple[int, ...]):
-    """A shape, as PyTorch has it."""
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        count = 1
-        for extent in self:
-            count *= extent
-        return count
-
-    def __repr__(self) -> str:
-        return f"tenfold.Size({list(self)})"
-
-    def __add__(self, other: Sequence[int]) -> Size:  # type: ignore[override]
-        return Size(tuple(self) + tuple(other))
-
-    def __mul__(self, times: Any) -> Size:
-        return Size(tuple.__mul__(self, times))
-
-    __rmul__ = __mul__
-
-    def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return Size(found) if isinstance(index, slice) else found
+__all__ = ["Tensor", "leaf"]
 
 
 class Tensor(Holder):
@@ -624,32 +598,6 @@ def _unpickle(
     array = np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
     made = kind(leaf(array, device, dtype)._value)
     return made if made.requires_grad == requires_grad else made.requires_grad_(requires_grad)
-
-
-class Parameter(Tensor):
-    """A tensor that a module registers as its own when it is assigned to an attribute, to be trained."""
-
-    __slots__ = ()
-
-    def __init__(self, data: Any = None, requires_grad: bool = True):
-        if data.__class__ is Value:
-            super().__init__(data)
-        elif data is None:
-            super().__init__(())
-        elif isinstance(data, Tensor):
-            # Shares the memory of a tensor that others see; from one made for the purpose, takes it over.
-            held = data._alias is not None or sys.getrefcount(data) > 3
-            shared = data.detach() if held else data
-            super().__init__(graph.fresh(shared.current(), capture()), shared._alias)
-        else:
-            raise ArgumentError(f"a Parameter is made of a Tensor, not of a {type(data).__name__}").located(
-                "Parameter", capture()
-            )
-        if requires_grad:
-            self.requires_grad_()
-
-    def __repr__(self) -> str:
-        return f"Parameter containing:\n{super().__repr__()}"
 
 
 def _axis(tensor: Tensor, dim: int, asked: str) -> int:

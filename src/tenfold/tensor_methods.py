@@ -17,7 +17,8 @@ from tenfold.errors import ArgumentError, GradientError, ShapeError, located
 from tenfold.flat.strides import contiguous
 from tenfold.functional import aten
 from tenfold.interchange import tensor
-from tenfold.tensor import Size, Tensor, leaf
+from tenfold.size import Size
+from tenfold.tensor import Tensor, leaf
 
 
 def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:

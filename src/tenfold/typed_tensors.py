@@ -11,8 +11,9 @@ from tenfold import devices, functional
 from tenfold.devices import Device
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError
+from tenfold.size import Size
 from tenfold.source import capture
-from tenfold.tensor import Size, Tensor, leaf
+from tenfold.tensor import Tensor, leaf
 
 
 class TensorType(type):

@@ -12,8 +12,9 @@ from tenfold import devices, dtypes
 from tenfold.devices import Device
 from tenfold.dtypes import DType, as_dtype
 from tenfold.errors import ArgumentError, TenfoldError, located
+from tenfold.parameter import Parameter
 from tenfold.source import capture
-from tenfold.tensor import Parameter, Tensor, leaf
+from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "filled", "new_parameter"]

@@ -10,10 +10,12 @@ from typing import Any
 from tenfold.devices import Device
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError
+from tenfold.parameter import Parameter
 from tenfold.serialize.safe import Tensors
 from tenfold.serialize.storages import STORAGES, Saved
 from tenfold.serialize.unpickle import MAX_DEPTH
-from tenfold.tensor import Parameter, Size, Tensor
+from tenfold.size import Size
+from tenfold.tensor import Tensor
 
 _NUMBERS = (bool, int, float, complex)
 _STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}

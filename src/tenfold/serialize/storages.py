@@ -17,8 +17,9 @@ from tenfold.devices import Device
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, DeviceError, FormatError
 from tenfold.flat.strides import contiguous, is_contiguous
+from tenfold.parameter import Parameter
 from tenfold.runtime import evaluate
-from tenfold.tensor import Parameter, Tensor, leaf
+from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
 
 MAX_RANK = 64

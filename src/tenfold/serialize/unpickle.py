@@ -17,7 +17,7 @@ from tenfold.devices import Device
 from tenfold.dtypes import DType
 from tenfold.errors import FormatError, TenfoldError
 from tenfold.serialize.storages import STORAGES, Placed, Storage
-from tenfold.tensor import Size
+from tenfold.size import Size
 
 MAX_DEPTH = 100
 _MAX_INT_BYTES = 1024

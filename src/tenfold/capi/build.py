@@ -27,10 +27,10 @@ from tenfold.capi.generate import generate
 from tenfold.capi.kept import tidy
 from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch
 from tenfold.errors import ArgumentError, EngineError, MissingEngine
+from tenfold.version import release
 
-__all__ = ["VERSION", "Built", "Progress", "build"]
+__all__ = ["Built", "Progress", "build"]
 
-VERSION = "0.1.0"
 SHARDS = 12
 WORTH_A_PREFIX = 5  # with more files than these to compile, precompiling headers saves time
 SANITIZERS = ("address", "undefined", "thread")
@@ -137,7 +137,7 @@ class _Work:
             *self.shared,
             str(self.libtorch.folder),
             *versions,
-            VERSION,
+            release,
         ]
         return hashlib.sha256("\0".join([*parts, *settings]).encode()).hexdigest()[:16]
 
@@ -231,7 +231,7 @@ class _Work:
                 f"-I{partial / 'include'}",
                 "-std=c11",
             ]
-            command += [f'-DTENFOLD_VERSION="{VERSION}"', f'-DTENFOLD_RECORDED_LIBRARY="{recorded}"']
+            command += [f'-DTENFOLD_VERSION="{release}"', f'-DTENFOLD_RECORDED_LIBRARY="{recorded}"']
         unfinished = target.with_suffix(f".{os.getpid()}.{name}.o")
         _run([*command, "-o", str(unfinished)], f"compiling {name}")
         unfinished.rename(target)
@@ -263,7 +263,7 @@ class _Work:
     def _pkg_config(self) -> str:
         return (
             f"prefix={self.folder}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n"
-            f"Name: tenfold\nDescription: libtorch for any language, over a C ABI\nVersion: {VERSION}\n"
+            f"Name: tenfold\nDescription: libtorch for any language, over a C ABI\nVersion: {release}\n"
             "Libs: -L${libdir} -ltenfold -Wl,-rpath,${libdir}\nCflags: -I${includedir}\n"
         )
 

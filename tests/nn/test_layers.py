@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,13 @@ import torch
 import tenfold as tn
 from tests.nn.layer_cases import CASES
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
+pytestmark = pytest.mark.usefixtures("compiled_quickly", "float64")
 
 LEFT_OUT = {
     "Container": "an old name of Module",
     "DataParallel": "for several devices in one process",
     "SyncBatchNorm": "for several processes",
 }
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    tn.set_default_dtype(tn.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-    tn.set_default_dtype(tn.float32)
 
 
 class Draws:

@@ -15,7 +15,8 @@ from tenfold.purple.expand import expand_program
 from tenfold.purple.interpret import Session
 
 FILE = "test.purple"
-CHECKED = ("-fsanitize=address", "-g", "-O1", "-DPURPLE_INJECT")
+# The sanitizer looks for C++'s throw when a program starts: before libtorch, which throws, is loaded.
+CHECKED = ("-fsanitize=address", "-g", "-O1", "-DPURPLE_INJECT", "-Wl,--no-as-needed,-lstdc++")
 
 
 def build(text: str, folder: Path, *options: str, compiler: str | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from tenfold.errors import ArgumentError, located
 from tenfold.garbage import uncollected
@@ -19,9 +19,50 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+# PyTorch's names of what optimises, and how hard: here XLA does, as hard as it can.
+BACKENDS = ("inductor", "openxla")
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+@overload
+def compile(
+    model: Callable[P, R],
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str = ...,
+    mode: str | None = ...,
+    options: dict[str, Any] | None = ...,
+    disable: bool = ...,
+) -> Callable[P, R]: ...
+
+
+@overload
+def compile(
+    model: None = None,
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str = ...,
+    mode: str | None = ...,
+    options: dict[str, Any] | None = ...,
+    disable: bool = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
 @located
-def compile(function: Callable[P, R]) -> Callable[P, R]:
-    """The function as one program, recorded once for each signature and then only run.
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """The function as one program, recorded once for each signature and then only run. Of a module it is a
+    module, which has the other's parameters; without either it decorates one.
 
     Tensors in nested lists, tuples and dicts are its inputs and results; other arguments are static,
     compiled anew for each value. Tensors that it reads from outside are read at every call, and those
@@ -29,11 +70,22 @@ def compile(function: Callable[P, R]) -> Callable[P, R]:
     name that is bound to another object later is not looked up again. Its results are new tensors, no views
     of its arguments.
 
+    PyTorch's other arguments are hints that make no difference here, but for `disable`: a program is always
+    the full graph, its sizes are those of its arguments, and XLA is what optimises it.
+
         step = tenfold.compile(lambda x: (x @ x).tanh())
         step(tenfold.ones(3, 3))
     """
-    _require_callable(function)
-    return compiled(function, Tensor)
+    for name, given, known in (("backend", backend, BACKENDS), ("mode", mode or "default", MODES)):
+        if given not in known:
+            raise ArgumentError(f"there is no {name} {given!r}", help=f"one of {', '.join(known)}")
+    if model is None:
+        return lambda function: compile(function, disable=disable)
+    _require_callable(model)
+    if disable:
+        return model
+    module = getattr(type(model), "_optimized", None)
+    return compiled(model, Tensor) if module is None else module(model)
 
 
 @located

@@ -51,6 +51,7 @@ class Module(Stateful):
 
     training: bool
     _compiled_call: Callable[..., Any] | None = None  # what compile() made
+    _optimized: Callable[[Any], Any]  # what `tenfold.compile` makes of a module
 
     def __init__(self) -> None:
         self.__dict__.update(

@@ -1,0 +1,70 @@
+"""What `compile` makes of a module is a module: its parameters, modes, hooks and copies are the other's."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import nn
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.dropout(self.linear(x))
+
+    def doubled(self, x):
+        return self.linear(x) * 2
+
+
+def test_it_is_the_module_to_whoever_asks():
+    model = Scaled()
+    fast = tn.compile(model, mode="reduce-overhead", fullgraph=True)
+    assert isinstance(fast, nn.Module)
+    assert list(fast.parameters()) == list(model.parameters())
+    assert list(fast.state_dict()) == ["_orig_mod.linear.weight", "_orig_mod.linear.bias"]
+    assert fast.linear is model.linear
+    fast.eval()
+    assert not model.dropout.training
+    x = tn.ones(2, 3)
+    np.testing.assert_array_equal(fast(x).detach().numpy(), model(x).detach().numpy())
+    np.testing.assert_array_equal(fast.doubled(x).detach().numpy(), 2 * fast(x).detach().numpy())
+    fast.note = "kept"
+    assert model.note == "kept"
+
+
+def test_it_trains_the_module():
+    model = Scaled()
+    fast = tn.compile(model)
+    fast(tn.ones(2, 3)).sum().backward()
+    assert model.linear.weight.grad is not None
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_a_copy_of_it_has_a_module_of_its_own(copied):
+    fast = tn.compile(Scaled().eval())
+    other = copied(fast)
+    assert other.linear is not fast.linear
+    np.testing.assert_array_equal(other(tn.ones(3)).detach().numpy(), fast(tn.ones(3)).detach().numpy())
+
+
+def test_compile_decorates_with_pytorch_s_options():
+    @tn.compile(dynamic=True, backend="inductor")
+    def next_of(x):
+        return x + 1
+
+    assert next_of(tn.ones(2)).tolist() == [2, 2]
+    plain = lambda x: x
+    assert tn.compile(plain, disable=True) is plain
+    with pytest.raises(tn.TenfoldError, match="no backend 'magic'"):
+        tn.compile(plain, backend="magic")
+    with pytest.raises(tn.TenfoldError, match="no mode 'fast'"):
+        tn.compile(plain, mode="fast")

@@ -1,0 +1,241 @@
+"""Distributions beside PyTorch's: what they tell, their divergences, their draws, what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+
+# Each by how it is made of `t`, which makes a tensor, and by values that it has.
+CASES: dict[str, tuple[str, Any]] = {
+    "normal": ("Normal(t([0.5, -1.0]), t([1.5, 0.3]))", [[0.3, -1.2], [2.0, 0.0]]),
+    "normal by numbers": ("Normal(0.0, 2.0)", [0.3, -1.2]),
+    "laplace": ("Laplace(t([0.5, -1.0]), t([1.5, 0.3]))", [[0.3, -1.2], [2.0, 0.0]]),
+    "cauchy": ("Cauchy(t([0.5, -1.0]), t([1.5, 0.3]))", [0.3, -1.2]),
+    "gumbel": ("Gumbel(t([0.5, -1.0]), t([1.5, 0.3]))", [0.3, -1.2]),
+    "half normal": ("HalfNormal(t([1.5, 0.3]))", [0.3, 1.2]),
+    "half Cauchy": ("HalfCauchy(t([1.5, 0.3]))", [0.3, 1.2]),
+    "exponential": ("Exponential(t([1.5, 0.3]))", [0.3, 1.2]),
+    "uniform": ("Uniform(t([-1.0, 0.0]), t([1.5, 0.3]))", [0.3, 0.2]),
+    "bernoulli": ("Bernoulli(t([0.2, 0.7]))", [[1.0, 0.0], [0.0, 1.0]]),
+    "bernoulli by logits": ("Bernoulli(logits=t([-2.0, 0.7]))", [1.0, 0.0]),
+    "geometric": ("Geometric(t([0.2, 0.7]))", [3.0, 0.0]),
+    "poisson": ("Poisson(t([1.5, 4.0]))", [3.0, 0.0]),
+    "categorical": ("Categorical(t([[1.0, 2.0, 3.0], [4.0, 1.0, 1.0]]))", [[2.0, 0.0], [1.0, 1.0]]),
+    "categorical by logits": ("Categorical(logits=t([0.3, -1.0, 2.0]))", [2.0, 0.0]),
+    "one of several": ("OneHotCategorical(t([[1.0, 2.0, 3.0]]))", [[0.0, 1.0, 0.0]]),
+    "independent": ("Independent(Normal(t([[0.5, -1.0]]), t([[1.5, 0.3]])), 1)", [[0.3, -1.2]]),
+    "by covariance": ("MultivariateNormal(t([0.5, -1.0]), t([[2.0, 0.3], [0.3, 1.0]]))", [[0.3, -1.2]]),
+    "by precision": (
+        "MultivariateNormal(t([0.5, -1.0]), precision_matrix=t([[2.0, 0.3], [0.3, 1.0]]))",
+        [[0.3, -1.2]],
+    ),
+    "by factor": ("MultivariateNormal(t([0.5, -1.0]), scale_tril=t([[2.0, 0.0], [0.3, 1.0]]))", [0.3, -1.2]),
+}
+TOLD = ("mean", "mode", "variance", "stddev")
+ASKED = ("entropy", "perplexity")
+
+
+def made(xp: Any, call: str) -> tuple[Any, list[Any]]:
+    """A distribution, and the parameters that it was made of."""
+    leaves: list[Any] = []
+
+    def t(numbers: Any) -> Any:
+        leaves.append(xp.tensor(numbers, dtype=xp.float64, requires_grad=True))
+        return leaves[-1]
+
+    return eval(call, vars(xp.distributions) | {"t": t}), leaves
+
+
+def findings(xp: Any, call: str, values: Any) -> dict[str, Any]:
+    """All that a distribution tells, where PyTorch's does; with gradients of its density."""
+    found: dict[str, Any] = {}
+    each, leaves = made(xp, call)
+    value = xp.tensor(values, dtype=xp.float64)
+    theirs, _ = made(torch, call)
+
+    def has(ask: Any) -> bool:
+        try:
+            ask()
+        except NotImplementedError:
+            return False
+        return True
+
+    for name in TOLD:
+        if has(lambda name=name: getattr(theirs, name)):
+            found[name] = getattr(each, name)
+    for name in ASKED:
+        if has(lambda name=name: getattr(theirs, name)()):
+            found[name] = getattr(each, name)()
+    for name in ("cdf", "icdf"):
+        inside = values if name == "cdf" else [0.3, 0.9]
+        if has(lambda name=name, inside=inside: getattr(theirs, name)(torch.tensor(inside).double())):
+            found[name] = getattr(each, name)(xp.tensor(inside, dtype=xp.float64))
+    found["log_prob"] = each.log_prob(value)
+    if leaves:
+        gradients = xp.autograd.grad(found["log_prob"].sum(), leaves)
+        found |= {f"gradient {i}": gradient for i, gradient in enumerate(gradients)}
+    if each.has_enumerate_support:
+        found["all values"] = each.enumerate_support()
+        found["all values once"] = each.enumerate_support(expand=False)
+    larger = each.expand((3, 2, *each.batch_shape))
+    found["expanded"] = larger.log_prob(value)
+    found["expanded mean"] = larger.mean
+    return found
+
+
+def agree(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    tn.eval(list(ours.values()))
+    assert list(ours) == list(theirs)
+    for name, expected in theirs.items():
+        array = expected.detach().numpy()
+        np.testing.assert_allclose(ours[name].detach().numpy(), array, rtol=2e-6, atol=1e-7, err_msg=name)
+        assert str(ours[name].dtype).split(".")[-1] == str(expected.dtype).split(".")[-1], name
+
+
+def test_what_distributions_tell_is_pytorchs(compiled_quickly):
+    ours, theirs = (
+        {
+            f"{key}: {name}": found
+            for key, case in CASES.items()
+            for name, found in findings(xp, *case).items()
+        }
+        for xp in (tn, torch)
+    )
+    agree(ours, theirs)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_shapes_and_texts_are_pytorchs(name):
+    (ours, _), (theirs, _) = (made(xp, CASES[name][0]) for xp in (tn, torch))
+    for key in ("batch_shape", "event_shape"):
+        assert tuple(getattr(ours, key)) == tuple(getattr(theirs, key))
+    assert ours.has_rsample == theirs.has_rsample
+    assert ours.support.event_dim == theirs.support.event_dim
+    assert ours.support.is_discrete == theirs.support.is_discrete
+    assert repr(ours).split("(")[0] == repr(theirs).split("(")[0]
+
+
+# Distributions of one kind, and of others, that diverge.
+PAIRS = [
+    *[(CASES[name][0],) * 2 for name in ("normal", "independent", "by covariance", "by precision")],
+    ("Normal(t([0.5, -1.0]), t([1.5, 0.3]))", "Normal(t([0.0, 1.0]), t([0.5, 2.0]))"),
+    ("Laplace(t([0.5, -1.0]), t([1.5, 0.3]))", "Laplace(t([0.0, 1.0]), t([0.5, 2.0]))"),
+    ("Cauchy(t([0.5, -1.0]), t([1.5, 0.3]))", "Cauchy(t([0.0, 1.0]), t([0.5, 2.0]))"),
+    ("Exponential(t([0.5, 1.0]))", "Exponential(t([2.0, 0.3]))"),
+    ("Uniform(t([0.5, 1.0]), t([1.0, 4.0]))", "Uniform(t([0.0, 2.0]), t([2.0, 5.0]))"),
+    ("Uniform(t([0.5, 1.0]), t([1.0, 4.0]))", "Normal(t([0.0, 1.0]), t([0.5, 2.0]))"),
+    ("Normal(t([0.0, 1.0]), t([0.5, 2.0]))", "Uniform(t([0.5, 1.0]), t([1.0, 4.0]))"),
+    ("Bernoulli(t([0.2, 1.0, 0.5]))", "Bernoulli(t([0.7, 0.5, 0.0]))"),
+    ("Geometric(t([0.2, 0.5]))", "Geometric(t([0.7, 0.5]))"),
+    ("Poisson(t([0.2, 1.0]))", "Poisson(t([0.7, 0.5]))"),
+    ("Categorical(t([0.2, 0.0, 0.8]))", "Categorical(t([0.5, 0.2, 0.3]))"),
+    ("OneHotCategorical(t([0.2, 0.3, 0.5]))", "OneHotCategorical(t([0.5, 0.2, 0.3]))"),
+    (
+        "MultivariateNormal(t([0.5, -1.0]), t([[2.0, 0.3], [0.3, 1.0]]))",
+        "MultivariateNormal(t([0.0, 1.0]), scale_tril=t([[2.0, 0.0], [0.3, 1.0]]))",
+    ),
+]
+
+
+def test_divergences_are_pytorchs(compiled_quickly):
+    ours, theirs = (
+        {f"{p} {q}": xp.distributions.kl_divergence(made(xp, p)[0], made(xp, q)[0]) for p, q in PAIRS}
+        for xp in (tn, torch)
+    )
+    agree(ours, theirs)
+
+
+def test_a_rule_of_ones_own_is_found_by_the_nearest_class():
+    class Peaked(tn.distributions.Normal):
+        pass
+
+    @tn.distributions.register_kl(Peaked, tn.distributions.Normal)
+    def rule(p, q):
+        return p.loc + 7
+
+    one, other = Peaked(0.0, 1.0), tn.distributions.Normal(0.0, 1.0)
+    assert tn.distributions.kl_divergence(one, other).item() == 7
+    assert tn.distributions.kl_divergence(other, one).item() == 0
+    with pytest.raises(tn.UnsupportedError, match="no rule"):
+        tn.distributions.kl_divergence(one, tn.distributions.Poisson(1.0))
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "auchy" not in name])
+def test_draws_have_the_mean_and_spread_that_are_told(name):
+    tn.manual_seed(3)
+    each, _ = made(tn, CASES[name][0])
+    drawn = each.sample((20, 500))
+    told = (each.mean, each.variance) if "categorical" not in name else (None, None)
+    tn.eval(drawn, *[every for every in told if every is not None])
+    assert tuple(drawn.shape) == (20, 500, *each.batch_shape, *each.event_shape)
+    assert not drawn.requires_grad
+    numbers = drawn.numpy().reshape(10_000, *drawn.shape[2:])
+    if told[0] is None:
+        shares = np.stack([(numbers == k).mean(0) for k in range(3)], -1)
+        np.testing.assert_allclose(shares, each.probs.detach().numpy(), atol=0.03)
+        return
+    spread = np.sqrt(told[1].detach().numpy())
+    away = np.abs(numbers.mean(0) - told[0].detach().numpy())
+    assert (away < 0.05 * spread).all()
+    np.testing.assert_allclose(numbers.std(0), spread, rtol=0.1)
+
+
+def test_gradients_flow_through_draws():
+    for call, by in [
+        ("Normal(m, s)", 1.0),
+        ("Laplace(m, s)", 1.0),
+        ("Gumbel(m, s)", 1.0),
+        ("Uniform(m, m + s)", 1.0),
+    ]:
+        m, s = (tn.tensor([each], requires_grad=True) for each in (0.5, 2.0))
+        drawn = eval(call, vars(tn.distributions) | {"m": m, "s": s}).rsample((50,))
+        of_m, of_s = tn.autograd.grad(drawn.sum(), [m, s])
+        assert of_m.item() == pytest.approx(50 * by)
+        # A draw is m + s z, where z does not depend on them.
+        assert of_s.item() == pytest.approx((drawn.detach() - 0.5).sum().item() / 2.0, rel=1e-4)
+    probs = tn.tensor([0.2, 0.8], requires_grad=True)
+    straight = tn.distributions.OneHotCategoricalStraightThrough(probs).rsample()
+    assert sorted(straight.tolist()) == [0.0, 1.0]
+    assert tn.autograd.grad(straight[0], probs)[0].shape == (2,)
+
+
+BAD = [
+    ("Normal(0.0, -1.0)", "scale"),
+    ("Normal(0.0, float('nan'))", "scale"),
+    ("Bernoulli(1.5)", "probs"),
+    ("Bernoulli()", "either"),
+    ("Bernoulli(0.5, 0.5)", "either"),
+    ("Uniform(1.0, 0.0)", "high"),
+    ("Geometric(0.0)", "probs"),
+    ("Exponential('one')", "numbers"),
+    ("Independent(Normal(0.0, 1.0), 1)", "batch"),
+    ("Normal(0.0, 1.0).log_prob(0.5)", "is a tensor"),
+    ("Bernoulli(0.5).log_prob(x)", "support"),
+    ("Poisson(1.0).rsample()", "rsample"),
+]
+
+
+@pytest.mark.parametrize(("call", "says"), BAD)
+def test_what_is_wrong_is_refused(call, says):
+    with pytest.raises(tn.TenfoldError, match=says):
+        eval(call, vars(tn.distributions) | {"x": tn.tensor(0.25)})
+
+
+def test_arguments_are_not_checked_unless_asked_for():
+    each = tn.distributions.Bernoulli(1.5, validate_args=False)
+    assert each.log_prob(tn.tensor(0.25)).item() != 0
+
+
+def test_a_compiled_function_makes_distributions():
+    @tn.compile
+    def loss(mean, x):
+        return -tn.distributions.Normal(mean, 1.0).log_prob(x).sum()
+
+    found = loss(tn.zeros(3), tn.ones(3)).item()
+    expected = -torch.distributions.Normal(torch.zeros(3), 1.0).log_prob(torch.ones(3)).sum().item()
+    assert found == pytest.approx(expected)

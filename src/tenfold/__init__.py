@@ -3,29 +3,34 @@
 Most functions come from the op table, by `dispatch.install`; those whose Python signature is not their
 schema's are imported here by name.
 """
+# ruff: noqa: E402, for imports that follow what they need
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy  # noqa: F401, first of all: from deep inside our own imports it takes longer to load
 
-from tenfold import (
-    autograd,
-    dispatch,
-    dtypes,
-    errors,
-    fft,
-    functional,
-    indexing,
-    linalg,
-    mlir,
-    names,
-    operators,
-    ops,
-    random,
-    special,
-    tensor_methods,
-    unsupported,
-)
+from tenfold.garbage import uncollected as _uncollected
+
+with _uncollected():  # all of it stays: looking for garbage there would take a tenth of the time
+    from tenfold import (
+        autograd,
+        dispatch,
+        dtypes,
+        errors,
+        fft,
+        functional,
+        indexing,
+        linalg,
+        mlir,
+        names,
+        operators,
+        ops,
+        random,
+        special,
+        tensor_methods,
+        unsupported,
+    )
+
 from tenfold.autograd import is_grad_enabled
 from tenfold.devices import Device as device
 from tenfold.devices import get_default_device, set_default_device
@@ -98,14 +103,15 @@ _namespaces: dict = {
     "linalg": linalg.__dict__,
     "fft": fft.__dict__,
 }
-dispatch.install(_namespaces)
-operators.install()
-functional.install()
-indexing.install()
-tensor_methods.install()
-unsupported.install(Tensor)
+with _uncollected():
+    dispatch.install(_namespaces)
+    operators.install()
+    functional.install()
+    indexing.install()
+    tensor_methods.install()
+    unsupported.install(Tensor)
 
-from tenfold.functional import (  # noqa: E402
+from tenfold.functional import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -133,10 +139,10 @@ from tenfold.functional import (  # noqa: E402
     unique_consecutive,
     unravel_index,
 )
-from tenfold.functional import eval_ as eval  # noqa: E402
-from tenfold.indexing import nonzero  # noqa: E402
-from tenfold.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor  # noqa: E402
-from tenfold.tensor_methods import empty_permuted, empty_strided, from_file, lu  # noqa: E402
+from tenfold.functional import eval_ as eval
+from tenfold.indexing import nonzero
+from tenfold.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
+from tenfold.tensor_methods import empty_permuted, empty_strided, from_file, lu
 
 # PyTorch's other names for products, which take sparse tensors there.
 dsmm, hsmm, spmm, saddmm = [dispatch.function(each, ops.TABLE[each]) for each in ("mm", "mm", "mm", "addmm")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import glob
 import math
 import os
 import sys
@@ -145,6 +144,8 @@ def _make_client(platform: str) -> Any:
 
 def find_cuda_plugin() -> str | None:
     """The path of an installed PJRT plugin for CUDA."""
+    import glob
+
     try:
         import jax_plugins  # type: ignore[import-not-found]
     except ImportError:

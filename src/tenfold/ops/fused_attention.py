@@ -8,7 +8,6 @@ them before they transpose, so that XLA drops both transpositions.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tenfold import dtypes, flat
@@ -205,4 +204,6 @@ def _config(query: Value, key: Value, scale: float, causal: bool, backward: bool
         "is_paged_attention": False,
         **products,
     }
+    import json  # slow to load, and needed on GPUs alone
+
     return json.dumps({"operation_queue_id": "0", "cudnn_fmha_backend_config": options})

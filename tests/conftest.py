@@ -52,3 +52,17 @@ def compiled_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     if "not slow" in request.config.getoption("markexpr"):
         quick = ("xla_backend_optimization_level", 0)
         monkeypatch.setitem(xla.OPTIONS, "cpu", [*xla.OPTIONS["cpu"], quick])
+
+
+@pytest.fixture
+def kernels_made_quickly(
+    compiled_quickly: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leave out as well what XLA does for large arrays: kernels made by way of MLIR, at 15 ms each however
+    little they do, and spread over modules of LLVM's. A program of many small results compiles in a quarter
+    of the time. Not where integers are taken to negative powers, which this way gets -1 to the -1 wrong."""
+    from tenfold.engines import xla
+
+    if "not slow" in request.config.getoption("markexpr"):
+        quick = [("xla_cpu_use_fusion_emitters", False), ("xla_cpu_parallel_codegen_split_count", 1)]
+        monkeypatch.setitem(xla.OPTIONS, "cpu", [*xla.OPTIONS["cpu"], *quick])

@@ -14,6 +14,8 @@ from tenfold.flat.vmap import BATCHING
 from tests.flat import batches
 from tests.flat.batches import Case, bools, complexes, floats, ints
 
+pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
+
 F32, I64 = dtypes.float32, dtypes.int64
 
 

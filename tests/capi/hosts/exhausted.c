@@ -28,6 +28,7 @@ int main(void) {
         FAILS(TN_ERROR_MEMORY, tn_zeros(shape, 1));
     }
     CHECK(asked >= 19);
+    FAILS(TN_ERROR_MEMORY, tn_value_int_list(shape, (int64_t)1 << 40));
     CHECK(tn_set_pressure_callback(0, NULL, NULL) == TN_OK);
     tn_tensor *x = numbers(2, 100), *sum = tn_sum(x);
     CHECK(number(sum) == 200);

@@ -17,7 +17,6 @@ int main(void) {
     FAILS(TN_ERROR_ARGUMENT, tn_zeros(shape, huge));
     FAILS(TN_ERROR_ARGUMENT, tn_zeros(shape, -1));
     FAILS(TN_ERROR_ARGUMENT, tn_value_int_list(shape, huge));
-    FAILS(TN_ERROR_MEMORY, tn_value_int_list(shape, (int64_t)1 << 40));
     FAILS(TN_ERROR_ARGUMENT, tn_stack_push_ints(stack, shape, huge));
     FAILS(TN_ERROR_ARGUMENT, tn_tensor_get(x, shape, huge, &got));
     FAILS(TN_ERROR_ARGUMENT, tn_cat((const tn_tensor *const *)&x, huge, 0));

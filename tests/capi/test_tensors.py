@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from tenfold.capi.binding import Scalar
+from tenfold.errors import TenfoldError
 from tests.capi.bridge import Bridge, nothing_left, numbers
 from tests.capi.exchange import CODES, array_of, code_of, fetch, same
 
@@ -118,6 +119,58 @@ def test_dlpack_shares_memory_both_ways(tn: Bridge) -> None:
     name.argtypes = [ctypes.py_object, ctypes.c_char_p]
     name(exported, b"used_dltensor")
     assert tn.tn_tensor_data(back) == tn.tn_tensor_data(handle)
+
+
+class Managed(ctypes.Structure):
+    """A DLManagedTensor of floats in host memory."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64), ("context", ctypes.c_void_p),
+        ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+    ]  # fmt: skip
+
+
+def test_dlpack_from_a_stranger_is_checked_before_it_is_used(tn: Bridge) -> None:
+    floats, deleted = (ctypes.c_float * 8)(*range(8)), []
+
+    def managed(shape: list[int], strides: list[int] | None = None, offset: int = 0, **other: int) -> Managed:
+        made = Managed(ctypes.addressof(floats), 1, 0, len(shape), 2, 32, 1, byte_offset=offset)
+        made.arrays = [numbers(shape)[0], numbers(strides)[0] if strides else None]
+        made.shape, made.strides = (ctypes.cast(each, ctypes.c_void_p).value for each in made.arrays)
+        made.deleter = type(made.deleter)(lambda address: deleted.append(address))
+        for name, value in other.items():
+            setattr(made, name, value)
+        return made
+
+    wrong = [
+        managed([3], [-1]),
+        managed([-1]),
+        managed([1 << 40, 1 << 40]),
+        managed([2, 2], [1 << 62, 1 << 62]),
+        managed([2], data=None),
+        managed([2], ndim=-1),
+        managed([2], bits=7),
+        managed([2], lanes=2),
+        managed([2], device_type=2),
+        managed([2], device_type=77),
+    ]
+    for each in wrong:
+        with pytest.raises(TenfoldError):
+            tn.lib.tn_tensor_from_dlpack(ctypes.byref(each))
+    assert not deleted
+    for right, expected in [
+        (managed([2, 2], [1, 4], offset=8), [[2, 6], [3, 7]]),
+        (managed([3], [0]), [0, 0, 0]),
+        (managed([0], data=None), []),
+        (managed([]), 0),
+    ]:
+        handle = tn.lib.tn_tensor_from_dlpack(ctypes.byref(right))
+        assert fetch(handle).tolist() == expected
+        tn.tn_free(handle)
+        assert deleted.pop() == ctypes.addressof(right) and not deleted
 
 
 def test_a_tensor_known_to_be_zero_is_copied_out_as_zeros(tn: Bridge) -> None:

@@ -235,7 +235,7 @@ TN_API void tn_free_all(tn_tensor **tensors, int64_t tensors_count);
 TN_API tn_tensor *tn_tensor_share(const tn_tensor *tensor);
 /** A tensor with a copy of the host's elements; strides count elements, none means row-major order. @optional strides shape data */
 TN_API tn_tensor *tn_tensor_from_data(const void *data, tn_dtype dtype, const int64_t *shape, int64_t shape_count, const int64_t *strides, int64_t strides_count);
-/** A tensor over the host's own memory, which must stay until deleter(user) is called, also when this fails after checking its arguments. @optional strides shape data deleter user */
+/** A tensor over the host's own memory, which must stay until deleter(user) is called, when it is no longer used, unless this fails. @optional strides shape data deleter user */
 TN_API tn_tensor *tn_tensor_wrap_data(void *data, tn_dtype dtype, const int64_t *shape, int64_t shape_count, const int64_t *strides, int64_t strides_count, tn_deleter deleter, void *user);
 /** Copy all elements in row-major order into the host's memory, whose size in bytes must be tn_tensor_bytes. @out data @optional data */
 TN_API tn_status tn_tensor_to_data(const tn_tensor *tensor, void *data, int64_t bytes);
@@ -281,7 +281,7 @@ TN_API tn_status tn_tensor_set(tn_tensor *tensor, const int64_t *index, int64_t 
 TN_API int64_t tn_tensor_print(const tn_tensor *tensor, char *buffer, int64_t size);
 /** A DLManagedTensor that shares the tensor's memory; its consumer calls its deleter. */
 TN_API void *tn_tensor_to_dlpack(const tn_tensor *tensor);
-/** A tensor over a DLManagedTensor, whose deleter is called when the tensor's memory is let go. @consumes dlpack */
+/** A tensor over a DLManagedTensor, whose deleter is called when the memory is no longer used, unless this fails. @consumes dlpack */
 TN_API tn_tensor *tn_tensor_from_dlpack(void *dlpack);
 
 /* ==== generators ==== */

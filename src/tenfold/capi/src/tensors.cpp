@@ -71,6 +71,18 @@ Lent lent(const void *data, tn_dtype type, const int64_t *shape, int64_t shape_c
     return result;
 }
 
+// Give a tensor over the host's memory to the caller; `let_go` is called when it is no longer used. Until all went
+// well the memory stays the host's.
+template <class Make, class LetGo>
+tn_tensor *give_lent(Make make, LetGo let_go) {
+    auto given = std::make_shared<bool>(false);
+    tn_tensor *made = own(make([let_go, given](void *) {
+        if (*given) let_go();
+    }));
+    *given = true;
+    return made;
+}
+
 // The one element at an index, as a tensor of no dimensions that shares its memory.
 at::Tensor element(const at::Tensor &tensor, const int64_t *index, int64_t count) {
     auto entries = array(index, count, "index");
@@ -135,13 +147,10 @@ tn_tensor *tn_tensor_wrap_data(void *data, tn_dtype type, const int64_t *shape, 
     return guarded("tn_tensor_wrap_data", (tn_tensor *)nullptr, [&] {
         Lent from = lent(data, type, shape, shape_count, strides, strides_count);
         auto options = at::TensorOptions(from.type);
-        auto given = std::make_shared<bool>(false);  // the memory stays the host's until all went well
-        auto let_go = [deleter, user, given](void *) {
-            if (*given && deleter != nullptr) deleter(user);
-        };
-        tn_tensor *made = own(at::from_blob(data, from.sizes, from.strides, let_go, options));
-        *given = true;
-        return made;
+        return give_lent([&](auto forget) { return at::from_blob(data, from.sizes, from.strides, forget, options); },
+                         [deleter, user] {
+                             if (deleter != nullptr) deleter(user);
+                         });
     });
 }
 
@@ -290,12 +299,20 @@ void *tn_tensor_to_dlpack(const tn_tensor *handle) {
 
 tn_tensor *tn_tensor_from_dlpack(void *dlpack) {
     return guarded("tn_tensor_from_dlpack", (tn_tensor *)nullptr, [&] {
-        auto *managed = static_cast<DLManagedTensor *>(&non_null(static_cast<DLManagedTensor *>(dlpack), "dlpack"));
-        const DLTensor &described = managed->dl_tensor;
-        check_count(described.shape, described.ndim, "the shape of dlpack");
-        for (int i = 0; i < described.ndim; i++)
-            if (described.shape[i] < 0) fail(TN_ERROR_ARGUMENT, "dlpack has a negative size: ", described.shape[i]);
-        return own(at::fromDLPack(managed));
+        auto *managed = &non_null(static_cast<DLManagedTensor *>(dlpack), "dlpack");
+        DLManagedTensor read = *managed;
+        DLTensor &described = read.dl_tensor;
+        // libtorch ends the process where a shape or a stride is impossible, and takes no offset.
+        lent(described.data, tn_dtype(at::toScalarType(described.dtype)), described.shape, described.ndim,
+             described.strides, described.ndim);
+        if (described.device.device_type == kDLCUDA && !at::globalContext().hasCUDA())
+            fail(TN_ERROR_NOT_AVAILABLE, "dlpack lies on a CUDA device, and there is none here");
+        described.data = static_cast<char *>(described.data) + described.byte_offset;
+        described.byte_offset = 0;
+        return give_lent([&](auto forget) { return at::fromDLPack(&read, forget); },
+                         [managed] {
+                             if (managed->deleter != nullptr) managed->deleter(managed);
+                         });
     });
 }
 }

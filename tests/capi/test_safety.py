@@ -222,6 +222,21 @@ def test_the_host_is_called_when_memory_grows_past_a_mark(tn: Bridge) -> None:
         tn.tn_free(kept.pop())
 
 
+def test_the_host_may_set_another_mark_while_it_is_called(tn: Bridge) -> None:
+    seen: list[int] = []
+
+    def collect(live: int, user: int) -> None:
+        seen.append(live)
+        tn.tn_set_pressure_callback(1 << 60, callback, None)
+
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(collect)
+    tn.tn_set_pressure_callback(tn.tn_live_bytes() + 100_000, callback, None)
+    for _ in range(40):
+        tn.keep(tn.tn_tensor_from_data((ctypes.c_float * 10_000)(), 6, *numbers([10_000]), None, 0))
+    tn.tn_set_pressure_callback(0, None, None)
+    assert len(seen) == 1
+
+
 def test_the_host_is_asked_before_memory_runs_out(tn: Bridge) -> None:
     asked: list[int] = []
     callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(lambda live, user: asked.append(live))

@@ -35,17 +35,21 @@ bool call_host() {
     if (in_callback) return false;
     tn_pressure_fn fn;
     void *user;
-    int64_t bytes;
     {
         std::lock_guard<std::mutex> lock(pressure.mutex);
-        fn = pressure.fn, user = pressure.user, bytes = pressure.bytes;
+        fn = pressure.fn, user = pressure.user;
     }
     if (fn == nullptr) return false;
-    in_callback = true;
-    fn(live_bytes(), user);
-    in_callback = false;
+    {
+        struct Inside {
+            Inside() { in_callback = true; }
+            ~Inside() { in_callback = false; }  // a host in C++ may have thrown
+        } inside;
+        fn(live_bytes(), user);
+    }
     int64_t live = live_bytes();
-    std::lock_guard<std::mutex> lock(pressure.mutex);
+    std::lock_guard<std::mutex> lock(pressure.mutex);  // the callback may have set another mark, or none
+    const int64_t bytes = pressure.bytes;
     if (pressure.fn != nullptr) mark.store(std::max(bytes, live + bytes / 2), std::memory_order_relaxed);
     return true;
 }

@@ -80,8 +80,6 @@ def test_flags_and_the_pkg_config_file_build_a_program(
     assert "tn_tensor_from_data" in capsys.readouterr().out
 
 
-
-
 def test_libtenfold_itself_needs_neither_libtorch_nor_cpp() -> None:
     needed = subprocess.run(
         ["readelf", "-d", built().library], capture_output=True, text=True, check=True

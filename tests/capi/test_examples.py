@@ -103,7 +103,9 @@ def sanitized(source: Path, folder: Path, *arguments: str | Path) -> None:
     suppressions = folder / "leaks"
     suppressions.write_text(SUPPRESSED, encoding="utf-8")
     leaks = f"suppressions={suppressions}:print_suppressions=0"
-    settings = {"UBSAN_OPTIONS": "halt_on_error=1", "ASAN_OPTIONS": "detect_leaks=1"}
+    # More memory than there is fails, as it does without a sanitizer, rather than end the program.
+    memory = "detect_leaks=1:allocator_may_return_null=1"
+    settings = {"UBSAN_OPTIONS": "halt_on_error=1", "ASAN_OPTIONS": memory}
     output(program, *arguments, LSAN_OPTIONS=leaks, **settings)
 
 

@@ -446,7 +446,8 @@ class Tensor(Holder):
             raise ShapeError(
                 f"item() needs a tensor of one element, this one is {type}", help="index it, or use .tolist()"
             ).located("item", capture())
-        if type.dtype.itemsize < 4 and type.dtype.kind == "float":
+        alias = self._alias
+        if (alias is not None and alias.steps) or (type.dtype.itemsize < 4 and type.dtype.kind == "float"):
             return self._plain().reshape(()).item()
         return evaluate.number(self._computed())
 
@@ -455,7 +456,10 @@ class Tensor(Holder):
 
     def _plain(self) -> np.ndarray:
         """The data in a dtype that NumPy itself knows, so that Python numbers come out."""
-        host = self._host()
+        alias, seen = self._alias, None
+        if alias is not None and alias.steps and graph.recorder is None:
+            seen = views.on_host(alias, self._value.type)
+        host = self._host() if seen is None else seen
         return host.astype(np.float32) if self.dtype.kind == "float" and host.dtype.kind != "f" else host
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -470,7 +474,9 @@ class Tensor(Holder):
                 "a tensor that requires gradients has no NumPy array, which could not pass them on",
                 help="use .detach().numpy() or .numpy(force=True)",
             ).located("numpy", capture())
-        return self._host()
+        array = self._host().view()
+        array.flags.writeable = False
+        return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         host = self.numpy()

@@ -21,10 +21,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.flat.graph import TensorType
 from tenfold.flat.strides import Layout, contiguous
 from tenfold.ops.table import Row, find
+from tenfold.runtime import evaluate
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Origin, Value, record
 
@@ -154,6 +157,21 @@ def read(alias: Alias, where: Any) -> Value:
     for step in alias.steps:
         value = step.read(value, where)
     return value
+
+
+def on_host(alias: Alias, type: TensorType) -> np.ndarray | None:
+    """What a view of this type sees, where its storage is on the host already: nothing is to be computed."""
+    stored = alias.storage.value
+    if stored.buffer is None or stored.device.type != "cpu" or stored.type.dtype is not type.dtype:
+        return None
+    if not type.numel or any(step.row.recodes for step in alias.steps):
+        return None
+    memory = evaluate.host_array(stored)
+    if not memory.flags.c_contiguous:
+        return None
+    size, bytes_of = memory.itemsize, memory.reshape(-1).view(np.uint8)
+    strides = [each * size for each in alias.strides]
+    return np.ndarray(type.shape, memory.dtype, bytes_of, alias.offset * size, strides)
 
 
 def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:

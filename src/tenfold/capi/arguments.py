@@ -30,7 +30,7 @@ def call_of(form: TypedForm) -> Iterator[str]:
         if ours is None:
             values.append(_default(theirs.default, theirs.type))
             continue
-        name = c_name(ours)
+        name = c_name(ours.name)
         if theirs.type.kind == "Tensor" and not theirs.type.is_list and not _nullable(ours):
             yield f'Borrowed {name}_given({name}, "{name}");'
             values.append(f"*{name}_given")

@@ -6,17 +6,15 @@ by hand.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tenfold.capi.bindings_ops import Given, Operator, Overload, operators
-from tenfold.capi.build import build
+from tenfold.capi.bindings_ops import Given, Operator, Overload, operators, written_by
 from tenfold.capi.describe import HEADER, Description, Function, describe
 from tenfold.capi.locate import find_libtorch
-from tenfold.capi.typed import RESERVED
+from tenfold.capi.typed import c_name
 
 __all__ = ["main", "write"]
 
@@ -83,12 +81,7 @@ def write(folder: Path, library: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Write what is generated of the Lua binding.")
-    parser.add_argument("folder", type=Path, help="a copy of bindings/lua")
-    parser.add_argument("--library", type=Path, help="a libtenfold.so (default: build it)")
-    parsed = parser.parse_args(arguments)
-    write(parsed.folder, parsed.library or build().library)
-    return 0
+    return written_by(write, "Lua", arguments)
 
 
 # ---- declarations -----------------------------------------------------------------------------------------
@@ -233,7 +226,7 @@ def _literal(value: object) -> str:
 
 
 def _call(overload: Overload, function: Function) -> Iterator[str]:
-    given = {_c_name(each.name): each for each in overload.arguments}
+    given = {c_name(each.name): each for each in overload.arguments}
     values = []
     for parameter in function.parameters:
         if parameter.role == "count":
@@ -269,10 +262,6 @@ def _call(overload: Overload, function: Function) -> Iterator[str]:
         yield "local truth = new_bool()"
         yield f"check({', '.join([c, *values, 'truth'])})"
         yield "return truth[0]"
-
-
-def _c_name(name: str) -> str:
-    return f"{name}_" if name in RESERVED else name
 
 
 def _as_value(given: Given) -> str:

@@ -6,17 +6,15 @@ written by hand.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tenfold.capi.bindings_ops import Given, Operator, Overload, operators
-from tenfold.capi.build import build
+from tenfold.capi.bindings_ops import Given, Operator, Overload, operators, written_by
 from tenfold.capi.describe import Description, Function, describe
 from tenfold.capi.locate import find_libtorch
-from tenfold.capi.typed import RESERVED
+from tenfold.capi.typed import RESERVED, c_name
 
 __all__ = ["main", "write"]
 
@@ -43,12 +41,7 @@ def write(folder: Path, library: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Write what is generated of the Node binding.")
-    parser.add_argument("folder", type=Path, help="a copy of bindings/node")
-    parser.add_argument("--library", type=Path, help="a libtenfold.so (default: build it)")
-    parsed = parser.parse_args(arguments)
-    write(parsed.folder, parsed.library or build().library)
-    return 0
+    return written_by(write, "Node", arguments)
 
 
 # ---- functions --------------------------------------------------------------------------------------------
@@ -106,12 +99,8 @@ def _overload(overload: Overload) -> dict[str, Any]:
 
 
 def _places(overload: Overload, function: Function) -> list[Any]:
-    places = {_c_name(each.name): place for place, each in enumerate(overload.arguments)}
+    places = {c_name(each.name): place for place, each in enumerate(overload.arguments)}
     return [function.name, *(places[each.name] for each in function.parameters if each.name in places)]
-
-
-def _c_name(name: str) -> str:
-    return f"{name}_" if name in RESERVED else name
 
 
 # ---- TypeScript -------------------------------------------------------------------------------------------

@@ -8,14 +8,17 @@ the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from tenfold.capi.build import build
 from tenfold.capi.describe import Description, Function
 from tenfold.ops.schema import MISSING, Schema, Type, parse
 
-__all__ = ["Given", "Operator", "Overload", "operators"]
+__all__ = ["Given", "Operator", "Overload", "operators", "written_by"]
 
 
 @dataclass(frozen=True)
@@ -169,3 +172,15 @@ def _result(function: Function) -> str:
 
 def _is_self(given: Given) -> bool:
     return given.name == "self" and given.code == "Tensor"
+
+
+def written_by(
+    write: Callable[[Path, Path], Any], language: str, arguments: Sequence[str] | None = None
+) -> int:
+    """The command that writes what is generated of a language's binding into a copy of its folder."""
+    parser = argparse.ArgumentParser(description=f"Write what is generated of the {language} binding.")
+    parser.add_argument("folder", type=Path, help=f"a copy of bindings/{language.lower()}")
+    parser.add_argument("--library", type=Path, help="a libtenfold.so (default: build it)")
+    parsed = parser.parse_args(arguments)
+    write(parsed.folder, parsed.library or build().library)
+    return 0

@@ -148,13 +148,14 @@ def _result(schema: Schema) -> str:
     raise NotImplementedError(f"no C form for the results of {schema}")
 
 
-def c_name(argument: Argument) -> str:
-    return f"{argument.name}_" if argument.name in RESERVED else argument.name
+def c_name(name: str) -> str:
+    """What C calls an argument of a schema."""
+    return f"{name}_" if name in RESERVED else name
 
 
 def encode(argument: Argument) -> Iterator[TypedParameter]:
     """The C parameters of an argument: NULL stands for None, and for the default of a keyword-only one."""
-    name, type = c_name(argument), argument.type
+    name, type = c_name(argument.name), argument.type
     nullable = type.optional or (argument.keyword_only and argument.default is not MISSING)
     const = "" if type.is_written else "const "
     role = "inout" if type.is_written else "in"

@@ -125,3 +125,30 @@ assert importlib.util.find_spec("torch").origin.endswith("torch/__init__.py")
 assert tenfold.nn.Linear(2, 3)(tenfold.ones(2)).shape == (3,)
 """
     )
+
+
+OTHERS = """
+import tenfold
+tenfold.install_as_torch()
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.nn.modules.normalization import LayerNorm
+from torch.nn.modules.utils import _pair, _triple
+from torch.optim.adamw import AdamW
+from torch.optim.lr_scheduler import LambdaLR, _LRScheduler
+from torch.serialization import load
+from torch.types import Number, _size
+from torch.utils.data._utils.collate import default_collate
+from torch.utils.data.dataloader import DataLoader
+from torch.utils.dlpack import from_dlpack, to_dlpack
+assert (_pair(3), _triple([1, 2, 3])) == ((3, 3), (1, 2, 3))
+assert isinstance(nn.Conv2d(1, 1, 1), _ConvNd) and isinstance(nn.ConvTranspose1d(1, 1, 1), _ConvNd)
+assert issubclass(_BatchNorm, _NormBase) and issubclass(LambdaLR, _LRScheduler)
+print("found")
+"""
+
+
+def test_modules_lie_where_other_packages_look_for_them():
+    assert run(OTHERS) == "found\n"

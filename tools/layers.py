@@ -45,6 +45,7 @@ LAYERS = (
         "tensor_methods",
         "quantized",
         "typed_tensors",
+        "types",
         "functional",
         "indexing",
         "interchange",

@@ -153,7 +153,7 @@ globals().update(dtypes.BY_NAME)
 # Packages that are loaded when they are first asked for, as are the modules of `names.MODULE_OF`.
 _PACKAGES = (
     "accelerator", "amp", "backends", "compiler", "cuda", "data", "distributions", "func", "jit", "masked",
-    "nn", "optim", "signal", "testing", "utils", "version",
+    "nn", "optim", "signal", "testing", "types", "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.
@@ -216,6 +216,8 @@ def __getattr__(name: str):
         found = getattr(importlib.import_module(f"tenfold.{names.MODULE_OF[name]}"), name)
     elif name in unsupported.FUNCTIONS:
         found = unsupported.refusing(name, unsupported.FUNCTIONS[name])
+    elif name in unsupported.MODULES:
+        raise unsupported.without_counterpart(name)
     else:
         raise errors.unknown_name("tenfold", name, [*globals(), *_PACKAGES, *names.MODULE_OF])
     globals()[name] = found

@@ -71,6 +71,10 @@ class ArgumentError(TenfoldError, TypeError, ValueError):
     """Arguments that match no overload of the operator, or a value that it does not take."""
 
 
+class BadIndex(ArgumentError, IndexError):
+    """Something that cannot be an index."""
+
+
 class IndexOutOfRange(TenfoldError, IndexError):
     """A dimension or an index outside the tensor."""
 

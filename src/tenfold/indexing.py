@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold import dtypes, views
 from tenfold.dispatch import function, invoke
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, TenfoldError
+from tenfold.errors import ArgumentError, BadIndex, DTypeError, IndexOutOfRange, TenfoldError
 from tenfold.flat.movement import array
 from tenfold.interchange import as_array
 from tenfold.ops.masks import number_in
@@ -155,7 +155,7 @@ def _item(item: Any, x: Tensor) -> Any:
         try:
             return operator.index(item)
         except TypeError:
-            raise ArgumentError(
+            raise BadIndex(
                 f"a {type(item).__name__} cannot be an index",
                 help="use integers, slices, …, None, and tensors, arrays or lists of integers or bools",
             ) from None
@@ -180,7 +180,7 @@ def _index_array(item: Any) -> np.ndarray:
     if found.size == 0 and found.dtype.kind == "f":
         return found.astype(np.int64)
     if found.dtype.kind not in "biu":
-        raise ArgumentError(
+        raise BadIndex(
             f"a {type(item).__name__} that is not an array of integers or bools cannot be an index",
             help="convert floats with .astype(int), and give nested lists of equal lengths",
         )

@@ -27,10 +27,26 @@ ELSEWHERE = {
     "torch.cuda.amp.grad_scaler": "tenfold.cuda.amp",
     "torch.nn.modules": "tenfold.nn",
     "torch.nn.modules.batchnorm": "tenfold.nn.normalisation",
+    "torch.nn.modules.channelshuffle": "tenfold.nn.shuffling",
     "torch.nn.modules.container": "tenfold.nn.containers",
     "torch.nn.modules.conv": "tenfold.nn.convolution",
+    "torch.nn.modules.flatten": "tenfold.nn.shuffling",
+    "torch.nn.modules.fold": "tenfold.nn",
+    "torch.nn.modules.instancenorm": "tenfold.nn.normalisation",
+    "torch.nn.modules.normalization": "tenfold.nn.normalisation",
+    "torch.nn.modules.pixelshuffle": "tenfold.nn.shuffling",
     "torch.nn.modules.rnn": "tenfold.nn.recurrent",
     "torch.nn.modules.sparse": "tenfold.nn.embedding",
+    "torch.nn.modules.upsampling": "tenfold.nn",
+    "torch.nn.modules.utils": "tenfold.nn.sizes",
+    "torch.serialization": "tenfold.serialize",
+    "torch.utils.data._utils": "tenfold.data",
+    "torch.utils.data.dataloader": "tenfold.data",
+    "torch.utils.dlpack": "tenfold",
+    **{
+        f"torch.optim.{name}": "tenfold.optim"
+        for name in ("adadelta", "adagrad", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop")
+    },
 }
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from tenfold.errors import UnsupportedError
+from tenfold.errors import UnknownName, UnsupportedError
 from tenfold.source import capture
 
 
@@ -20,6 +20,17 @@ class Refusal(NamedTuple):
     ops: str = ""  # of ATen's, that are no function of PyTorch's
     layers: str = ""  # functions of nn.functional
     linear: str = ""  # functions of linalg
+
+
+# Modules of PyTorch's that have no counterpart.
+MODULES = frozenset(
+    ["ao", "distributed", "futures", "fx", "hub", "library", "monitor", "mps", "mtia", "multiprocessing"]
+    + ["nested", "onnx", "package", "profiler", "quantization", "sparse", "xpu"]
+)
+
+
+def without_counterpart(module: str) -> UnknownName:
+    return UnknownName(f"tenfold has no counterpart of torch.{module}").located("", capture())
 
 
 REFUSALS = (

@@ -17,7 +17,7 @@ from tenfold.tensor import Tensor
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _Convolution(Module):
+class _ConvNd(Module):
     """What all convolutions have: their sizes, and weights that start evenly spread over ±1/sqrt(fan_in)."""
 
     _rank: int
@@ -113,7 +113,7 @@ class _Convolution(Module):
         return ", ".join(parts)
 
 
-class _Forward(_Convolution):
+class _Forward(_ConvNd):
     @in_layer
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Conv3d(_Forward):
     _rank = 3
 
 
-class _Transpose(_Convolution):
+class _ConvTransposeNd(_ConvNd):
     _transposed = True
 
     @in_layer
@@ -248,7 +248,7 @@ class _Transpose(_Convolution):
         return tuple([size - low for size, low in zip(wanted, least, strict=True)])
 
 
-class ConvTranspose1d(_Transpose):
+class ConvTranspose1d(_ConvTransposeNd):
     """The transpose of a convolution along sequences: its gradient, which makes them longer
 
     Input (N, in_channels, L) or (in_channels, L), output (N, out_channels, Lout) with
@@ -258,7 +258,7 @@ class ConvTranspose1d(_Transpose):
     _rank = 1
 
 
-class ConvTranspose2d(_Transpose):
+class ConvTranspose2d(_ConvTransposeNd):
     """The transpose of a convolution over images: its gradient, which makes them larger
 
     Input (N, in_channels, H, W) or (in_channels, H, W), output (N, out_channels, Hout, Wout), each extent
@@ -271,7 +271,7 @@ class ConvTranspose2d(_Transpose):
     _rank = 2
 
 
-class ConvTranspose3d(_Transpose):
+class ConvTranspose3d(_ConvTransposeNd):
     """The transpose of a convolution through volumes: its gradient, which makes them larger
 
     Input (N, in_channels, D, H, W) or (in_channels, D, H, W), output (N, out_channels, Dout, Hout, Wout),

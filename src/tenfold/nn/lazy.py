@@ -13,7 +13,7 @@ from tenfold.nn.convolution import (
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
-    _Convolution,
+    _ConvNd,
 )
 from tenfold.nn.linear import Linear
 from tenfold.nn.module import Module, in_layer
@@ -24,7 +24,7 @@ from tenfold.nn.normalisation import (
     InstanceNorm1d,
     InstanceNorm2d,
     InstanceNorm3d,
-    _Tracking,
+    _NormBase,
 )
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.tensor import Tensor
@@ -90,7 +90,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         self.reset_parameters()
 
 
-class _LazyConvolution(LazyModuleMixin, _Convolution):
+class _LazyConvolution(LazyModuleMixin, _ConvNd):
     """A convolution whose in_channels are those of its first input."""
 
     def _wait(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
@@ -208,7 +208,7 @@ class LazyConvTranspose3d(_LazyTranspose, ConvTranspose3d):
     cls_to_become = ConvTranspose3d
 
 
-class _LazyNorm(LazyModuleMixin, _Tracking):
+class _LazyNorm(LazyModuleMixin, _NormBase):
     """A normalisation whose num_features are the channels of its first input."""
 
     def __init__(
@@ -222,7 +222,7 @@ class _LazyNorm(LazyModuleMixin, _Tracking):
         *,
         bias: bool = True,
     ):
-        _Tracking.__init__(self, 0, eps, momentum, False, False)
+        _NormBase.__init__(self, 0, eps, momentum, False, False)
         self._await_input()
         self.affine = affine
         self.track_running_stats = track_running_stats

@@ -16,7 +16,7 @@ from tenfold.tensor import Tensor
 from tenfold.warning import warn
 
 
-class _Tracking(Module):
+class _NormBase(Module):
     """A weight and a bias for each channel, and running statistics: those of all batches so far."""
 
     _version = 2
@@ -85,7 +85,7 @@ class _Tracking(Module):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
-class _BatchNorm(_Tracking):
+class _BatchNorm(_NormBase):
     """Normalisation by the statistics of the batch."""
 
     @in_layer
@@ -153,7 +153,7 @@ class BatchNorm3d(_BatchNorm):
     _ranks = (5,)
 
 
-class _InstanceNorm(_Tracking):
+class _InstanceNorm(_NormBase):
     """Normalisation of each channel of each element of the batch, by its own statistics."""
 
     def __init__(

@@ -1,7 +1,9 @@
-"""Sizes of windows: one number for all dimensions, or one for each."""
+"""Sizes of windows: one number for all dimensions, or one for each; and the names by which other packages
+know such functions from PyTorch."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenfold.errors import ArgumentError
@@ -14,3 +16,17 @@ def each_dimension(size: Any, rank: int) -> tuple[int, ...]:
             raise ArgumentError(f"{size} does not give one number for each of {rank} dimensions")
         return tuple(size)
     return (size,) * rank
+
+
+def _ntuple(count: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
+    """A function that makes a tuple of `count` of one value, or of an iterable its values."""
+
+    def parse(value: Any) -> tuple[Any, ...]:
+        return tuple(value) if isinstance(value, Iterable) else (value,) * count
+
+    parse.__name__ = name
+    return parse
+
+
+_single, _pair = _ntuple(1, "_single"), _ntuple(2, "_pair")
+_triple, _quadruple = _ntuple(3, "_triple"), _ntuple(4, "_quadruple")

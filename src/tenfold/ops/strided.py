@@ -241,6 +241,7 @@ def as_strided_scatter(x, src, size, stride, storage_offset):
     function=False,
     method=False,
     inplace=True,
+    numbers=True,
     samples=lambda: [
         S(T(3, 4), T(3, 4)),
         S(T(3, 4), T(4)),
@@ -251,6 +252,8 @@ def as_strided_scatter(x, src, size, stride, storage_offset):
 )
 def copy(x, src):
     """src, stretched to x's shape and converted to its dtype."""
+    if not isinstance(src, flat.Value):
+        return fill(x, src)
     return flat.broadcast_to(flat.convert(src, x.dtype), x.shape)
 
 

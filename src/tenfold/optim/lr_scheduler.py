@@ -15,6 +15,8 @@ from tenfold.optim.decays import (
 )
 from tenfold.optim.scheduler import ChainedScheduler, LRScheduler, SequentialLR
 
+_LRScheduler = LRScheduler  # as older programs have it
+
 __all__ = [
     "ChainedScheduler",
     "ConstantLR",

@@ -9,7 +9,7 @@ from tenfold.functional import aten
 from tenfold.grad_mode import no_grad
 from tenfold.nn import draws
 from tenfold.nn import functional as F
-from tenfold.nn.convolution import _Transpose
+from tenfold.nn.convolution import _ConvTransposeNd
 from tenfold.nn.parameter import Parameter, filled
 from tenfold.tensor import Tensor
 
@@ -91,7 +91,7 @@ def spectral_norm(
 
 def rows_of(module: Any) -> int:
     """The dimension of a module's weight that its outputs are along."""
-    return 1 if isinstance(module, _Transpose) else 0
+    return 1 if isinstance(module, _ConvTransposeNd) else 0
 
 
 @located

@@ -96,8 +96,12 @@ class Source(tuple[CodeType, int]):
 
         `arguments` has, for each operand, the name of the argument it was passed as, where that is known.
         """
-        text = "".join(_lines(self))
+        lines = _lines(self)
+        text = "".join(lines)
         tree = _parse(text)
+        if not tree.body:  # a document, of which this is one example
+            text = "\n" * (self.line - 1) + "".join(lines[self.line - 1 : self.end_line])
+            tree = _parse(text)
         node = _expression(self, tree)
         if node is None:
             return [None] * len(arguments)

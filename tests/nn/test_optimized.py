@@ -68,3 +68,15 @@ def test_compile_decorates_with_pytorch_s_options():
         tn.compile(plain, backend="magic")
     with pytest.raises(tn.TenfoldError, match="no mode 'fast'"):
         tn.compile(plain, mode="fast")
+
+
+def test_hooks_that_come_and_go_are_seen_by_a_compiled_function():
+    model = nn.Linear(2, 2)
+    run = tn.compile(lambda x: model(x) + 1)
+    x = tn.ones(2)
+    plain = run(x).tolist()
+    with model.register_forward_hook(lambda module, given, made: made * 0):
+        assert run(x).tolist() == [1, 1]
+    assert run(x).tolist() == plain
+    with nn.modules.module.register_module_forward_pre_hook(lambda module, given: (given[0] * 0,)):
+        assert run(x).tolist() == (model.bias + 1).tolist()

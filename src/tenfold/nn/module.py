@@ -20,6 +20,10 @@ from tenfold.functional import eval_
 from tenfold.grad_mode import no_grad
 from tenfold.nn import hooks
 from tenfold.nn.hooks import Hook, Hooks, Passage
+from tenfold.nn.hooks import register_module_forward_hook as register_module_forward_hook
+from tenfold.nn.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
+from tenfold.nn.hooks import register_module_full_backward_hook as register_module_full_backward_hook
+from tenfold.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.nn.state import Stateful
 from tenfold.source import capture
@@ -96,9 +100,10 @@ class Module(Stateful):
 
     def _guard(self) -> None:
         """Tell a function that is recorded that it depends on this module's settings, whether it is in
-        training for one, and on which modules are in it."""
+        training for one, on which modules are in it, and on the hooks there are."""
         recorder = graph.active()
         if recorder is not None:
+            recorder.guard(Hooks.changes, "count")
             own = self.__dict__
             for container, kinds in ((own, SETTINGS), (own["_modules"], None)):
                 for name, value in container.items():

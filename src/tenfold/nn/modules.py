@@ -25,7 +25,7 @@ channelshuffle = flatten = fold = pixelshuffle = upsampling = shuffling
 container, conv, rnn, sparse, utils = containers, convolution, recurrent, embedding, sizes
 
 __all__ = [
-    *("activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout"),
-    *("flatten", "fold", "instancenorm", "linear", "loss", "module", "normalization", "padding"),
-    *("pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling", "utils"),
-]
+    "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout",
+    "flatten", "fold", "instancenorm", "linear", "loss", "module", "normalization", "padding",
+    "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling", "utils",
+]  # fmt: skip

@@ -8,6 +8,7 @@ import sys
 INTERRUPTED = """
 import os, signal, threading
 import tenfold as tn
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 tn.ones(2).add(1).tolist()
 x = tn.ones(20, 20)
 for _ in range(40):

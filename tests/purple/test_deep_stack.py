@@ -27,6 +27,10 @@ def test_an_interruption_from_the_keyboard_ends_a_loop():
         while True:
             pass
 
-    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        with_deep_stack(forever)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+    try:
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            with_deep_stack(forever)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -100,8 +100,10 @@ def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **k
     return stage_text(recorded.program, recorded.device, _named(stage))
 
 
-def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Of a compiled function, what it was made from; any other as it is."""
+def uncompiled(function: Any) -> Callable[..., Any]:
+    """Of a compiled function or module, what it was made from; any other as it is."""
+    if type(function) is getattr(type(function), "_optimized", None):
+        return function._orig_mod
     programs = getattr(function, "programs", None)
     return programs.function if isinstance(programs, Programs) and programs.call is function else function
 

@@ -25,7 +25,10 @@ def run(*arguments: str, checked: bool = False, **variables: str) -> subprocess.
     alone = {"OMP_NUM_THREADS": "1"}
     environment = {**os.environ, **alone, **({"TENFOLD_CHECKED": "1"} if checked else {}), **variables}
     command = [sys.executable, "-X", "faulthandler", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=3000)
+    # What was called with bytes that are no text may come back in a message.
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace", timeout=3000
+    )
 
 
 @pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])

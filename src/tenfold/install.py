@@ -25,20 +25,6 @@ ELSEWHERE = {
     "torch.autograd.grad_mode": "tenfold.grad_mode",
     "torch.cuda.amp.autocast_mode": "tenfold.cuda.amp",
     "torch.cuda.amp.grad_scaler": "tenfold.cuda.amp",
-    "torch.nn.modules": "tenfold.nn",
-    "torch.nn.modules.batchnorm": "tenfold.nn.normalisation",
-    "torch.nn.modules.channelshuffle": "tenfold.nn.shuffling",
-    "torch.nn.modules.container": "tenfold.nn.containers",
-    "torch.nn.modules.conv": "tenfold.nn.convolution",
-    "torch.nn.modules.flatten": "tenfold.nn.shuffling",
-    "torch.nn.modules.fold": "tenfold.nn",
-    "torch.nn.modules.instancenorm": "tenfold.nn.normalisation",
-    "torch.nn.modules.normalization": "tenfold.nn.normalisation",
-    "torch.nn.modules.pixelshuffle": "tenfold.nn.shuffling",
-    "torch.nn.modules.rnn": "tenfold.nn.recurrent",
-    "torch.nn.modules.sparse": "tenfold.nn.embedding",
-    "torch.nn.modules.upsampling": "tenfold.nn",
-    "torch.nn.modules.utils": "tenfold.nn.sizes",
     "torch.serialization": "tenfold.serialize",
     "torch.utils.data._utils": "tenfold.data",
     "torch.utils.data.dataloader": "tenfold.data",
@@ -85,9 +71,13 @@ class _Finder:
 
 
 def _ours(name: str) -> str:
-    """What a module of `torch` is called here; what it lies in is imported before it."""
+    """What a module of `torch` is called here; what it lies in is imported before it, and may call another
+    module of ours so."""
     parent, _, last = name.rpartition(".")
     inside = "tenfold" if parent == "torch" else sys.modules[parent].__name__
+    known = vars(sys.modules[inside]).get(last)
+    if isinstance(known, ModuleType) and known.__name__.startswith("tenfold."):
+        return known.__name__
     return ELSEWHERE.get(name, f"{inside}.{last}")
 
 

@@ -35,27 +35,20 @@ def _one_of(name: str, probs: Any, logits: Any) -> None:
         raise ArgumentError(f"{name}: give either probs or logits")
 
 
-class _Binary(Distribution):
-    """By the probability of one outcome, or its logit; the other is computed when it is asked for."""
+class _ByProbability(Distribution):
+    """By probabilities, or their logits; the other is computed when it is asked for."""
 
     probs: Tensor
     logits: Tensor
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        _one_of(type(self).__name__, probs, logits)
-        name, given = ("probs", probs) if logits is None else ("logits", logits)
-        (value,) = broadcast_all(given)
-        setattr(self, name, value)
-        super().__init__(value.shape, validate_args=validate_args)
+    _logits_of: Any  # of probabilities within bounds
+    _probs_of: Any
 
     def __getattr__(self, name: str) -> Any:
         if name == "logits" and "probs" in vars(self):
-            probs = within(self.probs)
-            self.logits = probs.log() - (-probs).log1p()
+            self.logits = self._logits_of(within(self.probs))
             return self.logits
         if name == "probs" and "logits" in vars(self):
-            self.probs = self.logits.sigmoid()
+            self.probs = self._probs_of(self.logits)
             return self.probs
         raise AttributeError(f"{type(self).__name__} has no {name!r}")
 
@@ -66,6 +59,25 @@ class _Binary(Distribution):
     @property
     def param_shape(self) -> Any:
         return self._param.size()
+
+
+class _Binary(_ByProbability):
+    """By the probability of one outcome."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        _one_of(type(self).__name__, probs, logits)
+        name, given = ("probs", probs) if logits is None else ("logits", logits)
+        (value,) = broadcast_all(given)
+        setattr(self, name, value)
+        super().__init__(value.shape, validate_args=validate_args)
+
+    def _logits_of(self, probs: Tensor) -> Tensor:
+        return probs.log() - (-probs).log1p()
+
+    def _probs_of(self, logits: Tensor) -> Tensor:
+        return logits.sigmoid()
 
 
 class Bernoulli(_Binary, ExponentialFamily):
@@ -172,12 +184,10 @@ class Poisson(ExponentialFamily):
         return aten("xlogy")(value, rate) - rate - (value + 1).lgamma()
 
 
-class Categorical(Distribution):
+class Categorical(_ByProbability):
     """One of 0 … K - 1, with probabilities in proportion to the last dimension of `probs`, or of the
     exponentials of `logits`."""
 
-    probs: Tensor
-    logits: Tensor
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
 
@@ -193,14 +203,11 @@ class Categorical(Distribution):
         self._num_events = given.shape[-1]
         super().__init__(given.shape[:-1], validate_args=validate_args)
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "logits" and "probs" in vars(self):
-            self.logits = within(self.probs).log()
-            return self.logits
-        if name == "probs" and "logits" in vars(self):
-            self.probs = aten("softmax")(self.logits, -1)
-            return self.probs
-        raise AttributeError(f"{type(self).__name__} has no {name!r}")
+    def _logits_of(self, probs: Tensor) -> Tensor:
+        return probs.log()
+
+    def _probs_of(self, logits: Tensor) -> Tensor:
+        return aten("softmax")(logits, -1)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         made = super().expand(batch_shape, _instance)
@@ -210,14 +217,6 @@ class Categorical(Distribution):
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
         return constraints.integer_interval(0, self._num_events - 1)
-
-    @property
-    def _param(self) -> Tensor:
-        return vars(self)["probs" if "probs" in vars(self) else "logits"]
-
-    @property
-    def param_shape(self) -> Any:
-        return self._param.size()
 
     @property
     def mean(self) -> Tensor:

@@ -386,7 +386,7 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
     devices = jaxlib().xc.DeviceList((xla_device,))
     try:
         options = _options(xla_device, module)
-        loaded = aside(lambda: place.client.compile_and_load(module.bytecode(), devices, options))
+        (loaded,) = aside(lambda: place.client.compile_and_load(module.bytecode(), devices, options))
     except Exception as error:
         known = OPTIONS[device.type]
         unknown = [each for each in known if f"No such compile option: '{each[0]}'" in str(error)]

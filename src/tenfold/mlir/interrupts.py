@@ -29,24 +29,26 @@ def uninterrupted() -> Iterator[None]:
             handler(*heard[0])
 
 
-def aside(work: Callable[[], Result]) -> Result:
-    """What some long work gives, done in a thread of its own: an interrupt is heard at once, and yet the
-    process ends only when the work has."""
-    if threading.current_thread() is not threading.main_thread():
-        return work()
-    done: list[Result] = []
+def aside(*works: Callable[[], Result]) -> list[Result]:
+    """What long pieces of work give, done at once in threads of their own: an interrupt is heard at once, and
+    yet the process ends only when they have."""
+    if len(works) == 1 and threading.current_thread() is not threading.main_thread():
+        return [works[0]()]
+    done: dict[int, Result] = {}
     failed: list[BaseException] = []
-    finished = threading.Event()
+    finished = [threading.Event() for _ in works]
 
-    def run() -> None:
+    def run(place: int) -> None:
         try:
-            done.append(work())
+            done[place] = works[place]()
         except BaseException as error:
             failed.append(error)
-        finished.set()
+        finished[place].set()
 
-    threading.Thread(target=run).start()
-    finished.wait()  # and not join(): interrupted, that takes the thread for one that has ended
+    for place in range(len(works)):
+        threading.Thread(target=run, args=(place,)).start()
+    for each in finished:
+        each.wait()  # and not join(): interrupted, that takes the thread for one that has ended
     if failed:
-        raise failed.pop()
-    return done.pop()
+        raise failed[0]
+    return [done[place] for place in range(len(works))]

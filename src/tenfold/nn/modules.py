@@ -1,4 +1,7 @@
-"""`nn.modules`: the files in which layers lie, under the names by which PyTorch has them."""
+"""`nn.modules`: the layers, and the files in which they lie, under the names by which PyTorch has them."""
+
+import sys
+from typing import Any
 
 from tenfold.nn import (
     activation,
@@ -8,6 +11,7 @@ from tenfold.nn import (
     distance,
     dropout,
     embedding,
+    lazy,
     linear,
     loss,
     module,
@@ -26,6 +30,10 @@ container, conv, rnn, sparse, utils = containers, convolution, recurrent, embedd
 
 __all__ = [
     "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout",
-    "flatten", "fold", "instancenorm", "linear", "loss", "module", "normalization", "padding",
+    "flatten", "fold", "instancenorm", "lazy", "linear", "loss", "module", "normalization", "padding",
     "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling", "utils",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(sys.modules[__package__], name)

@@ -19,6 +19,7 @@ from tenfold.flat.narrow import narrowed
 from tenfold.flat.quotients import rounded_once
 from tenfold.garbage import uncollected
 from tenfold.mlir import stablehlo
+from tenfold.mlir.interrupts import aside
 from tenfold.runtime import cache, late
 from tenfold.runtime.checks import Donations, Guarded, Loaded
 from tenfold.runtime.packing import Packing
@@ -90,28 +91,9 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
         verdict = stablehlo.emit(guarded.verdict) if guarded.verdict else None
     if verdict is None:
         return Loaded(device, _compiled(module, device), guarded.checks)
-    first, executable = _both_compiled(verdict, module, device)
+    # At once: most of the time XLA uses one core for each.
+    first, executable = aside(lambda: _compiled(verdict, device), lambda: _compiled(module, device))
     return Loaded(device, executable, guarded.checks, first, guarded.reads)
-
-
-def _both_compiled(small: stablehlo.Module, large: stablehlo.Module, device: Device) -> list[xla.Executable]:
-    """Two programs compiled at once: most of the time XLA uses one core for each."""
-    found: list[Any] = [None, None]
-
-    def compile(place: int, module: stablehlo.Module) -> None:
-        try:
-            found[place] = _compiled(module, device)
-        except Exception as error:
-            found[place] = error
-
-    aside = threading.Thread(target=compile, args=(0, small))
-    aside.start()
-    compile(1, large)
-    aside.join()
-    for each in found:
-        if isinstance(each, Exception):
-            raise each
-    return found
 
 
 def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:

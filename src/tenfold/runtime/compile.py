@@ -38,19 +38,14 @@ def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         short = programs.short
         if short is not None and not kwargs and len(in_use) == 1 and mode.precision is None:
             # A call like the last one, with its data on the device: nothing to do but start the program.
-            types, start, makers, result, device, default = short
-            buffers = []  # a loop, since it is quicker here than lists one after the other
+            buffers_of, start, makers, result, device, default = short
             try:
-                for each, type in zip(args, types):
-                    value = each._value
-                    if value.type is type and value.origin is None and each._alias is None:
-                        buffers.append(value.buffer)
-                same = len(buffers) == len(args) == len(types)
-                if same and default is dtypes.get_default_dtype():
+                buffers = buffers_of(*args)
+                if buffers is not None and default is dtypes.get_default_dtype():
                     (buffer,) = start(buffers).consume_with_handlers(makers)
                     return tensor(Value(result, device, None, 0, buffer))
             except (AttributeError, TypeError, RuntimeError):
-                pass  # not all tensors, or data not there yet
+                pass  # not so many, not all tensors, or data not there yet
         if programs.last is not None and not kwargs:
             found = programs.as_last(args)
             if found is not OTHER:
@@ -60,6 +55,31 @@ def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
     call.programs = programs  # type: ignore[attr-defined]
     programs.call = call
     return call
+
+
+@functools.cache
+def _reader_of(count: int) -> Callable[..., Callable[..., list[Any] | None]]:
+    """Makes, for so many types, the function from as many tensors to their buffers, or to None if one is
+    of another type, a view, or asks for gradients. It is written out for its count, since a loop over the
+    arguments would take a twentieth of a call."""
+    names = range(count)
+    given = ", ".join([f"tensor{i}" for i in names])
+    asks = [
+        f"  value{i} = tensor{i}._value\n"
+        f"  if value{i}.type is not type{i} or value{i}.origin is not None or tensor{i}._alias is not None:\n"
+        "   return None\n"
+        for i in names
+    ]
+    code = (
+        f"def reader({', '.join([f'type{i}' for i in names])}):\n"
+        f" def buffers_of({given}):\n"
+        f"{''.join(asks)}"
+        f"  return [{', '.join([f'value{i}.buffer' for i in names])}]\n"
+        " return buffers_of\n"
+    )
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    return scope["reader"]
 
 
 class Programs:
@@ -152,7 +172,7 @@ class Programs:
         if all(isinstance(each, self._tensor) for each in args):
             executable = loaded.executable
             self.short = (
-                [each._value.type for each in args],
+                _reader_of(len(args))(*[each._value.type for each in args]),
                 executable.start,
                 executable.makers,
                 recorded.result_types[0],

@@ -165,6 +165,11 @@ CASES = {
         lambda: tn.add(X, X, out=tn.ones(2, 3, device="cpu:1")),
         "add: out= is on cpu:1, the result on cpu",
     ),
+    "out of another dtype than told": (
+        TypeError,
+        lambda: tn.zeros(2, dtype=tn.int32, out=tn.ones(2)),
+        "zeros: dtype=int32 is not that of out=, float32",
+    ),
     "one out": (TypeError, lambda: tn.sort(X, out=X), "sort: out= takes a tuple of 2 tensors"),
     "few outs": (TypeError, lambda: tn.sort(X, out=(X,)), "sort: out= takes a tuple of 2 tensors"),
     "unravel_index": (TypeError, lambda: tn.unravel_index(X, 6), "indices are integers, not float32"),

@@ -272,6 +272,8 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         try:
             requires_grad = creates and kwargs and kwargs.pop("requires_grad", False)
             index, arguments = resolver.bind(args, kwargs)
+            if out is not None:
+                _computed_as(out, rows[index], arguments, kwargs.get("dtype"))
         except TenfoldError as error:
             raise error.located(name, capture()) from None
         if resolver.numbers_as_tensors and not any(isinstance(each, Tensor) for each in arguments):
@@ -331,6 +333,15 @@ def _resolver(name: str, rows: Sequence[Row], method: bool) -> Resolver:
         numbers_as_tensors=any(row.numbers for row in rows),
         classes=CLASSES,
     )
+
+
+def _computed_as(out: Any, row: Row, arguments: list[Any], told: Any) -> None:
+    """Where an op may be told a dtype, it computes in that of `out=`."""
+    for place, each in enumerate(row.schema.arguments):
+        if each.name == "dtype" and isinstance(out, Tensor):
+            if told is not None and arguments[place] is not out.dtype:
+                raise DTypeError(f"dtype={arguments[place].name} is not that of out=, {out.dtype.name}")
+            arguments[place] = out.dtype
 
 
 def into(out: Any, result: Any) -> Any:

@@ -3,7 +3,7 @@
 import math
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError
+from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.contraction import check_ranks, mm
 from tenfold.ops.distance import cdist, pdist
 from tenfold.ops.indexing import At, index, index_put
@@ -201,7 +201,12 @@ def chunk_cat(tensors, dim, num_chunks):
     """Each tensor, filled up with zeros, as `num_chunks` rows from dim on; their rows side by side."""
     if not tensors or num_chunks < 1:
         raise ArgumentError("_chunk_cat takes at least one tensor, and at least one chunk")
+    ranks = {each.rank for each in tensors}
+    if len(ranks) > 1 and not 0 <= dim < min(ranks):
+        raise ShapeError(f"_chunk_cat: not every one of these tensors has a dimension {dim}, counted from 0")
     dim = flat.axis(dim, tensors[0].rank)
+    if 0 in {each.numel for each in tensors} or len({each.shape[:dim] for each in tensors}) > 1:
+        raise ShapeError(f"_chunk_cat takes tensors that are not empty and alike before dimension {dim}")
     rows = []
     for each in tensors:
         missing = -each.shape[dim] % num_chunks

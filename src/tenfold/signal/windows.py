@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from tenfold import dtypes
 from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, UnsupportedError, located, unknown_name
+from tenfold.errors import ArgumentError, located, unknown_name
 from tenfold.functional import aten
 from tenfold.tensor import Tensor
 
@@ -43,7 +43,7 @@ def _window(
     if M < 0:
         raise ArgumentError(f"a window has no negative length, such as M={M}")
     if layout != "strided":
-        raise UnsupportedError(f"layout={layout!r} is not supported", help="leave it out, or use 'strided'")
+        raise ArgumentError(f"a window is strided, not of layout {layout!r}", help="leave layout out")
     if wanted not in (dtypes.float32, dtypes.float64):
         raise ArgumentError(
             f"a window is made of float32 or float64, not {wanted.name}", help="convert the window instead"

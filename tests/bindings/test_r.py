@@ -96,6 +96,14 @@ def test_samples_come_in_batches_and_networks_go_into_files() -> None:
     assert run(SCRIPTS / "data.R") == "fine"
 
 
+def test_kinds_inherit_and_samples_and_sequences_come_as_one_likes() -> None:
+    assert run(SCRIPTS / "kinds.R") == "fine"
+
+
+def test_distributions_have_the_densities_that_r_has() -> None:
+    assert run(SCRIPTS / "distributions.R") == "fine"
+
+
 # ---- training -------------------------------------------------------------------------------------------
 
 
@@ -198,7 +206,9 @@ MISTAKES = {
     "lr_step(1, 1)": "TYPE",
     "optim_lbfgs('a')": "TYPE",
     "nnf_interpolate(torch_ones(1, 1, 2, 2), 3, mode = 'linear')": "ARGUMENT",
-    "dataloader(1, batch_size = 0)": "ARGUMENT",
+    "dataloader(1)": "TYPE",
+    "dataloader(tensor_dataset(torch_ones(2)), batch_size = 0)": "ARGUMENT",
+    "torch_ones(2, requires_grad = TRUE)$register_hook(3)": "TYPE",
     "tensor_dataset(torch_ones(2), torch_ones(3))": "ARGUMENT",
     "torch_save(torch_ones(2), '/nowhere/x.pt')": "NOT_FOUND",
     "linalg_inv(torch_zeros(2, 2))": "TORCH",

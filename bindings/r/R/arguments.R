@@ -1,4 +1,5 @@
-# Makers of modules, datasets and optimizers, which take the arguments of the `initialize` that a user wrote.
+# Makers of modules, datasets and optimizers, which take the arguments of the `initialize` that a user wrote, and whose
+# methods see what they belong to.
 
 # A function with the arguments of `initialize` that calls make() with those that it is given, in a list. It holds make
 # itself and not its name: an argument may have any name.
@@ -25,4 +26,30 @@ given_arguments <- function(...) {
     if (!eval(call("missing", named[[name]]), frame)) kept[name] <- list(eval(named[[name]], frame))
   }
   kept
+}
+
+# The methods of a kind and of those that it inherits from, its own first, each a list: they see what is `known` and, as
+# `super`, the methods that their own kind inherits.
+bound_methods <- function(layers, known) {
+  inherited <- list()
+  for (layer in rev(layers)) {
+    around <- c(known, super = list2env(inherited, parent = emptyenv()))
+    inherited[names(layer)] <- lapply(layer, function(method) {
+      if (is.function(method)) environment(method) <- list2env(around, parent = environment(method))
+      method
+    })
+  }
+  inherited
+}
+
+# The layers of a new kind; `inherit` is the maker of another.
+layers_of <- function(methods, inherit, maker) {
+  if (is.null(inherit)) return(list(methods))
+  inherited <- attr(inherit, "layers")
+  if (is.null(inherited)) refuse(maker, " inherits from what ", maker, " made")
+  c(list(methods), inherited)
+}
+
+initialize_of <- function(layers) {
+  for (layer in layers) if (is.function(layer$initialize)) return(layer$initialize)
 }

@@ -67,6 +67,7 @@ hook_callback <- function(hook) {
 }
 
 register_hook <- function(x, hook) {
+  if (!is.function(hook)) refuse("a hook is a function of a gradient", code = 3L, name = "TN_ERROR_TYPE")
   handle <- .Call(C_tf_hook, x, hook_callback(hook))
   rm(x)
   invisible(list(remove = function() invisible(.Call(C_tf_close, handle))))

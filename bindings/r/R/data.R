@@ -1,35 +1,52 @@
-# Datasets and loaders of batches.
+# Datasets, and the orders in which their samples come.
 
-# A kind of dataset: `initialize` fills self, `.getitem(i)` gives one sample, `.length()` says how many there are.
-dataset <- function(name = NULL, inherit = NULL, ...) {
-  methods <- list(...)
-  if (!is.null(inherit)) {
-    base <- attr(inherit, "methods")
-    if (is.null(base)) refuse("dataset inherits from what dataset made")
-    methods <- c(methods, base[setdiff(names(base), names(methods))])
-    name <- c(name, attr(inherit, "name"))
-  }
-  generator <- taking_arguments_of(methods$initialize, function(arguments) {
-    self <- new.env(parent = emptyenv())
-    for (each in names(methods)) {
-      method <- methods[[each]]
-      if (is.function(method)) environment(method) <- list2env(list(self = self, private = self), parent = environment(method))
-      assign(each, method, self)
-    }
-    class(self) <- c(name, "dataset")
+# A kind of object over an environment, `self`: its methods and values are what it is made of.
+new_kind <- function(name, inherit, methods, private, active, class, maker) {
+  layers <- layers_of(methods, inherit, maker)
+  name <- c(name, attr(inherit, "name"))
+  private <- c(private, attr(inherit, "private")[setdiff(names(attr(inherit, "private")), names(private))])
+  active <- c(active, attr(inherit, "active")[setdiff(names(attr(inherit, "active")), names(active))])
+  generator <- taking_arguments_of(initialize_of(layers), function(arguments) {
+    known <- list(self = new.env(parent = emptyenv()), private = new.env(parent = emptyenv()))
+    list2env(bound_methods(layers, known), known$self)
+    list2env(bound_methods(list(private), known), known$private)
+    bindings <- bound_methods(list(active), known)
+    for (each in names(bindings)) makeActiveBinding(each, bindings[[each]], known$self)
+    self <- structure(known$self, class = c(name, class))
     if (!is.null(self$initialize)) do.call(self$initialize, arguments)
     self
   })
-  structure(generator, class = "dataset_generator", methods = methods, name = name)
+  structure(generator, class = c(paste0(class[1], "_generator"), "dataset_generator"), layers = layers, name = name,
+            private = private, active = active)
+}
+
+# A kind of dataset: `initialize` fills self, `.getitem(i)` gives one sample, `.length()` says how many there are.
+dataset <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
+  new_kind(name, inherit, list(...), private, active, "dataset", "dataset")
+}
+
+# A kind of dataset whose samples come one after the other: `.iter()` gives a function that gives the next one.
+iterable_dataset <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
+  new_kind(name, inherit, list(...), private, active, c("iterable_dataset", "dataset"), "iterable_dataset")
+}
+
+# A kind of order: `.iter()` gives a function that gives the next position, or positions of a batch; `.length()` counts.
+sampler <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
+  new_kind(name, inherit, list(...), private, active, "utils_sampler", "sampler")
 }
 
 print.dataset_generator <- function(x, ...) {
-  cat("<dataset_generator ", attr(x, "name")[1], ">\n", sep = "")
+  cat("<", class(x)[1], " ", attr(x, "name")[1], ">\n", sep = "")
   invisible(x)
 }
 
 length.dataset <- function(x) {
   if (is.null(x$.length)) refuse("this dataset has no .length()")
+  x$.length()
+}
+
+length.utils_sampler <- function(x) {
+  if (is.null(x$.length)) refuse("this sampler has no .length()")
   x$.length()
 }
 
@@ -69,82 +86,3 @@ dataset_subset_kind <- dataset(
 )
 
 dataset_subset <- function(dataset, indices) dataset_subset_kind(dataset, indices)
-
-# ---- loaders ----
-
-dataloader <- function(dataset, batch_size = 1, shuffle = FALSE, drop_last = FALSE, collate_fn = NULL) {
-  if (batch_size < 1) refuse("a batch has one sample or more, not ", batch_size)
-  structure(list(dataset = dataset, batch_size = batch_size, shuffle = shuffle, drop_last = drop_last,
-                 collate = if (is.null(collate_fn)) collate_samples else collate_fn), class = "dataloader")
-}
-
-is_dataloader <- function(x) inherits(x, "dataloader")
-
-length.dataloader <- function(x) {
-  x <- unclass(x)
-  (if (x$drop_last) floor else ceiling)(length(x$dataset) / x$batch_size)
-}
-
-# One batch of samples: tensors are stacked, numbers become one, lists go part by part.
-collate_samples <- function(samples) {
-  first <- samples[[1]]
-  if (is_torch_tensor(first)) return(torch_stack(samples))
-  if (is.list(first)) {
-    parts <- lapply(seq_along(first), function(i) collate_samples(lapply(samples, function(sample) sample[[i]])))
-    return(structure(parts, names = names(first)))
-  }
-  if ((is.numeric(first) || is.logical(first)) && length(first) == 1) return(as_tensor(unlist(samples)))
-  if (is.numeric(first) || is.logical(first)) return(torch_stack(lapply(samples, as_tensor)))
-  samples
-}
-
-# A function that gives the next batch, and `exhausted()` after the last.
-dataloader_make_iter <- function(dataloader) {
-  loader <- unclass(dataloader)
-  batches <- dataloader_batches(length(loader$dataset), loader$batch_size, loader$shuffle)
-  batches <- batches[seq_len(length(dataloader))]
-  at <- 0
-  function() {
-    if (at == length(batches)) return(exhausted())
-    at <<- at + 1
-    chosen <- batches[[at]]
-    if (!is.null(loader$dataset$.getbatch) && identical(loader$collate, collate_samples)) return(loader$dataset$.getbatch(chosen))
-    loader$collate(lapply(chosen, function(i) item_of(loader$dataset, i)))
-  }
-}
-
-exhausted <- function() structure(list(), class = "torch_exhausted")
-
-dataloader_next <- function(iter, completed = NULL) {
-  found <- iter()
-  if (inherits(found, "torch_exhausted")) completed else found
-}
-
-as_iterator <- function(x) if (is_dataloader(x)) dataloader_make_iter(x) else refuse("only a dataloader can be looped over")
-
-# for (batch in enumerate(loader)): all batches, made beforehand.
-enumerate <- function(x) {
-  iter <- as_iterator(x)
-  lapply(seq_len(length(x)), function(i) iter())
-}
-
-# loop(for (batch in loader) { ... }): batches are made as they are needed; break and next work.
-loop <- function(code) {
-  code <- substitute(code)
-  if (!is.call(code) || !identical(code[[1]], as.name("for"))) refuse("loop takes a for: loop(for (batch in loader) ...)")
-  frame <- parent.frame()
-  iter <- as_iterator(eval(code[[3]], frame))
-  more <- function() {
-    found <- iter()
-    if (inherits(found, "torch_exhausted")) return(FALSE)
-    assign(as.character(code[[2]]), found, envir = frame)
-    TRUE
-  }
-  eval(call("while", as.call(list(more)), code[[4]]), frame)
-  invisible()
-}
-
-dataloader_batches <- function(n, batch_size, shuffle = TRUE) {
-  order <- if (shuffle) sample.int(n) else seq_len(n)
-  unname(split(order, ceiling(seq_len(n) / batch_size)))
-}

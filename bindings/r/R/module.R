@@ -1,25 +1,22 @@
 # nn_module: a module is a function that calls its `forward`, over an environment that holds what it is made of.
 
 nn_module <- function(classname = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
-  methods <- list(...)
+  layers <- layers_of(list(...), inherit, "nn_module")
   hidden <- list(private = private, active = active)
   if (!is.null(inherit)) {
-    base <- attr(inherit, "methods")
-    if (is.null(base)) refuse("nn_module inherits from what nn_module made")
     for (kind in names(hidden)) {
       inherited <- attr(inherit, "hidden")[[kind]]
       hidden[[kind]] <- c(hidden[[kind]], inherited[setdiff(names(inherited), names(hidden[[kind]]))])
     }
-    methods <- c(methods, base[setdiff(names(base), names(methods))])
     classname <- c(classname, attr(inherit, "classname"))
   }
-  make <- function(arguments) new_module(classname, methods, arguments, hidden)
-  generator <- taking_arguments_of(methods$initialize, make)
-  structure(generator, class = c(classname, "nn_module", "nn_module_generator"), methods = methods,
+  make <- function(arguments) new_module(classname, layers, arguments, hidden)
+  generator <- taking_arguments_of(initialize_of(layers), make)
+  structure(generator, class = c(classname, "nn_module", "nn_module_generator"), layers = layers,
             classname = classname, hidden = hidden)
 }
 
-new_module <- function(classname, methods, arguments, hidden = list()) {
+new_module <- function(classname, layers, arguments, hidden = list()) {
   parts <- new.env(parent = emptyenv())
   parts$.order <- character()
   parts$training <- TRUE
@@ -27,14 +24,10 @@ new_module <- function(classname, methods, arguments, hidden = list()) {
   class(module) <- c(classname, "nn_module")
   attr(module, "parts") <- parts
   private <- new.env(parent = emptyenv())
-  bind <- function(method) {
-    known <- list(self = module, parts = parts, private = private)
-    if (is.function(method)) environment(method) <- list2env(known, parent = environment(method))
-    method
-  }
-  bound <- lapply(methods, bind)
-  list2env(lapply(hidden$private, bind), private)
-  parts$.active <- lapply(hidden$active, bind)
+  known <- list(self = module, parts = parts, private = private)
+  bound <- bound_methods(layers, known)
+  list2env(bound_methods(list(hidden$private), known), private)
+  parts$.active <- bound_methods(list(hidden$active), known)
   parts$.methods <- bound[vapply(bound, is.function, TRUE)]
   parts$.forward <- parts$.methods$forward
   for (name in setdiff(names(bound), names(parts$.methods))) assign_part(parts, name, bound[[name]])

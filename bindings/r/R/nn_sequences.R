@@ -1,6 +1,6 @@
 # Layers over sequences: recurrent networks, attention, transformers.
 
-new_recurrent <- function(name, gates, run, has_cell = FALSE) {
+new_recurrent <- function(name, gates, operator_of, has_cell = FALSE) {
   nn_module(
     name,
     initialize = function(input_size, hidden_size, num_layers = 1, nonlinearity = "tanh", bias = TRUE,
@@ -25,34 +25,46 @@ new_recurrent <- function(name, gates, run, has_cell = FALSE) {
       }
     },
     forward = function(input, hx = NULL) {
-      if (length(dim(input)) != 3) refuse(name, " takes sequences of 3 dimensions, not of ", length(dim(input)))
-      batch <- dim(input)[if (parts$batch_first) 1 else 2]
+      packed <- is_packed_sequence(input)
+      values <- if (packed) input$data else input
+      if (!packed && length(dim(input)) != 3) refuse(name, " takes sequences of 3 dimensions, not of ", length(dim(input)))
       if (is.null(hx)) {
+        batch <- if (packed) input$batch_sizes[1]$item() else dim(input)[if (parts$batch_first) 1 else 2]
         zeros <- torch_zeros(c(parts$num_layers * (1 + parts$bidirectional), batch, parts$hidden_size),
-                             dtype = input$dtype, device = input$device)
+                             dtype = values$dtype, device = values$device)
         hx <- if (has_cell) list(zeros, zeros) else zeros
+      } else if (packed) {
+        hx <- in_order_of(hx, input$sorted_indices)
       }
-      found <- run(parts$nonlinearity)(input, hx, unname(self$parameters), parts$bias, parts$num_layers, parts$dropout,
-                                       parts$training, parts$bidirectional, parts$batch_first)
-      if (has_cell) list(found[[1]], list(found[[2]], found[[3]])) else unname(found)
+      options <- list(unname(self$parameters), parts$bias, as.integer(parts$num_layers), as.numeric(parts$dropout),
+                      parts$training, parts$bidirectional)
+      operator <- operator_of(parts$nonlinearity)
+      found <- if (packed) {
+        do.call(tenfold_call, c(paste0("aten::", operator, ".data"), values, input$batch_sizes, list(hx), options))
+      } else {
+        do.call(paste0("torch_", operator), c(input, list(hx), options, parts$batch_first))
+      }
+      output <- if (packed) with_data(input, found[[1]]) else found[[1]]
+      hidden <- if (has_cell) list(found[[2]], found[[3]]) else found[[2]]
+      list(output, if (packed) in_order_of(hidden, input$unsorted_indices) else hidden)
     }
   )
 }
 
 nn_rnn <- new_recurrent("nn_rnn", 1, function(nonlinearity) {
-  switch(nonlinearity, tanh = torch_rnn_tanh, relu = torch_rnn_relu, refuse("nonlinearity is 'tanh' or 'relu'"))
+  switch(nonlinearity, tanh = "rnn_tanh", relu = "rnn_relu", refuse("nonlinearity is 'tanh' or 'relu'"))
 })
 
 without_nonlinearity <- function(recurrent) {
-  methods <- attr(recurrent, "methods")
+  methods <- attr(recurrent, "layers")[[1]]
   initialize <- methods$initialize
   body(initialize) <- call("{", quote(nonlinearity <- NULL), body(initialize))
   formals(initialize)$nonlinearity <- NULL
   do.call(nn_module, c(list(attr(recurrent, "classname")), replace(methods, "initialize", list(initialize))))
 }
 
-nn_gru <- without_nonlinearity(new_recurrent("nn_gru", 3, function(...) torch_gru))
-nn_lstm <- without_nonlinearity(new_recurrent("nn_lstm", 4, function(...) torch_lstm, has_cell = TRUE))
+nn_gru <- without_nonlinearity(new_recurrent("nn_gru", 3, function(...) "gru"))
+nn_lstm <- without_nonlinearity(new_recurrent("nn_lstm", 4, function(...) "lstm", has_cell = TRUE))
 
 nn_multihead_attention <- nn_module(
   "nn_multihead_attention",

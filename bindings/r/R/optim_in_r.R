@@ -1,24 +1,27 @@
 # Optimizers whose steps are written in R: those that libtenfold does not have, and those of users, by `optimizer`.
 
-# `initialize` calls init_optimizer(self, params, defaults); `step` reads self$param_groups and keeps self$state_of(param).
+# `initialize` calls init_optimizer(self, params, defaults), or super$initialize(params, defaults), which is the same;
+# `step` reads self$param_groups and keeps self$state_of(param).
 optimizer <- function(name = NULL, initialize, step, ...) {
   more <- list(...)
   taking_arguments_of(initialize, function(arguments) {
     self <- new.env(parent = emptyenv())
-    bind <- function(method) {
-      if (is.function(method)) environment(method) <- list2env(list(self = self), parent = environment(method))
-      method
-    }
-    for (each in names(more)) assign(each, bind(more[[each]]), self)
-    one_step <- bind(step)
-    self$step <- function(closure = NULL) invisible(if (is.null(closure)) one_step() else one_step(closure))
-    do.call(bind(initialize), arguments)
+    base <- list(initialize = function(params, defaults) init_optimizer(self, params, defaults))
+    own <- bound_methods(list(c(list(initialize = initialize, step = step), more), base), list(self = self))
+    for (each in names(more)) assign(each, own[[each]], self)
+    self$step <- function(closure = NULL) invisible(if (is.null(closure)) own$step() else own$step(closure))
+    do.call(own$initialize, arguments)
     if (is.null(self$param_groups)) refuse("initialize of an optimizer calls init_optimizer(self, params, defaults)")
     structure(self, class = c(name, "torch_optimizer_in_r"))
   })
 }
 
+# The default of an argument that must be given.
+optim_required <- function() structure(list(), class = "optim_required")
+
 init_optimizer <- function(self, params, defaults) {
+  lacking <- names(defaults)[vapply(defaults, inherits, TRUE, "optim_required")]
+  if (length(lacking)) refuse("this optimizer needs ", toString(lacking))
   self$param_groups <- list(c(list(params = parameters_of(params)), defaults))
   states <- new.env(parent = emptyenv())
   self$state_of <- function(param) {

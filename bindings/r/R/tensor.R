@@ -133,6 +133,41 @@ tail.torch_tensor <- function(x, n = 6L, ...) {
 
 t.torch_tensor <- function(x) torch_t(x)
 
+is.na.torch_tensor <- function(x) torch_isnan(x)
+
+rev.torch_tensor <- function(x) torch_flip(x, seq_along(dim(x)))
+
+sort.torch_tensor <- function(x, decreasing = FALSE, ...) torch_sort(torch_flatten(x), 1, descending = decreasing)[[1]]
+
+unique.torch_tensor <- function(x, incomparables = FALSE, ...) torch__unique(x)[[1]]
+
+# Tensors and vectors as columns, or as rows, of one.
+side_by_side <- function(given, dim) {
+  parts <- lapply(unname(given), function(each) {
+    each <- as_tensor(each)
+    if (length(base::dim(each)) < 2) torch_unsqueeze(torch_flatten(each), dim) else each
+  })
+  torch_cat(parts, dim)
+}
+
+cbind.torch_tensor <- function(..., deparse.level = 1) side_by_side(list(...), 2)
+
+rbind.torch_tensor <- function(..., deparse.level = 1) side_by_side(list(...), 1)
+
+# Since R 4.3, where x %*% y calls methods.
+`%*%.torch_tensor` <- function(x, y) torch_matmul(as_tensor(x), as_tensor(y))
+
+# A tensor of raw bytes, and the bytes of one.
+torch_tensor_from_buffer <- function(buffer, shape, dtype = "float") {
+  if (!is.raw(buffer)) refuse("torch_tensor_from_buffer takes raw bytes", code = 3L, name = "TN_ERROR_TYPE")
+  dtype <- .Call(C_tf_dtype, if (identical(dtype, "float")) "float32" else dtype)
+  torch_reshape(torch_view(as_tensor(buffer), dtype = dtype), shape)
+}
+
+buffer_from_torch_tensor <- function(tensor) {
+  as.raw(.Call(C_tf_to_vector, torch_view(torch_flatten(torch_contiguous(tensor)), dtype = torch_uint8())))
+}
+
 mean.torch_tensor <- function(x, ...) torch_mean(x, ...)
 
 median.torch_tensor <- function(x, na.rm = FALSE, ...) torch_median(x, ...)

@@ -109,15 +109,15 @@ static bool by_name(const operator_entry *op, const overload *form, SEXP *given,
     return used == given_count;
 }
 
-/* By position: the first arguments in the overload's own order, what is keyword-only by name. */
+/* By position: the first arguments in the overload's own order, the others and what is keyword-only by name. */
 static bool by_position(const operator_entry *op, const overload *form, SEXP *given, int given_count, SEXP *values,
                         bool converting) {
     int leading = 0, used = 0;
     while (leading < op->slots && given[leading] != R_NilValue) leading++;
     for (int i = 0; i < form->count; i++) {
         const parameter *p = &form->parameters[i];
-        if (p->flags & KEYWORD) values[i] = p->slot < leading ? R_NilValue : given[p->slot];
-        else values[i] = i < leading ? given[i] : R_NilValue;
+        if (i < leading && !(p->flags & KEYWORD)) values[i] = given[i];
+        else values[i] = p->slot < leading ? R_NilValue : given[p->slot];
         if (!fits(p, values[i], converting)) return false;
         used += values[i] != R_NilValue;
     }

@@ -57,16 +57,22 @@ static chosen from_logical(SEXP x, int64_t size, int dim) {
     return from_places(places, count);
 }
 
+/* An entry of a vector of numbers as a position, which may be negative. */
+static double position_at(SEXP x, R_xlen_t i, int64_t size, int dim) {
+    double position = TYPEOF(x) == INTSXP ? (INTEGER(x)[i] == NA_INTEGER ? NA_REAL : INTEGER(x)[i]) : REAL(x)[i];
+    if (ISNAN(position)) fail_with(TN_ERROR_INDEX, "a position in dimension %d is NA", dim + 1);
+    if (position != floor(position)) fail_with(TN_ERROR_INDEX, "%g is no position: positions are whole numbers", position);
+    if (position == 0) fail_with(TN_ERROR_INDEX, "positions count from 1: there is no 0 in dimension %d", dim + 1);
+    if (fabs(position) > size) outside(position, size, dim);
+    return position;
+}
+
 static chosen from_numbers(SEXP x, int64_t size, int dim) {
     R_xlen_t n = Rf_xlength(x);
     int64_t *places = (int64_t *)R_alloc(n + 1, sizeof *places);
     int negative = 0;
     for (R_xlen_t i = 0; i < n; i++) {
-        double position = TYPEOF(x) == INTSXP ? (INTEGER(x)[i] == NA_INTEGER ? NA_REAL : INTEGER(x)[i]) : REAL(x)[i];
-        if (ISNAN(position)) fail_with(TN_ERROR_INDEX, "a position in dimension %d is NA", dim + 1);
-        if (position != floor(position)) fail_with(TN_ERROR_INDEX, "%g is no position: positions are whole numbers", position);
-        if (position == 0) fail_with(TN_ERROR_INDEX, "positions count from 1: there is no 0 in dimension %d", dim + 1);
-        if (fabs(position) > size) outside(position, size, dim);
+        double position = position_at(x, i, size, dim);
         negative += position < 0;
         places[i] = (int64_t)fabs(position) - 1;
     }
@@ -232,6 +238,26 @@ static SEXP whole_mask(keeper *k, SEXP x, SEXP *indices, int count) {
     return keep(k, Rf_eval(keep(k, Rf_lang2(Rf_install("torch_tensor"), indices[0])), package_env));
 }
 
+/* A matrix of positions, the only index, with a column for each dimension: one element for each of its rows. Returns
+ * how many tensors of positions that makes, 0 where the index is something else. */
+static int matrix_places(keeper *k, SEXP x, SEXP *indices, int count, const tn_tensor **places) {
+    if (count != 1 || (TYPEOF(indices[0]) != INTSXP && TYPEOF(indices[0]) != REALSXP)) return 0;
+    SEXP shape = Rf_getAttrib(indices[0], R_DimSymbol);
+    int rank = (int)tn_tensor_dim(tensor_of(x));
+    if (rank < 2 || Rf_length(shape) != 2 || INTEGER(shape)[1] != rank) return 0;
+    int64_t rows = INTEGER(shape)[0], *column = (int64_t *)R_alloc(rows + 1, sizeof *column);
+    for (int dim = 0; dim < rank; dim++) {
+        int64_t size = tn_tensor_size(tensor_of(x), dim);
+        for (int64_t i = 0; i < rows; i++) {
+            double position = position_at(indices[0], dim * rows + i, size, dim);
+            if (position < 0) fail_with(TN_ERROR_INDEX, "a matrix of positions takes elements, and leaves none out");
+            column[i] = (int64_t)position - 1;
+        }
+        places[dim] = tensor_of(keep(k, places_tensor(column, rows)));
+    }
+    return rank;
+}
+
 static SEXP take_views(keeper *k, SEXP x, chosen *all, int *rank, bool drop, bool places) {
     int dim = 0, kept = 0;
     for (int i = 0; i < *rank; i++) {
@@ -263,8 +289,12 @@ SEXP tf_index(SEXP x, SEXP frame, SEXP drop) {
     int rest, count = read_indices(&k, frame, indices, &rest);
     x = with_new_axes(&k, x, indices, count, rest);
     SEXP mask = whole_mask(&k, x, indices, count), found = x;
+    const tn_tensor *places[MOST_DIMENSIONS];
+    int elements = matrix_places(&k, x, indices, count, places);
     if (mask != R_NilValue) {
         found = give(tn_masked_select(tensor_of(x), tensor_of(mask)));
+    } else if (elements > 0) {
+        found = give(tn_index(tensor_of(x), places, elements));
     } else {
         int rank = read_chosen(&k, x, indices, count, rest, all);
         found = take_views(&k, x, all, &rank, bool_of(drop), true);
@@ -287,10 +317,12 @@ static void put(keeper *k, SEXP x, SEXP frame, const tn_tensor *from) {
     chosen all[MOST_DIMENSIONS];
     int rest, count = read_indices(k, frame, indices, &rest);
     x = with_new_axes(k, x, indices, count, rest);
+    const tn_tensor *places[MOST_DIMENSIONS];
     SEXP mask = whole_mask(k, x, indices, count);
-    if (mask != R_NilValue) {
-        const tn_tensor *masks[] = {tensor_of(mask)};
-        check(tn_index_put_(tensor_of(x), masks, 1, from, false));
+    if (mask != R_NilValue) places[0] = tensor_of(mask);
+    int elements = mask != R_NilValue ? 1 : matrix_places(k, x, indices, count, places);
+    if (elements > 0) {
+        check(tn_index_put_(tensor_of(x), places, elements, from, false));
         return;
     }
     int rank = read_chosen(k, x, indices, count, rest, all);
@@ -301,7 +333,6 @@ static void put(keeper *k, SEXP x, SEXP frame, const tn_tensor *from) {
         check(tn_copy_(tensor_of(view), fitted(k, from, tensor_of(view)), false));
         return;
     }
-    const tn_tensor *places[MOST_DIMENSIONS];
     for (int i = 0; i < rank; i++) { /* every combination of the positions: each spans its own dimension */
         int64_t shape[MOST_DIMENSIONS];
         for (int j = 0; j < rank; j++) shape[j] = 1;

@@ -96,7 +96,7 @@ def operators(functions: Sequence[Function]) -> list[ROperator]:
             # The form `with` comes after the plain one, and takes its place.
             found.setdefault(schema.name, {})[schema.qualified] = Form(function, schema)
     return [
-        ROperator(name, tuple(forms.values()), tuple(_merged([argument_names(f) for f in forms.values()])))
+        ROperator(name, tuple(forms.values()), tuple(_merged(list(forms.values()))))
         for name, forms in sorted(found.items())
     ]
 
@@ -106,10 +106,13 @@ def argument_names(form: Form) -> list[str]:
     return ["self", *names[1:]] if names[:1] == ["input"] and form.schema.overload == "vec" else names
 
 
-def _merged(orders: list[list[str]]) -> list[str]:
+def _merged(forms: list[Form]) -> list[str]:
     """One order of all names: the longest overload's own, then what only others have. So an argument that R
-    is given by position is, where it can be, one of the longest."""
-    return list(dict.fromkeys(name for order in sorted(orders, key=len, reverse=True) for name in order))
+    is given by position is, where it can be, one of the longest. What only goes by name comes last."""
+    longest_first = sorted(forms, key=lambda form: len(form.schema.arguments), reverse=True)
+    names = [(form, argument_names(form)) for form in longest_first]
+    by_position = [name for form, each in names for name in each[: len(form.schema.positional)]]
+    return list(dict.fromkeys([*by_position, *(name for _, each in names for name in each)]))
 
 
 # ---- C ---------------------------------------------------------------------------------------------------

@@ -28,4 +28,13 @@ stopifnot(identical(as_array(z$imag), c(7, 8)), identical(as_array(z$real), c(1,
 other <- torch_tensor(x)
 other[1] <- 9
 stopifnot(x[1]$item() == 1, identical(as_array(head(other, 1)), 9), identical(as_array(tail(other, 1)), 2))
+same_numbers <- function(x, y) identical(as.numeric(x), as.numeric(y))
+m <- matrix(c(3, 1, 2, 6, 5, 4), 3)
+x <- torch_tensor(m)
+stopifnot(same_numbers(cbind(x, 1:3), cbind(m, 1:3)), same_numbers(rbind(x, 7:8), rbind(m, 7:8)), same_numbers(rev(x[, 1]), rev(m[, 1])))
+stopifnot(same_numbers(is.na(torch_tensor(c(1, NA))), c(0, 1)), same_numbers(sort(x), sort(m)), same_numbers(unique(torch_tensor(c(2, 1, 2))), 1:2))
+stopifnot(same_numbers(torch_sort(x, 1, descending = TRUE)[[1]], apply(m, 2, sort, decreasing = TRUE)))
+stopifnot(all.equal(as.numeric(torch_std(x, 1, TRUE, TRUE)), apply(m, 2, sd), tolerance = 1e-6)) # dim, unbiased, keepdim
+bytes <- writeBin(c(1.5, 2.5), raw(), size = 4)
+stopifnot(identical(as_array(torch_tensor_from_buffer(bytes, 2)), c(1.5, 2.5)), identical(buffer_from_torch_tensor(torch_tensor(c(1.5, 2.5))), bytes))
 cat("fine")

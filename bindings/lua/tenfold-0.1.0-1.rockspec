@@ -16,6 +16,7 @@ build = {
     ["tenfold.core"] = "tenfold/core.lua",
     ["tenfold.functions"] = "tenfold/functions.lua",
     ["tenfold.declarations"] = "tenfold/declarations.lua",
+    ["tenfold.enums"] = "tenfold/enums.lua",
     ["tenfold.learning"] = "tenfold/learning.lua",
     ["tenfold.location"] = "tenfold/location.lua",
     ["tenfold.operators"] = "tenfold/operators.lua",

@@ -4,7 +4,7 @@ import type * as types from './types'
 
 declare class TenfoldError extends Error {
   /** Such as TN_ERROR_INDEX. */
-  readonly code: string
+  readonly code: types.ErrorCode
   readonly number: number
 }
 

@@ -1,14 +1,10 @@
 // What operators take and give.
+import type { DType } from './generated/enums'
 import type { Methods } from './generated/operators'
 
+export type { DType, ErrorCode, Layout, MemoryFormat } from './generated/enums'
 export type Int = number | bigint
-export type DType =
-  | 'uint8' | 'int8' | 'int16' | 'int32' | 'int64' | 'uint16' | 'uint32' | 'uint64' | 'float16' | 'bfloat16' | 'float32'
-  | 'float64' | 'complex32' | 'complex64' | 'complex128' | 'bool' | 'float8_e5m2' | 'float8_e4m3fn' | 'float8_e5m2fnuz'
-  | 'float8_e4m3fnuz' | 'float8_e8m0fnu'
 export type Device = 'cpu' | 'cuda' | 'meta' | `cuda:${number}`
-export type Layout = 'strided' | 'sparse_coo' | 'sparse_csr' | 'sparse_csc' | 'sparse_bsr' | 'sparse_bsc'
-export type MemoryFormat = 'contiguous_format' | 'preserve_format' | 'channels_last' | 'channels_last_3d'
 /** A number whose type is said; made by double and complex_number. */
 export interface Typed { readonly scalar: object }
 /** A plain number without a fraction is an int. */
@@ -73,6 +69,8 @@ export interface Tensor extends Methods, Freed {
   retain_grad(): this
   backward(named?: { gradient?: Tensor | null; retain_graph?: boolean; create_graph?: boolean }): void
   toString(): string
+  toJSON(): Nested
+  [Symbol.iterator](): IterableIterator<Tensor>
 }
 
 /** What script modules take and give. */

@@ -160,6 +160,10 @@ def test_arguments_go_by_order_or_by_name(rock: Path) -> None:
     assert printed.split() == ["3", "12", "3", "5", "7", "45", "float64", "int64", "2", "2"]
 
 
+def test_a_freed_tensor_prints(rock: Path) -> None:
+    assert lua(rock, "local x = tn.ones(2); x:free(); print(x)").strip() == "a freed tensor"
+
+
 def test_elements_are_read_and_written(rock: Path) -> None:
     printed = lua(
         rock,
@@ -271,13 +275,18 @@ MISTAKES = [
     ("x[5]", "TN_ERROR_INDEX", "index 5 out of range"),
     ("x.nothing", "TN_ERROR_NOT_FOUND", 'no method or property "nothing"'),
     ("x:matmul(tn.zeros(3, 3))", "TN_ERROR_TORCH", "mat1 and mat2 shapes"),
-    ("(function() local y = x + 1; y:free(); return y + x end)()", "TN_ERROR_ARGUMENT", "self is NULL"),
+    ("(function() local y = x + 1; y:free(); return y + x end)()", "TN_ERROR_ARGUMENT", "self was freed"),
     ("(function() local y = x + 1; y:free(); return tn.cat({ x, y }) end)()", "TN_ERROR_ARGUMENT", "freed"),
     ("tn.jit.load('/nowhere.pt')", "TN_ERROR_NOT_FOUND", "/nowhere.pt"),
     ("tn.call('aten::nothing', x)", "TN_ERROR_NOT_FOUND", "nothing"),
     ("tn.call('aten::relu', 'text')", "TN_ERROR_TYPE", ""),
     ("tn.optim.SGD({ x }, { lr = 'fast' })", "TN_ERROR_ARGUMENT", "number"),
     ("(x + 1):backward()", "TN_ERROR_TORCH", ""),
+    (
+        "(function() local all = {}; all[1] = all; return tn.tensor(all) end)()",
+        "TN_ERROR_ARGUMENT",
+        "64 deep",
+    ),
 ]
 
 

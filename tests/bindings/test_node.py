@@ -176,6 +176,16 @@ def test_elements_are_read_and_written(package: Path) -> None:
     assert js(package, program) == [23, [[7, 7], [0, 4]], [7, 7, 0, 4], [2, 2], "cpu", [[7, 0], [7, 4]]]
 
 
+def test_tensors_are_iterated_and_written_as_json(package: Path) -> None:
+    program = """
+        const x = tn.tensor([[1, 2], [3, 4]])
+        const y = tn.zeros(2)
+        y.free()
+        answer = [[...x].map((row) => row.sum().item()), JSON.stringify({ x }), String(y)]
+        """
+    assert js(package, program) == [[3, 7], '{"x":[[1,2],[3,4]]}', "a freed tensor"]
+
+
 def test_typed_arrays_go_in_and_out(package: Path) -> None:
     program = """
         const x = tn.tensor(new BigInt64Array([1n, 2n, 3n, 4n]), { shape: [2, 2] })
@@ -270,13 +280,16 @@ MISTAKES = [
     ("x.at(5)", "TN_ERROR_INDEX", "index 5 out of range"),
     ("x + 1", "TN_ERROR_TYPE", "x.add(y)"),
     ("x.matmul(tn.zeros(3, 3))", "TN_ERROR_TORCH", "mat1 and mat2 shapes"),
-    ("(() => { const y = x.add(1); y.free(); return y.add(x) })()", "TN_ERROR_ARGUMENT", "self is NULL"),
+    ("(() => { const y = x.add(1); y.free(); return y.add(x) })()", "TN_ERROR_ARGUMENT", "self was freed"),
     ("(() => { const y = x.add(1); y.free(); return tn.cat([x, y]) })()", "TN_ERROR_ARGUMENT", "freed"),
     ("tn.jit.load('/nowhere.pt')", "TN_ERROR_NOT_FOUND", "/nowhere.pt"),
     ("tn.call('aten::nothing', x)", "TN_ERROR_NOT_FOUND", "nothing"),
     ("tn.call('aten::relu', 'text')", "TN_ERROR_TYPE", ""),
     ("new tn.optim.SGD([x], { lr: 'fast' })", "TN_ERROR_ARGUMENT", "number"),
     ("x.add(1).backward()", "TN_ERROR_TORCH", ""),
+    ("(() => { const all = []; all.push(all); return tn.tensor(all) })()", "TN_ERROR_ARGUMENT", "64 deep"),
+    ("tn.zeros(1e30)", "TN_ERROR_ARGUMENT", "zeros: cannot be called with"),
+    ("new tn.Tensor(8)", "TN_ERROR_ARGUMENT", "not by new"),
     ("tn.scope(async () => x.add(1))", "TN_ERROR_ARGUMENT", "must not be async"),
 ]
 

@@ -4,7 +4,7 @@ local ffi = require("ffi")
 local core = require("tenfold.core")
 
 local Tensor = core.Tensor
-local ARGUMENT, bool_t = 1, ffi.typeof("bool[1]")
+local enums, bool_t = require("tenfold.enums"), ffi.typeof("bool[1]")
 
 -- ---- what is given --------------------------------------------------------------------------------------
 
@@ -13,17 +13,10 @@ core.is, core.convert = is, convert
 
 local int64_t, uint64_t, scalar_t = ffi.typeof("int64_t"), ffi.typeof("uint64_t"), ffi.typeof("tn_scalar")
 local floor, type, istype = math.floor, type, ffi.istype
-local DTYPES, DTYPE_NAMES = {}, {}
-for name, code in string.gmatch(require("tenfold.declarations"), "TN_([%w_]+) = (%d+)") do
-  if string.match(name, "^U?INT%d+$") or string.match(name, "^B?FLOAT") or string.match(name, "^COMPLEX%d+$")
-    or name == "BOOL" then
-    DTYPES[string.lower(name)], DTYPE_NAMES[tonumber(code)] = tonumber(code), string.lower(name)
-  end
-end
-core.DTYPES, core.DTYPE_NAMES = DTYPES, DTYPE_NAMES
-local LAYOUTS = { strided = 0, sparse_coo = 1, sparse_csr = 2, sparse_csc = 4, sparse_bsr = 5, sparse_bsc = 6 }
-local FORMATS = { contiguous_format = 0, preserve_format = 1, channels_last = 2, channels_last_3d = 3 }
-local DEVICES = { cpu = 0, cuda = 1, meta = 14 }
+local DTYPES, LAYOUTS, FORMATS, DEVICES = enums.dtype, enums.layout, enums.memory_format, enums.device
+local INT, DOUBLE, COMPLEX, BOOL = enums.scalar.int, enums.scalar.double, enums.scalar.complex, enums.scalar.bool
+core.DTYPES, core.DEVICE_NAMES = DTYPES, {}
+for name, number in pairs(DEVICES) do core.DEVICE_NAMES[number] = name end
 
 function is.tensor(x) return istype(Tensor, x) end
 function is.int(x)
@@ -69,11 +62,11 @@ local function scalar(x)
   if istype(scalar_t, x) then return x end
   local made = scalar_t()
   if type(x) == "boolean" then
-    made.tag, made.as.b = 4, x
+    made.tag, made.as.b = BOOL, x
   elseif type(x) ~= "number" or (x == floor(x) and x >= -2 ^ 63 and x < 2 ^ 63) then
-    made.tag, made.as.i = 1, x
+    made.tag, made.as.i = INT, x
   else
-    made.tag, made.as.d = 2, x
+    made.tag, made.as.d = DOUBLE, x
   end
   return made
 end
@@ -81,24 +74,24 @@ convert.scalar = scalar
 
 function core.double(x)
   local made = scalar_t()
-  made.tag, made.as.d = 2, x
+  made.tag, made.as.d = DOUBLE, x
   return made
 end
 
 function core.complex_number(re, im)
   local made = scalar_t()
-  made.tag, made.as.c.re, made.as.c.im = 3, re, im
+  made.tag, made.as.c.re, made.as.c.im = COMPLEX, re, im
   return made
 end
 
 -- A scalar that C gave, as Lua writes it; complex ones stay as they are.
 function core.from_scalar(x)
-  if x.tag == 1 then
+  if x.tag == INT then
     local number = tonumber(x.as.i)
     return (number >= -2 ^ 53 and number <= 2 ^ 53) and number or x.as.i
   end
-  if x.tag == 2 then return x.as.d end
-  if x.tag == 4 then return x.as.b end
+  if x.tag == DOUBLE then return x.as.d end
+  if x.tag == BOOL then return x.as.b end
   return x
 end
 
@@ -110,7 +103,7 @@ function convert.device(x)
   return device_t(DEVICES[kind], tonumber(index) or -1)
 end
 
-local function freed() core.raise(ARGUMENT, "a tensor that is given was freed before") end
+local function freed() core.raise("argument", "a tensor that is given was freed before") end
 
 function convert.maybe_tensor(x)
   if x == nil then return nil end

@@ -16,21 +16,20 @@ local Error = { __tostring = function(self) return self.name .. ": " .. self.mes
 Error.__index = Error
 core.Error = Error
 
--- The codes of tenfold.h, by their numbers; the library itself may be what is missing.
-local CODES = {
-  "TN_ERROR_ARGUMENT", "TN_ERROR_INDEX", "TN_ERROR_TYPE", "TN_ERROR_HANDLE", "TN_ERROR_NOT_FOUND",
-  "TN_ERROR_MEMORY", "TN_ERROR_NOT_AVAILABLE", "TN_ERROR_TORCH", "TN_ERROR_CALLBACK", "TN_ERROR_INTERNAL",
-}
-local ARGUMENT, MEMORY, NOT_AVAILABLE = 1, 6, 7
+-- The names of tenfold.h's codes, by their numbers: the library, which knows them too, may be what is missing.
+local enums = require("tenfold.enums")
+local STATUS, NAMES = enums.status, {}
+for word, number in pairs(STATUS) do NAMES[number] = "TN_" .. word:upper() end
 
 -- Raise an error of the library's kind: a table with code, name and message, which prints as text.
-function core.raise(code, message)
-  error(setmetatable({ code = code, name = CODES[code], message = message }, Error), 0)
+local function raise(code, message)
+  error(setmetatable({ code = code, name = NAMES[code], message = message }, Error), 0)
 end
 
-function core.refuse(...)
-  core.raise(ARGUMENT, string.format(...))
-end
+-- The same by a word, such as "index".
+function core.raise(kind, message) raise(STATUS["error_" .. kind], message) end
+
+function core.refuse(...) core.raise("argument", string.format(...)) end
 
 -- ---- the library ----------------------------------------------------------------------------------------
 
@@ -45,7 +44,7 @@ local function load()
     end
   end
   core.raise(
-    NOT_AVAILABLE,
+    "not_available",
     "libtenfold cannot be loaded: " .. table.concat(tried, "; ") ..
     "\n  help: `tenfold capi build` builds it; TENFOLD_LIBRARY may name the libtenfold.so to load"
   )
@@ -53,13 +52,13 @@ end
 
 local C = load()
 core.C = C
-if C.tn_available() ~= 1 then core.raise(NOT_AVAILABLE, ffi.string(C.tn_error_message())) end
+if C.tn_available() ~= 1 then core.raise("not_available", ffi.string(C.tn_error_message())) end
 
--- Raise this thread's error.
+-- Raise this thread's error. The handle of what was freed is NULL.
 local function fail()
   local code, message = tonumber(C.tn_error_code()), ffi.string(C.tn_error_message())
   C.tn_error_clear()
-  core.raise(code == 0 and 10 or code, message)
+  raise(code == STATUS.ok and STATUS.error_internal or code, (message:gsub(" is NULL$", " was freed before")))
 end
 core.fail = fail
 
@@ -138,7 +137,7 @@ end
 
 -- Call a failed function again, if it was memory that it lacked; raise what it says otherwise.
 function core.again(f, ...)
-  if tonumber(C.tn_error_code()) ~= MEMORY then fail() end
+  if tonumber(C.tn_error_code()) ~= STATUS.error_memory then fail() end
   relieve()
   local made = f(...)
   if made == nil then fail() end
@@ -155,7 +154,7 @@ end
 -- Call a function that gives a status; once more after collecting, if memory ran out.
 function core.check(f, ...)
   if f(...) == 0 then return end
-  if tonumber(C.tn_error_code()) ~= MEMORY then fail() end
+  if tonumber(C.tn_error_code()) ~= STATUS.error_memory then fail() end
   relieve()
   if f(...) ~= 0 then fail() end
 end
@@ -293,7 +292,7 @@ end
 
 -- The handle of an object, which must not be freed.
 function core.live(self)
-  if self.handle == nil then core.raise(4, "it was freed before") end
+  if self.handle == nil then core.raise("handle", "it was freed before") end
   return self.handle
 end
 

@@ -138,7 +138,7 @@ function Function:__call(...)
   if not is.tensors(given) then core.refuse("a function with a gradient of its own takes tensors") end
   for _, each in ipairs(given) do
     if tostring(each.device) ~= "cpu" then
-      core.raise(7, "Lua cannot compute gradients in another thread: a function of its own takes tensors on a CPU")
+      core.raise("not_available", "Lua cannot compute gradients in another thread: a function of its own takes tensors on a CPU")
     end
   end
   local array, n = core.convert.tensors(given)
@@ -164,7 +164,7 @@ Hook.__index = Hook
 function core.methods.register_hook(self, fn)
   if type(fn) ~= "function" then core.refuse("register_hook: a function of the gradient") end
   if tostring(self.device) ~= "cpu" then
-    core.raise(7, "Lua cannot run in another thread: a hook is for a tensor on a CPU")
+    core.raise("not_available", "Lua cannot run in another thread: a hook is for a tensor on a CPU")
   end
   local number, user = register(fn)
   local handle = C.tn_hook_new(self.handle, hook, user, nil)

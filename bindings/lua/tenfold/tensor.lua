@@ -67,7 +67,7 @@ end
 function properties.device(self)
   local device = ffi.new("tn_device")
   if C.tn_tensor_device(self.handle, device) ~= 0 then fail() end
-  local kind = ({ [0] = "cpu", [1] = "cuda", [14] = "meta" })[device.type]
+  local kind = core.DEVICE_NAMES[device.type]
   return device.index < 0 and kind or kind .. ":" .. device.index
 end
 
@@ -92,10 +92,13 @@ local ELEMENTS = {
   bool = "bool",
 }
 
+local MOST_DIMENSIONS = 64  -- a table that holds itself has no end
+
 -- The sizes of nested tables, refusing what is ragged.
 local function sizes_of(values)
   local sizes, level = {}, values
   while type(level) == "table" do
+    if #sizes == MOST_DIMENSIONS then core.refuse("tensor: the tables are nested more than %d deep", #sizes) end
     sizes[#sizes + 1] = #level
     level = level[1]
   end
@@ -219,7 +222,7 @@ function methods.is_contiguous(self) return truth(C.tn_tensor_is_contiguous(self
 function operators.get(self, key)
   if is.int(key) then return ops.select(self, 0, key) end
   if is.tensor(key) then return ops.index(self, { key }) end
-  if type(key) == "string" then core.raise(5, string.format("a tensor has no method or property %q", key)) end
+  if type(key) == "string" then core.raise("not_found", string.format("a tensor has no method or property %q", key)) end
   core.refuse("a tensor cannot be indexed with a %s", type(key))
 end
 
@@ -262,6 +265,9 @@ end
 operators.mod, operators.pow = ops.remainder, ops.pow
 
 function operators.len(self) return self:size(0) end
-function operators.text(self) return core.text(C.tn_tensor_print, self.handle) end
+function operators.text(self)
+  if self.handle == nil then return "a freed tensor" end
+  return core.text(C.tn_tensor_print, self.handle)
+end
 
 return tensor

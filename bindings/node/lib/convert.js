@@ -2,15 +2,9 @@
 'use strict'
 
 const { C, Owner, Tensor, TenfoldError, refuse } = require('./core')
+const enums = require('../generated/enums.json')
 
-const DTYPES = {
-  uint8: 0, int8: 1, int16: 2, int32: 3, int64: 4, float16: 5, float32: 6, float64: 7, complex32: 8, complex64: 9,
-  complex128: 10, bool: 11, bfloat16: 15, float8_e5m2: 23, float8_e4m3fn: 24, float8_e5m2fnuz: 25,
-  float8_e4m3fnuz: 26, uint16: 27, uint32: 28, uint64: 29, float8_e8m0fnu: 44,
-}
-const LAYOUTS = { strided: 0, sparse_coo: 1, sparse_csr: 2, sparse_csc: 4, sparse_bsr: 5, sparse_bsc: 6 }
-const FORMATS = { contiguous_format: 0, preserve_format: 1, channels_last: 2, channels_last_3d: 3 }
-const DEVICES = { cpu: 0, cuda: 1, meta: 14 }
+const { dtype: DTYPES, layout: LAYOUTS, memory_format: FORMATS, device: DEVICES, scalar: TAGS } = enums
 
 // A number whose type is said: double(2) is 2.0, where a plain 2 is an int.
 class Typed {
@@ -24,8 +18,8 @@ function bitsOf(number) {
   view.setFloat64(0, number)
   return view.getBigUint64(0)
 }
-const double = (number) => new Typed(2, bitsOf(number), 0)
-const complex = (re, im) => new Typed(3, bitsOf(re), im)
+const double = (number) => new Typed(TAGS.double, bitsOf(number), 0)
+const complex = (re, im) => new Typed(TAGS.complex, bitsOf(re), im)
 
 class Generator extends Owner {
   constructor(seed, device = 'cpu') {
@@ -41,7 +35,7 @@ const many = (check) => (x) => (Array.isArray(x) || ArrayBuffer.isView(x)) && Ar
 
 const is = {
   Tensor: (x) => x instanceof Tensor,
-  int: (x) => Number.isInteger(x) || typeof x === 'bigint',
+  int: (x) => (Number.isInteger(x) && Math.abs(x) < 2 ** 63) || typeof x === 'bigint',
   float: (x) => typeof x === 'number' || typeof x === 'bigint',
   bool: (x) => typeof x === 'boolean',
   str: (x) => typeof x === 'string',
@@ -49,7 +43,7 @@ const is = {
   ScalarType: named(DTYPES),
   Layout: named(LAYOUTS),
   MemoryFormat: named(FORMATS),
-  Device: (x) => typeof x === 'string' && /^(cpu|cuda|meta)(:\d+)?$/.test(x),
+  Device: (x) => typeof x === 'string' && /^\w+(:\d+)?$/.test(x) && Object.hasOwn(DEVICES, x.split(':')[0]),
   Generator: (x) => x instanceof Generator,
 }
 is['Tensor?[]'] = many((x) => x === null || x instanceof Tensor)
@@ -68,12 +62,12 @@ function checkOf(code) {
 
 function toScalar(x) {
   if (x instanceof Typed) return x.scalar
-  if (typeof x === 'boolean') return { tag: 4, unused: 0, bits: x ? 1 : 0, im: 0 }
-  if (typeof x === 'bigint') return { tag: 1, unused: 0, bits: BigInt.asUintN(64, x), im: 0 }
+  if (typeof x === 'boolean') return { tag: TAGS.bool, unused: 0, bits: x ? 1 : 0, im: 0 }
+  if (typeof x === 'bigint') return { tag: TAGS.int, unused: 0, bits: BigInt.asUintN(64, x), im: 0 }
   if (Number.isInteger(x) && Math.abs(x) < 2 ** 63) {
-    return { tag: 1, unused: 0, bits: BigInt.asUintN(64, BigInt(x)), im: 0 }
+    return { tag: TAGS.int, unused: 0, bits: BigInt.asUintN(64, BigInt(x)), im: 0 }
   }
-  return { tag: 2, unused: 0, bits: bitsOf(x), im: 0 }
+  return { tag: TAGS.double, unused: 0, bits: bitsOf(x), im: 0 }
 }
 
 function scalarBytes(scalars) {
@@ -89,12 +83,12 @@ function scalarBytes(scalars) {
 // A scalar that C wrote, as JavaScript has it; complex ones stay as they are.
 function fromScalar(bytes) {
   const tag = bytes.readInt32LE(0)
-  if (tag === 1) {
+  if (tag === TAGS.int) {
     const number = bytes.readBigInt64LE(8)
     return Number.isSafeInteger(Number(number)) ? Number(number) : number
   }
-  if (tag === 2) return bytes.readDoubleLE(8)
-  if (tag === 4) return bytes.readUInt8(8) !== 0
+  if (tag === TAGS.double) return bytes.readDoubleLE(8)
+  if (tag === TAGS.bool) return bytes.readUInt8(8) !== 0
   return complex(bytes.readDoubleLE(8), bytes.readDoubleLE(16))
 }
 
@@ -105,7 +99,7 @@ function toDevice(x) {
 }
 
 function handleOf(tensor) {
-  if (tensor.handle === 0) throw new TenfoldError(1, 'a tensor that is given was freed before')
+  if (tensor.handle === 0) throw new TenfoldError('argument', 'a tensor that is given was freed before')
   return tensor.handle
 }
 
@@ -164,6 +158,6 @@ function putterOf(code, pointer) {
 }
 
 module.exports = {
-  DTYPES, Generator, Typed, checkOf, complex, deviceBytes, double, fromScalar, handleOf, is, putterOf, toDevice, toInts,
+  DEVICES, DTYPES, Generator, Typed, checkOf, complex, deviceBytes, double, fromScalar, handleOf, is, putterOf, toDevice, toInts,
   toScalar, toTensors,
 }

@@ -4,28 +4,27 @@
 const koffi = require('koffi')
 const v8 = require('v8')
 const vm = require('vm')
+const enums = require('../generated/enums.json')
 const functions = require('../generated/functions.json')
 
 // ---- errors ---------------------------------------------------------------------------------------------
 
-// The codes of tenfold.h, by their numbers.
-const CODES = [
-  'TN_OK', 'TN_ERROR_ARGUMENT', 'TN_ERROR_INDEX', 'TN_ERROR_TYPE', 'TN_ERROR_HANDLE', 'TN_ERROR_NOT_FOUND',
-  'TN_ERROR_MEMORY', 'TN_ERROR_NOT_AVAILABLE', 'TN_ERROR_TORCH', 'TN_ERROR_CALLBACK', 'TN_ERROR_INTERNAL',
-]
-const MEMORY = 6
+// The names of tenfold.h's codes, by their numbers.
+const STATUS = enums.status
+const NAMES = Object.fromEntries(Object.entries(STATUS).map(([word, number]) => [number, `TN_${word.toUpperCase()}`]))
 
+// The error of a code, or of a word such as 'index'.
 class TenfoldError extends Error {
-  constructor(code, message) {
+  constructor(kind, message) {
     super(message)
     this.name = 'TenfoldError'
-    this.code = CODES[code]
-    this.number = code
+    this.number = typeof kind === 'number' ? kind : STATUS[`error_${kind}`]
+    this.code = NAMES[this.number]
   }
 }
 
 function refuse(message) {
-  throw new TenfoldError(1, message)
+  throw new TenfoldError('argument', message)
 }
 
 // ---- the library ----------------------------------------------------------------------------------------
@@ -56,7 +55,7 @@ function load() {
     }
   }
   const help = '`tenfold capi build` builds it; TENFOLD_LIBRARY may name the libtenfold.so to load'
-  throw new TenfoldError(7, `libtenfold cannot be loaded: ${tried.join('; ')}\n  help: ${help}`)
+  throw new TenfoldError('not_available', `libtenfold cannot be loaded: ${tried.join('; ')}\n  help: ${help}`)
 }
 
 const library = load()
@@ -73,12 +72,12 @@ const C = new Proxy({}, {
 })
 
 const { tn_error_code: errorCode, tn_free: freeHandle, tn_live_bytes: liveBytes } = C
-if (C.tn_available() !== 1) throw new TenfoldError(7, C.tn_error_message())
+if (C.tn_available() !== 1) throw new TenfoldError('not_available', C.tn_error_message())
 
-// Throw this thread's error.
+// Throw this thread's error. The handle of what was freed is NULL.
 function fail() {
-  const code = errorCode() || 10
-  const message = C.tn_error_message()
+  const code = errorCode() || STATUS.error_internal
+  const message = C.tn_error_message().replace(/ is NULL$/, ' was freed before')
   C.tn_error_clear()
   throw new TenfoldError(code, message)
 }
@@ -144,7 +143,7 @@ function setPressure(bytes) {
 function made(held, f, ...given) {
   const handle = f(...given)
   if (handle !== 0) return handle
-  if (errorCode() !== MEMORY) fail()
+  if (errorCode() !== STATUS.error_memory) fail()
   collect()
   const second = f(...given)
   state.held = held
@@ -153,7 +152,7 @@ function made(held, f, ...given) {
 
 function check(held, f, ...given) {
   if (f(...given) === 0) return
-  if (errorCode() !== MEMORY) fail()
+  if (errorCode() !== STATUS.error_memory) fail()
   collect()
   const second = f(...given)
   state.held = held
@@ -165,6 +164,7 @@ function check(held, f, ...given) {
 class Tensor {
   // `handle` is 0, which C refuses, once it was freed.
   constructor(handle, slot) {
+    if (slot === undefined) refuse('a tensor is made by tensor, zeros and the like, and not by new')
     this.handle = handle
     this.slot = slot
   }
@@ -253,7 +253,7 @@ class Owner {
   }
 
   get handle() {
-    if (this.#held.handle === 0) throw new TenfoldError(4, 'it was freed before')
+    if (this.#held.handle === 0) throw new TenfoldError('handle', 'it was freed before')
     return this.#held.handle
   }
 

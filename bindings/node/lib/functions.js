@@ -116,7 +116,7 @@ function autogradFunction({ forward: compute, backward: differentiate, results =
   return (...inputs) => {
     if (!inputs.every(is.Tensor)) refuse('a function with a gradient of its own takes tensors')
     if (!inputs.every(onCpu)) {
-      throw new TenfoldError(7, 'JavaScript cannot compute gradients in another thread: a function of its own takes tensors on a CPU')
+      throw new TenfoldError('not_available', 'JavaScript cannot compute gradients in another thread: a function of its own takes tensors on a CPU')
     }
     const outs = new BigUint64Array(results)
     checkCallbacks(C.tn_function_call(handle, ...toTensors(inputs, 0), outs, results))
@@ -136,7 +136,7 @@ const hook = callbacks.register('tn_hook_fn', guarded((gradient, out, user) => {
 // and what it refers to with it, until remove() is called.
 Tensor.prototype.register_hook = function registerHook(fn) {
   if (typeof fn !== 'function') refuse('register_hook: a function of the gradient')
-  if (!onCpu(this)) throw new TenfoldError(7, 'JavaScript cannot run in another thread: a hook is for a tensor on a CPU')
+  if (!onCpu(this)) throw new TenfoldError('not_available', 'JavaScript cannot run in another thread: a hook is for a tensor on a CPU')
   const number = register(fn)
   let handle = C.tn_hook_new(this.handle, hook, number, null)
   if (handle === 0) {

@@ -2,7 +2,7 @@
 'use strict'
 
 const { C, Tensor, TenfoldError, fail, made, own, refuse, text, truth } = require('./core')
-const { DTYPES, fromScalar, handleOf, is, toDevice, toInts } = require('./convert')
+const { DEVICES, DTYPES, fromScalar, handleOf, is, toDevice, toInts } = require('./convert')
 const operators = require('./operators')
 
 const ARRAYS = {
@@ -15,9 +15,14 @@ const BIG = new Set(['int64', 'uint64'])
 
 // ---- from JavaScript and back ---------------------------------------------------------------------------
 
+const MOST_DIMENSIONS = 64 // an array that holds itself has no end
+
 function shapeOf(values) {
   const shape = []
-  for (let level = values; Array.isArray(level); level = level[0]) shape.push(level.length)
+  for (let level = values; Array.isArray(level); level = level[0]) {
+    if (shape.length === MOST_DIMENSIONS) refuse(`tensor: the arrays are nested more than ${MOST_DIMENSIONS} deep`)
+    shape.push(level.length)
+  }
   return shape
 }
 
@@ -97,7 +102,7 @@ const properties = {
   device() {
     const found = new Int32Array(2)
     if (C.tn_tensor_device(this.handle, found) !== 0) fail()
-    const kind = { 0: 'cpu', 1: 'cuda', 14: 'meta' }[found[0]]
+    const kind = Object.keys(DEVICES).find((each) => DEVICES[each] === found[0])
     return found[1] < 0 ? kind : `${kind}:${found[1]}`
   },
   is_leaf() { return truth(C.tn_is_leaf(this.handle)) },
@@ -189,13 +194,19 @@ Object.assign(Tensor.prototype, {
     return truth(C.tn_tensor_is_same(this.handle, other.handle))
   },
   is_contiguous() { return truth(C.tn_tensor_is_contiguous(this.handle)) },
-  toString() { return text(C.tn_tensor_print, this.handle) },
-  [Symbol.for('nodejs.util.inspect.custom')]() { return this.handle === 0 ? 'a freed tensor' : this.toString() },
+  toString() { return this.handle === 0 ? 'a freed tensor' : text(C.tn_tensor_print, this.handle) },
+  [Symbol.for('nodejs.util.inspect.custom')]() { return this.toString() },
+  toJSON() { return this.tolist() },
+
+  // Its parts along the first dimension.
+  * [Symbol.iterator]() {
+    for (let i = 0, n = this.size(0); i < n; i += 1) yield this.at(i)
+  },
 
   // JavaScript has no operators on objects; the commonest mistake is told.
   [Symbol.toPrimitive](hint) {
     if (hint === 'string') return this.toString()
-    throw new TenfoldError(3, 'a tensor has no operators in JavaScript: write x.add(y), or x.item() for its number')
+    throw new TenfoldError('type', 'a tensor has no operators in JavaScript: write x.add(y), or x.item() for its number')
   },
 })
 

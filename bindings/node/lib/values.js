@@ -2,9 +2,10 @@
 'use strict'
 
 const { C, Tensor, fail, made, own, refuse, text } = require('./core')
+const enums = require('../generated/enums.json')
 const { fromScalar, handleOf, is, toInts, toScalar, toTensors } = require('./convert')
 
-const [NONE, TENSOR, STRING, LIST, TUPLE, DICT, BOOL] = [0, 1, 6, 9, 10, 11, 5]
+const { none: NONE, tensor: TENSOR, string: STRING, list: LIST, tuple: TUPLE, dict: DICT, bool: BOOL } = enums.tag
 
 // An array that is a tuple, where a list is not what is meant.
 class Tuple extends Array {}

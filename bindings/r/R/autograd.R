@@ -67,7 +67,7 @@ hook_callback <- function(hook) {
 }
 
 register_hook <- function(x, hook) {
-  if (!is.function(hook)) refuse("a hook is a function of a gradient", code = 3L, name = "TN_ERROR_TYPE")
+  if (!is.function(hook)) refuse("a hook is a function of a gradient", kind = "TYPE")
   handle <- .Call(C_tf_hook, x, hook_callback(hook))
   rm(x)
   invisible(list(remove = function() invisible(.Call(C_tf_close, handle))))
@@ -75,7 +75,7 @@ register_hook <- function(x, hook) {
 
 autograd_function <- function(forward, backward) {
   if (!is.function(forward) || !is.function(backward) || !"ctx" %in% names(formals(forward))[1]) {
-    refuse("autograd_function takes two functions whose first argument is ctx", code = 3L, name = "TN_ERROR_TYPE")
+    refuse("autograd_function takes two functions whose first argument is ctx", kind = "TYPE")
   }
   parameters <- setdiff(names(formals(forward)), "ctx")
   force(backward)
@@ -95,7 +95,7 @@ call_own_function <- function(forward, backward, given, parameters) {
   found <- with_no_grad(do.call(forward, c(list(ctx), given)))
   results <- as_tensor_list(found)
   if (!is.list(results) || !all(vapply(results, is_torch_tensor, TRUE))) {
-    refuse("forward gives a tensor or a list of tensors", code = 3L, name = "TN_ERROR_TYPE")
+    refuse("forward gives a tensor or a list of tensors", kind = "TYPE")
   }
   kept <- ctx$.kept
   saved <- vapply(kept, is_torch_tensor, TRUE)

@@ -52,7 +52,7 @@ length.utils_sampler <- function(x) {
 
 item_of <- function(x, i) {
   if (length(i) == 1 && (is.na(i) || i < 1 || i > length(x))) {
-    refuse("there is no sample ", i, " in a dataset of ", length(x), code = 2L, name = "TN_ERROR_INDEX")
+    refuse("there is no sample ", i, " in a dataset of ", length(x), kind = "INDEX")
   }
   if (!is.null(x$.getbatch)) x$.getbatch(i) else x$.getitem(i)
 }

@@ -3,7 +3,7 @@
 dataloader <- function(dataset, batch_size = 1, shuffle = FALSE, sampler = NULL, batch_sampler = NULL, num_workers = 0,
                        collate_fn = NULL, pin_memory = FALSE, drop_last = FALSE, timeout = -1, worker_init_fn = NULL,
                        worker_globals = NULL, worker_packages = NULL) {
-  if (!inherits(dataset, "dataset")) refuse("dataloader takes a dataset", code = 3L, name = "TN_ERROR_TYPE")
+  if (!inherits(dataset, "dataset")) refuse("dataloader takes a dataset", kind = "TYPE")
   if (batch_size < 1) refuse("a batch has one sample or more, not ", batch_size)
   if (num_workers > 0) warning("batches are made in this process: num_workers = ", num_workers, " is as good as 0")
   if (pin_memory) warning("batches are not pinned: pin_memory = TRUE is as good as FALSE")

@@ -40,7 +40,7 @@ half_log_determinant <- function(self) {
 # One of several distributions of a kind, along the last dimension of their batches, chosen by a categorical one.
 distr_mixture_same_family <- function(mixture_distribution, component_distribution, validate_args = NULL) {
   if (!inherits(mixture_distribution, "distr_categorical") || !inherits(component_distribution, "torch_distribution")) {
-    refuse("a mixture has a categorical distribution and one of components", code = 3L, name = "TN_ERROR_TYPE")
+    refuse("a mixture has a categorical distribution and one of components", kind = "TYPE")
   }
   mixture <- mixture_distribution
   components <- component_distribution

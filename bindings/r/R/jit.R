@@ -9,7 +9,7 @@ script_module <- function(handle, extra = list(), names = NULL, freeze = NULL, c
 
 handle_of <- function(x) {
   handle <- attr(x, "handle", exact = TRUE)
-  if (is.null(handle)) refuse("a script module or script function is needed", code = 3L, name = "TN_ERROR_TYPE")
+  if (is.null(handle)) refuse("a script module or script function is needed", kind = "TYPE")
   handle
 }
 
@@ -45,7 +45,7 @@ jit_serialize <- function(obj) {
 }
 
 jit_unserialize <- function(obj) {
-  if (!is.raw(obj)) refuse("jit_unserialize takes what jit_serialize gave", code = 3L, name = "TN_ERROR_TYPE")
+  if (!is.raw(obj)) refuse("jit_unserialize takes what jit_serialize gave", kind = "TYPE")
   jit_load(obj)
 }
 
@@ -61,9 +61,9 @@ jit_stack <- function(x) .Call(C_tf_stack, x)
 
 jit_trace <- function(func, ...) {
   inputs <- call_arguments(list(...))
-  if (!is.function(func)) refuse("jit_trace takes a function or a module", code = 3L, name = "TN_ERROR_TYPE")
+  if (!is.function(func)) refuse("jit_trace takes a function or a module", kind = "TYPE")
   if (!all(vapply(inputs, is_torch_tensor, TRUE))) {
-    refuse("jit_trace takes example inputs that are tensors", code = 3L, name = "TN_ERROR_TYPE")
+    refuse("jit_trace takes example inputs that are tensors", kind = "TYPE")
   }
   if (!is_nn_module(func)) return(trace_function(func, inputs))
   # A module's parameters become inputs too: so that training goes on in the traced function.
@@ -91,7 +91,7 @@ trace_function <- function(func, inputs, extra = list(), freeze = NULL) {
 results_of <- function(value) {
   found <- if (is_torch_tensor(value)) list(value) else value
   if (!is.list(found) || length(found) == 0 || !all(vapply(found, is_torch_tensor, TRUE))) {
-    refuse("a traced function gives a tensor or a list of tensors", code = 3L, name = "TN_ERROR_TYPE")
+    refuse("a traced function gives a tensor or a list of tensors", kind = "TYPE")
   }
   names <- if (is_torch_tensor(value)) NULL else if (is.null(names(found))) character() else names(found)
   list(tensors = unname(found), names = names)

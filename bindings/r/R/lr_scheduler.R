@@ -2,7 +2,7 @@
 
 # `rate(step, base, now)` gives the learning rate of a step, counted from 0; `at_step` may set more.
 new_scheduler <- function(optimizer, rate, verbose = FALSE, at_step = function(step) NULL) {
-  if (!is_optimizer(optimizer)) refuse("a scheduler takes an optimizer", code = 3L, name = "TN_ERROR_TYPE")
+  if (!is_optimizer(optimizer)) refuse("a scheduler takes an optimizer", kind = "TYPE")
   base <- optimizer$param_groups[[1]]$lr
   state <- new.env(parent = emptyenv())
   state$last_epoch <- -1

@@ -68,7 +68,7 @@ assign_part <- function(parts, name, value) {
 
 `$<-.nn_module` <- function(x, name, value) {
   if (name %in% c("parameters", "buffers", "modules", "children")) {
-    refuse("the ", name, " of a module are what its parts have: assign to a part", code = 8L, name = "TN_ERROR_TORCH")
+    refuse("the ", name, " of a module are what its parts have: assign to a part", kind = "TORCH")
   }
   parts <- attr(x, "parts")
   active <- parts$.active[[name]]
@@ -79,7 +79,7 @@ assign_part <- function(parts, name, value) {
 `[[<-.nn_module` <- function(x, i, value) {
   if (!is.character(i)) {
     known <- names(children_of(x))
-    if (i < 1 || i > length(known)) refuse("there is no part ", i, " in a module of ", length(known), code = 2L, name = "TN_ERROR_INDEX")
+    if (i < 1 || i > length(known)) refuse("there is no part ", i, " in a module of ", length(known), kind = "INDEX")
     i <- known[i]
   }
   `$<-.nn_module`(x, i, value)
@@ -92,7 +92,7 @@ names.nn_module <- function(x, ...) {
 
 # A module like another, with tensors of its own.
 clone_module <- function(module, deep = TRUE) {
-  if (!is_nn_module(module)) refuse("clone_module takes a module", code = 3L, name = "TN_ERROR_TYPE")
+  if (!is_nn_module(module)) refuse("clone_module takes a module", kind = "TYPE")
   if (!deep) return(module)
   unserialize_with_tensors(serialize_with_tensors(module))
 }
@@ -168,7 +168,7 @@ module_members <- list(
   if (is.character(i)) return(`$.nn_module`(x, i))
   children <- children_of(x)
   if (i < 1 || i > length(children)) {
-    refuse("part ", i, " is out of bounds in a module of ", length(children), code = 2L, name = "TN_ERROR_INDEX")
+    refuse("part ", i, " is out of bounds in a module of ", length(children), kind = "INDEX")
   }
   children[[i]]
 }

@@ -4,7 +4,7 @@ add_numbered <- function(self, modules) {
   names <- names(modules)
   first <- length(children_of(self))
   for (i in seq_along(modules)) {
-    if (!is_nn_module(modules[[i]])) refuse("part ", i, " is no module", code = 3L, name = "TN_ERROR_TYPE")
+    if (!is_nn_module(modules[[i]])) refuse("part ", i, " is no module", kind = "TYPE")
     self$add_module(if (is.null(names) || names[i] == "") as.character(first + i - 1) else names[i], modules[[i]])
   }
 }

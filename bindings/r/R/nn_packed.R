@@ -38,7 +38,7 @@ nn_utils_rnn_pack_sequence <- function(sequences, enforce_sorted = TRUE) {
 
 # The padded sequences and, in a second tensor, their lengths.
 nn_utils_rnn_pad_packed_sequence <- function(sequence, batch_first = FALSE, padding_value = 0, total_length = NULL) {
-  if (!is_packed_sequence(sequence)) refuse("packed sequences are needed", code = 3L, name = "TN_ERROR_TYPE")
+  if (!is_packed_sequence(sequence)) refuse("packed sequences are needed", kind = "TYPE")
   found <- tenfold_call("aten::_pad_packed_sequence", sequence$data, sequence$batch_sizes, batch_first,
                         as.numeric(padding_value), if (is.null(total_length)) -1L else as.integer(total_length))
   if (is.null(sequence$unsorted_indices)) return(found)

@@ -4,7 +4,7 @@ parameters_of <- function(params) {
   if (is_nn_module(params)) params <- params$parameters
   params <- unname(as_tensor_list(params))
   if (!is.list(params) || !all(vapply(params, is_torch_tensor, TRUE))) {
-    refuse("an optimizer takes a list of tensors", code = 3L, name = "TN_ERROR_TYPE")
+    refuse("an optimizer takes a list of tensors", kind = "TYPE")
   }
   params
 }
@@ -60,7 +60,7 @@ step_with <- function(x, closure) {
     },
     state_dict = function() .Call(C_tf_optimizer_state, x),
     load_state_dict = function(state) invisible(.Call(C_tf_optimizer_set_state, x, state)),
-    refuse("an optimizer has no member '", name, "'", code = 5L, name = "TN_ERROR_NOT_FOUND")
+    refuse("an optimizer has no member '", name, "'", kind = "NOT_FOUND")
   )
 }
 

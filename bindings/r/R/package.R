@@ -26,7 +26,10 @@ resignal <- function(condition) {
   stop(condition)
 }
 
-refuse <- function(..., code = 1L, name = "TN_ERROR_ARGUMENT") stop(tenfold_condition(paste0(...), sys.call(-1), code, name))
+refuse <- function(..., kind = "ARGUMENT") {
+  name <- paste0("TN_ERROR_", kind)
+  stop(tenfold_condition(paste0(...), sys.call(-1), error_codes[[name]], name))
+}
 
 tenfold_memory <- function() .Call(C_tf_memory)
 

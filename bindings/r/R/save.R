@@ -47,7 +47,7 @@ restored <- function(tensor, kind, device) {
 }
 
 torch_save <- function(obj, path) {
-  if (!dir.exists(dirname(path))) refuse("there is no folder ", dirname(path), code = 5L, name = "TN_ERROR_NOT_FOUND")
+  if (!dir.exists(dirname(path))) refuse("there is no folder ", dirname(path), kind = "NOT_FOUND")
   if (!grepl("[.]safetensors$", path)) {
     saveRDS(serialize_with_tensors(obj), path)
     return(invisible(path))
@@ -62,7 +62,7 @@ torch_save <- function(obj, path) {
 }
 
 torch_load <- function(path, device = NULL) {
-  if (!file.exists(path)) refuse("there is no file ", path, code = 5L, name = "TN_ERROR_NOT_FOUND")
+  if (!file.exists(path)) refuse("there is no file ", path, kind = "NOT_FOUND")
   if (identical(readBin(path, "raw", 2), as.raw(c(0x1f, 0x8b)))) {
     saved <- readRDS(path)
     if (!identical(saved$format, "tenfold 1")) refuse(path, " was not written by torch_save")
@@ -75,6 +75,6 @@ torch_load <- function(path, device = NULL) {
 torch_serialize <- function(obj) serialize(serialize_with_tensors(obj), NULL)
 
 torch_unserialize <- function(x, device = NULL) {
-  if (!is.raw(x)) refuse("torch_unserialize takes what torch_serialize gave", code = 3L, name = "TN_ERROR_TYPE")
+  if (!is.raw(x)) refuse("torch_unserialize takes what torch_serialize gave", kind = "TYPE")
   unserialize_with_tensors(unserialize(x), device)
 }

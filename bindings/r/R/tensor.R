@@ -41,7 +41,7 @@ is_torch_tensor <- function(x) inherits(x, "torch_tensor")
 # R's own value where an operator wants a tensor: a number has no dimensions, and positions are whole numbers.
 tensor_argument <- function(x, place = FALSE) {
   if (place && is.numeric(x)) {
-    if (anyNA(x) || any(x != floor(x))) refuse("positions are whole numbers", code = 2L, name = "TN_ERROR_INDEX")
+    if (anyNA(x) || any(x != floor(x))) refuse("positions are whole numbers", kind = "INDEX")
     x <- if (is.null(dim(x))) as.integer(x) else array(as.integer(x), dim(x))
   }
   if (length(x) == 1 && is.null(dim(x))) torch_scalar_tensor(x) else as_tensor(x)
@@ -159,7 +159,7 @@ rbind.torch_tensor <- function(..., deparse.level = 1) side_by_side(list(...), 1
 
 # A tensor of raw bytes, and the bytes of one.
 torch_tensor_from_buffer <- function(buffer, shape, dtype = "float") {
-  if (!is.raw(buffer)) refuse("torch_tensor_from_buffer takes raw bytes", code = 3L, name = "TN_ERROR_TYPE")
+  if (!is.raw(buffer)) refuse("torch_tensor_from_buffer takes raw bytes", kind = "TYPE")
   dtype <- .Call(C_tf_dtype, if (identical(dtype, "float")) "float32" else dtype)
   torch_reshape(torch_view(as_tensor(buffer), dtype = dtype), shape)
 }
@@ -226,7 +226,7 @@ at_dimension <- function(numbers, dim) {
   if (is.null(dim)) return(numbers)
   at <- if (dim < 0) length(numbers) + 1 + dim else dim
   if (at < 1 || at > length(numbers)) {
-    refuse("there is no dimension ", dim, " in a tensor of ", length(numbers), code = 2L, name = "TN_ERROR_INDEX")
+    refuse("there is no dimension ", dim, " in a tensor of ", length(numbers), kind = "INDEX")
   }
   numbers[at]
 }
@@ -289,7 +289,7 @@ collect_members <- function() {
 `$.torch_tensor` <- function(x, name) {
   method <- members[[name]]
   if (is.function(method)) return(function(...) method(x, ...))
-  if (is.null(method)) refuse("a tensor has no member '", name, "'", code = 5L, name = "TN_ERROR_NOT_FOUND")
+  if (is.null(method)) refuse("a tensor has no member '", name, "'", kind = "NOT_FOUND")
   method[[1]](x)
 }
 

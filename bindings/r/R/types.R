@@ -48,7 +48,7 @@ as.character.torch_device <- format.torch_device
 `$.torch_device` <- function(x, name) {
   parts <- strsplit(unclass(x)[[1]], ":", fixed = TRUE)[[1]]
   switch(name, type = parts[1], index = if (length(parts) > 1) as.integer(parts[2]) else NULL,
-    refuse("a device has a type and an index, and no '", name, "'", code = 5L, name = "TN_ERROR_NOT_FOUND"))
+    refuse("a device has a type and an index, and no '", name, "'", kind = "NOT_FOUND"))
 }
 
 `==.torch_device` <- function(e1, e2) identical(unclass(torch_device(e1))[[1]], unclass(torch_device(e2))[[1]])
@@ -75,7 +75,7 @@ dtype_name <- function(dtype) .Call(C_tf_dtype_name, .Call(C_tf_dtype, dtype))
 torch_finfo <- function(dtype) {
   name <- dtype_name(dtype)
   kind <- element_kinds[[name]]
-  if (is.null(kind$digits)) refuse(name, " is no type that torch_finfo knows", code = 3L, name = "TN_ERROR_TYPE")
+  if (is.null(kind$digits)) refuse(name, " is no type that torch_finfo knows", kind = "TYPE")
   eps <- 2^(1 - kind$digits)
   most <- (2 - eps) * 2^(kind$exponent - 1)
   tiny <- 2^(2 - kind$exponent)
@@ -84,7 +84,7 @@ torch_finfo <- function(dtype) {
 
 torch_iinfo <- function(dtype) {
   name <- dtype_name(dtype)
-  if (!grepl("^u?int", name)) refuse(name, " is no type of whole numbers", code = 3L, name = "TN_ERROR_TYPE")
+  if (!grepl("^u?int", name)) refuse(name, " is no type of whole numbers", kind = "TYPE")
   bits <- element_kinds[[name]]$bits
   if (startsWith(name, "u")) list(bits = bits, max = 2^bits - 1, min = 0)
   else list(bits = bits, max = 2^(bits - 1) - 1, min = -2^(bits - 1))

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.capi.describe import HEADER, Function, read_header
+from tenfold.capi.describe import HEADER, Function, read_enums, read_header
 from tenfold.errors import (
     EngineError,
     IndexOutOfRange,
@@ -16,7 +16,11 @@ from tenfold.errors import (
     UnknownName,
 )
 
-__all__ = ["Device", "Library", "Scalar"]
+__all__ = ["CONSTANTS", "Device", "Library", "Scalar"]
+
+# tenfold.h's constants by type, such as tn_tag, and by words, such as tensor.
+CONSTANTS = {each.name: each.words for each in read_enums(HEADER.read_text("utf-8"))}
+_SCALAR = CONSTANTS["tn_scalar"]
 
 
 class Device(ctypes.Structure):
@@ -42,19 +46,25 @@ class Scalar(ctypes.Structure):
     def of(cls, number: complex) -> Scalar:
         made = cls()
         if isinstance(number, bool):
-            made.tag, made.as_.b = 4, number
+            made.tag, made.as_.b = _SCALAR["bool"], number
         elif isinstance(number, int):
-            made.tag, made.as_.i = 1, number
+            made.tag, made.as_.i = _SCALAR["int"], number
         elif isinstance(number, float):
-            made.tag, made.as_.d = 2, number
+            made.tag, made.as_.d = _SCALAR["double"], number
         else:
-            made.tag, made.as_.c.re, made.as_.c.im = 3, number.real, number.imag
+            made.tag, made.as_.c.re, made.as_.c.im = _SCALAR["complex"], number.real, number.imag
         return made
 
     @property
     def number(self) -> complex:
         value = self.as_
-        return {1: value.i, 2: value.d, 3: complex(value.c.re, value.c.im), 4: value.b}[self.tag]
+        by_word = {
+            "int": value.i,
+            "double": value.d,
+            "complex": complex(value.c.re, value.c.im),
+            "bool": value.b,
+        }
+        return {_SCALAR[word]: number for word, number in by_word.items()}[self.tag]
 
 
 _PLAIN: dict[str, Any] = {
@@ -72,10 +82,10 @@ _PLAIN: dict[str, Any] = {
 }
 # By tenfold.h's codes; what is not here is an EngineError.
 _ERRORS: dict[int, type[TenfoldError]] = {
-    2: IndexOutOfRange,
-    5: UnknownName,
-    6: OutOfMemory,
-    7: MissingEngine,
+    CONSTANTS["tn_status"]["error_index"]: IndexOutOfRange,
+    CONSTANTS["tn_status"]["error_not_found"]: UnknownName,
+    CONSTANTS["tn_status"]["error_memory"]: OutOfMemory,
+    CONSTANTS["tn_status"]["error_not_available"]: MissingEngine,
 }
 
 

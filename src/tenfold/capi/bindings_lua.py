@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tenfold.capi.bindings_ops import Given, Operator, Overload, operators, written_by
+from tenfold.capi.bindings_ops import Given, Operator, Overload, enum_words, operators, written_by
 from tenfold.capi.describe import HEADER, Description, Function, describe
 from tenfold.capi.locate import find_libtorch
 from tenfold.capi.typed import c_name
@@ -74,6 +74,7 @@ def write(folder: Path, library: Path) -> None:
     package.mkdir(parents=True, exist_ok=True)
     for name, text in {
         "declarations.lua": _declarations(description, _mentioned(package)),
+        "enums.lua": "\n".join(_enums(enum_words(description))) + "\n",
         "operators.lua": "\n".join(_operators(operators(description))) + "\n",
         "location.lua": f"return {json.dumps(str(library))}\n",
     }.items():
@@ -104,6 +105,14 @@ def _declarations(description: Description, mentioned: set[str]) -> str:
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     lines += [_declared(each) for each in description.functions if each.op is None or each.name in mentioned]
     return "return [==[\n" + "\n".join(lines) + "\n]==]\n"
+
+
+def _enums(words: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    yield "-- The constants of tenfold.h by type, written by `python -m tenfold.capi.bindings_lua`."
+    yield "return {"
+    for name, numbers in words.items():
+        yield f"  {name} = {_table(f'[{json.dumps(word)}] = {number}' for word, number in numbers.items())},"
+    yield "}"
 
 
 def _declared(function: Function) -> str:

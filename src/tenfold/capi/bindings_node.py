@@ -7,11 +7,11 @@ written by hand.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tenfold.capi.bindings_ops import Given, Operator, Overload, operators, written_by
+from tenfold.capi.bindings_ops import Given, Operator, Overload, enum_words, operators, written_by
 from tenfold.capi.describe import Description, Function, describe
 from tenfold.capi.locate import find_libtorch
 from tenfold.capi.typed import RESERVED, c_name
@@ -32,6 +32,8 @@ def write(folder: Path, library: Path) -> None:
     generated = folder / "generated"
     generated.mkdir(parents=True, exist_ok=True)
     for name, text in {
+        "enums.json": json.dumps(enum_words(description)),
+        "enums.d.ts": "\n".join(_enum_types(enum_words(description))) + "\n",
         "functions.json": json.dumps(_functions(description)),
         "operators.json": json.dumps({each.name: _operator(each) for each in found}, separators=(",", ":")),
         "location.json": json.dumps(str(library)),
@@ -131,6 +133,18 @@ _WORDS = RESERVED | {
     "arguments",
     "eval",
 }
+
+
+def _enum_types(words: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    yield "// Words of tenfold.h, written by `python -m tenfold.capi.bindings_node`."
+    for name, kind in {"DType": "dtype", "Layout": "layout", "MemoryFormat": "memory_format"}.items():
+        yield f"export type {name} = {' | '.join(f'{word!r}' for word in words[kind])}"
+    errors = (word for word in words["status"] if word != "ok")
+    yield f"export type ErrorCode = {' | '.join(f'{_code(word)!r}' for word in errors)}"
+
+
+def _code(word: str) -> str:
+    return f"TN_{word.upper()}"
 
 
 def _types(found: Sequence[Operator]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from tenfold.capi.build import build
 from tenfold.capi.describe import Description, Function
 from tenfold.ops.schema import MISSING, Schema, Type, parse
 
-__all__ = ["Given", "Operator", "Overload", "operators", "written_by"]
+__all__ = ["Given", "Operator", "Overload", "enum_words", "operators", "written_by"]
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,16 @@ class Operator:
     def most(self) -> int:
         """How many positional arguments the longest overload has."""
         return max(len(each.positional) for each in self.overloads)
+
+
+def enum_words(description: Description) -> dict[str, dict[str, int]]:
+    """The constants of the ABI: by type, such as dtype, the numbers of words such as float32. Element types
+    that are quantized, or bits, are left out: no operator of the table makes them."""
+    found = {each.name.removeprefix("tn_"): each.words for each in description.enums}
+    found["dtype"] = {
+        word: number for word, number in found["dtype"].items() if not word.startswith(("q", "bits"))
+    }
+    return found
 
 
 def operators(description: Description) -> list[Operator]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tenfold.capi.describe import Function
+from tenfold.capi.describe import Enum, Function
 from tenfold.capi.r_places import counts_from_one, result_places
 from tenfold.ops.schema import MISSING, Argument, Schema, parse
 
@@ -18,6 +18,7 @@ __all__ = [
     "ROperator",
     "argument_names",
     "c_source",
+    "enums_source",
     "functional_signature",
     "operators",
     "r_source",
@@ -113,6 +114,13 @@ def _merged(forms: list[Form]) -> list[str]:
     names = [(form, argument_names(form)) for form in longest_first]
     by_position = [name for form, each in names for name in each[: len(form.schema.positional)]]
     return list(dict.fromkeys([*by_position, *(name for _, each in names for name in each)]))
+
+
+def enums_source(enums: Sequence[Enum]) -> str:
+    """The numbers of errors, which the package's own R code raises too."""
+    status = next(each for each in enums if each.name == "tn_status")
+    codes = ", ".join(f"{each.name} = {each.value}L" for each in status.constants)
+    return f"# enums.R: written by tenfold.capi.bindings_r.\n\nerror_codes <- c({codes})\n"
 
 
 # ---- C ---------------------------------------------------------------------------------------------------

@@ -15,7 +15,17 @@ from tenfold.capi.locate import Libtorch
 from tenfold.capi.typed import TypedForm, typed_forms
 from tenfold.errors import FormatError
 
-__all__ = ["HEADER", "Description", "Function", "Parameter", "describe", "read_header"]
+__all__ = [
+    "HEADER",
+    "Constant",
+    "Description",
+    "Enum",
+    "Function",
+    "Parameter",
+    "describe",
+    "read_enums",
+    "read_header",
+]
 
 HEADER = Path(__file__).with_name("include") / "tenfold.h"
 
@@ -60,13 +70,39 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Constant:
+    name: str
+    value: int
+    doc: str
+
+
+@dataclass(frozen=True)
+class Enum:
+    """The constants of a type, such as tn_status."""
+
+    name: str
+    constants: tuple[Constant, ...]
+
+    @property
+    def words(self) -> dict[str, int]:
+        """The numbers by names without what all share: float32 for TN_FLOAT32, list for TN_TAG_LIST."""
+        own = self.name.removeprefix("tn_").upper()
+        return {
+            each.name.removeprefix("TN_").removeprefix(f"{own}_").lower(): each.value
+            for each in self.constants
+        }
+
+
+@dataclass(frozen=True)
 class Description:
     opaque: tuple[str, ...]
+    enums: tuple[Enum, ...]
     functions: tuple[Function, ...]
     taken: frozenset[str]  # every name that tenfold.h gives a meaning
 
     def as_json(self) -> dict:
-        return {"opaque": self.opaque, "functions": [asdict(each) for each in self.functions]}
+        enums, functions = ([asdict(each) for each in several] for several in (self.enums, self.functions))
+        return {"opaque": self.opaque, "enums": enums, "functions": functions}
 
 
 def describe(libtorch: Libtorch) -> Description:
@@ -78,7 +114,7 @@ def describe(libtorch: Libtorch) -> Description:
         if each.name in names:
             raise FormatError(f"two functions of libtenfold are called {each.name}")
         names.add(each.name)
-    return Description(written.opaque, written.functions + operators, written.taken)
+    return Description(written.opaque, written.enums, written.functions + operators, written.taken)
 
 
 # ---- the hand-written header ------------------------------------------------------------------------------
@@ -88,6 +124,8 @@ _ENTRY = re.compile(
     r"/\*\*(?P<doc>(?:[^*]|\*(?!/))*)\*/\s*TN_API\s+(?P<head>[\w\s*]+?)\b(?P<name>tn_\w+)\((?P<parameters>[^;{]*)\);"
 )
 _OPAQUE = re.compile(r"typedef struct (tn_\w+) \1;")
+_ENUM = re.compile(r"(?:typedef \w+|\}) (?P<name>tn_\w+);\nenum \{(?P<body>[^}]*)\};")
+_CONSTANT = re.compile(r"\b(?P<name>TN_\w+) = (?P<value>\d+),?(?: *\/\* (?P<doc>.*?) \*\/)?")
 _CALLBACK = re.compile(r"typedef [\w\s*]+?\(\*(tn_\w+)\)\(")
 _MARK = re.compile(r"@(\w+)((?: +(?!@)\w+)*)")
 _PARAMETER = re.compile(r"(?P<ctype>[\w\s*]+?)\s*(?<![\w])(?P<name>\w+)(?P<array>\[\w*\])?")
@@ -108,7 +146,23 @@ def read_header(text: str) -> Description:
     undocumented = set(re.findall(r"TN_API[^;]*?\b(tn_\w+)\(", text)) - {each.name for each in found}
     if undocumented:
         raise FormatError(f"tenfold.h declares without a comment: {', '.join(sorted(undocumented))}")
-    return Description(opaque, tuple(found), frozenset(_NAME.findall(_COMMENT.sub("", text))))
+    return Description(
+        opaque, read_enums(text), tuple(found), frozenset(_NAME.findall(_COMMENT.sub("", text)))
+    )
+
+
+def read_enums(text: str) -> tuple[Enum, ...]:
+    """The constants that a header in our style declares, right after the type whose values they are."""
+    found = []
+    for match in _ENUM.finditer(text):
+        constants = [
+            Constant(each["name"], int(each["value"]), each["doc"] or "")
+            for each in _CONSTANT.finditer(match["body"])
+        ]
+        found.append(Enum(match["name"], tuple(constants)))
+    if len(found) != text.count("enum {"):
+        raise FormatError("tenfold.h has an enum that does not follow the type it belongs to")
+    return tuple(found)
 
 
 def _read_entry(

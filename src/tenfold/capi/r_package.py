@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tenfold.capi.bindings_r import c_source, operators, r_source
+from tenfold.capi.bindings_r import c_source, enums_source, operators, r_source
 from tenfold.capi.build import build
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch
@@ -29,8 +29,10 @@ SOURCES = Path(__file__).resolve().parents[3] / "bindings" / "r"
 
 def lay_out(folder: Path, sources: Path = SOURCES) -> str:
     """Write the package's source into a folder, anew; returns what tells it apart from other versions."""
-    made = operators(describe(find_libtorch()).functions)
+    description = describe(find_libtorch())
+    made = operators(description.functions)
     generated = {"R/operators.R": r_source(made), "src/operators.c": c_source(made)}
+    generated["R/enums.R"] = enums_source(description.enums)
     generated |= {f"man/torch_{op.name}.Rd": help_page(op) for op in made}
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(sources, folder)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tenfold import dtypes
+from tenfold.capi.binding import CONSTANTS, Library, Scalar, handles, numbers
 from tenfold.capi.binding import Device as PlainDevice
-from tenfold.capi.binding import Library, Scalar, handles, numbers
 from tenfold.devices import Device
 from tenfold.dtypes import DType
 from tenfold.errors import UnsupportedError
@@ -20,8 +20,9 @@ from tenfold.mlir.torch_types import SCALAR_TYPES
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import SLOT
 
-_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
-_LAYOUTS = {"strided": 0}
+_TAGS, _DEVICES = CONSTANTS["tn_tag"], CONSTANTS["tn_device"]
+_FORMATS = CONSTANTS["tn_memory_format"]
+_LAYOUTS = {"strided": CONSTANTS["tn_layout"]["strided"]}
 
 
 class Held(int):
@@ -34,7 +35,8 @@ class Calls:
     def __init__(self, lib: Library, device: Device):
         self.lib = lib
         self.device = device
-        self.place = PlainDevice(1, device.index or 0) if device.type == "cuda" else PlainDevice(0, -1)
+        on_cuda = device.type == "cuda"
+        self.place = PlainDevice(_DEVICES["cuda" if on_cuda else "cpu"], device.index or 0 if on_cuda else -1)
         self.made: dict[int, int] = {}  # how often each is owned: two handles of one tensor are equal
         self.generator: int | None = None
 
@@ -114,10 +116,10 @@ class Calls:
             value = self.lib.tn_stack_at(stack, i)
             try:
                 tag = self.lib.tn_value_tag(value)
-                if tag == 1:
+                if tag == _TAGS["tensor"]:
                     yield self.lib.tn_value_to_tensor(value)
                     continue
-                if tag not in (9, 10):
+                if tag not in (_TAGS["list"], _TAGS["tuple"]):
                     raise UnsupportedError("the op gives something that is no tensor")
                 for k in range(self.lib.tn_value_count(value)):
                     entry = self.lib.tn_value_at(value, k)
@@ -154,7 +156,7 @@ class Calls:
         elif isinstance(given, DType):
             lib.tn_stack_push_int(stack, code_of(given.name))
         elif type.kind == "MemoryFormat":
-            lib.tn_stack_push_int(stack, _FORMATS.index(str(given).rpartition(".")[2]))
+            lib.tn_stack_push_int(stack, _FORMATS[str(given).rpartition(".")[2]])
         elif type.kind == "Layout":
             lib.tn_stack_push_int(stack, _LAYOUTS[str(given).rpartition(".")[2]])
         elif isinstance(given, str):

@@ -167,6 +167,30 @@ def test_equal_values_are_equal(tn: Values) -> None:
     assert tn.tn_value_equal(tn.of([1, 2]), tn.of([1, 2])) == 1
     assert tn.tn_value_equal(tn.of([1, 2]), tn.of([1, 3])) == 0
     assert tn.tn_value_equal(tn.of({"a": 1}), tn.of({"a": 1})) == 1
+    assert tn.tn_value_equal(tn.of({"a": [1]}), tn.of({"a": [2]})) == 0
+    assert tn.tn_value_equal(tn.of({"a": 1}), tn.of({1: 1})) == 0
+    assert tn.tn_value_equal(tn.of([1]), tn.of((1,))) == 0
+
+
+def test_tensors_in_values_are_equal_by_being_the_same_one(tn: Values) -> None:
+    x, y = tn.tensor([1.0, 2.0]), tn.tensor([1.0, 2.0])
+
+    def both(a: int, b: int) -> tuple[int, int]:
+        entries = array_of(ctypes.c_void_p, [tn.value(tn.tn_value_tensor(each)) for each in (a, b)])
+        return tn.value(tn.tn_value_list(entries, 2)), tn.value(tn.tn_value_tuple(entries, 2))
+
+    for these, same, other in zip(both(x, y), both(x, y), both(y, x), strict=True):
+        assert tn.tn_value_equal(these, same) == 1 and tn.tn_value_equal(these, other) == 0
+
+
+def test_values_that_share_much_are_compared_in_a_moment(tn: Values) -> None:
+    def pairs_of_pairs() -> int:
+        made = tn.of(1)
+        for _ in range(100):
+            made = tn.value(tn.tn_value_tuple(array_of(ctypes.c_void_p, [made, made]), 2))
+        return made
+
+    assert tn.tn_value_equal(pairs_of_pairs(), pairs_of_pairs()) == 1
 
 
 def test_a_stack_pushes_pops_and_replaces(tn: Values) -> None:

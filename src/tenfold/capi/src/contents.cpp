@@ -1,5 +1,6 @@
 // What values hold: their tags, and the numbers, texts, tensors and entries in them. values.cpp makes them.
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include <ATen/core/Dict.h>
@@ -41,6 +42,38 @@ IValue look_up(const IValue &value, const IValue &key) {
     if (found == dict.end()) fail(TN_ERROR_NOT_FOUND, "the dict has no such key: ", key);
     return found->value();
 }
+
+// Whether values are equal, tensors by being the same one: libtorch would ask whether their elements are.
+class Comparison {
+  public:
+    bool equal(const IValue &a, const IValue &b) {
+        if (tag_of(a) != tag_of(b)) return false;
+        if (a.isTensor()) return a.toTensor().is_same(b.toTensor());
+        if (a.isGenerator()) return a.toGenerator() == b.toGenerator();
+        if (!a.isList() && !a.isTuple() && !a.isGenericDict()) return a == b;
+        // Once begun, a pair need not be compared again: the first that differ end it all.
+        if (!begun_.emplace(a.internalToPointer(), b.internalToPointer()).second) return true;
+        if (a.isTuple()) return all_equal(a.toTupleRef().elements().asArrayRef(), b.toTupleRef().elements().asArrayRef());
+        if (a.isList()) return all_equal(a.toListRef(), b.toListRef());
+        auto these = a.toGenericDict(), those = b.toGenericDict();
+        if (these.size() != those.size() || *these.keyType() != *those.keyType()) return false;
+        for (const auto &entry : these) {
+            auto found = those.find(entry.key());
+            if (found == those.end() || !equal(entry.value(), found->value())) return false;
+        }
+        return true;
+    }
+
+  private:
+    bool all_equal(c10::ArrayRef<IValue> a, c10::ArrayRef<IValue> b) {
+        if (a.size() != b.size()) return false;
+        for (size_t i = 0; i < a.size(); i++)
+            if (!equal(a[i], b[i])) return false;
+        return true;
+    }
+
+    std::set<std::pair<const void *, const void *>> begun_;
+};
 
 }  // namespace
 
@@ -199,8 +232,7 @@ tn_status tn_value_to_tensors(const tn_value *value, tn_tensor ***out, int64_t *
 int tn_value_equal(const tn_value *value, const tn_value *other) {
     return guarded("tn_value_equal", -1, [&] {
         auto a = borrow(value, "value"), b = borrow(other, "other");
-        if (a->isTensor() && b->isTensor()) return int(a->toTensor().is_same(b->toTensor()));
-        return int(c10::_fastEqualsForContainer(*a, *b));
+        return int(Comparison().equal(*a, *b));
     });
 }
 

@@ -319,6 +319,10 @@ def test_failures_are_told_by_the_result(run: Runtime) -> None:
     assert run.torchtensor_ndim(0) == -1
     assert run.torchtensor_shape(0) is None
     assert run.torchtensor_chunk(h, -1, 0) is None and "chunk" in run.why
+    uncounted = run.library.rt_torch_torchtensor_chunk(
+        ctypes.c_int64(h), ctypes.c_int64(2), ctypes.c_int64(0), None
+    )
+    assert not uncounted and "count is NULL" in run.why
     assert run.autograd_requires_grad(0) == -1
     assert run.torchtensor_device(0) == -2 and run.torchtensor_is_cuda(0) == -1
     assert run.torchtensor_index_select(h, 0, 0) == 0

@@ -116,6 +116,7 @@ static const int64_t *RUN_TENSORS(CALL call, int64_t *count) {
     tn_tensor **tensors = NULL;
     const int64_t *given = NULL;
     int64_t found = -1;
+    if (count == NULL) NOTE(&call, tn_fail("count is NULL, so nobody could free the tensors"));
     RUN(&call);
     tn_value *result = call.failed ? NULL : tn_stack_at(call.stack, 0);
     if (result != NULL && tn_value_to_tensors(result, &tensors, &found) == TN_OK) {

@@ -27,7 +27,9 @@ def ends_well(program: Path, *arguments: str, **variables: str) -> subprocess.Co
     return done
 
 
-@pytest.mark.parametrize("name", ["nesting", "hooks", "threads", "forks", "exhausted"])
+@pytest.mark.parametrize(
+    "name", ["nesting", "hooks", "left_open", "resized", "threads", "forks", "exhausted"]
+)
 def test_an_odd_host_ends_well(name: str, tmp_path: Path) -> None:
     ends_well(compiled(HOSTS / f"{name}.c", tmp_path, built(), "-pthread"))
 
@@ -57,7 +59,17 @@ def test_a_library_that_is_closed_and_loaded_again_goes_on(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["nesting.c", "hooks.c", "threads.c", "forks.c", "wrong_kinds.c", "cpp_streams.cpp"]
+    "name",
+    [
+        "nesting.c",
+        "hooks.c",
+        "left_open.c",
+        "resized.c",
+        "threads.c",
+        "forks.c",
+        "wrong_kinds.c",
+        "cpp_streams.cpp",
+    ],
 )
 def test_sanitizers_find_nothing_in_odd_hosts(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

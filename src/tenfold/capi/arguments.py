@@ -3,13 +3,18 @@ back."""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from tenfold.capi.typed import TypedForm, c_name
 from tenfold.ops.schema import MISSING, Argument, Type
 
 __all__ = ["call_of"]
+
+NEEDS = Path(__file__).with_name("src") / "needs.cpp"
 
 _ENUMERATIONS = {
     "ScalarType": "dtype",
@@ -32,7 +37,8 @@ def call_of(form: TypedForm) -> Iterator[str]:
             continue
         name = c_name(ours.name)
         if theirs.type.kind == "Tensor" and not theirs.type.is_list and not _nullable(ours):
-            yield f'Borrowed {name}_given({name}, "{name}");'
+            holder = "Written" if theirs.type.is_written else "Borrowed"
+            yield f'{holder} {name}_given({name}, "{name}");'
             values.append(f"*{name}_given")
         elif (
             theirs.type.kind in ("Tensor", "Scalar")
@@ -41,11 +47,22 @@ def call_of(form: TypedForm) -> Iterator[str]:
         ):
             function = "tensors" if theirs.type.kind == "Tensor" else "scalars"
             yield f'auto {name}_given = tenfold::{function}({name}, {name}_count, "{name}");'
+            if theirs.type.is_written:
+                yield f"WrittenEach {name}_written({name}_given);"
             values.append(f"{name}_given")
         else:
             values.append(_value(name, ours, theirs.type))
+    op = f"aten::{form.installed.schema.qualified}"
+    if op in _checked():
+        yield f'check_needs("{op}", {", ".join(values)});'
     call = f"at::_ops::{form.installed.struct}::call({', '.join(values)})"
     yield from _give_back(form, call)
+
+
+@functools.cache
+def _checked() -> frozenset[str]:
+    """The operators whose arguments are checked before libtorch's kernel has them."""
+    return frozenset(re.findall(r'\{"(aten::[\w.]+)", \w+\}', NEEDS.read_text(encoding="utf-8")))
 
 
 def _give_back(form: TypedForm, call: str) -> Iterator[str]:

@@ -269,7 +269,7 @@ TN_API int64_t tn_tensor_storage_offset(const tn_tensor *tensor);
 TN_API int tn_tensor_is_contiguous(const tn_tensor *tensor);
 /** Whether two handles stand for one tensor: 1 or 0. */
 TN_API int tn_tensor_is_same(const tn_tensor *tensor, const tn_tensor *other);
-/** The address of the first element, valid as long as the tensor; NULL without an error when it has none. @borrowed */
+/** The address of the first element, valid as long as the tensor; NULL without an error when it has none. Memory of a conjugated or negated view is as it was before: see tn_resolve_conj, tn_resolve_neg. @borrowed */
 TN_API void *tn_tensor_data(const tn_tensor *tensor);
 /** The only element. @out value */
 TN_API tn_status tn_tensor_item(const tn_tensor *tensor, tn_scalar *value);
@@ -458,7 +458,7 @@ typedef struct tn_hook tn_hook;         /* a callback on the gradient of a tenso
 /* Callbacks borrow their inputs and give their results away. They return TN_OK, or anything else to fail: the call
  * around them then fails with TN_ERROR_CALLBACK and the message of this thread's error (see tn_fail). A backward may
  * run in another thread, and leaves the gradient of an input that has none NULL. A hook that leaves `out` NULL keeps
- * the gradient as it is. */
+ * the gradient as it is. Scopes that a callback opens (tn_no_grad_begin and the like) end with it at the latest. */
 typedef tn_status (*tn_forward_fn)(tn_context *context, const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs, int64_t outputs_count, void *user);
 typedef tn_status (*tn_backward_fn)(tn_context *context, const tn_tensor *const *gradients, int64_t gradients_count, tn_tensor **outputs, int64_t outputs_count, void *user);
 typedef tn_status (*tn_hook_fn)(const tn_tensor *gradient, tn_tensor **out, void *user);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <ATen/Tensor.h>
@@ -156,9 +157,12 @@ struct Scope {
 // The open scopes of a thread, innermost last. A thread that ends closes what it left open in that order, too.
 struct Scopes {
     std::vector<Scope> open;
-    ~Scopes() {
-        while (!open.empty()) open.pop_back();
+    size_t around = 0;  // how many were open when the host was called back
+
+    void close_to(size_t count) {
+        while (open.size() > count) open.pop_back();
     }
+    ~Scopes() { close_to(0); }
 };
 
 thread_local Scopes scopes;
@@ -180,6 +184,13 @@ int64_t open_scope(std::unique_ptr<Guard> guard) {
     return scopes.open.back().number;
 }
 
+HostsTurn::HostsTurn() : around_(std::exchange(scopes.around, scopes.open.size())) {}
+
+HostsTurn::~HostsTurn() {
+    scopes.close_to(scopes.around);
+    scopes.around = around_;
+}
+
 }  // namespace tenfold
 
 int64_t tn_no_grad_begin(void) {
@@ -197,7 +208,9 @@ int64_t tn_inference_begin(void) {
 
 tn_status tn_scope_end(int64_t scope) {
     return guarded_status("tn_scope_end", [&] {
-        if (scopes.open.empty()) fail(TN_ERROR_ARGUMENT, "no scope is open in this thread");
+        if (scopes.open.size() == scopes.around) {
+            fail(TN_ERROR_ARGUMENT, "no scope is open in this ", scopes.around > 0 ? "callback" : "thread");
+        }
         if (scopes.open.back().number != scope) {
             fail(TN_ERROR_ARGUMENT, "scope ", scope, " is not the innermost of this thread, which is ",
                  scopes.open.back().number, ": scopes end in reverse order");

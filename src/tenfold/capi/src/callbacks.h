@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "internal.h"
+#include "scopes.h"
 
 namespace tenfold {
 
@@ -16,7 +17,9 @@ class UserData {
     UserData(const UserData &) = delete;
     UserData &operator=(const UserData &) = delete;
     ~UserData() {
-        if (destroy_ != nullptr) destroy_(pointer_);
+        if (destroy_ == nullptr) return;
+        HostsTurn turn;
+        destroy_(pointer_);
     }
     void adopt(tn_deleter destroy) { destroy_ = destroy; }
     void *get() const { return pointer_; }
@@ -75,7 +78,11 @@ auto passing_through(Body &&body) {
 template <class Callback, class... Arguments>
 void call_back(const std::string &who, Callback callback, Arguments... arguments) {
     set_error(TN_OK, "");
-    const tn_status status = callback(arguments...);
+    tn_status status;
+    {
+        HostsTurn turn;
+        status = callback(arguments...);
+    }
     if (status == TN_OK) return;
     const std::string reason = error_message();
     if (reason.empty()) fail(TN_ERROR_CALLBACK, who, " failed with status ", status, " (tn_fail gives a reason)");

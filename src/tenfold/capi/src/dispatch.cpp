@@ -10,6 +10,7 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/jit_type.h>
 
+#include "needs.h"
 #include "values.h"
 
 using namespace tenfold;
@@ -22,7 +23,9 @@ struct tn_op {
     c10::OperatorHandle handle;
     const c10::FunctionSchema &schema;
     std::string name;
-    size_t tensors;  // how many arguments at the start are tensors, which need no more than their tag checked
+    size_t tensors;  // how many arguments at the start are tensors, which need no more than to be there
+    bool writes;     // whether it writes any of its arguments
+    Needs needs;
     std::function<void(torch::jit::Stack &)> unboxed;  // empty for most: see `unboxed_call`
 };
 
@@ -32,7 +35,19 @@ constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
 
 // ---- arguments -----------------------------------------------------------------------------------------------
 
+// An undefined tensor is none, though it has the tag of one: kernels would read where it points.
+bool is_there(const IValue &value) { return value.isTensor() && value.toTensor().defined(); }
+
+bool all_there(const IValue &list) {
+    if (!list.isTensorList()) return true;
+    for (const IValue &each : list.toListRef())
+        if (!is_there(each)) return false;
+    return true;
+}
+
 [[noreturn]] void fail_argument(const tn_op &op, const c10::Argument &argument, const IValue &value) {
+    if (!all_there(value) || (value.isTensor() && !is_there(value)))
+        fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(), ", and was given an undefined tensor");
     fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(), ", and was given ",
          tag_name(tag_of(value)), value.isList() || value.isTuple() ? text_of(" (", value.type()->repr_str(), ")") : "");
 }
@@ -43,7 +58,7 @@ bool fits(IValue &value, const c10::Type &type);
 bool list_fits(IValue &value, const c10::Type &type) {
     const c10::TypePtr element = type.castRaw<c10::ListType>()->getElementType();
     if (!value.isList()) return false;
-    if (value.type()->isSubtypeOf(type)) return true;
+    if (value.type()->isSubtypeOf(type)) return all_there(value);
     auto given = value.toList();
     c10::impl::GenericList list(element);
     list.reserve(given.size());
@@ -59,7 +74,7 @@ bool list_fits(IValue &value, const c10::Type &type) {
 // Whether a value has a type, after changing an int to the double or the list that PyTorch would also make of it.
 bool fits(IValue &value, const c10::Type &type) {
     switch (type.kind()) {
-        case TypeKind::TensorType: return value.isTensor();
+        case TypeKind::TensorType: return is_there(value);
         case TypeKind::IntType:
         case TypeKind::SymIntType: return value.isInt() || value.isSymInt();
         case TypeKind::ScalarTypeType:
@@ -76,6 +91,7 @@ bool fits(IValue &value, const c10::Type &type) {
         case TypeKind::DeviceObjType: return value.isDevice();
         case TypeKind::GeneratorType: return value.isGenerator();
         case TypeKind::OptionalType:
+            if (value.isTensor() && !is_there(value)) value = IValue();
             return value.isNone() || fits(value, *type.castRaw<c10::OptionalType>()->getElementType());
         case TypeKind::ListType: return list_fits(value, type);
         default: return value.type()->isSubtypeOf(type);
@@ -113,7 +129,7 @@ void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
     if (stack.size() > arguments.size() && !op.schema.is_vararg())
         fail(TN_ERROR_ARGUMENT, op.name, " takes ", arguments.size(), " arguments, and was given ", stack.size());
     size_t start = 0;
-    while (start < op.tensors && start < stack.size() && stack[start].isTensor()) start++;
+    while (start < op.tensors && start < stack.size() && is_there(stack[start])) start++;
     for (size_t i = start; i < arguments.size(); i++) {
         const c10::Argument &argument = arguments[i];
         if (i == stack.size()) {
@@ -135,10 +151,29 @@ void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
     }
 }
 
+// The tensors that a call will write, which see internal.h.
+std::vector<at::Tensor> written_by(const tn_op &op, const torch::jit::Stack &stack) {
+    std::vector<at::Tensor> found;
+    for (size_t i = 0; i < op.schema.arguments().size(); i++) {
+        const c10::Argument &argument = op.schema.arguments()[i];
+        if (argument.alias_info() == nullptr || !argument.alias_info()->isWrite()) continue;
+        if (stack[i].isTensorList())
+            for (const at::Tensor &each : stack[i].toTensorList().vec()) found.push_back(each);
+        if (!stack[i].isTensor()) continue;
+        found.push_back(stack[i].toTensor());
+        if (found.back()._is_zerotensor()) fail_immutable(argument.name().c_str());
+    }
+    return found;
+}
+
 void call(const tn_op &op, tn_stack *handle) {
     auto stack = borrow(handle, "stack");
+    std::vector<at::Tensor> written;
+    WrittenEach settled(written);
     try {
         check_arguments(op, *stack);
+        if (__builtin_expect(op.needs != nullptr, false)) op.needs(*stack);
+        if (op.writes) written = written_by(op, *stack);
         if (op.unboxed)
             op.unboxed(*stack);
         else
@@ -256,8 +291,11 @@ const tn_op &find(const char *given) {
     const auto &arguments = handle->schema().arguments();
     auto is_tensor = [](const c10::Argument &argument) { return argument.type()->kind() == TypeKind::TensorType; };
     auto tensors = std::find_if_not(arguments.begin(), arguments.end(), is_tensor) - arguments.begin();
+    bool writes = std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument &argument) {
+        return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+    });
     auto made = std::make_unique<tn_op>(
-        tn_op{op_mark, *handle, handle->schema(), name, static_cast<size_t>(tensors), unboxed_call(*handle)});
+        tn_op{op_mark, *handle, handle->schema(), name, static_cast<size_t>(tensors), writes, needs_of(name), unboxed_call(*handle)});
     std::unique_lock<std::shared_mutex> lock(table.mutex);
     return *table.ops.emplace(name, std::move(made)).first->second;
 }

@@ -206,7 +206,10 @@ tn_hook *tn_hook_new(const tn_tensor *tensor, tn_hook_fn callback, void *user, t
         tn_hook *made = own_as<tn_hook>(Place{WeakTensor(watched.getIntrusivePtr()), 0});
         try {
             borrow(made, "hook")->index =
-                watched.register_hook([hook](const at::Tensor &gradient) { return (*hook)(gradient); });
+                watched.register_hook([hook](const at::Tensor &gradient) {
+                    const auto kept = hook;  // which may free itself
+                    return (*kept)(gradient);
+                });
         } catch (...) {
             release(made);
             throw;

@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/List.h>
 
 #include "internal.h"
@@ -210,6 +212,26 @@ void start_handles() {
     const char *wanted = std::getenv("TENFOLD_CHECKED");
     checked = wanted != nullptr && *wanted != 0 && !(wanted[0] == '0' && wanted[1] == 0);
     if (checked) std::atexit(report_leaks);
+}
+
+// ---- tensors that calls write --------------------------------------------------------------------------------
+
+void fail_immutable(const char *argument) {
+    fail(TN_ERROR_ARGUMENT, argument, " is known to be zero and has no memory to write: use tn_clone first");
+}
+
+void settle(const at::Tensor &tensor) noexcept {
+    if (!tensor.defined() || !tensor.has_storage() || tensor.numel() == 0) return;
+    size_t needed = std::numeric_limits<size_t>::max();
+    try {
+        needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
+                                                  static_cast<size_t>(tensor.storage_offset()));
+    } catch (...) {  // more than a size can say
+    }
+    if (needed <= tensor.storage().nbytes()) return;
+    auto *impl = tensor.unsafeGetTensorImpl();
+    impl->set_storage_offset(0);
+    impl->set_sizes_contiguous({0});
 }
 
 // ---- argument and result lists -------------------------------------------------------------------------------

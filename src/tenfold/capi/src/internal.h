@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -133,6 +134,36 @@ class Borrowed {
         const tn_tensor *handle_;
         at::Tensor tensor_;
     };
+};
+
+// libtorch gives a tensor its new size before it finds the memory, and where that fails the tensor would say that it
+// has more than it has: it is left empty instead.
+void settle(const at::Tensor &tensor) noexcept;
+[[noreturn, gnu::cold]] void fail_immutable(const char *argument);
+
+// A tensor argument that the call writes.
+class Written : public Borrowed {
+  public:
+    Written(const tn_tensor *handle, const char *argument) : Borrowed(handle, argument) {
+        if ((**this)._is_zerotensor()) fail_immutable(argument);
+    }
+    ~Written() {
+        if (std::uncaught_exceptions() > 0) settle(**this);
+    }
+};
+
+// A list of such tensors, after the list.
+class WrittenEach {
+  public:
+    explicit WrittenEach(const std::vector<at::Tensor> &list) : list_(list) {}
+    WrittenEach(const WrittenEach &) = delete;
+    ~WrittenEach() {
+        if (!list_.empty() && std::uncaught_exceptions() > 0)
+            for (const at::Tensor &each : list_) settle(each);
+    }
+
+  private:
+    const std::vector<at::Tensor> &list_;
 };
 
 // A counted tensor of a handle; NULL is an undefined tensor in `optional_tensor` and an error in `tensor`.

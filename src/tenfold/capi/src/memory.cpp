@@ -10,6 +10,7 @@
 
 #include "internal.h"
 #include "memory.h"
+#include "scopes.h"
 
 namespace tenfold {
 
@@ -44,6 +45,7 @@ bool call_host() {
         struct Inside {
             Inside() { in_callback = true; }
             ~Inside() { in_callback = false; }  // a host in C++ may have thrown
+            HostsTurn turn;
         } inside;
         fn(live_bytes(), user);
     }

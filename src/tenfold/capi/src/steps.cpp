@@ -39,6 +39,15 @@ Work collect(Optimizer &optimizer) {
         if (gradient.layout() != c10::kStrided) {
             fail(TN_ERROR_ARGUMENT, "the gradient of parameter ", i, " is sparse: make it dense with tn_to_dense");
         }
+        // A parameter may have been resized, and kernels over whole lists do not look.
+        if (gradient.sizes() != parameter.sizes()) {
+            fail(TN_ERROR_ARGUMENT, "the gradient of parameter ", i, " has another shape than the parameter");
+        }
+        for (const auto &[name, kept] : optimizer.states[i]) {
+            if (name != "step" && kept.sizes() != parameter.sizes()) {
+                fail(TN_ERROR_ARGUMENT, "parameter ", i, " has another shape than at its last step");
+            }
+        }
         gradient = gradient.detach();
         if (parameter.is_complex()) {
             parameter = at::view_as_real(parameter);

@@ -12,6 +12,7 @@
 
 #include "internal.h"
 #include "memory.h"
+#include "scopes.h"
 
 using namespace tenfold;
 
@@ -77,7 +78,9 @@ template <class Make, class LetGo>
 tn_tensor *give_lent(Make make, LetGo let_go) {
     auto given = std::make_shared<bool>(false);
     tn_tensor *made = own(make([let_go, given](void *) {
-        if (*given) let_go();
+        if (!*given) return;
+        HostsTurn turn;
+        let_go();
     }));
     *given = true;
     return made;
@@ -293,7 +296,11 @@ int64_t tn_tensor_print(const tn_tensor *handle, char *buffer, int64_t size) {
 
 void *tn_tensor_to_dlpack(const tn_tensor *handle) {
     return guarded("tn_tensor_to_dlpack", (void *)nullptr, [&] {
-        return static_cast<void *>(at::toDLPack(*Borrowed(handle, "tensor")));
+        Borrowed shared(handle, "tensor");
+        if (shared->is_conj() || shared->is_neg())
+            fail(TN_ERROR_ARGUMENT, "the tensor's memory is yet to be conjugated or negated, which DLPack cannot say: "
+                                    "use tn_resolve_conj and tn_resolve_neg first");
+        return static_cast<void *>(at::toDLPack(shared));
     });
 }
 

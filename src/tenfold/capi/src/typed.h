@@ -8,11 +8,13 @@
 #include <tuple>
 
 #include <ATen/core/List.h>
+#include <ATen/core/boxing/impl/boxing.h>
 #include <c10/core/SymInt.h>
 #include <c10/core/SymIntArrayRef.h>
 #include <c10/util/OptionalArrayRef.h>
 
 #include "internal.h"
+#include "needs.h"
 
 namespace tenfold {
 
@@ -36,6 +38,18 @@ class Number {
         at::Scalar scalar_;
     };
 };
+
+// An argument as it is boxed.
+template <class Argument>
+const Argument &plain(const Argument &argument) {
+    return argument;
+}
+inline const at::Scalar &plain(const Number &number) { return number; }
+
+template <class... Arguments>
+void check_needs(const char *op, const Arguments &...arguments) {
+    needs_of(op)(c10::impl::boxArgs<std::decay_t<decltype(plain(arguments))>...>(plain(arguments)...));
+}
 
 template <class Value, class Given>
 std::optional<Value> maybe(const Given *given) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -19,13 +21,17 @@ WITH_NUMBERS = sorted(
     (
         row
         for row in all_rows()
-        if not (row.random or row.host)
-        and any(a.type.kind == "Scalar" or a.name in ("index", "start") for a in row.schema.arguments)
+        if not row.host
+        and any(
+            a.type.kind in ("Scalar", "float") or a.name in ("index", "start", "shifts", "diagonal")
+            for a in row.schema.arguments
+        )
     ),
     key=lambda row: row.qualified,
 )
 
 
+@pytest.mark.usefixtures("kernels_made_quickly")
 @pytest.mark.parametrize("row", WITH_NUMBERS, ids=[row.qualified for row in WITH_NUMBERS])
 def test_late_numbers_change_nothing(row: Row) -> None:
     written: list[Tensor] = []
@@ -58,6 +64,13 @@ def test_late_numbers_change_nothing(row: Row) -> None:
         )
 
 
+def gradient_of(f, x):
+    """The sum of squares of the gradient of f(x), by either library."""
+    x = x.detach().requires_grad_()
+    f(x).sum().backward()
+    return (x.grad**2).sum()
+
+
 LOOPS = {
     "index": lambda x, i: x[i].sum(),
     "index from behind": lambda x, i: x[i - 12].sum(),
@@ -66,7 +79,23 @@ LOOPS = {
     "several": lambda x, i: ((x + i) / (i + 1.5)).clamp(min=i * 0.25).sum(),
     "fill": lambda x, i: x.clone().fill_(i).sum(),
     "write": lambda x, i: (y := x.clone()).__setitem__(i, float(i)) or y.sum(),
+    "number before": lambda x, i: ((i + 0.5) - x).sum() + ((i + 0.5) / (x + 1)).sum(),
+    "power": lambda x, i: gradient_of(lambda x: (x + 1) ** (i + 1.25), x),
+    "norm": lambda x, i: gradient_of(lambda x: x.norm(i + 2.5), x),
+    "roll": lambda x, i: (x.roll(i - 3, 0) * x).sum() + (x.roll((i, -i), (0, 1)) * x).sum(),
+    "triangle": lambda x, i: x.tril(i - 4).sum(),
+    "quantile": lambda x, i: x.quantile(i / 8 + 0.05),
+    "weights": lambda x, i: x.lerp(x * x, i / 8 + 0.05).sum(),
+    "product": lambda x, i: x.addmm(x @ x.T, x, beta=i + 1.5, alpha=i + 2.5).sum(),
+    "epsilon": lambda x, i: gradient_of(lambda x: functional(x).layer_norm(x**2, (2,), eps=i + 0.5), x),
+    "loss": lambda x, i: gradient_of(lambda x: functional(x).huber_loss(x, x * 0, delta=i + 1.5), x),
+    "labels": lambda x, i: functional(x).cross_entropy(x, (x[:, 0] * 0).long(), label_smoothing=i / 8 + 0.05),
 }
+
+
+def functional(x):
+    """The functions of the library that x is of."""
+    return tn.nn.functional if isinstance(x, Tensor) else sys.modules["torch"].nn.functional
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -79,6 +108,29 @@ def test_a_loop_over_numbers_compiles_a_few_times_only(name):
     expected = [float(body(_torch(array), i)) for i in range(8)]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert compiles <= 4, compiles
+
+
+def test_a_compiled_function_serves_other_numbers_too():
+    f = tn.compile(lambda x, factor, options: (x * factor) ** options["power"])
+    x = tn.ones(3) * 2
+    with counting_compiles() as compiles:
+        found = [f(x, i + 0.5, {"power": i + 5}).sum().item() for i in range(8)]
+    np.testing.assert_allclose(found, [3 * (2 * i + 1.0) ** (i + 5) for i in range(8)], rtol=1e-5)
+    assert compiles <= 5, compiles
+
+
+def test_draws_do_not_depend_on_whether_numbers_are_written_into_the_program():
+    x = tn.ones(50)
+
+    def drawn(p):
+        tn.manual_seed(3)
+        return tn.dropout(x, p, True).tolist(), tn.empty(4).uniform_(-p, p).tolist()
+
+    first = [drawn(p) for p in (0.2, 0.4, 0.6, 0.8)]
+    assert first == [drawn(p) for p in (0.2, 0.4, 0.6, 0.8)]
+    for p, (kept, _) in zip((0.2, 0.4, 0.6, 0.8), first, strict=True):
+        assert 0.3 < sum(each != 0 for each in kept) / 50 / (1 - p) < 1.9
+        np.testing.assert_allclose(max(kept), 1 / (1 - p), rtol=1e-6)
 
 
 def _torch(array: np.ndarray):

@@ -131,11 +131,11 @@ def broadcast_to(x: Value, shape: Sequence[int]) -> Value:
 def broadcast(*operands: Operand, dtype: DType | None = None) -> list[Value]:
     """The operands as values of one shape; numbers become constants of the dtype of values beside them."""
     values = [each for each in operands if isinstance(each, Value) and type(each) is not LateNumber]
-    if not values:
-        raise TypeError("an op needs a value beside its numbers")
     if dtype is None:
+        if not values:
+            raise TypeError("an op needs a value beside its numbers")
         dtype = values[0].dtype
-    first = values[0].type.shape
+    first = values[0].type.shape if values else ()
     if all(each.type.shape == first for each in values):
         shape = first
     else:
@@ -159,7 +159,8 @@ def broadcast(*operands: Operand, dtype: DType | None = None) -> list[Value]:
 
 def _unary(op: type[e.Unary]) -> Callable[[Value], Value]:
     def build(x: Value) -> Value:
-        return op(x).result
+        result = op(x).result
+        return LateNumber.of(result) if type(x) is LateNumber else result
 
     build.__name__ = op.__name__
     return build
@@ -167,11 +168,26 @@ def _unary(op: type[e.Unary]) -> Callable[[Value], Value]:
 
 def _binary(op: type[e.Binary]) -> Callable[[Operand, Operand], Value]:
     def build(x: Operand, y: Operand) -> Value:
+        if _numbers(x, y):
+            return _of_numbers(op, x, y)
         x, y = broadcast(x, y)
         return op(x, y).result
 
     build.__name__ = op.__name__
     return build
+
+
+def _numbers(*operands: Operand) -> bool:
+    """Whether there are late numbers among these, and no values beside them."""
+    kinds = [type(each) for each in operands if isinstance(each, Value)]
+    return bool(kinds) and Value not in kinds
+
+
+def _of_numbers(op: type[e.Binary], x: Operand, y: Operand) -> LateNumber:
+    """A late number, computed as Python would."""
+    kinds = {each.dtype.kind if isinstance(each, Value) else dtypes.of_python(each).kind for each in (x, y)}
+    dtype = dtypes.float64 if "float" in kinds or op is e.Divide else dtypes.int64
+    return LateNumber.of(op(constant(x, dtype), constant(y, dtype)).result)
 
 
 abs = _unary(e.Abs)
@@ -231,11 +247,15 @@ zeta = _binary(e.Zeta)
 
 def add(x: Operand, y: Operand) -> Value:
     """A sum; of truths, whether either holds. XLA folds a sum of two constants of truth as one of bits."""
+    if _numbers(x, y):
+        return _of_numbers(e.Add, x, y)
     x, y = broadcast(x, y)
     return (e.Or if x.dtype is dtypes.bool_ else e.Add)(x, y).result
 
 
 def mul(x: Operand, y: Operand) -> Value:
+    if _numbers(x, y):
+        return _of_numbers(e.Multiply, x, y)
     x, y = broadcast(x, y)
     return (e.And if x.dtype is dtypes.bool_ else e.Multiply)(x, y).result
 
@@ -245,7 +265,7 @@ def conj(x: Value) -> Value:
 
 
 def compare(x: Operand, y: Operand, direction: str, total_order: bool = False) -> Value:
-    x, y = broadcast(x, y)
+    x, y = broadcast(x, y, dtype=dtypes.float64 if _numbers(x, y) else None)
     return e.Compare(x, y, direction, total_order).result
 
 
@@ -284,6 +304,9 @@ def isinf(x: Value) -> Value:
 def where(predicate: Value, on_true: Operand, on_false: Operand) -> Value:
     """Elementwise choice, all three broadcast together; at least one side is a value."""
     sides = [each for each in (on_true, on_false) if isinstance(each, Value) and type(each) is not LateNumber]
+    if _numbers(on_true, on_false) and not predicate.rank:
+        on_true, on_false = (constant(each, dtypes.float64) for each in (on_true, on_false))
+        return LateNumber.of(e.Select(predicate, on_true, on_false).result)
     if not sides:
         raise TypeError("a choice between numbers alone has no dtype")
     predicate, on_true, on_false = broadcast(predicate, on_true, on_false, dtype=sides[0].dtype)
@@ -322,6 +345,12 @@ def convert(x: Value, dtype: DType) -> Value:
         # It has no infinity: PyTorch stops at its largest number, where XLA would give NaN.
         x = clamp(x, -448.0, 448.0) if x.dtype.is_floating_point else x
     return e.Convert(x, dtype).result
+
+
+def known(*numbers: Any) -> bool:
+    """Whether these numbers are known while a lowering runs. What a late one stands for was checked when the
+    op was recorded."""
+    return not any(type(each) is LateNumber for each in numbers)
 
 
 def plain(number: LateNumber) -> Value:

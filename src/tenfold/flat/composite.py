@@ -15,7 +15,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.flat.elementwise import Convert
+from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
 
 Rule = Callable[[Sequence[Value | None], Sequence[Value], Sequence[Value]], Sequence[Value | None]]
 
@@ -50,6 +51,11 @@ def stop_gradient(value: Value) -> Value:
     return Composite((value,), Function([param], [param], "stop_gradient"), stopped, {}).result
 
 
+def _number(value: Value) -> LateNumber:
+    """A value that a late number became, as one again."""
+    return LateNumber.of(Convert(value, value.dtype).result)
+
+
 def differentiated(
     rule: Callable[..., Any], elsewhere: dict[str, Callable[..., Any]] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -70,25 +76,31 @@ def differentiated(
                 return filled
 
             inputs = [arguments[i] for i in places]
+            late = [type(each) is LateNumber for each in inputs]
             params = [type(each)(each.type) for each in inputs]
-            found = lowering(*given(params))
-            several = isinstance(found, (tuple, list))
+            made = lowering(*given(params))
+            several = isinstance(made, (tuple, list))
 
             def on_values(
                 cotangents: Sequence[Value | None], results: Sequence[Value], values: Sequence[Value]
             ) -> Sequence[Value | None]:
+                if any(late):  # what stands for a number is one to the rule as well, and has no cotangent
+                    values = [_number(v) if number else v for v, number in zip(values, late, strict=True)]
                 if several:
-                    return rule(tuple(cotangents), tuple(results), *given(values))
-                return rule(cotangents[0], results[0], *given(values))
+                    found = rule(tuple(cotangents), tuple(results), *given(values))
+                else:
+                    found = rule(cotangents[0], results[0], *given(values))
+                remaining = iter(found)
+                return [None if number else next(remaining) for number in late] if any(late) else found
 
-            body = Function(params, found if several else (found,), lowering.__name__)
+            body = Function(params, made if several else (made,), lowering.__name__)
             others = {}
             for device, other in (elsewhere or {}).items():
                 places_there = [type(each)(each.type) for each in inputs]
                 there = other(*given(places_there))
                 others[device] = Function(places_there, there if several else (there,), other.__name__)
             results = Composite(tuple(inputs), body, on_values, others).results
-            return type(found)(results) if several else results[0]
+            return type(made)(results) if several else results[0]
 
         return call
 

@@ -8,7 +8,7 @@ results and whatever lies between them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, cast, dataclass_transform
 
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, ShapeError
@@ -107,6 +107,12 @@ class LateNumber(Value):
         if self is other:
             return True
         raise TypeError(f"{self!r} is not known while a lowering runs")
+
+    @staticmethod
+    def of(value: Value) -> LateNumber:
+        """A value that was just computed from late numbers, as a late number."""
+        value.__class__ = LateNumber
+        return cast(LateNumber, value)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)

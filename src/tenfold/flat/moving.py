@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tenfold import dtypes
 from tenfold.errors import ShapeError
 from tenfold.flat import movement as m
-from tenfold.flat.build import Ints, Operand, axis, constant, iota
+from tenfold.flat.build import Ints, Operand, axis, constant, iota, known
 from tenfold.flat.graph import Value
 from tenfold.flat.indexed import Gather, GatherDimensions
 
@@ -21,16 +21,16 @@ def reshape(x: Value, shape: Sequence[int]) -> Value:
 
 
 def _inferred(x: Value, shape: Ints) -> Ints:
-    known = 1
+    extents = 1
     for extent in shape:
-        known *= extent if extent != -1 else 1
+        extents *= extent if extent != -1 else 1
     if shape.count(-1) > 1:
         raise ShapeError(f"cannot reshape {x.type} to {list(shape)}: only one dimension can be inferred")
-    if known == 0 or x.numel % known:
+    if extents == 0 or x.numel % extents:
         raise ShapeError(
-            f"cannot reshape {x.type} to {list(shape)}: {x.numel} elements do not divide by {known}"
+            f"cannot reshape {x.type} to {list(shape)}: {x.numel} elements do not divide by {extents}"
         )
-    return tuple([x.numel // known if extent == -1 else extent for extent in shape])
+    return tuple([x.numel // extents if extent == -1 else extent for extent in shape])
 
 
 def transpose(x: Value, permutation: Sequence[int]) -> Value:
@@ -116,7 +116,7 @@ def pad(
     value: Operand = 0,
     interior: Sequence[int] | None = None,
 ) -> Value:
-    filler = value if isinstance(value, Value) else constant(value, x.dtype)
+    filler = value if isinstance(value, Value) and known(value) else constant(value, x.dtype)
     return m.Pad(x, filler, tuple(low), tuple(high), tuple(interior) if interior else (0,) * x.rank).result
 
 

@@ -20,18 +20,20 @@ def _added(base: Value, product: Value, beta: Any, alpha: Any) -> Value:
     """Half-precision products come in float32 and are rounded here, once. With beta = 0 NaNs of `base` go."""
     if base.dtype.kind == "int":
         beta, alpha = int(beta), int(alpha)
-    if alpha != 1:
+    if not flat.known(alpha) or alpha != 1:
         product = product * alpha
     flat.broadcast_to(base, product.shape)
-    if beta == 0:
+    if flat.known(beta) and beta == 0:
         return flat.convert(product, base.dtype)
     wide = flat.convert(base, product.dtype)
-    return flat.convert((wide * beta if beta != 1 else wide) + product, base.dtype)
+    scaled = wide if flat.known(beta) and beta == 1 else wide * beta
+    return flat.convert(scaled + product, base.dtype)
 
 
 @op(
     f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_SCALES}) -> Tensor",
     inplace=True,
+    special=(0,),
     samples=lambda: [
         S(T(3, 5), T(3, 4), T(4, 5)), S(T(5), T(3, 4), T(4, 5), beta=2, alpha=3), S(T(), T(3, 0), T(0, 5)),
         S(T(3, 5), T(3, 4), T(4, 5), beta=0),
@@ -46,6 +48,7 @@ def addmm(base, x, y, beta, alpha):
 @op(
     f"addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor",
     inplace=True,
+    special=(0,),
     samples=lambda: [S(T(3), T(3, 4), T(4)), S(T(), T(3, 4), T(4), beta=2, alpha=3), S(T(3), T(3, 0), T(0))],
 )
 def addmv(base, x, y, beta, alpha):
@@ -57,6 +60,7 @@ def addmv(base, x, y, beta, alpha):
 @op(
     f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor",
     inplace=True,
+    special=(0,),
     samples=lambda: [S(T(2, 3, 5), T(2, 3, 4), T(2, 4, 5)), S(T(5), T(2, 3, 4), T(2, 4, 5), beta=2, alpha=3)],
 )
 def baddbmm(base, x, y, beta, alpha):
@@ -68,6 +72,7 @@ def baddbmm(base, x, y, beta, alpha):
 @op(
     f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor",
     inplace=True,
+    special=(0,),
     samples=lambda: [
         S(_FLOATS(3, 5), _FLOATS(2, 3, 4), _FLOATS(2, 4, 5), beta=2, alpha=3),
         S(T(5), T(1, 3, 4), T(1, 4, 5)),
@@ -83,6 +88,7 @@ def addbmm(base, x, y, beta, alpha):
 @op(
     f"addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor",
     inplace=True,
+    special=(0,),
     promote=common,
     samples=lambda: [
         S(T(3, 4), T(3), T(4)),

@@ -14,7 +14,7 @@ from tenfold.flat import Value
 from tenfold.ops import fused_attention
 from tenfold.ops.random import bits, chance, require
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 LOWEST = float("-inf")
 
@@ -159,6 +159,7 @@ def _calls():
     "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     module="nn",
     random=True,
+    late=written,
     samples=_calls,
 )
 def scaled_dot_product_attention(

@@ -68,11 +68,16 @@ _TRAINED_OR_NOT = lambda *more: (
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
     module="nn",
-    samples=_TRAINED_OR_NOT(False),
+    samples=lambda: [
+        *_TRAINED_OR_NOT(False)(),
+        S(T(0, dtype="float32"), *[None] * 4, True, 0.1, 1e-5, False),
+    ],
 )
 def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """(input - mean) / √(variance + eps) · weight + bias, for each channel: statistics of the batch while
     training, else the running ones."""
+    if x.shape == (0,):
+        return x  # without channels, nothing is to be done
     return _normalised(x, weight, bias, running_mean, running_var, training, eps)[0]
 
 

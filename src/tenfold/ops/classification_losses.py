@@ -239,12 +239,13 @@ def _entropies():
     "SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
     function=False,
     method=False,
+    special=(0,),
     samples=_entropies,
 )
 @widened
 def cross_entropy_loss(x, target, weight, reduction, ignore_index, label_smoothing):
     """-Σ target · log_softmax(self) over classes; targets are classes, or a probability for each class."""
-    if not label_smoothing <= 1:
+    if flat.known(label_smoothing) and not label_smoothing <= 1:
         raise ArgumentError(
             f"cross_entropy: label_smoothing is between 0 and 1, but {label_smoothing} is not"
         )
@@ -260,7 +261,7 @@ def cross_entropy_loss(x, target, weight, reduction, ignore_index, label_smoothi
     if target.shape == x.shape:
         return _from_probabilities(logs, target, by_class, dim, reduction, ignore_index, label_smoothing)
     exact = nll_loss_nd(logs, target, weight, reduction, ignore_index)
-    if label_smoothing <= 0:
+    if flat.known(label_smoothing) and label_smoothing <= 0:
         return exact
     if target.dtype is not dtypes.int64:
         raise DTypeError(f"cross_entropy: classes to be smoothed are int64, not {target.dtype.name}")
@@ -271,6 +272,8 @@ def cross_entropy_loss(x, target, weight, reduction, ignore_index, label_smoothi
         smooth = flat.sum(smooth) / flat.sum(targets.weight)
     else:
         smooth = reduced(smooth, reduction)
+    if not flat.known(label_smoothing):
+        label_smoothing = flat.maximum(label_smoothing, 0.0)
     return exact * (1 - label_smoothing) + smooth * (label_smoothing / max(classes, 1))
 
 
@@ -283,7 +286,9 @@ def _from_probabilities(logs, target, by_class, dim, reduction, ignore_index, la
     if ignore_index >= 0:
         raise ArgumentError("cross_entropy: ignore_index is for targets that are classes")
     target = flat.convert(target, logs.dtype)
-    if label_smoothing > 0:
+    if not flat.known(label_smoothing):
+        label_smoothing = flat.maximum(label_smoothing, 0.0)
+    if not flat.known(label_smoothing) or label_smoothing > 0:
         target = target * (1 - label_smoothing) + label_smoothing / logs.shape[dim]
     products = logs * target if by_class is None else logs * target * by_class
     loss = -flat.sum(products, (dim,))

@@ -38,6 +38,7 @@ def _same_dtype(x, y):
 
 @op(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+    special=(0,),
     samples=lambda: [
         S(T(3, 4), T(3, 4)),
         S(T(3, 4), T(4), 0.5, 0.25),
@@ -49,13 +50,13 @@ def _same_dtype(x, y):
 def isclose(x, y, rtol, atol, equal_nan):
     """|self - other| <= atol + rtol * |other|"""
     _same_dtype(x, y)
-    if rtol < 0 or atol < 0:
+    if flat.known(rtol, atol) and (rtol < 0 or atol < 0):
         raise ArgumentError(f"rtol and atol must not be negative, but are {rtol} and {atol}")
     close = flat.eq(x, y)
     inexact = x.dtype.kind in ("float", "complex")
     if equal_nan and inexact:
         close = close | (flat.isnan(x) & flat.isnan(y))
-    if rtol == 0 and atol == 0:
+    if flat.known(rtol, atol) and rtol == 0 and atol == 0:
         return close
     if not inexact:
         x = flat.convert(x, dtypes.get_default_dtype())

@@ -6,19 +6,24 @@ import math
 
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ops.random import bits, chance, require
+from tenfold.ops.random import bits, chance, probable
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
-_MODES = lambda: [S(T(3, 4), 0.5, True), S(T(3, 4), 0.5, False), S(T(2, 3), 0.0, True), S(T(2, 3), 1.0, True)]
-_FEATURES = lambda: [S(T(2, 3, 4), 0.5, True), S(T(2, 3), 0.5, False)]
+_DRAWS = {"random": True, "special": (0, 1)}
+_ELEMENTS = _DRAWS | {
+    "samples": lambda: (
+        [S(T(3, 4), 0.5, each) for each in (True, False)] + [S(T(2, 3), p, True) for p in (0.0, 1.0)]
+    )
+}
+_FEATURES = _DRAWS | {"samples": lambda: [S(T(2, 3, 4), 0.5, True), S(T(2, 3), 0.5, False)]}
 # Where the negative part of a SELU saturates: what dropped units become in alpha dropout.
 _SATURATION = 1.7580993408473766
 
 
 def _kept(state, x, p, shape):
     """The next state, and for each element (or feature) whether it stays."""
-    require(0 <= p <= 1, f"{p} is not a probability")
+    probable(p)
     state, random = bits(state, shape)
     return state, flat.convert(chance(random, 1 - p), x.dtype)
 
@@ -29,9 +34,13 @@ def _feature_shape(x):
     return (*x.shape[:2], *[1] * (x.rank - 2))
 
 
+def _drops(p):
+    return not flat.known(p) or p > 0
+
+
 def _scaled(state, x, p, shape):
     state, kept = _kept(state, x, p, shape)
-    if p == 1:
+    if flat.known(p) and p == 1:
         return x * kept, state
     _check_scalable(x)
     return x * (kept * (1 / (1 - p))), state
@@ -44,48 +53,58 @@ def _check_scalable(x):
 
 def _alpha(state, x, p, shape):
     state, kept = _kept(state, x, p, shape)
-    if p == 1:
+    if flat.known(p) and p == 1:
         return x * kept, state
     _check_scalable(x)
-    scale = 1 / math.sqrt((_SATURATION**2 * p + 1) * (1 - p))
+    spread = (_SATURATION**2 * p + 1) * (1 - p)
+    scale = 1 / (math.sqrt(spread) if flat.known(p) else flat.sqrt(spread))
     dropped = (kept - 1) * (_SATURATION * scale) + _SATURATION * scale * p
     return x * (kept * scale) + dropped, state
 
 
-@op("dropout(Tensor input, float p, bool train) -> Tensor", random=True, samples=_MODES)
+@op("dropout(Tensor input, float p, bool train) -> Tensor", **_ELEMENTS)
 def dropout(state, x, p, train):
     """Elements zeroed with probability p, the others divided by 1 - p."""
-    require(0 <= p <= 1, f"{p} is not a probability")
-    return _scaled(state, x, p, x.shape) if train and p and x.numel else (x, state)
+    probable(p)
+    return _scaled(state, x, p, x.shape) if train and _drops(p) and x.numel else (x, state)
 
 
-@op("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", random=True, samples=_MODES)
+@op(
+    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+    **_ELEMENTS,
+)
 def native_dropout(state, x, p, train):
     """The result of dropout, and the mask of what stayed."""
     if train is False or not x.numel:
         return x, flat.full(x.shape, True, dtypes.bool_), state
     _check_scalable(x)
     state, kept = _kept(state, x, p, x.shape)
-    scaled = x * (kept * (1 / (1 - p)) if p < 1 else kept)
+    scaled = x * (kept * (1 / (1 - p)) if not flat.known(p) or p < 1 else kept)
     return scaled, flat.convert(kept, dtypes.bool_), state
 
 
-@op("feature_dropout(Tensor input, float p, bool train) -> Tensor", random=True, samples=_FEATURES)
+@op(
+    "feature_dropout(Tensor input, float p, bool train) -> Tensor",
+    **_FEATURES,
+)
 def feature_dropout(state, x, p, train):
     """Whole channels zeroed with probability p, the others divided by 1 - p."""
-    require(0 <= p <= 1, f"{p} is not a probability")
-    return _scaled(state, x, p, _feature_shape(x)) if train and p and x.numel else (x, state)
+    probable(p)
+    return _scaled(state, x, p, _feature_shape(x)) if train and _drops(p) and x.numel else (x, state)
 
 
-@op("alpha_dropout(Tensor input, float p, bool train) -> Tensor", random=True, samples=_MODES)
+@op("alpha_dropout(Tensor input, float p, bool train) -> Tensor", **_ELEMENTS)
 def alpha_dropout(state, x, p, train):
     """Dropout to a SELU's negative saturation, keeping mean and variance."""
-    require(0 <= p <= 1, f"{p} is not a probability")
-    return _alpha(state, x, p, x.shape) if train and p and x.numel else (x, state)
+    probable(p)
+    return _alpha(state, x, p, x.shape) if train and _drops(p) and x.numel else (x, state)
 
 
-@op("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", random=True, samples=_FEATURES)
+@op(
+    "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
+    **_FEATURES,
+)
 def feature_alpha_dropout(state, x, p, train):
     """Alpha dropout of whole channels."""
-    require(0 <= p <= 1, f"{p} is not a probability")
-    return _alpha(state, x, p, _feature_shape(x)) if train and p and x.numel else (x, state)
+    probable(p)
+    return _alpha(state, x, p, _feature_shape(x)) if train and _drops(p) and x.numel else (x, state)

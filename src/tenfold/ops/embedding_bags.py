@@ -11,7 +11,7 @@ from tenfold.flat import ScatterDimensions, Value
 from tenfold.ops.indexing import At, places, taken
 from tenfold.ops.samples import S, T
 from tenfold.ops.scans import cumsum
-from tenfold.ops.statistics import linalg_vector_norm
+from tenfold.ops.statistics import SPECIAL_ORDERS, linalg_vector_norm
 from tenfold.ops.table import op
 
 SUM, MEAN, MAX = 0, 1, 2
@@ -269,6 +269,7 @@ def _embedding_bag(
     "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
     function=False,
     method=False,
+    special=SPECIAL_ORDERS,
     samples=lambda: [
         S(T(5, 3), At(4, size=5), 1.0, 2.0),
         S(T(5, 3), At(2, 2, size=5), 0.5, 1.0),

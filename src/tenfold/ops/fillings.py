@@ -26,15 +26,20 @@ def uniform(state, x, low, high):
         im, state = uniform(state, flat.real(x), low, high)
         return flat.complex(re, im), state
     dtype = floating("uniform", x.dtype)
-    require(low <= high, f"a range from {low} to {high} is empty")
+    late = not flat.known(low, high)
+    require(late or low <= high, f"a range from {low} to {high} is empty")
     require(
-        high - low <= dtypes.finfo(dtype).max, f"the range from {low} to {high} is too wide for {dtype.name}"
+        late or high - low <= dtypes.finfo(dtype).max,
+        f"the range from {low} to {high} is too wide for {dtype.name}",
     )
     state, random = bits(state, x.shape)
     wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
     drawn = flat.convert(unit(random, dtype), wide) * (high - low) + low
     drawn = flat.convert(drawn, dtype)
     # Rounding may lead to `to` itself, which is not in the range.
+    if late:
+        first, end = (flat.constant(each, dtype) for each in (low, high))
+        return flat.where(first < end, flat.minimum(drawn, flat.nextafter(end, first)), drawn), state
     ends = np.array([low, high], dtype.numpy)
     below = np.nextafter(ends[1], ends[0])
     return (flat.minimum(drawn, float(below)) if ends[0] < ends[1] else drawn), state
@@ -46,14 +51,14 @@ def uniform(state, x, low, high):
 )
 def normal_functional(state, x, mean, std):
     """Normal draws."""
-    require(std >= 0, f"a normal distribution has no standard deviation of {std}")
+    require(not flat.known(std) or std >= 0, f"a normal distribution has no standard deviation of {std}")
     return scaled_normal(state, mean, std, x.shape, floating("normal", x.dtype, complex=True))
 
 
 @op(f"log_normal(Tensor self, float mean=1, float std=2, {OWN}) -> Tensor", **_FILLED)
 def log_normal(state, x, mean, std):
     """Numbers whose logarithm is a normal draw."""
-    require(std > 0, f"a log-normal distribution has no standard deviation of {std}")
+    require(not flat.known(std) or std > 0, f"a log-normal distribution has no standard deviation of {std}")
     drawn, state = scaled_normal(state, mean, std, x.shape, floating("log_normal", x.dtype))
     return flat.exp(drawn), state
 
@@ -61,7 +66,7 @@ def log_normal(state, x, mean, std):
 @op(f"exponential(Tensor self, float lambd=1, {OWN}) -> Tensor", **_FILLED)
 def exponential(state, x, lambd):
     """Draws from the density lambd · exp(-lambd · x)."""
-    require(lambd > 0, f"an exponential distribution has no rate of {lambd}")
+    require(not flat.known(lambd) or lambd > 0, f"an exponential distribution has no rate of {lambd}")
     dtype = floating("exponential", x.dtype)
     state, random = bits(state, x.shape)
     wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
@@ -87,7 +92,7 @@ def geometric(state, x, p):
 @op(f"cauchy(Tensor self, float median=0, float sigma=1, {OWN}) -> Tensor", **_FILLED)
 def cauchy(state, x, median, sigma):
     """Draws from the density σ / (π · ((x - median)² + σ²))."""
-    require(sigma > 0, f"a Cauchy distribution has no scale of {sigma}")
+    require(not flat.known(sigma) or sigma > 0, f"a Cauchy distribution has no scale of {sigma}")
     dtype = floating("cauchy", x.dtype)
     state, random = bits(state, x.shape)
     wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32

@@ -128,7 +128,7 @@ def l1_loss(x, target, reduction):
 
 @op(
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor",
-    module="nn", method=False, promote=common,
+    module="nn", method=False, promote=common, special=(0,),
     samples=lambda: [*_pairs()(), *_pairs(beta=0.5)(), S(T(3, 4), T(3, 4), 1, 0.0), S(T(3), T(3), 1, -1.0)],
 )  # fmt: skip
 @widened
@@ -136,9 +136,9 @@ def smooth_l1_loss(x, target, reduction, beta):
     """d² / (2 beta) where d = |self - target| is below beta, else d - beta / 2."""
     floats("smooth_l1_loss", x)
     _known("smooth_l1_loss", reduction)
-    if beta < 0:
+    if flat.known(beta) and beta < 0:
         raise ArgumentError(f"smooth_l1_loss: beta is not negative, but {beta} is")
-    if beta == 0:
+    if flat.known(beta) and beta == 0:
         return l1_loss(x, target, reduction)
     distance = flat.abs(flat.sub(x, target))
     loss = flat.where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta)
@@ -166,7 +166,7 @@ def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
 )  # fmt: skip
 def huber_loss(x, target, reduction, delta):
     """d² / 2 where d = |self - target| is below delta, else delta · (d - delta / 2)."""
-    if delta <= 0:
+    if flat.known(delta) and delta <= 0:
         raise ArgumentError(f"huber_loss: delta is positive, but {delta} is not")
     floats("huber_loss", x)
     return flat.convert(_huber(*common(("self", "target"), [x, target]), reduction, delta), x.dtype)

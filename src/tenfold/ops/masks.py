@@ -16,6 +16,8 @@ from tenfold.ops.table import op
 
 def number_in(number, dtype):
     """A Python number as one that fits dtype: fractions are cut off, and what is out of range is an error."""
+    if not flat.known(number):
+        return number
     misfit = DTypeError(f"the number {number} does not fit {dtype.name}", help="use a number in its range")
     if dtype.kind == "bool" or dtype.is_complex:
         return bool(number) if dtype.kind == "bool" else number

@@ -8,7 +8,7 @@ from tenfold.ops.matrices import check_matrices
 from tenfold.ops.samples import Matrices, S, T
 from tenfold.ops.solving import linalg_inv_ex
 from tenfold.ops.spectra import linalg_eigvalsh, linalg_svdvals
-from tenfold.ops.statistics import linalg_vector_norm, not_narrower
+from tenfold.ops.statistics import SPECIAL_ORDERS, linalg_vector_norm, not_narrower
 from tenfold.ops.table import op
 
 INF = math.inf
@@ -153,6 +153,7 @@ def nuclear_norm_dims(x, dims, keepdim):
         S(T(2, 3, 4), -2, (2, 1)),
         S(T(3, 4), 2, dtype=dtypes.float64),
     ],
+    special=SPECIAL_ORDERS,
 )
 def linalg_norm(x, order, dims, keepdim, dtype):
     """A vector's norm for one dimension, a matrix's for two; without `ord` the root of the sum of squares."""

@@ -170,7 +170,7 @@ MODES = {"reflect": reflected, "replicate": replicated, "circular": wrapped}
 def pad(x, pad, mode, value):
     """x widened at its edges: by a constant, "reflect", "replicate" or "circular"."""
     if mode == "constant":
-        return constant_pad_nd(x, pad, value or 0)
+        return constant_pad_nd(x, pad, 0 if value is None else value)
     if mode not in MODES:
         raise ArgumentError(f"pad: no mode {mode!r}", help=f"use constant, {', '.join(MODES)}")
     if value:

@@ -159,6 +159,10 @@ def mul(x, y):
     return flat.mul(x, y)
 
 
+# What _power_of_number computes in ways of their own.
+SPECIAL_POWERS = (0, 1, 2, 3, 4, -1, -2, 0.5, -0.5)
+
+
 @op(
     "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote=common, inplace=True, samples=_powers
 )
@@ -172,6 +176,7 @@ def mul(x, y):
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     promote=common,
     inplace=True,
+    special=SPECIAL_POWERS,
     samples=_exponents,
 )
 def power(x, y):
@@ -227,6 +232,8 @@ def _unsigned_power(x, y):
 
 def _power_of_number(x, exponent):
     """x ** number: by products, quotients and roots where PyTorch does so too."""
+    if not flat.known(exponent):
+        return _general_power(x, flat.full_like(x, exponent))
     if x.dtype.kind == "int" and exponent < 0:
         raise DTypeError(
             f"an integer tensor cannot be raised to the negative power {exponent}",
@@ -272,6 +279,7 @@ def _to_double(names, arguments):
     promote=_to_double,
     inplace=True,
     keeps_dtype=True,
+    special=SPECIAL_POWERS,
     samples=lambda: _powers() + _exponents(),
 )
 @op(

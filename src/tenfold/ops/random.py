@@ -12,7 +12,7 @@ import math
 from tenfold import dtypes, flat
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
-from tenfold.flat import Value
+from tenfold.flat import LateNumber, Value
 from tenfold.ops.creation import LIKE, MADE
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -51,8 +51,11 @@ def above_zero(random: Value, dtype: DType = dtypes.float64) -> Value:
     return (flat.convert(_upper(random), dtype) + 0.5) * 2.0**-32
 
 
-def chance(random: Value, p: float) -> Value:
+def chance(random: Value, p: float | LateNumber) -> Value:
     """True with probability p."""
+    if isinstance(p, LateNumber):
+        limit = flat.convert(flat.plain(p) * 2.0**64, dtypes.uint64)
+        return flat.logical_or(flat.lt(random, limit), flat.ge(flat.plain(p), 1.0))
     if p >= 1:
         return flat.full(random.shape, True, dtypes.bool_)
     return flat.lt(random, int(p * 2.0**64))
@@ -102,6 +105,11 @@ def floating(name: str, dtype: DType, *, complex: bool = False) -> DType:
 def require(holds: bool, message: str) -> None:
     if not holds:
         raise ArgumentError(message)
+
+
+def probable(p: float) -> None:
+    """Require a probability."""
+    require(not flat.known(p) or 0 <= p <= 1, f"{p} is not a probability")
 
 
 def _unused(generator_first: list[S]) -> list[S]:
@@ -275,7 +283,7 @@ def bernoulli(state, p):
 )
 def bernoulli_p(state, x, p):
     """1 with probability p, else 0, in the tensor's shape and dtype."""
-    require(0 <= p <= 1, f"{p} is not a probability")
+    probable(p)
     state, random = bits(state, x.shape)
     return flat.convert(chance(random, p), x.dtype), state
 
@@ -342,6 +350,6 @@ def normal(state, mean, std):
 )
 def normal_sized(state, mean, std, size, dtype):
     """Normal draws of a given shape."""
-    require(std >= 0, f"a normal distribution has no standard deviation of {std}")
+    require(not flat.known(std) or std >= 0, f"a normal distribution has no standard deviation of {std}")
     dtype = floating("normal", dtype or dtypes.get_default_dtype(), complex=True)
     return scaled_normal(state, mean, std, size, dtype)

@@ -122,7 +122,7 @@ def nan_to_num(x, nan, posinf, neginf):
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
     finite = flat.where(flat.eq(x, float("inf")), high, flat.where(flat.eq(x, float("-inf")), low, x))
-    return flat.where(flat.isnan(x), nan or 0.0, finite)
+    return flat.where(flat.isnan(x), 0.0 if nan is None else nan, finite)
 
 
 # Exponents and neighbours

@@ -75,13 +75,14 @@ def _elements(monoid):
 def _scatter(x, dim, index, source, act):
     """Check a scatter's arguments, give each a dimension, and `act(x, dim, index, source)` on them."""
     dim = flat.axis(dim, x.rank)
-    if isinstance(source, flat.Value):
+    is_tensor = isinstance(source, flat.Value) and flat.known(source)
+    if is_tensor:
         same_dtype(x, source)
     if not index.numel:
         return x
     whole, index = at_least_1d(x), at_least_1d(index)
     fits_beside(whole, index, dim)
-    if isinstance(source, flat.Value):
+    if is_tensor:
         source = at_least_1d(source)
         if source.rank != index.rank or any(have > n for have, n in zip(index.shape, source.shape)):
             raise ShapeError(f"the index {list(index.shape)} is larger than the source {source.type}")

@@ -2,6 +2,7 @@
 
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold.ops.parts import late_part
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -185,6 +186,21 @@ def flipud(x):
     return flat.reverse(x, (0,))
 
 
+def _late_shifts(types, arguments):
+    """Shifts change no shape: all of them may come late."""
+    x, shifts, dims = arguments
+    return (x, (int,) * len(shifts), dims), shifts
+
+
+def _rolled_late(x, shift, dim):
+    extent = x.shape[dim]
+    if not extent:
+        return x
+    start = flat.rem(-shift, extent)
+    start = flat.where(start < 0, start + extent, start)
+    return late_part(flat.concatenate((x, x), dim), dim, start, extent)
+
+
 @op(
     "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
     samples=lambda: [
@@ -196,6 +212,7 @@ def flipud(x):
         S(T(0, 3), (2,), (0,)),
         S(T(), (1,)),
     ],
+    late=_late_shifts,
 )
 def roll(x, shifts, dims):
     """Elements moved on by `shifts` along dims, the last to the front; without dims, of x as one row."""
@@ -209,6 +226,9 @@ def roll(x, shifts, dims):
         dim = flat.axis(dim, x.rank)
         if not x.rank:
             raise IndexOutOfRange("roll: a zero-dimensional tensor has no dimension to roll")
+        if not flat.known(shift):
+            x = _rolled_late(x, flat.plain(shift), dim)
+            continue
         cut = -shift % max(x.shape[dim], 1)
         if cut:
             parts = flat.slice_dim(x, dim, cut, x.shape[dim]), flat.slice_dim(x, dim, 0, cut)

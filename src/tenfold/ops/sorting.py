@@ -364,7 +364,7 @@ def _inside(name, x, q):
 
 
 def _number(name, x, q):
-    if not 0 <= q <= 1:
+    if flat.known(q) and not 0 <= q <= 1:
         raise ArgumentError(f"{name}: q must be between 0 and 1, not {q}")
     return flat.constant(q, x.dtype)
 

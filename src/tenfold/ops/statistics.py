@@ -179,7 +179,8 @@ def std_mean(x, unbiased):
 # Norms
 
 
-ORDERS = (2, 1, 0, float("inf"), float("-inf"), 3, 0.5, -1.5)
+SPECIAL_ORDERS = (2, 1, 0, float("inf"), float("-inf"))
+ORDERS = (*SPECIAL_ORDERS, 3, 0.5, -1.5)
 
 
 def norm_samples():
@@ -201,6 +202,7 @@ def norm_samples():
         S(T(3, 4), 2, None, True),
         S(T(3, 4), dtype=dtypes.float64),
     ],
+    special=SPECIAL_ORDERS,
 )
 def linalg_vector_norm(x, order, dims, keepdim, dtype):
     """sum(|x|**ord) ** (1/ord); ord 0 counts what is not zero, inf and -inf take the extremes of |x|."""
@@ -210,11 +212,14 @@ def linalg_vector_norm(x, order, dims, keepdim, dtype):
         x = flat.convert(x, dtype)
     if isinstance(order, complex):
         raise DTypeError(f"vector_norm: the order must be real, not {order}")
-    result = flat.convert(_norm(widened(x), float(order), dims, keepdim), x.dtype.to_real())
+    result = flat.convert(_norm(widened(x), order, dims, keepdim), x.dtype.to_real())
     return result
 
 
 def _norm(x, order, dims, keepdim):
+    if not flat.known(order):
+        return _power_norm(x, order, dims, keepdim)
+    order = float(order)
     if (order < 0 or order == float("inf")) and extent(x, dims) == 0:
         raise ShapeError(f"the norm of order {order} of no elements is undefined, and {x.type} has none")
     if order == 2:
@@ -255,6 +260,7 @@ def not_narrower(x, dtype):
 @op(
     "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
     samples=lambda: [*norm_samples(), S(T(3, 4), None, []), S(T(3, 4), None, [-1], True)],
+    special=SPECIAL_ORDERS,
 )
 def norm_dims(x, p, dims, keepdim):
     return linalg_vector_norm(x, 2 if p is None else p, dims, keepdim, None)
@@ -263,6 +269,7 @@ def norm_dims(x, p, dims, keepdim):
 @op(
     "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
     samples=lambda: [S(T(3, 4), p) for p in ORDERS] + [S(T(dtype="float32"))],
+    special=SPECIAL_ORDERS,
 )
 def norm(x, p):
     """sum(|x|**p) ** (1/p) over all elements."""
@@ -273,6 +280,7 @@ def norm(x, p):
     "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) "
     "-> Tensor",
     samples=lambda: [S(T(3, 4), 3, [1], True, dtype=d) for d in (dtypes.float32, dtypes.float64)],
+    special=SPECIAL_ORDERS,
 )
 def norm_dims_dtype(x, p, dims, keepdim, dtype):
     return linalg_vector_norm(x, 2 if p is None else p, dims, keepdim, dtype)
@@ -281,6 +289,7 @@ def norm_dims_dtype(x, p, dims, keepdim, dtype):
 @op(
     "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
     samples=lambda: [S(T(3, 4), p, dtype=d) for p in (None, 1) for d in (dtypes.float32, dtypes.float64)],
+    special=SPECIAL_ORDERS,
 )
 def norm_dtype(x, p, dtype):
     return norm_dims_dtype(x, p, None, False, dtype)
@@ -352,6 +361,7 @@ def renorm(x, p, dim, maxnorm):
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
     promote=subtraction,
     samples=lambda: [S(T(3, 4), T(3, 4), p) for p in ORDERS] + [S(T(3, 1), T(4)), S(T(), T()), S(T(0), T(0))],
+    special=SPECIAL_ORDERS,
 )
 def dist(x, y, p):
     """The norm of self - other."""

@@ -29,6 +29,8 @@ RENAMED = {"log_sigmoid": "logsigmoid"}
 
 # The types of numbers that may be left open until a program runs.
 LATE = {int: flat.TensorType(dtypes.int64, ()), float: flat.TensorType(dtypes.float64, ())}
+# What integers that may be left open are called; a lowering whose result's shape depends on one refuses it.
+LATE_NAMES = {"index", "diagonal"}
 
 
 # How many signatures a row remembers.
@@ -161,6 +163,7 @@ class Row:
         self.recodes: bool = facts.pop("recodes", False)
         self.storage: bool = facts.pop("storage", False)
         self.late: Callable | None = facts.pop("late", None)
+        self.special: tuple[float, ...] = facts.pop("special", ())
         self.differentiable: bool | tuple[bool, ...] = facts.pop("differentiable", True)
         self.samples: Callable | None = facts.pop("samples", None)
         self.differs: str | None = facts.pop("differs", None)
@@ -219,7 +222,7 @@ class Row:
         params += numbers
         given = self.bind_values(
             [
-                next(remaining_numbers) if late and (each is int or each is float) else fill(each, remaining)
+                _number(each, remaining_numbers) if late and _left_open(each) else fill(each, remaining)
                 for each in arguments
             ]
         )
@@ -253,16 +256,18 @@ class Row:
         """The arguments with numbers that may come late replaced by their types, and those numbers."""
         left, numbers = list(arguments), []
         for i, (argument, value) in enumerate(zip(self.schema.arguments, arguments, strict=False)):
-            may_be_late = argument.type.kind == "Scalar" or argument.name == "index"
-            if (
-                may_be_late
-                and type(value) in LATE
-                and value != argument.default
-                and -(1 << 63) <= value < 1 << 63
-            ):
+            kind = argument.type.kind
+            # A number in a tensor's place is one, too.
+            if kind not in ("Scalar", "float", "Tensor") and argument.name not in LATE_NAMES:
+                continue
+            if type(value) in LATE and value != argument.default and self._opens(value):
                 left[i] = type(value)
                 numbers.append(value)
         return tuple(left), tuple(numbers)
+
+    def _opens(self, number: float) -> bool:
+        """Whether a number may come late."""
+        return -(1 << 63) <= number < 1 << 63 and number not in self.special
 
     def bind_values(self, arguments: Sequence[Any]) -> list[Any]:
         """All arguments as the lowering takes them: without placement, promoted, random state first."""
@@ -275,6 +280,22 @@ class Row:
 
     def __repr__(self) -> str:
         return f"<Row {self.namespace}::{self.qualified}>"
+
+
+def written(types: tuple[flat.TensorType, ...], arguments: tuple) -> tuple[tuple, tuple[int | float, ...]]:
+    """The fact `late` of a row that needs its numbers to choose how it computes: none of them comes late."""
+    return arguments, ()
+
+
+def _left_open(argument: Any) -> bool:
+    """Whether an argument is a number, or numbers, that come late: in their place stand their types."""
+    return argument is int or argument is float or (type(argument) is tuple and int in argument)
+
+
+def _number(argument: Any, numbers: Iterator[flat.LateNumber]) -> Any:
+    if type(argument) is tuple:
+        return tuple([next(numbers) if each is int else each for each in argument])
+    return next(numbers)
 
 
 def fill(argument: Any, values: Iterator[Any]) -> Any:
@@ -304,8 +325,9 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     which it is given the places; `prepare`, for a function that completes the arguments of a call by
     numbers that its tensors hold; `late`, for a function from a signature's types and arguments to the
     arguments with numbers that may stay open until a program runs replaced by their types, and those
-    numbers (else Scalars, and an `index`); `differentiable=False`, where gradients stop, or a tuple that
-    says so of each result; `strides`, `write`, `steps`, `recodes` and `storage`, for views (see
+    numbers (else Scalars, floats, and an `index` or `diagonal`); `special`, the numbers that the lowering
+    treats in a way of their own, so that they may not; `differentiable=False`, where gradients stop, or a
+    tuple that says so of each result; `strides`, `write`, `steps`, `recodes` and `storage`, for views (see
     `views.py`); `samples`, for tests whose arguments must be special; `differs`, why values differ from
     PyTorch's.
     """

@@ -148,6 +148,9 @@ class Programs:
                 break
         else:
             recorded = trace(self.function, args, kwargs, tensor, reuse=True)
+            numbers: list[Any] = []
+            tree.flatten((args, kwargs), lambda each: type(each) in (int, float), numbers)
+            recorded.for_numbers = bool(numbers)
             variants.insert(0, recorded)
             del variants[MAX_VARIANTS:]
             result = recorded.run(given, tensor)

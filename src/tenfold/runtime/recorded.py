@@ -22,6 +22,9 @@ from tenfold.trace.graph import Holder, Node, Origin, Program, Value
 from tenfold.trace.lower import lower
 
 Guard = tuple[Any, Any, Any]
+Target = tuple[str, Any]  # what becomes of a result: "returned", "written" to memory, …, and which
+ON_HOST = (np.ndarray, Pending)
+NOT_MEMORY = object()
 # What may be another object of the same value; of anything else it must be the same object.
 PLAIN = frozenset([bool, int, float, str, tuple])
 
@@ -93,50 +96,75 @@ class Recorded:
         self.device = device
         self.gradients = gradients
         self.guards = guards
+        self.types = [leaf.type for leaf in program.leaves]
         self.result_types = [program.type_of(*each) for each in program.outputs]
-        self.donated = donated = tuple(
+        self.donated = tuple(
             [
                 (place, result)
                 for place, result in replaced
-                if evaluate.donatable(program.leaves[place].type, self.result_types[result])
+                if evaluate.donatable(self.types[place], self.result_types[result])
             ]
         )
         self.differentiable = differentiable
         self.follows = follows  # of each result, whether gradients flow through it
         self.signature: Signature | None = None
-        self.types = [leaf.type for leaf in program.leaves]
         self.loaded: Loaded | None = None
+        # Whether it was recorded for numbers among the arguments. Then others like it may share an executable
+        # that takes such numbers, and has in `order` where it takes what from.
+        self.for_numbers = False
+        self.numbers: list[Any] = []
+        self.order: tuple[int, ...] | None = None
         # Whether a call is no more than its arguments in, one tensor out.
         in_order = all(type(each) is int and each == i for i, each in enumerate(inputs))
         new = structure is tree.LEAF and returned == [None]
         self.stateless = not (writes or argument_writes or gradients.made or gradients.cleared)
         self.plain = in_order and new and self.stateless and not guards and not gradients.expected
-        self.packing: Packing | None = None
-        if not differentiable:
-            count = self.count + len(writes) + len(argument_writes)
-            gradient_results = range(count, count + len(gradients.made))
-            ends = self.count + len(writes)
-            own = [
-                (place, i)
-                for place, i in replaced
-                if i < ends and self.inputs[place] is writes[i - self.count]
-            ]
-            self.packing = pack(own, gradient_results, self.types, self.result_types)
+        self.packing = None if differentiable else self._packing(replaced)
+        self._plan()
+
+    def _packing(self, replaced: evaluate.Donations) -> Packing | None:
+        """How small state travels, if it does: what the function writes, and the gradients that it makes."""
+        first, ends = self.count, self.count + len(self.writes)
+        own = [
+            (place, i) for place, i in replaced if i < ends and self.inputs[place] is self.writes[i - first]
+        ]
+        count = ends + len(self.argument_writes)
+        gradient_results = range(count, count + len(self.gradients.made))
+        return pack(own, gradient_results, self.types, self.result_types)
+
+    def _plan(self) -> None:
+        """Where what goes in comes from, and where what comes out belongs, but for what travels packed."""
         taken, packed = (self.packing.taken, self.packing.results) if self.packing else (set(), set())
-        alone = [i for i in range(len(self.inputs)) if i not in taken]
-        self.alone = [(self.inputs[i], self.types[i]) for i in alone]
-        self.watched = [(self.fronts[i], self.inputs[i]) for i in alone if i in self.fronts]
-        self.leaves = [(each, each.leaf) for each, _ in self.alone if hasattr(each, "leaf")]
-        self.lent = [(alone.index(place), self.fronts.get(place)) for place, _ in donated]
-        self.lent_to = [result - sum([each < result for each in packed]) for _, result in donated]
+        places = [i for i in range(len(self.inputs)) if i not in taken]
+        # Each with its type; of memory also the leaf that it is, and the tensor in front of it.
+        self.alone = [
+            (each, self.types[i], getattr(each, "leaf", NOT_MEMORY), self.fronts.get(i))
+            for i, each in [(i, self.inputs[i]) for i in places]
+        ]
         targets = [
             *[("returned", i) for i in range(self.count)],
-            *[("written", root) for root in writes],
-            *[("argument", i) for i in argument_writes],
-            *[("gradient", owner) for owner in gradients.made],
+            *[("written", root) for root in self.writes],
+            *[("argument", i) for i in self.argument_writes],
+            *[("gradient", owner) for owner in self.gradients.made],
         ]
-        self.targets = [each for i, each in enumerate(targets) if i not in packed]
-        self.alone_types = [each for i, each in enumerate(self.result_types) if i not in packed]
+        results = [i for i in range(len(targets)) if i not in packed]
+        self.targets = [targets[i] for i in results]
+        self.alone_types = [self.result_types[i] for i in results]
+        # What lends its memory, the tensor in front of it, to which result; and, where it is the memory that
+        # this result is written to, that memory.
+        self.lent = [
+            (
+                places.index(place),
+                self.fronts.get(place),
+                results.index(result),
+                self.inputs[place] if targets[result] == ("written", self.inputs[place]) else None,
+            )
+            for place, result in self.donated
+        ]
+        kept = {result for _, _, result, root in self.lent if root is not None}
+        self.moved = [
+            (i, self.alone_types[i], target) for i, target in enumerate(self.targets) if i not in kept
+        ]
         for state in self.packing.states if self.packing else ():
             roots = [(self.inputs[place], self.fronts.get(place)) for place in state.places]
             state.roots = [(root, front, root.leaf) for root, front in roots]
@@ -161,7 +189,7 @@ class Recorded:
         if values is None:
             return OTHER
         if self.differentiable and graph.mode.enabled:
-            results = self._call_node(values)
+            results = list(zip(self.targets, self._call_node(values), strict=True))
         else:
             executed = self._execute(values, arguments, wrap)
             if executed is None:
@@ -170,10 +198,15 @@ class Recorded:
         return self._finish(arguments, results, wrap)
 
     def _inputs(self, arguments: Sequence[Any]) -> list[Value] | None:
-        """The values of what goes in by itself; None if one is of another type than it was."""
+        """The values of what goes in by itself; None if one is of another type than it was, or of other
+        memory, or requires gradients and did not."""
         values = []
-        for each, expected in self.alone:
-            if type(each) is int:
+        for each, expected, leaf, front in self.alone:
+            if leaf is not NOT_MEMORY:
+                value = each.value
+                if each.leaf is not leaf or (front is not None and front._alias.storage is not each):
+                    return None
+            elif type(each) is int:
                 value = arguments[each].current()
             else:
                 value = each if type(each) is Value else each.current()
@@ -184,11 +217,11 @@ class Recorded:
 
     def _execute(
         self, values: list[Value], arguments: Sequence[Any], wrap: Callable[[Value], Any]
-    ) -> list[Value] | None:
-        """The results, computed now; the memory of what is written goes to what replaces it. None if a tensor
-        is of other memory than it was."""
+    ) -> list[tuple[Target, Value]] | None:
+        """The results, computed now, but for those that stay where they are: the memory of what is written
+        goes to what replaces it. None if a tensor is of other memory than it was."""
         if self.loaded is None:
-            self.loaded = executables.build(self.program, self.device, self.donated, self.packing)
+            self.loaded = self._load()
         device, packing = self.device, self.packing
         buffers = []
         value: Any = None
@@ -198,14 +231,18 @@ class Recorded:
             if buffer is None:
                 evaluate.evaluate([value])
                 buffer = value.buffer
-            if type(buffer) in (np.ndarray, Pending) or value.device is not device:
+            if type(buffer) in ON_HOST or value.device is not device:
                 buffer = evaluate.buffer_of(value, device)
             buffers.append(buffer)
         value = buffer = None
-        for i, front in self.lent:
+        copied = []
+        for i, front, _, _ in self.lent:
             # Known are the references of the memory, the list, and the tensor in front if it has looked.
             known = 2 + (front is not None and front._value is values[i])
-            buffers[i] = evaluate.lent(values[i], buffers[i], known)
+            buffer = evaluate.lent(values[i], buffers[i], known)
+            if buffer is not buffers[i]:
+                buffers[i] = buffer
+                copied.append(i)
         if packing is not None:
             for state in packing.states:
                 buffer = state.take(device, evaluate.computed_array)
@@ -213,12 +250,21 @@ class Recorded:
                     return None
                 buffers.append(buffer)
         try:
+            if self.order is not None:
+                buffers += self.numbers
+                buffers = [buffers[place] for place in self.order]
             computed, failure = self.loaded(buffers)
         except TenfoldError as error:
             raise evaluate.placed(error, self.program) from None
         if failure is not None:
             self._give_back(values, computed)
             raise failure
+        for i, _, result, root in self.lent:
+            if root is not None and i not in copied:
+                values[i].buffer = computed[result]
+                root.version += 1
+            elif root is not None:
+                root.replace(Value(self.alone_types[result], device, None, 0, computed[result]))
         if packing is not None:
             place = len(self.alone_types)
             for state in packing.states:
@@ -227,14 +273,18 @@ class Recorded:
             for outcome in packing.outcomes:
                 outcome.advance(computed[place], device, lambda owner: _origin(owner, arguments), wrap)
                 place += 1
-        return [
-            Value(type, device, None, 0, buffer)
-            for type, buffer in zip(self.alone_types, computed, strict=False)
-        ]
+        return [(target, Value(type, device, None, 0, computed[i])) for i, type, target in self.moved]
+
+    def _load(self) -> Loaded:
+        if not self.for_numbers or self.donated or self.packing is not None:
+            return executables.build(self.program, self.device, self.donated, self.packing)
+        loaded, numbers, self.order = executables.found(self.program, self.device)
+        self.numbers = [xla.put(np.asarray(each), self.device) for each in numbers]
+        return loaded
 
     def _give_back(self, values: list[Value], computed: list[Any]) -> None:
         """After a run that failed a check: its results are what it was lent, unchanged."""
-        for (i, _), result in zip(self.lent, self.lent_to, strict=True):
+        for i, _, result, _ in self.lent:
             values[i].buffer = computed[result]
         for i, state in enumerate(self.packing.states if self.packing else ()):
             state.give_back(computed[len(self.alone_types) + i])
@@ -255,11 +305,13 @@ class Recorded:
             evaluate.written(root, root.current())
         return results
 
-    def _finish(self, arguments: Sequence[Any], results: list[Value], wrap: Callable[[Value], Any]) -> Any:
+    def _finish(
+        self, arguments: Sequence[Any], results: list[tuple[Target, Value]], wrap: Callable[[Value], Any]
+    ) -> Any:
         """Put results where they belong: into tensors that are written, into gradients, into what is
         returned."""
         returned: list[Any] = []
-        for (kind, target), value in zip(self.targets, results, strict=True):
+        for (kind, target), value in results:
             if kind == "returned":
                 returned.append(value)
             elif kind == "written":
@@ -293,12 +345,6 @@ class Recorded:
             if (found is None) != (gradient is None) or (gradient is not ANY and found is not gradient):
                 return None
         found = None  # a gradient that only its leaf refers to lends its memory
-        for tensor, root in self.watched:
-            if tensor._alias.storage is not root:
-                return None
-        for root, leaf in self.leaves:
-            if root.leaf is not leaf:  # it requires gradients now, or no longer
-                return None
         return self._inputs(arguments)
 
 

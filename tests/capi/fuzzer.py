@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+import resource
 import sys
 from typing import Any
 
@@ -19,6 +20,8 @@ from tests.capi.odd_tensors import odd_tensors
 
 NUMBERS = [0, 1, 2, -1, -2, 3, 7, 255, 1 << 31, -(1 << 31), 1 << 62, -(1 << 63), (1 << 63) - 1]
 SMALL = [0, 1, 2, 3, -1]
+FAR = [255, -(1 << 31), 1 << 62, -(1 << 63), (1 << 63) - 1]  # what an operator finds no memory for, but one
+MOST_BYTES = 1 << 20  # larger tensors are freed at once: what comes of them would take all day
 TEXTS = [
     b"",
     b"a",
@@ -124,7 +127,9 @@ class Fuzzer:
             self.failures += 1
         if function.ownership == "owned" and result:
             kind = function.returns.removesuffix(" *")
-            if kind in self.alive:
+            if kind == "tn_tensor" and self.raw["tn_tensor_bytes"](result) > MOST_BYTES:
+                self.free(kind, result)
+            elif kind in self.alive:
                 self.alive[kind].append(result)
         if function.name.endswith("_begin") and result > 0:
             self.scopes.append(result)
@@ -142,7 +147,11 @@ class Fuzzer:
         """Tensors that a call wrote: into a given array, or as an array of their own."""
         out = [each.ctype.count("*") for each in function.parameters if each.ownership == "owned"]
         if out == [2]:
-            self.alive["tn_tensor"] += [each for each in kept[-1] if each]
+            for each in filter(None, kept[-1]):
+                if self.raw["tn_tensor_bytes"](each) > MOST_BYTES:
+                    self.free("tn_tensor", each)
+                else:
+                    self.alive["tn_tensor"].append(each)
         elif out == [3]:
             self.lib.tn_free_all(kept[-2].value, kept[-1].value)
 
@@ -217,9 +226,10 @@ class Fuzzer:
                 "int",
                 "tn_status",
             )
-            # Of operators few are so large: what fits into memory would take long.
-            large = function.op is None or self.random.random() < 0.02
-            return self.random.choice([0, 4, 6, 7, 9, 11, -1, 99] if few else NUMBERS if large else SMALL)
+            of_operators = FAR if self.random.random() < 0.02 else SMALL
+            return self.random.choice(
+                [0, 4, 6, 7, 9, 11, -1, 99] if few else of_operators if function.op else NUMBERS
+            )
         if ctype == "const char *":
             return (
                 ctypes.cast(self.text(kept), ctypes.c_void_p).value if self.random.random() < 0.95 else None
@@ -274,6 +284,7 @@ class Fuzzer:
 
 def main() -> None:
     calls, seed = int(sys.argv[1]), int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # whatever is asked for, others go on
     built = build()
     library = Library(str(built.library))
     fuzzer = Fuzzer(library, describe(built.libtorch), seed)

@@ -96,6 +96,25 @@ def test_samples_come_in_batches_and_networks_go_into_files() -> None:
     assert run(SCRIPTS / "data.R") == "fine"
 
 
+def test_files_of_pythons_torch_save_are_read(tmp_path: Path) -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    x = torch.arange(6.0).reshape(2, 3)
+    kinds = {
+        str(dtype).removeprefix("torch."): x.t().to(dtype)
+        for dtype in (torch.float64, torch.bfloat16, torch.int32, torch.bool, torch.complex64, torch.uint16)
+    }
+    plain = {"list": [1, -2, 3.5, None, True, "é", 2**40], "tuple": (1, (2,)), 3: torch.nn.Parameter(x)}
+    torch.save(network.state_dict(), tmp_path / "state.pth")
+    torch.save({"kinds": kinds, "plain": plain, "shared": [x, x[1]]}, tmp_path / "all.pth", pickle_protocol=4)
+    torch.save(network, tmp_path / "whole.pth")
+    torch.save(x, tmp_path / "old.pth", _use_new_zipfile_serialization=False)
+    (tmp_path / "short.pth").write_bytes((tmp_path / "all.pth").read_bytes()[:300])
+    assert run(SCRIPTS / "pickles.R", tmp_path) == "fine"
+    told = load_file(str(tmp_path / "told.safetensors"))
+    for name, tensor in {**network.state_dict(), **kinds}.items():
+        torch.testing.assert_close(told[name], tensor, rtol=0, atol=0)
+
+
 def test_kinds_inherit_and_samples_and_sequences_come_as_one_likes() -> None:
     assert run(SCRIPTS / "kinds.R") == "fine"
 

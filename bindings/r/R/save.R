@@ -68,9 +68,19 @@ torch_load <- function(path, device = NULL) {
     if (!identical(saved$format, "tenfold 1")) refuse(path, " was not written by torch_save")
     return(unserialize_with_tensors(saved, device))
   }
-  found <- .Call(C_tf_load, path)
-  if (is.null(device)) found else lapply(found, torch_to, device = device)
+  if (identical(readBin(path, "raw", 1), as.raw(0x80))) {
+    refuse(path, " has the format of torch.save before 1.6: in Python, torch.save(torch.load(path), path) writes today's")
+  }
+  found <- if (is_zip(path)) load_pickle(path) else .Call(C_tf_load, path)
+  if (is.null(device)) found else on_device(found, device)
 }
+
+on_device <- function(x, device) {
+  if (is_torch_tensor(x)) torch_to(x, device = device) else if (is.list(x)) lapply(x, on_device, device) else x
+}
+
+# As torch_load, for a file of a module's state that Python wrote.
+load_state_dict <- function(path, device = NULL) torch_load(path, device)
 
 torch_serialize <- function(obj) serialize(serialize_with_tensors(obj), NULL)
 

@@ -9,8 +9,10 @@ import pytest
 import tenfold as tn
 from tenfold.demo import digits
 from tenfold.purple.build import build_program
-from tenfold.purple.errors import PurpleError
+from tenfold.purple.deep_stack import with_deep_stack
+from tenfold.purple.errors import PurpleError, report
 from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import Session
 from tests.purple.compiled import FILE, build, compiled, interpreted, run
 
 PROGRAMS = {
@@ -251,8 +253,13 @@ def test_foreign_functions_are_called_with_checked_values(tmp_path):
       (ffi-declare c-abs (int32) int32 :symbol "abs")
       (ffi-declare c-pow (float float) float :symbol "pow")
       (ffi-declare c-strlen (string) int :symbol "strlen")
-      (print (c-abs -5) (c-pow 2 10) (c-strlen "héllo") (try (c-abs "x") error-kind))"""
-    assert compiled(text, tmp_path) == "5 1024.0 6 type\n"
+      (ffi-declare hypot (float float) float :library "libm.so.6")
+      (ffi-declare cosh (float) float :library "m")
+      (ffi-declare let-go ((own string)) void :symbol "free")
+      (let-go "copied")
+      (print (c-abs -5) (c-pow 2 10) (c-strlen "héllo") (hypot 3 4) (map cosh '(0 1)))
+      (print (try (c-abs "x") error-message) (try (c-strlen "a\\0b") error-message))"""
+    assert compiled(text, tmp_path) == interpreted(text)
 
 
 @pytest.mark.parametrize(
@@ -291,3 +298,30 @@ def test_a_missing_c_compiler_is_an_error_that_says_what_to_install(tmp_path, mo
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(PurpleError, match="no C compiler"):
         build("(print 1)", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(define (f x) (car x))\n(define (g)\n  (list (f 5)))\n(print 1 (g))",
+        "(define (f a b) a)\n(define (g h) (list (h 1)))\n(print (g f))",
+        "(deftype P (x int) y)\n(define make mk-P)\n(make 1)",
+        "(deftype P (x int) y)\n(print (map P-x '(1 2)))",
+        "(print 'π (sort '(3 a 1) <))",
+        "(print (+ 1\n  (car 1 2)))",
+        "(apply (lambda (a b) a) '(1))",
+        "(print (map car))",
+    ],
+)
+def test_an_error_that_nobody_catches_is_reported_alike_both_ways(text, tmp_path):
+    (tmp_path / FILE).write_text(text, encoding="utf-8")
+    session = Session()
+    with pytest.raises(PurpleError) as caught:
+        with_deep_stack(lambda: session.run_text(text, FILE))
+    done = run(build(text, tmp_path, "-O2"), cwd=tmp_path)
+    assert done.stderr == report(caught.value, session.sources) + "\n"
+
+
+def test_constructors_and_fields_are_the_same_procedures_wherever_they_are_mentioned(tmp_path):
+    text = "(deftype P x) (print (eq? mk-P mk-P) (eq? P-x P-x) (eq? P-x P?) (map P-x (map mk-P '(1 2))) mk-P)"
+    assert compiled(text, tmp_path) == interpreted(text) == "#t #t #f (1 2) #<procedure mk-P>\n"

@@ -80,8 +80,7 @@ def build_program(
         source = Path(folder) / "program.c"
         source.write_text(text)
         links = list(libtenfold.link_flags) if libtenfold else []
-        for library in libraries(program):
-            links.append(library if "/" in library or library.endswith(".so") else f"-l{library}")
+        links += [link_flag(library) for library in libraries(program)]
         command = [
             compiler,
             *flags,
@@ -105,7 +104,7 @@ def missing_function(program: core.Program, complaint: str) -> PurpleError | Non
     for form in program.forms:
         if isinstance(form, core.Ffi):
             library = form.library or "the C library"
-            if form.library and f"cannot find {form.library}" in complaint.replace("find -l", "find "):
+            if form.library and f"cannot find {link_flag(form.library)}:" in complaint:
                 return PurpleError(
                     f"{core.shown(form.name)}: there is no library {library}", "foreign", form.place
                 )
@@ -113,6 +112,13 @@ def missing_function(program: core.Program, complaint: str) -> PurpleError | Non
                 message = f"{core.shown(form.name)}: {library} has no function {form.symbol}"
                 return PurpleError(message, "foreign", form.place, help="name its library by :library")
     return None
+
+
+def link_flag(library: str) -> str:
+    """How the linker knows a library: a path as it is, `libm.so.6` as a file, `m` by what it stands for."""
+    if "/" in library:
+        return library
+    return f"-l:{library}" if ".so" in library else f"-l{library}"
 
 
 def find_compiler() -> str:

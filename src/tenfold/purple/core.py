@@ -28,6 +28,8 @@ class Place(NamedTuple):
 
 
 NOWHERE = Place("<purple>", 0, 0)
+PRELUDE_FILE = "prelude.purple"  # whose places mean nothing to people
+LIBRARY = Place(PRELUDE_FILE, 1, 1)
 
 
 class Var:
@@ -356,6 +358,13 @@ class Program:
 def shown(name: str) -> str:
     """A global name as its author wrote it."""
     return name.rpartition("::")[2] or name
+
+
+def signature(function: Lambda) -> str:
+    """(f x y :lr) as its author would write it."""
+    words = [function.name, *(each.name for each in function.params)]
+    words += [f":{word}" for word, _, _ in function.keywords]
+    return f"({' '.join([*words, *([f'. {function.rest.name}'] if function.rest else [])])})"
 
 
 def children(node: Form) -> list[Expr]:

@@ -69,6 +69,7 @@ class Emission:
         closures = [self.closure(f) for f in escaping] + [
             self.primitive(p) for p in self.module.primitives_as_values
         ]
+        types = [self.record_type(each) for each in self.program.types.values() if self.names.has_type(each)]
         parts = [
             f"/* {self.program.file}, compiled by Purple. */",
             f'#include "{"purple_tensors.h" if self.tensors else "purple_all.h"}"\n',
@@ -76,7 +77,7 @@ class Emission:
                 f"static const char {name}[] PU_UNUSED = {c_string(path)};"
                 for path, name in self.names.files.items()
             ],
-            *[self.record_type(each) for each in self.program.types.values() if self.names.has_type(each)],
+            *types,
             *[
                 f"static Value {self.names.globals(name)}; /* {core.shown(name)} */"
                 for name in self.module.globals
@@ -103,7 +104,9 @@ class Emission:
         pointer = f"fields_{name}" if fields else "NULL"
         shown = c_string(core.shown(declared.name))
         unique = c_string(declared.name)
-        return f"{listed}static const PuType type_{name} = {{{shown}, {unique}, {len(fields)}, {pointer}}};"
+        place = self.names.definition(declared.place)
+        described = f"{shown}, {unique}, {len(fields)}, {pointer}, {{{place}}}"
+        return f"{listed}static const PuType type_{name} = {{{described}}};"
 
     def closure(self, function: Function) -> str:
         """The code of a function's closures, and their description."""
@@ -122,8 +125,8 @@ class Emission:
         shape = (
             f"{{{c_string(core.shown(function.name))}, code_{name}, {required}, {rest}, "
             f"{len(keywords)}, {f'keywords_{name}' if keywords else 'NULL'}, {len(function.captured)}, "
-            f"{{{self.names.file(function.place.file)}, {function.place.line}, {function.place.column}}}, "
-            f"{c_string(written_signature(function))}}}"
+            f"{{{self.names.definition(function.place)}}}, "
+            f"{c_string(core.signature(definition))}}}"
         )
         call = f"{name}({', '.join(args)})"
         simple = not definition.rest and not keywords
@@ -163,6 +166,7 @@ class Emission:
         lines = [f"static Value code_{ident}(PuClosure *self, Value *arguments, int count, int keywords) {{"]
         lines.append("    (void)self;")
         found = PRIMITIVES.get(name)
+        signature = c_string(found.signature() if found else f"({name} …)")
         if row_of(name) is not None:
             lines.append(
                 f"    Value result = pu_row_call(&{self.rows.table(name)}, arguments, count, keywords);"
@@ -172,15 +176,13 @@ class Emission:
             assert found is not None
             minimum, rest = found.minimum, found.rest
             most = -1 if found.maximum is None else found.maximum
-            check = (
-                f"pu_primitive_fits({c_string(name)}, {found.minimum}, {most}, arguments, count, keywords)"
-            )
+            check = f"pu_primitive_fits(self->function, {most}, arguments, count, keywords)"
             lines.append(f"    if (!{check}) return PU_FAILURE;")
             lines += self._primitive_call(name, found.rest, len(found.parameters))
         lines += ["    pu_drop_all(arguments, count + 2 * keywords);", "    return result;", "}"]
         lines.append(
             f"static const PuFunction function_{ident} = {{{c_string(name)}, code_{ident}, {minimum}, "
-            f"{'true' if rest else 'false'}, 0, NULL, 0, {{NULL, 0, 0}}, {c_string(f'({name} …)')}}};"
+            f"{'true' if rest else 'false'}, 0, NULL, 0, {{NULL, 0, 0, 0}}, {signature}}};"
         )
         lines.append(
             f"static PuClosure closure_{ident} PU_UNUSED = {{PU_STATIC(PU_CLOSURE), &function_{ident}}};"
@@ -220,15 +222,6 @@ class Emission:
 
 PACK = {VALUE: "{}", INT: "pu_of_int({})", FLOAT: "pu_of_float({})", BOOL: "pu_of_bool({})"}
 UNPACK = {VALUE: "pu_dup({})", INT: "pu_int({})", FLOAT: "pu_float({})", BOOL: "pu_truthy({})"}
-
-
-def written_signature(function: Function) -> str:
-    """(f x y :lr) as its author would write it."""
-    definition = function.definition
-    assert definition is not None
-    words = [core.shown(function.name), *(p.name for p in definition.params)]
-    words += [f". {definition.rest.name}"] if definition.rest else []
-    return f"({' '.join([*words, *(f':{word}' for word, _, _ in definition.keywords)])})"
 
 
 def signature(function: Function) -> str:

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 
 from tenfold.purple import ir
-from tenfold.purple.emit_lines import FAILED, PRELUDE_FILE, c_type
+from tenfold.purple.core import PRELUDE_FILE
+from tenfold.purple.emit_lines import FAILED, c_type
 from tenfold.purple.emit_operations import Operations
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Block, Constant, Drop, Function, Let, Variable
 from tenfold.purple.values import NIL

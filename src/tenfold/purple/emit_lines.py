@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from tenfold.purple import core
 from tenfold.purple.constants import c_string, plain
+from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.emit_names import C_WORDS, Names, identifier, reads
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Variable
 from tenfold.purple.values import Keyword
 
-PRELUDE_FILE = "prelude.purple"  # whose places mean nothing to people
 C_TYPES = {VALUE: "Value ", INT: "int64_t ", FLOAT: "double ", BOOL: "bool "}
 FAILED = {VALUE: "PU_FAILURE", INT: "0", FLOAT: "0.0", BOOL: "false"}
 
@@ -106,7 +106,7 @@ class Writer:
             self.line(f"pu_drop({self.name(step[-1])});" if step else f"return {FAILED[rep]};")
 
     def where(self, place: core.Place) -> str:
-        return f"{self.names.file(place.file)}, {place.line}, {place.column}"
+        return self.names.where(place)
 
     def at(self, place: core.Place) -> str:
         if not place.line or place.file == PRELUDE_FILE:  # its callers are whose error it is

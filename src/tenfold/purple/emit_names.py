@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from tenfold.purple import core, ir
 from tenfold.purple.constants import Constants
+from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.ir import Atom, Block, Drop, Let, Variable
 from tenfold.purple.rows import RowTables
 
@@ -41,6 +42,15 @@ class Names:
         if path not in self.files:
             self.files[path] = f"file_{len(self.files)}"
         return self.files[path]
+
+    def where(self, place: core.Place) -> str:
+        """A place as the fields of a PuPlace; its width is in characters of the line."""
+        width = len(self.program.source(place).partition("\n")[0].rstrip("\r"))
+        return f"{self.file(place.file)}, {place.line}, {place.column}, {max(1, width)}"
+
+    def definition(self, place: core.Place) -> str:
+        """The same of a definition; those of the library are nowhere that its users could look at."""
+        return "NULL, 0, 0, 0" if place.file == PRELUDE_FILE else self.where(place)
 
     def globals(self, name: str) -> str:
         return self._globals.setdefault(name, f"global_{identifier(name)}_{len(self._globals)}")

@@ -6,7 +6,8 @@ import re
 
 from tenfold.purple import core, foreign, ir
 from tenfold.purple.constants import c_string
-from tenfold.purple.emit_lines import PRELUDE_FILE, Writer
+from tenfold.purple.core import PRELUDE_FILE
+from tenfold.purple.emit_lines import Writer
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Let, Variable
 from tenfold.purple.names import PRIMITIVES
 from tenfold.purple.natives import accepts
@@ -124,7 +125,10 @@ class Operations(Writer):
             if not target:
                 self.line(f"(void){result};")
         elif form.fails:
-            self.line(f"if (PU_BAD({target}{form.c.format(*args)})) {fails}")
+            call = form.c.format(*args)
+            if op.name == "%apply-tail" and each.place.file != PRELUDE_FILE:
+                call = f"pu_tail_at({call}, {self.where(each.place)})"
+            self.line(f"if (PU_BAD({target}{call})) {fails}")
         elif target:
             self.line(f"{target}{form.c.format(*args)};")
         else:
@@ -134,11 +138,12 @@ class Operations(Writer):
         """C that fails because a primitive does not take the arguments."""
         found = PRIMITIVES[op.name]
         name, count = c_string(op.name), len(op.args) - len(op.keywords)
+        signature = c_string(found.signature())
         most = -1 if found.maximum is None else found.maximum
         if count < found.minimum or (found.maximum is not None and count > found.maximum):
-            return f"pu_primitive_arity({name}, {found.minimum}, {most}, {count})"
+            return f"pu_primitive_arity({name}, {signature}, {found.minimum}, {most}, {count})"
         unknown = next(word for word in op.keywords if word not in found.keywords)
-        return f"pu_unknown_keyword({name}, {c_string(unknown)})"
+        return f"pu_unknown_keyword({name}, {signature}, {c_string(unknown)})"
 
     def call(self, each: Let, function: Function, call: str, target: str) -> None:
         hidden = function.definition is None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tenfold.errors import TenfoldError
-from tenfold.purple.core import NOWHERE, Place
+from tenfold.purple.core import NOWHERE, PRELUDE_FILE, Place
 from tenfold.purple.values import NIL, ErrorValue
 
 STACK_SHOWN = 12
@@ -47,6 +47,14 @@ class PurpleError(TenfoldError):
     def note(self, text: str, place: Place) -> PurpleError:
         """Show another place beside the error's own: a definition, or the use of a macro."""
         self.notes.append((text, place))
+        return self
+
+    def defined(self, name: str, place: Place, signature: str | None = None) -> PurpleError:
+        """Show the definition of what was used wrongly: its place, or how the library writes it."""
+        if place.file != PRELUDE_FILE:
+            return self.note(f"{name} is defined here", place)
+        if self.help is None and signature:
+            self.help = f"it is written {signature}"
         return self
 
     def __str__(self) -> str:

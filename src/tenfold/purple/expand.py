@@ -28,7 +28,7 @@ from tenfold.purple.syntax import parse_rules
 from tenfold.purple.top_level import TOP_LEVEL
 
 FAMILIES = (forms, conditions, quasi)  # importing them has declared the forms
-PRELUDE = Path(__file__).with_name("prelude.purple")
+PRELUDE = Path(__file__).with_name(core.PRELUDE_FILE)
 
 
 @functools.cache
@@ -62,7 +62,6 @@ class Expander(Expressions):
     def __init__(self, late: bool = False):
         super().__init__(late)
         self.sources: dict[str, str] = {}
-        self.forms: list[Form] = []
         self.base = Scope(None)
         self.base.bindings.update({name: Special(name) for name in (*FORMS, *TOP_LEVEL)})
         self.modules: dict[str, Module] = {}

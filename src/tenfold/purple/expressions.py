@@ -8,7 +8,7 @@ from typing import Any
 
 from tenfold.errors import did_you_mean
 from tenfold.purple import core, names
-from tenfold.purple.core import Expr, Literal, Place, Var
+from tenfold.purple.core import LIBRARY, Expr, Literal, Place, Var
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import FORMS, parse_parameters
 from tenfold.purple.reader import Datum, Name, Sequence, Vector, shortened, to_value
@@ -40,6 +40,8 @@ class Expressions:
         self.late = late
         self.types: dict[str, core.DefType] = {}
         self.globals: dict[str, core.GlobalInfo] = {}
+        self.forms: list[core.Form] = []
+        self.wrappers: dict[RecordName | ForeignName, str] = {}
         self.numbers = itertools.count(1)
         self.depth = 0
         self.made = [0]  # data made by macros
@@ -138,19 +140,22 @@ class Expressions:
         )
 
     def as_function(self, found: RecordName | ForeignName, name: Name) -> Expr:
-        """A constructor, field or foreign function as a value: a lambda around it."""
-        place = name.place
-        if isinstance(found, ForeignName):
-            count = len(found.declaration.parameters)
-        elif found.role == "type":
-            raise PurpleError(
-                f"{name.value} is a type, not a value", "syntax", place, help=f"make one by mk-{name.value}"
-            )
-        else:
-            count = len(found.type.fields) if found.role == "make" else 1
-        params = tuple(self.fresh(f"a{i}") for i in range(count))
-        body = self.direct(found, [core.Local(each, place=place) for each in params], place)
-        return core.Lambda(params, None, (), body, name.value, place=place)
+        """A constructor, field or foreign function as a value: a function around it, defined when it is first
+        wanted, whose errors are its callers'."""
+        if isinstance(found, RecordName) and found.role == "type":
+            help = f"make one by mk-{name.value}"
+            raise PurpleError(f"{name.value} is a type, not a value", "syntax", name.place, help=help)
+        unique = self.wrappers.get(found)
+        if unique is None:
+            shown = found.shown
+            unique = self.wrappers[found] = f"%{next(self.numbers)}::{shown}"
+            params = tuple(self.fresh(each) for each in found.parameters)
+            arguments: list[Expr] = [core.Local(each, place=LIBRARY) for each in params]
+            body = self.direct(found, arguments, LIBRARY)
+            wrapper = core.Lambda(params, None, (), body, shown, place=found.place)
+            self.globals[unique] = core.GlobalInfo(unique, found.place)
+            self.forms.append(core.Define(unique, wrapper, place=LIBRARY))
+        return core.Global(unique, place=name.place)
 
     def direct(self, found: RecordName | ForeignName, arguments: list[Expr], place: Place) -> Expr:
         if isinstance(found, ForeignName):
@@ -169,8 +174,7 @@ class Expressions:
         if isinstance(found, (RecordName, ForeignName)) and isinstance(head, Name):
             arguments = [self.expand(each, scope) for each in datum.value[1:]]
             function = self.as_function(found, head)
-            assert isinstance(function, core.Lambda)
-            if len(arguments) == len(function.params):
+            if len(arguments) == len(found.parameters):
                 return self.direct(found, arguments, place)
             return core.Call(function, tuple(arguments), place=place)
         function = self.expand(head, scope)

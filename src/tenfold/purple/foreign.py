@@ -4,6 +4,7 @@ crosses over."""
 from __future__ import annotations
 
 from tenfold.purple import core
+from tenfold.purple.constants import c_string
 
 # How a Value becomes what C takes (true on success, through a pointer), and back.
 TAKEN = {
@@ -36,11 +37,12 @@ def prototypes(program: core.Program) -> list[str]:
 def call(declared: core.Ffi, args: list[str], target: str, fails: str) -> list[str]:
     """C statements that call it and set `target`."""
     symbol = declared.symbol if declared.symbol.startswith("tn_") else f"foreign_{declared.symbol}"
+    name = c_string(core.shown(declared.name))
     lines, checks, names = ["{"], [], []
     for i, (passed, arg) in enumerate(zip(declared.parameters, args)):
         ctype, convert = TAKEN[passed.type]
         lines.append(f"    {ctype} given_{i};")
-        checks.append(f"{convert}({arg}, {'true' if passed.owned else 'false'}, &given_{i})")
+        checks.append(f"{convert}({name}, {arg}, {'true' if passed.owned else 'false'}, &given_{i})")
         names.append(f"given_{i}")
     if checks:
         lines.append(f"    if (PU_BAD({' && '.join(checks)})) {fails}")
@@ -50,7 +52,7 @@ def call(declared: core.Ffi, args: list[str], target: str, fails: str) -> list[s
         lines.append(f"    {invoke};")
         lines += [f"    {target} = PU_UNSPECIFIED;"] if target else []
     elif result.type in GIVEN:
-        wrapped = f"{GIVEN[result.type]}({invoke}, {'true' if result.owned else 'false'})"
+        wrapped = f"{GIVEN[result.type]}({name}, {invoke}, {'true' if result.owned else 'false'})"
         lines.append(f"    if (PU_UNLIKELY(!({f'{target} = ' if target else ''}{wrapped}))) {fails}")
     else:
         lines.append(f"    {f'{target} = ' if target else '(void)'}{invoke};")

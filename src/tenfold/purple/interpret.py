@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import tenfold
 from tenfold.errors import TenfoldError, did_you_mean
 from tenfold.purple import core, messages, names
-from tenfold.purple.core import NOWHERE, Form, Place
+from tenfold.purple.core import LIBRARY, NOWHERE, PRELUDE_FILE, Form, Place
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expand import Expander
 from tenfold.purple.generate import form_module
@@ -33,7 +33,6 @@ from tenfold.purple.python_ast import Unit
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Pair, Record, Symbol, list_of
 
 STACK_KEPT = 200
-PRELUDE_FILE = "prelude.purple"
 CATCHABLE = (TenfoldError, TypeError, NameError, RecursionError, MemoryError)
 Result = TypeVar("Result")
 
@@ -198,14 +197,10 @@ class Session:
         else:
             found = self._bad_call(error) or _internal(error, frames)
         if found.place is NOWHERE and not (found.raised and getattr(found.payload, "origin", None)):
-            inner = next((place for _, place in reversed(frames) if place.file != PRELUDE_FILE), NOWHERE)
-            found.place = inner
-            calls = [
-                (name, frames[i - 1][1])
-                for i, (name, _) in enumerate(frames)
-                if i and name and frames[i - 1][1].file != PRELUDE_FILE
-            ]
-            found.stack = calls[::-1]
+            own = [i for i, (_, place) in enumerate(frames) if place.file != PRELUDE_FILE]
+            found.place = frames[own[-1]][1] if own else NOWHERE
+            # Each was called by the frame before it; what the innermost one called is where it failed.
+            found.stack = [(frames[i + 1][0], frames[i][1]) for i in own[-2::-1] if frames[i + 1][0]]
         return found
 
     def _frames(self, traceback: types.TracebackType | None) -> list[tuple[str, Place]]:
@@ -233,9 +228,9 @@ class Session:
                 frames[-1] = (frames[-1][0], place)
             else:
                 frames.append((function.name if function else "", place))
-        if last_tail is not None and last_tail is not NOWHERE and frames:
+        if last_tail is not None and last_tail is not NOWHERE:
             # It failed before what was called in tail position had begun.
-            frames[-1] = (frames[-1][0], last_tail)
+            frames[-1:] = [(frames[-1][0] if frames else "", last_tail)]
         return frames
 
     def _unbound(self, error: NameError) -> PurpleError:
@@ -293,10 +288,8 @@ class Session:
             if primitive is None:
                 return None
             for keyword in keywords:
-                return PurpleError(messages.unknown_keyword(primitive.name, keyword), "arity")
-            return PurpleError(
-                messages.wrong_count(primitive.name, primitive.minimum, primitive.maximum, count), "arity"
-            )
+                return refusal(primitive, messages.unknown_keyword(primitive.name, keyword))
+            return refusal(primitive, wrong_count(primitive, count))
         minimum = len(known.params)
         maximum = None if known.rest else minimum
         if count < minimum or (maximum is not None and count > maximum):
@@ -318,7 +311,7 @@ class Session:
                 found = PurpleError(messages.missing_keyword(known.name, missing[0]), "arity")
             else:
                 return None
-        return found.note(f"{known.name} is defined here", known.place)
+        return found.defined(known.name, known.place, core.signature(known))
 
     def _arity(self, function: Any) -> int:
         want_procedure("procedure-arity", function)
@@ -358,12 +351,19 @@ _apply.purple_name = "apply"  # type: ignore[attr-defined]
 
 def wrong_arity(name: str, given: int, values: tuple[Any, ...]) -> Any:
     known = names.PRIMITIVES[name]
-    raise PurpleError(messages.wrong_count(name, known.minimum, known.maximum, given), "arity")
+    raise refusal(known, wrong_count(known, given))
 
 
 def wrong_keyword(name: str, keyword: str, values: tuple[Any, ...]) -> Any:
-    known = names.PRIMITIVES[name].keywords
-    raise PurpleError(messages.unknown_keyword(name, keyword), "arity", help=did_you_mean(keyword, known))
+    raise refusal(names.PRIMITIVES[name], messages.unknown_keyword(name, keyword))
+
+
+def wrong_count(known: names.Primitive, given: int) -> str:
+    return messages.wrong_count(known.name, known.minimum, known.maximum, given)
+
+
+def refusal(known: names.Primitive, message: str) -> PurpleError:
+    return PurpleError(message, "arity").defined(known.name, LIBRARY, known.signature())
 
 
 @contextlib.contextmanager

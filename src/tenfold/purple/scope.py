@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from tenfold.purple.core import DefType, Ffi, Place, Var
+from tenfold.purple.core import DefType, Ffi, Place, Var, shown
 from tenfold.purple.reader import Datum, Name
 
 
@@ -50,9 +50,35 @@ class RecordName(NamedTuple):
     role: str
     field: int = 0
 
+    @property
+    def shown(self) -> str:
+        name = shown(self.type.name)
+        named = {"make": f"mk-{name}", "test": f"{name}?", "type": name}
+        return named.get(self.role) or f"{name}-{self.type.fields[self.field].name}"
+
+    @property
+    def parameters(self) -> list[str]:
+        return [each.name for each in self.type.fields] if self.role == "make" else ["value"]
+
+    @property
+    def place(self) -> Place:
+        return self.type.place
+
 
 class ForeignName(NamedTuple):
     declaration: Ffi
+
+    @property
+    def shown(self) -> str:
+        return shown(self.declaration.name)
+
+    @property
+    def parameters(self) -> list[str]:
+        return [each.type for each in self.declaration.parameters]
+
+    @property
+    def place(self) -> Place:
+        return self.declaration.place
 
 
 class Special(NamedTuple):

@@ -31,9 +31,7 @@ def function(declared: core.Ffi) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         if not state:
             state.append(_find(declared))
-        passed = [
-            _to_c(declared.name, each.type, value) for each, value in zip(declared.parameters, arguments)
-        ]
+        passed = [_to_c(declared.name, each, value) for each, value in zip(declared.parameters, arguments)]
         return _from_c(declared, state[0](*passed))
 
     call.__name__ = declared.name
@@ -48,23 +46,33 @@ def _find(declared: core.Ffi) -> Any:
             "foreign",
             help="use purple build",
         )
+    named = declared.library
+    if named is not None and "/" not in named and ".so" not in named:
+        named = ctypes.util.find_library(named) or named
     try:
-        library = ctypes.CDLL(declared.library)
-    except OSError as error:
-        raise PurpleError(f"{declared.name}: cannot load {declared.library}: {error}", "foreign") from None
+        library = ctypes.CDLL(named)
+    except OSError:
+        missing = f"{declared.name}: there is no library {declared.library}"
+        raise PurpleError(missing, "foreign", declared.place) from None
     try:
         found = library[declared.symbol]
     except AttributeError:
         where = declared.library or "the C library"
-        raise PurpleError(f"{declared.name}: {where} has no function {declared.symbol}", "foreign") from None
-    found.argtypes = [CTYPES[each.type] for each in declared.parameters]
-    # A string that is ours to free must keep its address.
-    owned = declared.result.type == "string" and declared.result.owned
-    found.restype = ctypes.c_void_p if owned else CTYPES[declared.result.type]
+        lacking = f"{declared.name}: {where} has no function {declared.symbol}"
+        help = "name its library by :library"
+        raise PurpleError(lacking, "foreign", declared.place, help=help) from None
+    found.argtypes = [_crossing(each) for each in declared.parameters]
+    found.restype = _crossing(declared.result)
     return found
 
 
-def _to_c(name: str, kind: str, value: Any) -> Any:
+def _crossing(passed: core.Passed) -> Any:
+    """The C type of what crosses over. A string that its receiver frees must keep its address."""
+    return ctypes.c_void_p if passed == ("string", True) else CTYPES[passed.type]
+
+
+def _to_c(name: str, passed: core.Passed, value: Any) -> Any:
+    kind = passed.type
     if kind == "int":
         return want_int(name, value)
     if kind == "int32":
@@ -78,7 +86,7 @@ def _to_c(name: str, kind: str, value: Any) -> Any:
     if kind == "string":
         if "\0" in want_string(name, value):
             raise PurpleError(f"{name}: a string for C cannot hold a NUL character", "foreign")
-        return value.encode("utf-8")
+        return _c_library.strdup(value.encode()) if passed.owned else value.encode()
     if value is NIL:
         return None
     if type(value) is not Pointer:
@@ -97,8 +105,14 @@ def _from_c(declared: core.Ffi, value: Any) -> Any:
             return NIL
         text = ctypes.string_at(value) if declared.result.owned else value
         if declared.result.owned:
-            free = ctypes.CDLL(None).free
-            free.argtypes = [ctypes.c_void_p]
-            free(value)
-        return text.decode("utf-8", "replace")
+            _c_library.free(value)
+        try:
+            return text.decode()
+        except UnicodeDecodeError:
+            raise PurpleError(f"{declared.name}: the text is not valid UTF-8", "foreign") from None
     return value
+
+
+_c_library = ctypes.CDLL(None)
+_c_library.strdup.argtypes, _c_library.strdup.restype = [ctypes.c_char_p], ctypes.c_void_p
+_c_library.free.argtypes, _c_library.free.restype = [ctypes.c_void_p], None

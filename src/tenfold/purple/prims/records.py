@@ -7,7 +7,6 @@ from typing import Any
 
 from tenfold.purple import core, messages
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.prims.registry import wrong_type
 from tenfold.purple.printing import brief
 from tenfold.purple.values import NIL, UNSPECIFIED, Box, Char, Pair, Record, Symbol, Table
 from tenfold.tensor import Tensor
@@ -34,10 +33,10 @@ class RecordType:
     fits.
     """
 
-    __slots__ = ("checks", "fields", "name", "shown", "weak")
+    __slots__ = ("checks", "fields", "name", "place", "shown", "weak")
 
     def __init__(self, declared: core.DefType):
-        self.name, self.fields = declared.name, declared.fields
+        self.name, self.fields, self.place = declared.name, declared.fields, declared.place
         self.shown = core.shown(declared.name)
         self.checks = [(i, each) for i, each in enumerate(declared.fields) if each.type != "any"]
         self.weak = [i for i, each in enumerate(declared.fields) if each.weak]
@@ -51,7 +50,14 @@ class RecordType:
             fits = value is NIL or (type(value) is Record and value.type.name == field.type)
         if not fits:
             kind = field.type if test else core.shown(field.type)
-            raise PurpleError(messages.wrong_field(self.shown, field.name, kind, brief(value)), "type")
+            raise self.misused(messages.wrong_field(self.shown, field.name, kind, brief(value)))
+
+    def misused(self, message: str) -> PurpleError:
+        return PurpleError(message, "type").defined(self.shown, self.place)
+
+    def wrong_record(self, index: int, value: Any) -> PurpleError:
+        accessor = f"{self.shown}-{self.fields[index].name}"
+        return self.misused(messages.wrong_type(accessor, self.shown, brief(value)))
 
 
 def make_record(type_: RecordType, values: list[Any]) -> Record:
@@ -68,7 +74,7 @@ def is_record(value: Any, type_: RecordType) -> bool:
 
 def get_field(record: Any, type_: RecordType, index: int) -> Any:
     if type(record) is not Record or record.type is not type_:
-        wrong_type(f"{type_.shown}-{type_.fields[index].name}", type_.shown, record)
+        raise type_.wrong_record(index, record)
     value = record.values[index]
     if type(value) is weakref.ReferenceType:
         found = value()
@@ -78,7 +84,7 @@ def get_field(record: Any, type_: RecordType, index: int) -> Any:
 
 def set_field(record: Any, type_: RecordType, index: int, value: Any) -> Any:
     if type(record) is not Record or record.type is not type_:
-        wrong_type(f"{type_.shown}-{type_.fields[index].name}", type_.shown, record)
+        raise type_.wrong_record(index, record)
     type_.check(index, value)
     record.values[index] = _weakened(value) if index in type_.weak else value
     return UNSPECIFIED

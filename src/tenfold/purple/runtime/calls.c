@@ -48,6 +48,7 @@ Value pu_call_tail(Value function, Value *arguments, int count, int keywords) {
     pu.bounce.closure = function;
     pu.bounce.count = count;
     pu.bounce.keywords = keywords;
+    pu.bounce.place.file = NULL;
     if (words) memcpy(pu.bounce.arguments, arguments, (size_t)words * sizeof(Value));
     return PU_BOUNCE;
 }
@@ -59,20 +60,23 @@ Value pu_landed(Value result) {
         int count = pu.bounce.count, keywords = pu.bounce.keywords, words = count + 2 * keywords;
         Value few[16], *arguments = words <= 16 ? few : pu_get_memory((size_t)words * sizeof(Value));
         if (words) memcpy(arguments, pu.bounce.arguments, (size_t)words * sizeof(Value));
+        PuPlace place = pu.bounce.place;
         result = closure->function->code(closure, arguments, count, keywords);
+        if (PU_UNLIKELY(!result) && place.file) pu_at(place.file, place.line, place.column, place.width);
         if (words > 16) free(arguments);
         pu_drop(function);
     }
     return result;
 }
 
-void pu_in_call(Value function, const char *file, int line, int column) {
-    if (pu_is(function, PU_CLOSURE)) pu_in(PU_AS(PuClosure, function)->function->name, file, line, column);
-    else pu_at(file, line, column);
+void pu_in_call(Value function, const char *file, int line, int column, int width) {
+    if (pu_is(function, PU_CLOSURE)) pu_in(PU_AS(PuClosure, function)->function->name, file, line, column, width);
+    else pu_at(file, line, column, width);
 }
 
-Value pu_tail_at(Value result, const char *file, int line, int column) {
-    if (PU_UNLIKELY(!result)) pu_at(file, line, column);
+Value pu_tail_at(Value result, const char *file, int line, int column, int width) {
+    if (PU_UNLIKELY(!result)) pu_at(file, line, column, width);
+    else if (result == PU_BOUNCE) pu.bounce.place = (PuPlace){file, line, column, width};
     return result;
 }
 
@@ -95,6 +99,8 @@ static Value wrong_count(const char *name, int minimum, int most, int count) {
                    minimum == 1 ? "" : "s", count);
 }
 
+static void note(const PuFunction *function) { pu_defined_at(function->name, function->signature, function->place); }
+
 Value pu_wrong_count(const PuFunction *function, Value *arguments, int count, int keywords) {
     if (keywords && (count == function->required || (count > function->required && function->rest))) {
         Value unknown = arguments[count];
@@ -102,6 +108,7 @@ Value pu_wrong_count(const PuFunction *function, Value *arguments, int count, in
     } else {
         wrong_count(function->name, function->required, function->rest ? -1 : function->required, count);
     }
+    note(function);
     pu_drop_all(arguments, count + 2 * keywords);
     return PU_FAILURE;
 }
@@ -138,22 +145,27 @@ bool pu_bind(const PuFunction *function, Value *arguments, int count, int keywor
     if (rest) slots[required] = pu_list(arguments + required, count - required);
     return true;
 failed:
+    note(function);
     pu_drop_all(arguments, count + 2 * keywords);
     return false;
 }
 
-Value pu_primitive_arity(const char *name, int minimum, int most, int count) {
-    return wrong_count(name, minimum, most, count);
+Value pu_primitive_arity(const char *name, const char *signature, int minimum, int most, int count) {
+    wrong_count(name, minimum, most, count);
+    pu_defined_at(name, signature, (PuPlace){NULL, 0, 0, 0});
+    return PU_FAILURE;
 }
 
-Value pu_unknown_keyword(const char *name, const char *keyword) {
-    return pu_fail("arity", "%s: there is no keyword :%s", name, keyword);
+Value pu_unknown_keyword(const char *name, const char *signature, const char *keyword) {
+    pu_fail("arity", "%s: there is no keyword :%s", name, keyword);
+    pu_defined_at(name, signature, (PuPlace){NULL, 0, 0, 0});
+    return PU_FAILURE;
 }
 
-bool pu_primitive_fits(const char *name, int minimum, int most, Value *arguments, int count, int keywords) {
-    if (count >= minimum && (most < 0 || count <= most) && !keywords) return true;
-    if (keywords) pu_fail("arity", "%s: there is no keyword :%s", name, PU_AS(PuSymbol, arguments[count])->text);
-    else wrong_count(name, minimum, most, count);
+bool pu_primitive_fits(const PuFunction *function, int most, Value *arguments, int count, int keywords) {
+    if (count >= function->required && (most < 0 || count <= most) && !keywords) return true;
+    if (keywords) pu_unknown_keyword(function->name, function->signature, PU_AS(PuSymbol, arguments[count])->text);
+    else pu_primitive_arity(function->name, function->signature, function->required, most, count);
     pu_drop_all(arguments, count + 2 * keywords);
     return false;
 }

@@ -16,7 +16,8 @@ Value pu_fail_with(const char *kind, Value message, Value irritants, Value paylo
     error->irritants = irritants;
     error->payload = payload;
     error->kind = kind;
-    error->place = (PuPlace){NULL, 0, 0};
+    error->place = error->definition = (PuPlace){NULL, 0, 0, 0};
+    error->defined = error->signature = NULL;
     error->trace = NULL;
     pu.pending = error;
     return PU_FAILURE;
@@ -36,14 +37,20 @@ Value pu_fail(const char *kind, const char *format, ...) {
     return pu_fail_with(kind, message, PU_NIL, 0);
 }
 
-void pu_at(const char *file, int line, int column) {
-    if (!pu.pending->place.file) pu.pending->place = (PuPlace){file, line, column};
+void pu_at(const char *file, int line, int column, int width) {
+    if (!pu.pending->place.file) pu.pending->place = (PuPlace){file, line, column, width};
 }
 
-void pu_in(const char *function, const char *file, int line, int column) {
+void pu_defined_at(const char *name, const char *signature, PuPlace place) {
+    pu.pending->defined = name;
+    pu.pending->signature = signature;
+    pu.pending->definition = place;
+}
+
+void pu_in(const char *function, const char *file, int line, int column, int width) {
     PuError *error = pu.pending;
     if (!error->place.file) { /* the call itself is what failed */
-        error->place = (PuPlace){file, line, column};
+        error->place = (PuPlace){file, line, column, width};
         return;
     }
     if (!error->trace) {
@@ -51,7 +58,7 @@ void pu_in(const char *function, const char *file, int line, int column) {
         error->trace->count = 0;
     }
     if (error->trace->count < STACK_SHOWN)
-        error->trace->frames[error->trace->count] = (PuFrame){function, {file, line, column}};
+        error->trace->frames[error->trace->count] = (PuFrame){function, {file, line, column, width}};
     error->trace->count++;
 }
 
@@ -80,6 +87,10 @@ bool pu_too_deep(void) {
 
 /* What people read */
 
+static void show_place(const PuPlace *place) {
+    if (place->file) fprintf(stderr, "%s:%d:%d: ", place->file, place->line, place->column);
+}
+
 void pu_report(void) {
     PuError *error = pu.pending;
     PuBuffer text = {0};
@@ -90,12 +101,15 @@ void pu_report(void) {
         pu_put_value(&text, error->message, false);
     }
     fflush(stdout);
-    if (error->place.file) {
-        fprintf(stderr, "%s:%d:%d: ", error->place.file, error->place.line, error->place.column);
-    }
+    show_place(&error->place);
     fprintf(stderr, "error: %.*s\n", (int)text.length, text.text);
     free(text.text);
     if (error->place.file) pu_show_line(&error->place);
+    if (error->definition.file) {
+        show_place(&error->definition);
+        fprintf(stderr, "note: %s is defined here\n", error->defined);
+        pu_show_line(&error->definition);
+    }
     if (error->trace) {
         int64_t count = error->trace->count;
         for (int64_t i = 0; i < count && i < STACK_SHOWN; i++) {
@@ -105,6 +119,7 @@ void pu_report(void) {
         }
         if (count > STACK_SHOWN) fprintf(stderr, "  … and %lld more calls\n", (long long)(count - STACK_SHOWN));
     }
+    if (error->signature && !error->definition.file) fprintf(stderr, "  help: it is written %s\n", error->signature);
     pu.pending = NULL;
     pu_drop(pu_of_object(error));
 }

@@ -1,4 +1,4 @@
-/* The line of the source that an error points at, with a caret under it where a terminal shows the column. */
+/* The line of the source that an error points at, with carets under what failed where a terminal shows it. */
 #include "purple_all.h"
 
 #include <stdio.h>
@@ -51,18 +51,23 @@ void pu_show_line(const PuPlace *place) {
         return;
     }
     PuBuffer text = {0};
-    int first = place->column > SHOWN / 2 ? place->column - 20 : 1, caret = first > 1 ? 1 : 0;
+    int first = place->column - 1 > SHOWN / 2 ? place->column - 20 : 1, indent = first > 1 ? 1 : 0, carets = 0;
+    int end = first + SHOWN - indent;
     if (first > 1) pu_put_text(&text, "…");
     const char *mark = "\xEF\xBB\xBF", *at = place->line == 1 && !strncmp(row, mark, 3) ? row + 3 : row;
-    for (int column = 1; *at && column < first + SHOWN; column++) {
+    for (int column = 1; *at && column < end; column++) {
         uint32_t code;
         int bytes = pu_decode(at, &code);
         bool plain = code >= 32 && code != 127;
         if (column >= first) pu_put(&text, plain ? at : " ", plain ? (size_t)bytes : 1);
-        if (column >= first && column < place->column) caret += plain ? columns(code) : 1;
+        int taken = column < first ? 0 : plain ? columns(code) : 1;
+        if (column < place->column) indent += taken;
+        else if (column < place->column + place->width) carets += taken;
         at += bytes;
     }
-    fprintf(stderr, "  %.*s\n  %*s^\n", (int)text.length, text.text, caret, "");
+    fprintf(stderr, "  %.*s\n  %*s", (int)text.length, text.text, indent, "");
+    for (int i = 0; i < (carets ? carets : 1); i++) fputc('^', stderr);
+    fputc('\n', stderr);
     free(text.text);
     free(row);
 }

@@ -232,7 +232,9 @@ Value pu_check_field(const PuType *type, int index, Value v) {
     pu_put_kind(&text, field->type);
     pu_put_text(&text, ", got ");
     pu_put_brief(&text, v);
-    return pu_fail_text("type", &text);
+    pu_fail_text("type", &text);
+    pu_defined_at(type->name, NULL, type->place);
+    return PU_FAILURE;
 }
 
 static Value wrong_record(const PuType *type, int index, Value v) {
@@ -241,6 +243,7 @@ static Value wrong_record(const PuType *type, int index, Value v) {
     pu_put_text(&name, "-");
     pu_put_text(&name, type->fields[index].name);
     pu_wrong_type(name.text, type->name, v);
+    pu_defined_at(type->name, NULL, type->place);
     free(name.text);
     return PU_FAILURE;
 }

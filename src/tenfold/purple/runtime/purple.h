@@ -48,11 +48,11 @@ typedef struct { uint64_t head; Value content; } PuBox;
 typedef struct { uint64_t head; void *address; } PuPointer;
 typedef struct { uint64_t head; PuObject *target; } PuWeak;
 
-typedef struct { const char *name; const char *type; bool weak; } PuField;
-typedef struct { const char *name, *unique; int count; const PuField *fields; } PuType;
-typedef struct { uint64_t head; const PuType *type; Value fields[]; } PuRecord;
+typedef struct { const char *file; int line, column, width; } PuPlace;
 
-typedef struct { const char *file; int line, column; } PuPlace;
+typedef struct { const char *name; const char *type; bool weak; } PuField;
+typedef struct { const char *name, *unique; int count; const PuField *fields; PuPlace place; } PuType;
+typedef struct { uint64_t head; const PuType *type; Value fields[]; } PuRecord;
 
 struct PuClosure;
 /* A closure's code owns its arguments: `count` of them, then `keywords` pairs of keyword and value. */
@@ -66,7 +66,7 @@ typedef struct {
     int keyword_count;
     const PuKeywordParameter *keywords;
     int captured;
-    PuPlace place;
+    PuPlace place; /* nowhere for those of the library */
     const char *signature; /* as its author wrote it: (f x y) */
 } PuFunction;
 typedef struct PuClosure { uint64_t head; const PuFunction *function; Value captured[]; } PuClosure;
@@ -76,6 +76,8 @@ typedef struct {
     Value message, irritants, payload; /* payload: what `raise` was given, or 0 for an error of our own */
     const char *kind;
     PuPlace place;
+    const char *defined, *signature; /* what was used wrongly, and how it is written */
+    PuPlace definition;
     struct PuTrace *trace;
 } PuError;
 
@@ -84,7 +86,7 @@ enum { PU_MOST_ARGUMENTS = 64 };
 /* All the state there is. */
 typedef struct {
     PuError *pending;
-    struct { Value closure; int count, keywords; Value *arguments; int room; } bounce;
+    struct { Value closure; int count, keywords; Value *arguments; int room; PuPlace place; } bounce;
     char *stack_limit;
     int64_t live_objects;
     int64_t inject_at, injected;
@@ -188,20 +190,25 @@ static inline Value pu_cons(Value car, Value cdr) { /* owns both */
     return pu_of_object(pair);
 }
 Value pu_wrong_type(const char *primitive, const char *wanted, Value got);
+/* The same, so that C compilers see that what is refused goes no further. */
+static inline Value pu_refuse(const char *primitive, const char *wanted, Value got) {
+    pu_wrong_type(primitive, wanted, got);
+    return PU_FAILURE;
+}
 static inline Value pu_car(Value v) {
-    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_wrong_type("car", "pair", v);
+    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_refuse("car", "pair", v);
     return pu_dup(PU_AS(PuPair, v)->car);
 }
 static inline Value pu_cdr(Value v) {
-    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_wrong_type("cdr", "pair", v);
+    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_refuse("cdr", "pair", v);
     return pu_dup(PU_AS(PuPair, v)->cdr);
 }
 /* Parts that are only looked at while the pair lives: not shared. */
 static inline Value pu_car_of(Value v) {
-    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_AS(PuPair, v)->car : pu_wrong_type("car", "pair", v);
+    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_AS(PuPair, v)->car : pu_refuse("car", "pair", v);
 }
 static inline Value pu_cdr_of(Value v) {
-    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_AS(PuPair, v)->cdr : pu_wrong_type("cdr", "pair", v);
+    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_AS(PuPair, v)->cdr : pu_refuse("cdr", "pair", v);
 }
 /* `car` and `cdr` of a list that dies: where nobody else holds the pair its parts move out. Never fails: the
    generated code has checked that it is a pair. */
@@ -240,8 +247,8 @@ static inline Value pu_take_car(Value v) { /* `car` of a pair that dies */
 /* Errors (errors.c): a primitive that fails leaves the error in `pu.pending` and gives 0. */
 Value pu_fail(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 Value pu_fail_with(const char *kind, Value message, Value irritants, Value payload); /* owns the values */
-void pu_at(const char *file, int line, int column);                           /* the failing form */
-void pu_in(const char *function, const char *file, int line, int column);     /* a call that it unwinds */
+void pu_at(const char *file, int line, int column, int width); /* the failing form */
+void pu_in(const char *function, const char *file, int line, int column, int width); /* a call that it unwinds */
 Value pu_caught(void);                                                        /* takes the pending error */
 bool pu_is_injected(void);
 bool pu_too_deep(void);

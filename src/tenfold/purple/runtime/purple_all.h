@@ -22,12 +22,12 @@ int64_t pu_end_memory(void);
 int pu_main(int count, char **arguments, void (*setup)(void), bool (*run)(void), void (*leave)(void));
 
 /* calls.c */
-void pu_in_call(Value function, const char *file, int line, int column);
-Value pu_tail_at(Value result, const char *file, int line, int column);
+void pu_in_call(Value function, const char *file, int line, int column, int width);
+Value pu_tail_at(Value result, const char *file, int line, int column, int width);
 Value pu_wrong_count(const PuFunction *function, Value *arguments, int count, int keywords); /* owns them */
-Value pu_primitive_arity(const char *name, int minimum, int most, int count);
-Value pu_unknown_keyword(const char *name, const char *keyword);
-bool pu_primitive_fits(const char *name, int minimum, int most, Value *arguments, int count, int keywords);
+Value pu_primitive_arity(const char *name, const char *signature, int minimum, int most, int count);
+Value pu_unknown_keyword(const char *name, const char *signature, const char *keyword);
+bool pu_primitive_fits(const PuFunction *function, int most, Value *arguments, int count, int keywords);
 void pu_drop_all(Value *values, int64_t count);
 void pu_dup_all(const Value *values, int64_t count);
 Value pu_apply(const Value *arguments, int count);
@@ -57,6 +57,7 @@ static inline Value pu_defined(Value v, const char *name) {
 
 /* excerpt.c */
 void pu_show_line(const PuPlace *place);
+void pu_defined_at(const char *name, const char *signature, PuPlace place); /* what the error used wrongly */
 
 /* errors.c */
 Value pu_error(const Value *arguments, int count);
@@ -172,7 +173,7 @@ static inline bool pu_is_boolean(Value v) { return v == PU_TRUE || v == PU_FALSE
 static inline bool pu_is_pair(Value v) { return pu_is(v, PU_PAIR); }
 static inline bool pu_is_null(Value v) { return v == PU_NIL; }
 static inline Value pu_check_pair(Value v, const char *part) {
-    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_UNSPECIFIED : pu_wrong_type(part, "pair", v);
+    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_UNSPECIFIED : pu_refuse(part, "pair", v);
 }
 /* A list built from its front: `hole` is where its rest goes. */
 static inline Value pu_extend(Value **hole, Value item) {
@@ -284,15 +285,15 @@ Value pu_command_line(void);
 Value pu_getenv(Value name);
 Value pu_clock(void);
 Value pu_exit_program(Value status);
-bool pu_foreign_int(Value v, bool owned, int64_t *out);
-bool pu_foreign_int32(Value v, bool owned, int32_t *out);
-bool pu_foreign_float(Value v, bool owned, double *out);
-bool pu_foreign_float32(Value v, bool owned, float *out);
-bool pu_foreign_bool(Value v, bool owned, bool *out);
-bool pu_foreign_string(Value v, bool owned, const char **out);
-bool pu_foreign_pointer(Value v, bool owned, void **out);
-Value pu_from_string(const char *text, bool owned);
-Value pu_from_pointer(void *address, bool owned);
+bool pu_foreign_int(const char *name, Value v, bool owned, int64_t *out);
+bool pu_foreign_int32(const char *name, Value v, bool owned, int32_t *out);
+bool pu_foreign_float(const char *name, Value v, bool owned, double *out);
+bool pu_foreign_float32(const char *name, Value v, bool owned, float *out);
+bool pu_foreign_bool(const char *name, Value v, bool owned, bool *out);
+bool pu_foreign_string(const char *name, Value v, bool owned, const char **out);
+bool pu_foreign_pointer(const char *name, Value v, bool owned, void **out);
+Value pu_from_string(const char *name, const char *text, bool owned);
+Value pu_from_pointer(const char *name, void *address, bool owned);
 
 /* random.c */
 Value pu_manual_seed(Value seed);

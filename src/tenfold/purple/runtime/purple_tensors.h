@@ -57,8 +57,8 @@ Value pu_tensor_dtype(Value v);
 Value pu_tensor_device(Value v);
 Value pu_tensor_to(Value v, Value target);
 Value pu_live_tensors(void);
-bool pu_foreign_tensor(Value v, bool owned, tn_tensor **out);
-Value pu_from_tensor(tn_tensor *tensor, bool owned);
+bool pu_foreign_tensor(const char *name, Value v, bool owned, tn_tensor **out);
+Value pu_from_tensor(const char *name, tn_tensor *tensor, bool owned);
 
 /* tensor_make.c */
 Value pu_tensor(Value data);

@@ -115,58 +115,61 @@ Value pu_exit_program(Value status) {
 
 /* Foreign functions: a value checked and converted, or an error of kind `foreign`. */
 
-bool pu_foreign_int(Value v, bool owned, int64_t *out) {
+bool pu_foreign_int(const char *name, Value v, bool owned, int64_t *out) {
     (void)owned;
-    if (!pu_is_int(v)) return pu_wrong_type("foreign call", "int", v), false;
+    if (!pu_is_int(v)) return pu_wrong_type(name, "int", v), false;
     *out = pu_int(v);
     return true;
 }
-bool pu_foreign_int32(Value v, bool owned, int32_t *out) {
+bool pu_foreign_int32(const char *name, Value v, bool owned, int32_t *out) {
     int64_t wide;
-    if (!pu_foreign_int(v, owned, &wide)) return false;
+    if (!pu_foreign_int(name, v, owned, &wide)) return false;
     if (wide < INT32_MIN || wide > INT32_MAX)
-        return pu_fail("foreign", "%lld does not fit in 32 bits", (long long)wide), false;
+        return pu_fail("foreign", "%s: %lld does not fit in 32 bits", name, (long long)wide), false;
     *out = (int32_t)wide;
     return true;
 }
-bool pu_foreign_float(Value v, bool owned, double *out) {
+bool pu_foreign_float(const char *name, Value v, bool owned, double *out) {
     (void)owned;
-    if (!pu_is_number(v)) return pu_wrong_type("foreign call", "number", v), false;
+    if (!pu_is_number(v)) return pu_wrong_type(name, "number", v), false;
     *out = pu_is_int(v) ? (double)pu_int(v) : pu_float(v);
     return true;
 }
-bool pu_foreign_float32(Value v, bool owned, float *out) {
+bool pu_foreign_float32(const char *name, Value v, bool owned, float *out) {
     double wide;
-    if (!pu_foreign_float(v, owned, &wide)) return false;
+    if (!pu_foreign_float(name, v, owned, &wide)) return false;
     *out = (float)wide;
     return true;
 }
-bool pu_foreign_bool(Value v, bool owned, bool *out) {
-    (void)owned;
+bool pu_foreign_bool(const char *name, Value v, bool owned, bool *out) {
+    (void)name, (void)owned;
     *out = pu_truthy(v);
     return true;
 }
-bool pu_foreign_string(Value v, bool owned, const char **out) {
-    if (!pu_is_string(v)) return pu_wrong_type("foreign call", "string", v), false;
-    *out = owned ? strdup(PU_AS(PuString, v)->text) : PU_AS(PuString, v)->text;
+bool pu_foreign_string(const char *name, Value v, bool owned, const char **out) {
+    if (!pu_is_string(v)) return pu_wrong_type(name, "string", v), false;
+    const PuString *given = PU_AS(PuString, v);
+    if ((int64_t)strlen(given->text) != given->bytes)
+        return pu_fail("foreign", "%s: a string for C cannot hold a NUL character", name), false;
+    *out = owned ? strdup(given->text) : given->text;
     return true;
 }
-bool pu_foreign_pointer(Value v, bool owned, void **out) {
+bool pu_foreign_pointer(const char *name, Value v, bool owned, void **out) {
     (void)owned;
     if (v == PU_NIL) return *out = NULL, true;
-    if (!pu_is(v, PU_POINTER)) return pu_wrong_type("foreign call", "pointer", v), false;
+    if (!pu_is(v, PU_POINTER)) return pu_wrong_type(name, "pointer", v), false;
     *out = PU_AS(PuPointer, v)->address;
     return true;
 }
-Value pu_from_string(const char *text, bool owned) {
+Value pu_from_string(const char *name, const char *text, bool owned) {
     if (!text) return PU_NIL;
     int64_t bytes = (int64_t)strlen(text);
-    Value v = pu_is_utf8(text, bytes) ? pu_string(text, bytes) : pu_fail("foreign", "the text is not valid UTF-8");
+    Value v = pu_is_utf8(text, bytes) ? pu_string(text, bytes) : pu_fail("foreign", "%s: the text is not valid UTF-8", name);
     if (owned) free((void *)(uintptr_t)text);
     return v;
 }
-Value pu_from_pointer(void *address, bool owned) {
-    (void)owned;
+Value pu_from_pointer(const char *name, void *address, bool owned) {
+    (void)name, (void)owned;
     if (!address) return PU_NIL;
     PuPointer *pointer = pu_allocate(PU_POINTER, sizeof(PuPointer));
     pointer->address = address;

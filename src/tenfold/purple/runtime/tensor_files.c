@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 static Value file_failure(const char *name, const char *path) {
-    Value failed = pu_fail("file", "%s: %s: %s", name, path, tn_error_message());
+    const char *why = tn_error_message(), *named = strstr(why, path); /* it may say which file already */
+    Value failed = named ? pu_fail("file", "%s: %s", name, named) : pu_fail("file", "%s: %s: %s", name, path, why);
     tn_error_clear();
     return failed;
 }

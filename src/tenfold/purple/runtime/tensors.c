@@ -200,13 +200,13 @@ Value pu_live_tensors(void) { return pu_of_int(tn_live_tensors()); }
 
 /* Foreign functions */
 
-bool pu_foreign_tensor(Value v, bool owned, tn_tensor **out) {
-    if (!pu_tensor_wanted("foreign call", v)) return false;
+bool pu_foreign_tensor(const char *name, Value v, bool owned, tn_tensor **out) {
+    if (!pu_tensor_wanted(name, v)) return false;
     *out = owned ? tn_tensor_share(pu_handle(v)) : pu_handle(v);
-    return *out || (pu_tensor_error("foreign call"), false);
+    return *out || (pu_tensor_error(name), false);
 }
-Value pu_from_tensor(tn_tensor *tensor, bool owned) {
-    return pu_of_tensor(tensor && !owned ? tn_tensor_share(tensor) : tensor, "foreign");
+Value pu_from_tensor(const char *name, tn_tensor *tensor, bool owned) {
+    return pu_of_tensor(tensor && !owned ? tn_tensor_share(tensor) : tensor, name);
 }
 
 /* What the rest of the runtime asks of tensors */

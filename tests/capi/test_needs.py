@@ -65,6 +65,8 @@ def test_such_arguments_are_errors_of_typed_functions_too(tn: Bridge) -> None:
     x, count = ctypes.c_void_p(tn.tensor([[1.0, 2.0]])), ctypes.c_int64
     none, results = ctypes.c_void_p(), (ctypes.c_void_p * 3)()
     half, whole = ctypes.c_double(0.5), ctypes.c_int32(INT64)
+    odd = [tn.keep(each) for each in odd_tensors(tn.lib)]
+    undefined = ctypes.c_void_p(next(each for each in odd if not tn.tn_tensor_is_defined(each)))
     typed: list[tuple[str, tuple[Any, ...]]] = [
         ("tn_native_group_norm", (x, none, none, count(1), count(2), count(1), count(0), half, results)),
         ("tn_native_batch_norm", (x, none, none, none, none, False, half, half, results)),
@@ -73,6 +75,7 @@ def test_such_arguments_are_errors_of_typed_functions_too(tn: Bridge) -> None:
             (Scalar.of(0), Scalar.of(1), Scalar.of(0.5), ctypes.byref(whole), none, none, none),
         ),
         ("tn__stack", (none, count(0), count(0))),
+        ("tn_copy", (undefined, x, False)),
     ]
     for name, arguments in typed:
         tn.tn_error_clear()

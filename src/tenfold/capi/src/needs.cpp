@@ -74,7 +74,7 @@ void whole_step_into(const Stack &arguments) {
 
 void strided(const Stack &arguments) {
     for (size_t i = 0; i < 2; i++)
-        need(arguments[i].toTensor().layout() == c10::kStrided, "self and src are tensors with strides");
+        need(given(arguments[i]) && arguments[i].toTensor().layout() == c10::kStrided, "self and src are tensors with strides");
 }
 
 void some_tensors(const Stack &arguments) { need(arguments[0].toListRef().size() > 0, "at least one tensor is needed"); }

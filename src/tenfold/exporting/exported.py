@@ -163,40 +163,21 @@ def export(
     if not isinstance(kwargs or {}, Mapping):
         raise ArgumentError(f"kwargs holds arguments by name, and is no {type(kwargs).__name__}")
     arguments = args if isinstance(args, (tuple, list)) else (args,)
-    arrays: list[Any] = []
-    tree.flatten((tuple(arguments), kwargs or {}), lambda each: isinstance(each, np.ndarray), arrays)
-    if arrays:
-        raise ArgumentError(
-            "an argument is an array of NumPy's, which would be a constant of the module",
-            help="give a tensor: tenfold.from_numpy(x)",
-        )
-    given: list[Tensor] = []
-    structure = tree.flatten((tuple(arguments), kwargs or {}), lambda each: isinstance(each, Tensor), given)
-    distinct = [_apart(each, given[:i]) for i, each in enumerate(given)]
     function = uncompiled(function)
-
-    def record(tensors: Sequence[Tensor]) -> Recorded:
-        call_args, call_kwargs = tree.unflatten(structure, iter(tensors))
-        outer, graph.mode.exporting = graph.mode.exporting, True
-        try:
-            return trace(lambda *a, **k: _of_tensors(function(*a, **k)), call_args, call_kwargs, Tensor)
-        finally:
-            graph.mode.exporting = outer
-
+    given, record = _recorder(function, (tuple(arguments), kwargs or {}))
     open = _open(dynamic, function, arguments, kwargs or {}) if dynamic else {}
-    recordings = Recordings(record, distinct, open, lambda: _members(function), dialect)
-    members = recordings.members
-    recorded, program = recordings.first, recordings.program
+    recordings = Recordings(record, given, open, lambda: _members(function), dialect)
+    program = recordings.program
     inputs, outside = program.leaves[: len(given)], program.leaves[len(given) :]
     literals = {
         leaf: evaluate.computed_array(leaf)
         for leaf, holder in zip(outside, recordings.holders, strict=True)
         if parameters == "literals" or holder is None
     }
-    taken, outputs = program.leaves, recordings.outputs
+    outputs = recordings.outputs
+    module: Any
     if dialect == "stablehlo":
         with uncollected():
-            module: Any
             module, outputs, used = _stablehlo(recordings, [literals.get(leaf) for leaf in outside])
         taken = [leaf for leaf, is_used in zip(outside, used, strict=True) if is_used]
     else:
@@ -212,31 +193,67 @@ def export(
         )
         module = emitted if dialect == "torch" else emitted.lowered(dialect)
         taken = emitted.functions["main"][0]
-    named = {
-        members.get(id(holder), f"outside{i}"): leaf
-        for i, (leaf, holder) in enumerate(zip(outside, recordings.holders, strict=True))
-    }
-    written = [members.get(id(root), "state") for root in recorded.writes]
-    written += [f"argument {i}" for i in recorded.argument_writes]
-    written += ["gradient"] * len(recorded.gradients.made)
-    types = [program.type_of(*each) for each in program.outputs]
     input_types = [recordings.named(each.type) for each in inputs]
     further = {
-        name: Tensor(leaf).detach() for name, leaf in named.items() if leaf in taken and leaf not in literals
+        name: Tensor(leaf).detach()
+        for name, leaf in zip(_names(recordings), outside, strict=True)
+        if leaf in taken and leaf not in literals
     }
     if dialect == "stablehlo" and recordings.dims:
         takes = [*input_types, *[each.current().type for each in further.values()]]
         demands = {name: dim.constraints for name, dim in recordings.dims.items()}
         portable.describe(module, list(map(str, takes)), demands)
+    types = [program.type_of(*each) for each in program.outputs]
+    count, written = recordings.first.count, _written(recordings)
     return Exported(
         module,
         dialect,
         input_types,
         [recordings.named(types[recordings.outputs.index(i)]) for i in outputs],
         further,
-        [written[i - recorded.count] for i in outputs if i >= recorded.count],
+        [written[i - count] for i in outputs if i >= count],
         recordings.dims,
     )
+
+
+def _recorder(
+    function: Callable[..., Any], call: tuple[Any, Any]
+) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], Recorded]]:
+    """The tensors of a call, each another, and what records the function on others in their places."""
+    arrays: list[Any] = []
+    tree.flatten(call, lambda each: isinstance(each, np.ndarray), arrays)
+    if arrays:
+        raise ArgumentError(
+            "an argument is an array of NumPy's, which would be a constant of the module",
+            help="give a tensor: tenfold.from_numpy(x)",
+        )
+    given: list[Tensor] = []
+    structure = tree.flatten(call, lambda each: isinstance(each, Tensor), given)
+
+    def record(tensors: Sequence[Tensor]) -> Recorded:
+        args, kwargs = tree.unflatten(structure, iter(tensors))
+        outer, graph.mode.exporting = graph.mode.exporting, True
+        try:
+            return trace(lambda *a, **k: _of_tensors(function(*a, **k)), args, kwargs, Tensor)
+        finally:
+            graph.mode.exporting = outer
+
+    return [_apart(each, given[:i]) for i, each in enumerate(given)], record
+
+
+def _names(recordings: Recordings) -> list[str]:
+    """What each tensor from outside is called: as in the model, or by a number."""
+    return [recordings.members.get(id(holder), f"outside{i}") for i, holder in enumerate(recordings.holders)]
+
+
+def _written(recordings: Recordings) -> list[str]:
+    """What each result after those that are returned is written to."""
+    recorded = recordings.first
+    return [
+        *[recordings.members.get(id(root), "state") for root in recorded.writes],
+        *[f"argument {i}" for i in recorded.argument_writes],
+        *["gradient"] * len(recorded.gradients.made),
+    ]
 
 
 def _stablehlo(

@@ -325,3 +325,15 @@ def test_an_error_that_nobody_catches_is_reported_alike_both_ways(text, tmp_path
 def test_constructors_and_fields_are_the_same_procedures_wherever_they_are_mentioned(tmp_path):
     text = "(deftype P x) (print (eq? mk-P mk-P) (eq? P-x P-x) (eq? P-x P?) (map P-x (map mk-P '(1 2))) mk-P)"
     assert compiled(text, tmp_path) == interpreted(text) == "#t #t #f (1 2) #<procedure mk-P>\n"
+
+
+def test_constants_of_a_wrong_kind_are_no_error_of_the_c_compiler(tmp_path):
+    wrong = ["(cdr x)", "(car x)", "(+ x 1)", "(* x 0.5)", "(append '(1) x 2 x)", "(vector-ref x 0)", "(x)"]
+    functions = [f"(define (f{i} x) {body})" for i, body in enumerate(wrong)]
+    calls = [
+        f"(print (try (f{i} {constant}) error-message))"
+        for i in range(len(wrong))
+        for constant in ("5", "'a", "nil", '"s"', "(lambda (y) y)")
+    ]
+    text = "\n".join([*functions, *calls])
+    assert compiled(text, tmp_path, "-O2") == interpreted(text)

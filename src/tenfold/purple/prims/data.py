@@ -158,8 +158,8 @@ def append(*lists: Any) -> Any:
     if not lists:
         return NIL
     result = lists[-1]
-    for each in reversed(lists[:-1]):
-        result = list_of(want_list("append", each), result)
+    for items in reversed([want_list("append", each) for each in lists[:-1]]):
+        result = list_of(items, result)
     return result
 
 

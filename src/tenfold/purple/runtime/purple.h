@@ -11,6 +11,11 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Where a program is wrong C compilers may see what an operand is before they see that it was refused, and warn of
+   looking into it as if it were something else. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Warray-bounds"
+
 typedef uint64_t Value;
 
 #define PU_FAILURE ((Value)0)
@@ -267,5 +272,7 @@ Value pu_landed(Value result);
 static inline Value pu_land(Value result) { return PU_UNLIKELY(result == PU_BOUNCE) ? pu_landed(result) : result; }
 bool pu_bind(const PuFunction *function, Value *arguments, int count, int keywords, Value *slots);
 Value pu_closure(const PuFunction *function, int captured, ...); /* owns them */
+
+#pragma GCC diagnostic pop
 
 #endif

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy  # noqa: F401, first of all: from deep inside our own imports it takes longer to load
 
-from tenfold.garbage import uncollected as _uncollected
+from tenfold.garbage import kept as _kept
 
-with _uncollected():  # all of it stays: looking for garbage there would take a tenth of the time
+with _kept():  # looking for garbage there would take a tenth of the time
     from tenfold import (
         autograd,
         dispatch,
@@ -103,7 +103,7 @@ _namespaces: dict = {
     "linalg": linalg.__dict__,
     "fft": fft.__dict__,
 }
-with _uncollected():
+with _kept():
     dispatch.install(_namespaces)
     operators.install()
     functional.install()

@@ -18,3 +18,16 @@ def uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """The same for what stays to the end, as all that an import makes: the collector then takes it for old,
+    and does not look through it once more as it does with what is new."""
+    with uncollected():
+        try:
+            yield
+        finally:
+            if not gc.get_freeze_count():  # what the user froze stays so
+                gc.freeze()
+                gc.unfreeze()

@@ -134,7 +134,37 @@ def reach(function: flat.Function) -> tuple[int, ...]:
     )
 
 
-class Row:
+class Facts:
+    """What a row may state besides its schema (see `op`), and what holds where it does not."""
+
+    promote: Promotion | None = None
+    numbers: bool = False
+    method: bool = False
+    function: bool = True
+    inplace: bool = False
+    uniform: bool = False
+    keeps_dtype: bool = False
+    module: str | None = None
+    random: bool = False
+    host: bool = False
+    chooses: bool = False
+    prepare: Callable | None = None
+    strides: Callable | None = None
+    write: Callable | None = None
+    steps: Callable | None = None
+    recodes: bool = False
+    storage: bool = False
+    late: Callable | None = None
+    special: tuple[float, ...] = ()
+    differentiable: bool | tuple[bool, ...] = True
+    samples: Callable | None = None
+    differs: str | None = None
+
+
+DEFAULTS: dict[str, Any] = {name: getattr(Facts, name) for name in Facts.__annotations__}
+
+
+class Row(Facts):
     """One overload. `signature` is the way in for all who need its types or its FlatIR."""
 
     def __init__(self, text: str, lowering: Lowering, facts: dict[str, Any]):
@@ -143,32 +173,14 @@ class Row:
         self.namespace, self.qualified = head.split("::") if "::" in head else ("aten", head)
         self.name, _, self.overload = self.qualified.partition(".")
         self.lowering = lowering
-        self.promote: Promotion | None = facts.pop("promote", None)
-        self.numbers: bool = facts.pop("numbers", False)
-        self.method: bool = facts.pop("method", text.partition("(")[2].startswith(RECEIVERS))
-        self.function: bool = facts.pop("function", True)
-        self.inplace: bool = facts.pop("inplace", False)
-        self.uniform: bool = facts.pop("uniform", False)
-        self.keeps_dtype: bool = facts.pop("keeps_dtype", False)
-        self.module: str | None = facts.pop("module", None) or next(
-            (m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None
-        )
-        self.random: bool = facts.pop("random", False)
-        self.host: bool = facts.pop("host", False)
-        self.chooses: bool = facts.pop("chooses", False)
-        self.prepare: Callable | None = facts.pop("prepare", None)
-        self.strides: Callable | None = facts.pop("strides", None)
-        self.write: Callable | None = facts.pop("write", None)
-        self.steps: Callable | None = facts.pop("steps", None)
-        self.recodes: bool = facts.pop("recodes", False)
-        self.storage: bool = facts.pop("storage", False)
-        self.late: Callable | None = facts.pop("late", None)
-        self.special: tuple[float, ...] = facts.pop("special", ())
-        self.differentiable: bool | tuple[bool, ...] = facts.pop("differentiable", True)
-        self.samples: Callable | None = facts.pop("samples", None)
-        self.differs: str | None = facts.pop("differs", None)
-        if facts:
-            raise TypeError(f"op {self.qualified}: unknown facts {sorted(facts)}")
+        if not facts.keys() <= DEFAULTS.keys():
+            raise TypeError(f"op {self.qualified}: unknown facts {sorted(facts.keys() - DEFAULTS.keys())}")
+        vars(self).update(DEFAULTS)  # many rows at every import: this is the quick way
+        vars(self).update(facts)
+        if "method" not in facts:
+            self.method = text.partition("(")[2].startswith(RECEIVERS)
+        if self.module is None:
+            self.module = next((m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None)
         self.signatures: dict[Any, Signature] = {}
         self._schema: Schema | None = None
 
@@ -334,7 +346,7 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
 
     def declare(lowering: Lowering) -> Lowering:
         for text in schemas:
-            row = Row(text, lowering, dict(facts))
+            row = Row(text, lowering, facts)
             table = TABLE if row.namespace == "aten" else OTHERS.setdefault(row.namespace, {})
             rows = table.setdefault(row.name, [])
             if any(each.overload == row.overload for each in rows):

@@ -277,8 +277,11 @@ def test_memory_that_cannot_be_had_is_an_error_that_can_be_caught(tmp_path):
     assert compiled(text, tmp_path) == interpreted(text) == "(memory out of memory)\n"
 
 
-def test_an_argument_that_a_wrong_call_of_a_primitive_takes_is_no_error_of_the_c_compiler(tmp_path):
-    text = "(define (f x) (car 1 x)) (print (try (f 2) error-message))"
+def test_an_argument_of_a_wrong_call_of_a_primitive_is_released_and_no_error_of_the_c_compiler(tmp_path):
+    text = """
+      (define (f x) (car 1 x))
+      (print (try (f 2) error-message))
+      (print (try (cons (list 1 2)) error-message) (try (box (list 1) 2) error-message))"""
     assert compiled(text, tmp_path) == interpreted(text)
 
 

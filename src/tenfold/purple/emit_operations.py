@@ -98,7 +98,9 @@ class Operations(Writer):
             for arg in op.args:
                 if isinstance(arg, Variable):  # which nothing else may read
                     self.line(f"(void){self.name(arg)};")
-            self.line(f"if (PU_BAD({self.refusal(op)})) {fails}")
+            taken = [a for a, owned in zip(op.args, op.owned()) if owned and isinstance(a, Variable)]
+            drops = "".join(f"pu_drop({self.name(each)}); " for each in taken if each.is_managed)
+            self.line(f"if (PU_BAD({self.refusal(op)})) {{ {drops}{fails.removeprefix('{ ')}")
             if target:
                 self.line(f"{target}PU_UNSPECIFIED;")
             return

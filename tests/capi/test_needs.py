@@ -46,7 +46,7 @@ def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(
         ("native_group_norm", "group is a positive number", (x, None, None, 1, 2, 1, 0, 0.1)),
         ("native_batch_norm", "running_mean", (x, None, None, None, None, False, 0.1, 0.1)),
         ("native_batch_norm", "each channel", (x, one, None, None, None, True, 0.1, 0.1)),
-        ("native_batch_norm", "channels", (one, None, None, None, None, True, 0.1, 0.1)),
+        ("native_batch_norm", "out of range", (one, None, None, None, None, True, 0.1, 0.1)),
         ("_native_batch_norm_legit.no_stats", "training is true", (x, None, None, False, 0.1, 0.1)),
         ("range.step", "step", (0, 1, 0.5, INT64)),
         ("_fft_c2c", "out of range", (x, [1 << 40], 0, True)),

@@ -28,6 +28,7 @@ interface Tenfold extends Operators {
       fn: (...inputs: types.Tensor[]) => types.Tensor | types.Tensor[], examples: types.Tensor[], results?: number,
     ): types.Module
     load(path: string, device?: types.Device): types.Module
+    compile(source: string): types.Module
   }
   grad(
     outputs: types.Tensor | types.Tensor[],
@@ -37,6 +38,8 @@ interface Tenfold extends Operators {
   no_grad<T>(fn: () => T): T
   enable_grad<T>(fn: () => T): T
   inference_mode<T>(fn: () => T): T
+  /** Inside, a gradient that is NaN is an error. */
+  detect_anomaly<T>(fn: () => T): T
   is_grad_enabled(): boolean
   autograd_function<Results extends types.Tensor | types.Tensor[] = types.Tensor>(parts: {
     forward(context: types.Context, ...inputs: types.Tensor[]): types.Tensor | types.Tensor[]

@@ -41,9 +41,10 @@ function loss(name, input, target) {
 
 const tenfold = {
   Tensor, TenfoldError: core.TenfoldError, tensor, ops: operators, optim: learning.optim,
-  jit: { trace: script.trace, load: script.load, Module: script.Module },
+  jit: { trace: script.trace, load: script.load, compile: script.compile, Module: script.Module },
   grad: learning.grad, no_grad: learning.noGrad, enable_grad: learning.enableGrad,
-  inference_mode: learning.inferenceMode, is_grad_enabled: () => core.truth(C.tn_grad_enabled()),
+  inference_mode: learning.inferenceMode, detect_anomaly: learning.detectAnomaly,
+  is_grad_enabled: () => core.truth(C.tn_grad_enabled()),
   autograd_function: functions.autogradFunction, stream: (device) => new functions.Stream(device),
   train_step: script.trainStep, loss, call: values.call, tuple: values.tuple, save, load,
   scope: core.scope, keep: core.keep, collect: core.collect, set_pressure: core.setPressure,

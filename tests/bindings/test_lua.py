@@ -242,6 +242,20 @@ def test_script_methods_take_and_give_tables(rock: Path, tmp_path: Path) -> None
     assert printed.split() == ["6", "abab", "1.5", "2.5"]
 
 
+def test_scripts_are_compiled_and_anomalies_detected(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local unit = tn.jit.compile("def twice(x):\\n  return x * 2\\ndef more(x):\\n  return twice(x) + 1")
+        print(unit:call("more", tn.tensor({ 3 })):item())
+        local x = tn.tensor({ -1 }):requires_grad_()
+        x:sqrt():sum():backward()
+        print(pcall(tn.detect_anomaly, function() x:sqrt():sum():backward() end))
+        """,
+    )
+    assert printed.split()[:2] == ["7", "false"] and "nan values" in printed
+
+
 def test_a_step_of_training_is_one_call(rock: Path, tmp_path: Path) -> None:
     torch.manual_seed(0)
     torch.jit.script(torch.nn.Linear(2, 1)).save(tmp_path / "linear.pt")

@@ -249,6 +249,22 @@ def test_script_methods_take_and_give_objects(package: Path, tmp_path: Path) -> 
     assert js(package, program) == [6, "abab", [1.5, 2.5]]
 
 
+def test_scripts_are_compiled_and_anomalies_detected(package: Path) -> None:
+    program = """
+        const unit = tn.jit.compile('def twice(x):\\n  return x * 2\\ndef more(x):\\n  return twice(x) + 1')
+        const x = tn.tensor([-1]).requires_grad_()
+        x.sqrt().sum().backward()
+        answer = [unit.call('more', tn.tensor([3])).item()]
+        try {
+          tn.detect_anomaly(() => x.sqrt().sum().backward())
+        } catch (error) {
+          answer.push(error.message)
+        }
+        """
+    found, message = js(package, program)
+    assert found == 7 and "nan values" in message
+
+
 def test_a_step_of_training_is_one_call(package: Path, tmp_path: Path) -> None:
     torch.manual_seed(0)
     torch.jit.script(torch.nn.Linear(2, 1)).save(tmp_path / "linear.pt")

@@ -100,6 +100,18 @@ def test_methods_take_a_stack_and_have_defaults(tn: Bridge, saved: bytes) -> Non
     tn.tn_module_free(module)
 
 
+def test_functions_of_a_source_become_methods(tn: Bridge) -> None:
+    source = b"def twice(x):\n  return x * 2\n\ndef forward(x, by: int = 1):\n  return twice(x) + by"
+    module = tn.tn_module_compile(source)
+    result = tn.keep(tn.tn_module_forward(module, *handles([tn.tensor(INPUT)])))
+    np.testing.assert_allclose(tn.array(result), INPUT * 2 + 1)
+    tn.tn_module_free(module)
+    deep = b"def f(x):\n  return " + b"(" * 10**5 + b"x" + b")" * 10**5
+    for wrong, message in ((b"def f(x) return", "expected"), (b"", "no function"), (deep, "200 deep")):
+        with pytest.raises(TenfoldError, match=message):
+            tn.tn_module_compile(wrong)
+
+
 def test_what_a_module_holds_is_found_by_name(tn: Bridge, scripted: Any, saved: bytes) -> None:
     module = load(tn, saved)
     weight = tn.keep(tn.tn_module_parameter(module, b"layer.weight"))

@@ -19,7 +19,8 @@ local C, fail = core.C, core.fail
 local tenfold = {
   tensor = tensor.tensor, ops = tensor.ops, optim = learning.optim, jit = script,
   grad = learning.grad, no_grad = learning.no_grad, enable_grad = learning.enable_grad,
-  inference_mode = learning.inference_mode, is_grad_enabled = learning.is_grad_enabled,
+  inference_mode = learning.inference_mode, detect_anomaly = learning.detect_anomaly,
+  is_grad_enabled = learning.is_grad_enabled,
   autograd_function = functions.new, stream = functions.stream, train_step = script.train_step, call = values.call, tuple = values.tuple, none = values.none,
   scope = core.scope, keep = core.keep, set_pressure = core.set_pressure,
   collect = core.collect,

@@ -62,6 +62,9 @@ learning.no_grad = within(C.tn_no_grad_begin)
 learning.enable_grad = within(C.tn_enable_grad_begin)
 learning.inference_mode = within(C.tn_inference_begin)
 
+-- Call a function inside of which a gradient that is NaN is an error.
+learning.detect_anomaly = within(C.tn_detect_anomaly_begin)
+
 function learning.is_grad_enabled() return C.tn_grad_enabled() == 1 end
 
 -- ---- optimizers -----------------------------------------------------------------------------------------

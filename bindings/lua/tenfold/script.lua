@@ -21,6 +21,9 @@ function script.load(path, device)
   return module(C.tn_module_load(text("load", path), core.convert.maybe_device(device)))
 end
 
+-- A module whose methods are the functions of a TorchScript source.
+function script.compile(source) return module(C.tn_module_compile(text("compile", source))) end
+
 -- Run fn once on example tensors, and keep what it computed as a module. It gets tensors and returns tensors.
 function script.trace(fn, examples, results)
   if type(fn) ~= "function" then core.refuse("trace: the first argument is a function") end

@@ -104,5 +104,5 @@ const optim = {
 
 module.exports = {
   grad, optim, noGrad: within(C.tn_no_grad_begin), enableGrad: within(C.tn_enable_grad_begin),
-  inferenceMode: within(C.tn_inference_begin),
+  inferenceMode: within(C.tn_inference_begin), detectAnomaly: within(C.tn_detect_anomaly_begin),
 }

@@ -49,6 +49,9 @@ function load(path, device) {
   return new Module(C.tn_module_load(isText('load', path), device === undefined ? null : deviceBytes(device)))
 }
 
+// A module whose methods are the functions of a TorchScript source.
+const compile = (source) => new Module(C.tn_module_compile(isText('compile', source)))
+
 // Run fn once on example tensors, and keep what it computed as a module. It gets tensors and returns tensors.
 function trace(fn, examples, results = 1) {
   if (typeof fn !== 'function') refuse('trace: the first argument is a function')
@@ -96,4 +99,4 @@ function trainStep(module, optimizer, loss, inputs, target) {
   return own(made)
 }
 
-module.exports = { Module, load, trace, trainStep }
+module.exports = { Module, compile, load, trace, trainStep }

@@ -31,6 +31,9 @@ run_script_module <- function(module, inputs = list(), method = "forward") {
 
 jit_load <- function(path, device = NULL) script_module(.Call(C_tf_module_load, path, device))
 
+# TorchScript from its source: unit$name(...) calls the function of that name.
+jit_compile <- function(source) script_module(.Call(C_tf_module_compile, paste(source, collapse = "\n")))
+
 jit_save <- function(obj, path) {
   freeze <- attr(obj, "freeze", exact = TRUE)
   if (!is.null(freeze)) obj <- freeze()

@@ -52,6 +52,25 @@ torch_is_installed <- function() .Call(C_tf_available)
 
 torch_manual_seed <- function(seed) invisible(.Call(C_tf_manual_seed, seed))
 
+# The state of the random numbers that operators use, as a tensor of bytes.
+torch_get_rng_state <- function() .Call(C_tf_generator_state, .Call(C_tf_default_generator, "cpu"))
+
+torch_set_rng_state <- function(state) invisible(.Call(C_tf_generator_set_state, .Call(C_tf_default_generator, "cpu"), state))
+
+# Random numbers from a seed while code runs; afterwards they go on where they were.
+with_torch_manual_seed <- function(code, ..., seed) {
+  local_torch_manual_seed(seed)
+  force(code)
+}
+
+local_torch_manual_seed <- function(seed, .env = parent.frame()) {
+  state <- torch_get_rng_state()
+  torch_manual_seed(seed)
+  ending <- as.call(list(function() torch_set_rng_state(state)))
+  do.call("on.exit", list(ending, add = TRUE, after = FALSE), envir = .env)
+  invisible()
+}
+
 torch_generator <- function(seed = 0, device = "cpu") .Call(C_tf_generator, seed, device)
 
 print.torch_generator <- function(x, ...) {

@@ -77,6 +77,15 @@ SEXP tf_generator(SEXP seed, SEXP device) {
     return give_handle(tn_generator_new(device_of(device), (uint64_t)int_of(seed)), GENERATOR);
 }
 
+SEXP tf_default_generator(SEXP device) { return give_handle(tn_generator_default(device_of(device)), GENERATOR); }
+
+SEXP tf_generator_state(SEXP generator) { return give(tn_generator_state(handle_of(generator, GENERATOR))); }
+
+SEXP tf_generator_set_state(SEXP generator, SEXP state) {
+    check(tn_generator_set_state(handle_of(generator, GENERATOR), tensor_of(state)));
+    return R_NilValue;
+}
+
 SEXP tf_threads(SEXP threads) {
     if (threads != R_NilValue) check(tn_set_threads(int_of(threads)));
     return Rf_ScalarInteger((int)tn_threads());
@@ -135,6 +144,7 @@ extern SEXP tf_module_call(SEXP, SEXP, SEXP);
 extern SEXP tf_trace(SEXP, SEXP, SEXP);
 extern SEXP tf_store_condition(SEXP);
 extern SEXP tf_module_load(SEXP, SEXP);
+extern SEXP tf_module_compile(SEXP);
 extern SEXP tf_module_save(SEXP, SEXP);
 extern SEXP tf_module_save_data(SEXP);
 extern SEXP tf_module_names(SEXP, SEXP);
@@ -162,7 +172,7 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_hook, 2), ENTRY(tf_function, 4), ENTRY(tf_scope_begin, 1), ENTRY(tf_scope_end, 1),
     ENTRY(tf_grad_enabled, 0), ENTRY(tf_index, 3), ENTRY(tf_index_put, 3), ENTRY(tf_stack, 1),
     ENTRY(tf_call, 2), ENTRY(tf_module_call, 3), ENTRY(tf_trace, 3), ENTRY(tf_store_condition, 1),
-    ENTRY(tf_module_load, 2), ENTRY(tf_module_save, 2), ENTRY(tf_module_save_data, 1), ENTRY(tf_module_names, 2),
+    ENTRY(tf_module_load, 2), ENTRY(tf_module_compile, 1), ENTRY(tf_module_save, 2), ENTRY(tf_module_save_data, 1), ENTRY(tf_module_names, 2),
     ENTRY(tf_module_attribute, 2), ENTRY(tf_module_train, 2), ENTRY(tf_module_is_training, 1),
     ENTRY(tf_module_to, 3), ENTRY(tf_module_text, 2), ENTRY(tf_optimizer, 4),
     ENTRY(tf_optimizer_step, 1), ENTRY(tf_optimizer_zero_grad, 1), ENTRY(tf_optimizer_get, 2),
@@ -170,6 +180,7 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_train_step, 5), ENTRY(tf_set_pressure, 1), ENTRY(tf_memory, 0), ENTRY(tf_available, 0),
     ENTRY(tf_versions, 0), ENTRY(tf_cuda_available, 0), ENTRY(tf_device_count, 0), ENTRY(tf_synchronize, 1),
     ENTRY(tf_empty_cache, 0), ENTRY(tf_manual_seed, 1),
+    ENTRY(tf_default_generator, 1), ENTRY(tf_generator_state, 1), ENTRY(tf_generator_set_state, 2),
     ENTRY(tf_generator, 2), ENTRY(tf_threads, 1), ENTRY(tf_save, 3), ENTRY(tf_load, 1),
 };
 

@@ -72,6 +72,8 @@ SEXP tf_module_load(SEXP source, SEXP device) {
     return give_handle(tn_module_load(R_ExpandFileName(text_of(source)), given), MODULE);
 }
 
+SEXP tf_module_compile(SEXP source) { return give_handle(tn_module_compile(text_of(source)), MODULE); }
+
 SEXP tf_module_save(SEXP module, SEXP path) {
     check(tn_module_save(handle_of(module, MODULE), R_ExpandFileName(text_of(path))));
     return R_NilValue;

@@ -250,7 +250,12 @@ SEXP tf_gradients(SEXP outputs, SEXP inputs, SEXP gradients, SEXP retain, SEXP c
 
 SEXP tf_scope_begin(SEXP kind) {
     const char *name = text_of(kind);
-    int64_t scope = name[0] == 'n' ? tn_no_grad_begin() : name[0] == 'e' ? tn_enable_grad_begin() : tn_inference_begin();
+    int64_t scope = -1;
+    switch (name[0]) {
+    case 'n': scope = tn_no_grad_begin(); break;
+    case 'e': scope = tn_enable_grad_begin(); break;
+    default: scope = tn_detect_anomaly_begin(); break;
+    }
     if (scope < 0) raise_last();
     return Rf_ScalarReal((double)scope);
 }

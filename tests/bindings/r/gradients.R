@@ -18,4 +18,17 @@ y <- x[1] * 2
 z <- x[2] * 5
 z$backward()
 stopifnot(identical(as.numeric(x$grad), c(0, 5)))
+root <- torch_tensor(-1, requires_grad = TRUE)
+torch_sqrt(root)$backward() # NaN, and nothing is said
+stopifnot(inherits(suppressWarnings(tryCatch(with_detect_anomaly(torch_sqrt(root)$backward()), error = identity)), "tenfold_error"))
+torch_sqrt(root)$backward() # nothing again
+torch_manual_seed(3)
+first <- as_array(torch_rand(2))
+torch_manual_seed(3)
+inner <- as_array(with_torch_manual_seed(torch_rand(2), seed = 9))
+stopifnot(identical(as_array(torch_rand(2)), first), !identical(inner, first), identical(as_array(with_torch_manual_seed(torch_rand(2), seed = 9)), inner))
+state <- torch_get_rng_state()
+first <- as_array(torch_rand(2))
+torch_set_rng_state(state)
+stopifnot(identical(as_array(torch_rand(2)), first))
 cat("fine")

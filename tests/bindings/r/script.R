@@ -25,4 +25,14 @@ e <- tryCatch(jit_trace(function(a) { runs <<- runs + 1; if (runs > 1) stop("ins
 stopifnot(conditionMessage(e) == "inside", tenfold_memory()[["objects"]] == live)
 left <- (function() { runs <- 0; jit_trace(function(a) { runs <<- runs + 1; a }, x); "after" })()
 stopifnot(left == "after", as.numeric(jit_trace(function(a) a * 2, torch_ones(1))(torch_tensor(4))) == 8)
+unit <- jit_compile("
+def twice(x):
+    return x * 2
+
+def shifted(x, by: int = 1):
+    return twice(x) + by
+")
+stopifnot(as.numeric(unit$shifted(torch_ones(1))) == 3, as.numeric(unit$shifted(torch_ones(1), 5L)) == 7, setequal(unit$methods, c("twice", "shifted")))
+stopifnot(as.numeric(jit_unserialize(jit_serialize(unit))$twice(torch_ones(1))) == 2)
+stopifnot(inherits(tryCatch(jit_compile("def f(x) return"), error = identity), "tenfold_error"), inherits(tryCatch(jit_compile(""), error = identity), "value_error"))
 cat("fine")

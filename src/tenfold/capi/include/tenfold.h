@@ -288,6 +288,8 @@ TN_API tn_tensor *tn_tensor_from_dlpack(void *dlpack);
 
 /** A source of random numbers of its own, for operators that take one. */
 TN_API tn_generator *tn_generator_new(tn_device device, uint64_t seed);
+/** The generator of a device that operators use where none is given. */
+TN_API tn_generator *tn_generator_default(tn_device device);
 /** Free a generator. @consumes generator @optional generator */
 TN_API void tn_generator_free(tn_generator *generator);
 /** Start a generator anew from a seed. */
@@ -493,6 +495,8 @@ TN_API int64_t tn_no_grad_begin(void);
 TN_API int64_t tn_enable_grad_begin(void);
 /** Make tensors that no gradient will ever flow through, in this thread, until tn_scope_end. */
 TN_API int64_t tn_inference_begin(void);
+/** Have gradients that are NaN fail in all threads, with the operator that gave them, until tn_scope_end. */
+TN_API int64_t tn_detect_anomaly_begin(void);
 /** End the innermost scope of this thread, which must be the one of this number. */
 TN_API tn_status tn_scope_end(int64_t scope);
 /** Whether this thread records for gradients: 1 or 0. */
@@ -538,6 +542,8 @@ TN_API tn_status tn_module_save(const tn_module *module, const char *path);
 TN_API tn_tensor *tn_module_save_data(const tn_module *module);
 /** Free a module. @consumes module @optional module */
 TN_API void tn_module_free(tn_module *module);
+/** A module whose methods are the functions that a TorchScript source defines. */
+TN_API tn_module *tn_module_compile(const char *source);
 /** Run a callback once on example inputs and keep what it computed as a module's `forward`. @optional user */
 TN_API tn_module *tn_module_trace(tn_trace_fn callback, const tn_tensor *const *inputs, int64_t inputs_count, int64_t outputs_count, void *user);
 /** Call a method of a module: its arguments are on the stack, missing ones at the end have defaults, its result replaces them; on failure the stack is empty. */

@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 using namespace tenfold;
@@ -177,6 +178,10 @@ struct InferenceGuard : Guard {
     c10::InferenceMode mode;
 };
 
+struct AnomalyGuard : Guard {
+    torch::autograd::DetectAnomalyGuard mode;
+};
+
 }  // namespace
 
 int64_t open_scope(std::unique_ptr<Guard> guard) {
@@ -204,6 +209,11 @@ int64_t tn_enable_grad_begin(void) {
 
 int64_t tn_inference_begin(void) {
     return guarded("tn_inference_begin", int64_t{-1}, [&] { return open_scope(std::make_unique<InferenceGuard>()); });
+}
+
+int64_t tn_detect_anomaly_begin(void) {
+    return guarded("tn_detect_anomaly_begin", int64_t{-1},
+                   [&] { return open_scope(std::make_unique<AnomalyGuard>()); });
 }
 
 tn_status tn_scope_end(int64_t scope) {

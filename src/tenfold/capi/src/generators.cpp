@@ -30,6 +30,14 @@ tn_generator *tn_generator_new(tn_device place, uint64_t seed) {
     });
 }
 
+tn_generator *tn_generator_default(tn_device place) {
+    return guarded("tn_generator_default", (tn_generator *)nullptr, [&] {
+        auto where = device(place, "device");
+        make_generator(where);  // refuses a device that has none
+        return own_as<tn_generator>(at::Generator(at::globalContext().defaultGenerator(where)));
+    });
+}
+
 void tn_generator_free(tn_generator *generator) {
     guarded_status("tn_generator_free", [&] { release(generator); });
 }

@@ -1,0 +1,52 @@
+// TorchScript from its source: the functions of a text as the methods of a module.
+#include "modules.h"
+
+#include <torch/csrc/jit/frontend/resolver.h>
+#include <torch/csrc/jit/passes/inliner.h>
+
+using namespace tenfold;
+
+namespace {
+
+namespace jit = torch::jit;
+
+// libtorch's parser calls itself for each level.
+constexpr int most_levels = 200;
+
+void check_levels(const std::string &source) {
+    int level = 0;
+    for (char each : source) {
+        if (each == '(' || each == '[' || each == '{') ++level;
+        if (each == ')' || each == ']' || each == '}') --level;
+        if (level > most_levels) fail(TN_ERROR_ARGUMENT, "the source nests more than ", most_levels, " deep");
+    }
+}
+
+// The function with the module as its first argument, and with the functions it calls in it.
+void add_method(jit::Module &module, jit::Function &function) {
+    auto graph = jit::toGraphFunction(function).graph()->copy();
+    jit::Inline(*graph);
+    graph->insertInput(0, "self")->setType(module._ivalue()->type());
+    auto name = c10::QualifiedName(*module.type()->name(), function.name());
+    auto *method = module._ivalue()->compilation_unit()->create_function(name, graph);
+    auto arguments = function.getSchema().arguments();
+    arguments.insert(arguments.begin(), c10::Argument("self", module._ivalue()->type()));
+    method->setSchema(function.getSchema().cloneWithArguments(arguments));
+    module.type()->addMethod(method);
+}
+
+}  // namespace
+
+tn_module *tn_module_compile(const char *source) {
+    return guarded("tn_module_compile", static_cast<tn_module *>(nullptr), [&] {
+        std::string given = text(source, "source") + std::string("\n");  // which the parser wants last
+        check_levels(given);
+        jit::CompilationUnit functions;
+        auto defined = functions.define(std::nullopt, given, jit::nativeResolver(), nullptr);
+        if (defined.empty()) fail(TN_ERROR_ARGUMENT, "the source defines no function");
+        jit::Module module(c10::QualifiedName("__torch__.Compiled"), std::make_shared<jit::CompilationUnit>());
+        module.register_attribute("training", c10::BoolType::get(), false);
+        for (jit::Function *each : defined) add_method(module, *each);
+        return own_as<tn_module>(std::move(module));
+    });
+}

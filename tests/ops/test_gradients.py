@@ -228,7 +228,7 @@ _HALF = "it has no derivative by one of its arguments"
 UNMEASURED: dict[str, str] = {
     **dict.fromkeys(("igamma", "igammac", "special_gammainc", "special_gammaincc"), _HALF),
     **dict.fromkeys(("special_zeta", "special_zeta.other_scalar", "special_zeta.self_scalar"), _HALF),
-    **dict.fromkeys(("_standard_gamma", "_sample_dirichlet"), "it refuses"),
+    **dict.fromkeys(("_standard_gamma", "_sample_dirichlet"), "a draw keeps its place of the distribution"),
     **dict.fromkeys(("linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve"), "it refuses"),
     **dict.fromkeys(("round.decimals", "special_round"), "it steps, so often that a difference meets one"),
     **dict.fromkeys(("geqrf", "linalg_qr", "qr"), "it refuses"),

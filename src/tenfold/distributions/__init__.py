@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.distributions import constraints, kl
+from tenfold.distributions import constraints, kl, kl_families, transforms
 from tenfold.distributions.continuous import (
     Cauchy,
     Exponential,
@@ -15,6 +15,7 @@ from tenfold.distributions.continuous import (
     Normal,
     Uniform,
 )
+from tenfold.distributions.counts import Binomial, Multinomial, NegativeBinomial
 from tenfold.distributions.discrete import (
     Bernoulli,
     Categorical,
@@ -24,15 +25,59 @@ from tenfold.distributions.discrete import (
     Poisson,
 )
 from tenfold.distributions.distribution import Distribution, ExponentialFamily
+from tenfold.distributions.gammas import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, StudentT
 from tenfold.distributions.kl import kl_divergence, register_kl
+from tenfold.distributions.low_rank import LowRankMultivariateNormal
+from tenfold.distributions.mixtures import MixtureSameFamily
 from tenfold.distributions.multivariate import Independent, MultivariateNormal
+from tenfold.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
+from tenfold.distributions.transformed import (
+    InverseGamma,
+    Kumaraswamy,
+    LogisticNormal,
+    LogNormal,
+    Pareto,
+    TransformedDistribution,
+    Weibull,
+)
+from tenfold.distributions.transforms import (
+    AbsTransform,
+    AffineTransform,
+    CatTransform,
+    ComposeTransform,
+    CorrCholeskyTransform,
+    CumulativeDistributionTransform,
+    ExpTransform,
+    IndependentTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    PowerTransform,
+    ReshapeTransform,
+    SigmoidTransform,
+    SoftmaxTransform,
+    SoftplusTransform,
+    StackTransform,
+    StickBreakingTransform,
+    TanhTransform,
+    Transform,
+    identity_transform,
+)
+from tenfold.distributions.vonmises import VonMises
 from tenfold.errors import unknown_name
 
 __all__ = [
-    "Bernoulli", "Categorical", "Cauchy", "Distribution", "Exponential", "ExponentialFamily", "Geometric",
-    "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "Laplace", "MultivariateNormal", "Normal",
-    "OneHotCategorical", "OneHotCategoricalStraightThrough", "Poisson", "Uniform", "constraints", "kl",
-    "kl_divergence", "register_kl",
+    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical",
+    "Cauchy", "Chi2", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform",
+    "Dirichlet", "Distribution", "ExpTransform", "Exponential", "ExponentialFamily", "FisherSnedecor",
+    "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform",
+    "InverseGamma", "Kumaraswamy", "Laplace", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal",
+    "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial", "MultivariateNormal", "NegativeBinomial",
+    "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto", "Poisson",
+    "PositiveDefiniteTransform", "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical",
+    "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
+    "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
+    "Uniform", "VonMises", "Weibull", "constraints", "identity_transform", "kl", "kl_divergence",
+    "kl_families", "register_kl", "transforms",
 ]  # fmt: skip
 
 

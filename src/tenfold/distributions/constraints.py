@@ -6,16 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tenfold import dtypes
 from tenfold.errors import unknown_name
 from tenfold.functional import aten
 from tenfold.tensor import Tensor
 
 __all__ = [
-    "Constraint", "boolean", "dependent", "dependent_property", "greater_than", "greater_than_eq",
-    "half_open_interval", "independent", "integer_interval", "interval", "is_dependent", "less_than",
-    "lower_cholesky", "lower_triangular", "nonnegative", "nonnegative_integer", "one_hot", "positive",
-    "positive_definite", "positive_integer", "real", "real_vector", "simplex", "square", "symmetric",
-    "unit_interval",
+    "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than",
+    "greater_than_eq", "half_open_interval", "independent", "integer_interval", "interval", "is_dependent",
+    "less_than", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer",
+    "one_hot", "positive", "positive_definite", "positive_integer", "positive_semidefinite", "real",
+    "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
 ]  # fmt: skip
 
 Test = Callable[[Tensor], Tensor]
@@ -67,6 +68,50 @@ class dependent_property(property, Dependent):
 
 def is_dependent(constraint: Any) -> bool:
     return isinstance(constraint, Dependent)
+
+
+class cat(Constraint):
+    """Stretches of a dimension, of `lengths`, each in a set of its own."""
+
+    def __init__(self, cseq: Any, dim: int = 0, lengths: Any = None):
+        self.cseq, self.dim = list(cseq), dim
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        name = f"cat({self.cseq}, dim={dim})"
+        discrete, event_dim = _common(self.cseq)
+        super().__init__(name, self._each, discrete, event_dim)
+
+    def _each(self, value: Tensor) -> Tensor:
+        parts = value.split(self.lengths, self.dim)
+        return aten("cat")([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+class stack(Constraint):
+    """Slices along a dimension, each in a set of its own."""
+
+    def __init__(self, cseq: Any, dim: int = 0):
+        self.cseq, self.dim = list(cseq), dim
+        discrete, event_dim = _common(self.cseq)
+        deeper = event_dim + 1 if self.dim + event_dim < 0 else event_dim
+        super().__init__(f"stack({self.cseq}, dim={dim})", self._each, discrete, deeper)
+
+    def _each(self, value: Tensor) -> Tensor:
+        parts = value.unbind(self.dim)
+        return aten("stack")([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+def _common(parts: list[Constraint]) -> tuple[bool, int]:
+    return any(each.is_discrete for each in parts), max(each.event_dim for each in parts)
+
+
+class multinomial(Constraint):
+    """Counts that are at most `upper_bound` in all."""
+
+    def __init__(self, upper_bound: Any):
+        self.upper_bound = upper_bound
+        super().__init__(f"Multinomial(upper_bound={upper_bound})", self._counts, True, 1)
+
+    def _counts(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
 class independent(Constraint):
@@ -145,6 +190,15 @@ def _positive_definite(x: Tensor) -> Tensor:
     return _symmetric(x) & (aten("linalg_cholesky_ex")(x).info == 0)
 
 
+def _positive_semidefinite(x: Tensor) -> Tensor:
+    return _symmetric(x) & (aten("linalg_eigvalsh")(x) >= 0).all(-1)
+
+
+def _corr_cholesky(x: Tensor) -> Tensor:
+    tolerance = 10 * x.shape[-1] * dtypes.finfo(x.dtype).eps
+    return _lower_cholesky(x) & ((x.square().sum(-1).sqrt() - 1).abs() < tolerance).all(-1)
+
+
 def _square(x: Tensor) -> Tensor:
     return aten("full")(x.shape[:-2], x.shape[-2] == x.shape[-1], device=x.device)
 
@@ -165,6 +219,8 @@ lower_cholesky = Constraint("LowerCholesky()", _lower_cholesky, event_dim=2)
 square = Constraint("Square()", _square, event_dim=2)
 symmetric = Constraint("Symmetric()", _symmetric, event_dim=2)
 positive_definite = Constraint("PositiveDefinite()", _positive_definite, event_dim=2)
+positive_semidefinite = Constraint("PositiveSemidefinite()", _positive_semidefinite, event_dim=2)
+corr_cholesky = Constraint("CorrCholesky()", _corr_cholesky, event_dim=2)
 
 
 def __getattr__(name: str) -> Any:

@@ -41,23 +41,23 @@ def _gamma_arguments(a, x):
     return undifferentiable(a, "the first argument of the incomplete gamma function"), x
 
 
-def _density(a, x):
+def density(a, x):
     """What the lower function grows by: x^(a - 1) * exp(-x) / gamma(a)."""
     return flat.exp((a - 1) * flat.log(x) - x - lgamma(a))
 
 
-@flat.differentiated(lambda ct, result, a, x: (flat.full_like(a, 0), ct * _density(a, x)))
+@flat.differentiated(lambda ct, result, a, x: (flat.full_like(a, 0), ct * density(a, x)))
 def _lower_gamma(a, x):
-    return _incomplete_gamma(a, x)[0]
+    return incomplete_gamma(a, x)[0]
 
 
-@flat.differentiated(lambda ct, result, a, x: (flat.full_like(a, 0), -(ct * _density(a, x))))
+@flat.differentiated(lambda ct, result, a, x: (flat.full_like(a, 0), -(ct * density(a, x))))
 def _upper_gamma(a, x):
-    return _incomplete_gamma(a, x)[1]
+    return incomplete_gamma(a, x)[1]
 
 
 @doubled
-def _incomplete_gamma(a, x):
+def incomplete_gamma(a, x):
     """P and Q = 1 - P: by P's power series below a + 1, by Q's continued fraction above."""
     a, x = flat.broadcast(a, x)
     if not a.dtype.is_floating_point:

@@ -342,3 +342,51 @@ def test_what_is_differentiable_once_has_no_second_derivative():
     (slope,) = tn.autograd.grad(Square.apply(x).sum(), x, create_graph=True)
     assert slope.tolist() == [2, 2]
     assert not slope.requires_grad
+
+
+def adding(m, gradient_of_second):
+    """A Function that adds, and leaves it to the caller to sum what broadcasting stretched."""
+
+    class Add(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, b):
+            return x + b
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient, gradient_of_second(gradient)
+
+    return Add
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 1), ()])
+def test_a_gradient_is_summed_to_the_shape_of_its_argument(shape):
+    def case(m):
+        x, b = leaf(m), m.ones(shape, requires_grad=True)
+        (adding(m, lambda gradient: gradient * 3).apply(x, b) * m.tensor(DATA)).sum().backward()
+        return [x.grad, b.grad]
+
+    agree(case)
+
+
+def test_a_transformed_function_sums_gradients_to_their_arguments():
+    def loss(b):
+        return (adding(tn, lambda gradient: gradient).apply(tn.tensor(DATA), b) * tn.tensor(DATA)).sum()
+
+    assert tn.func.grad(loss)(tn.ones(3)).tolist() == tn.tensor(DATA).sum(0).tolist()
+
+
+def test_a_gradient_of_another_shape_is_refused_with_the_shapes_that_are_taken():
+    function = adding(tn, lambda gradient: gradient[:1])
+    refused(lambda m: adding(m, lambda g: g[:1]).apply(leaf(m), leaf(m)).sum().backward())
+    with pytest.raises(tn.ShapeError, match=r"(?s)Add.backward returned f32\[1,3\].*help: .*shape \[2, 3\]"):
+        function.apply(leaf(tn), leaf(tn)).sum().backward()
+
+
+def test_a_gradient_nobody_asked_for_may_have_any_shape():
+    def case(m):
+        x = leaf(m)
+        adding(m, lambda gradient: gradient[0]).apply(x, m.tensor(DATA)).sum().backward()
+        return [x.grad]
+
+    agree(case)

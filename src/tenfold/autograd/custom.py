@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.errors import DTypeError, GradientError, ShapeError, UnsupportedError
+from tenfold.flat.graph import TensorType
 from tenfold.functional import aten
 from tenfold.grad_mode import no_grad, set_grad_mode
 from tenfold.ops.table import find
@@ -108,17 +109,19 @@ class CustomNode:
         for argument, result in zip(self.arguments, given, strict=True):
             if isinstance(argument, Tensor):
                 value = next(values)
-                if result is not None and result.shape != tuple(value.type.shape):
-                    raise ShapeError(
-                        f"{self.function.__name__}.backward returned {result.current().type} as the gradient "
-                        f"of {value.type}"
-                    ).located("backward", self.source)
                 if result is not None and value.origin is not None:
-                    result = self.converted(result, value, create_graph)
+                    with set_grad_mode(create_graph):
+                        result = self.converted(self.shaped(result, value), value)
                 pairs.append((value, result))
         return pairs
 
-    def converted(self, result: Tensor, value: Value, create_graph: bool) -> Tensor:
+    def shaped(self, result: Tensor, value: Value) -> Tensor:
+        try:
+            return summed_to(result, value.type, self.function)
+        except ShapeError as error:
+            raise error.located("backward", self.source) from None
+
+    def converted(self, result: Tensor, value: Value) -> Tensor:
         """A gradient that backward returned, in the dtype of what it is the gradient of."""
         wanted, found = value.type.dtype, result.dtype
         if found is wanted:
@@ -129,8 +132,7 @@ class CustomNode:
                 f"{value.type}",
                 help=f"return a gradient of {wanted.name}",
             ).located("backward", self.source)
-        with set_grad_mode(create_graph):
-            return result.to(wanted)
+        return result.to(wanted)
 
     def give(
         self, result: Tensor, arguments: Sequence[Tensor], memory: Sequence[tuple[Tensor, Value]]
@@ -158,6 +160,22 @@ class CustomNode:
     def signature(self) -> Any:
         """For the messages of those that name a node's op."""
         return _Named(self.function.__name__)
+
+
+def summed_to(found: Tensor, wanted: TensorType, function: type[Function]) -> Tensor:
+    """A gradient that backward returned, in the shape of the argument: where forward stretched that, it may
+    still have to be summed."""
+    shape = tuple(wanted.shape)
+    if found.shape == shape:
+        return found
+    trailing = found.shape[found.ndim - len(shape) :]
+    if len(shape) > found.ndim or any(mine not in (1, given) for mine, given in zip(shape, trailing)):
+        raise ShapeError(
+            f"{function.__name__}.backward returned {found.current().type} as the gradient of {wanted}",
+            help=f"return a gradient of shape {list(shape)}, or of one that this broadcasts to, "
+            "which is summed",
+        )
+    return aten("sum_to_size")(found, shape)
 
 
 def _is_among(tensor: Any, tensors: Sequence[Any]) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.autograd.custom import Context
-from tenfold.errors import GradientError, ShapeError, UnsupportedError
+from tenfold.autograd.custom import Context, summed_to
+from tenfold.errors import GradientError, UnsupportedError
 from tenfold.func.recording import Recorded, record
 from tenfold.functional import aten
 from tenfold.ops.table import Row
@@ -62,12 +62,7 @@ class _Call:
     def fitted(self, argument: Tensor, found: Tensor | None) -> Tensor:
         if found is None:
             return aten("zeros_like")(argument)
-        if found.shape != argument.shape:
-            raise ShapeError(
-                f"{self.function.__name__}.backward returned {found.current().type} as the gradient of "
-                f"{argument.current().type}"
-            )
-        return found.to(argument.dtype)
+        return summed_to(found, argument.current().type, self.function).to(argument.dtype)
 
     def place(self, argument: int) -> int:
         """Where an argument is first given: what is given twice is one input."""

@@ -119,6 +119,22 @@ class FormatError(TenfoldError, ValueError):
     """Damaged or hostile input: a file, a buffer, a serialized program."""
 
 
+class FileError(TenfoldError, OSError):
+    """A file that cannot be opened, read or written."""
+
+
+class MissingFile(FileError, FileNotFoundError):
+    """A file, or the folder for one, that is not there."""
+
+
+class FolderGiven(FileError, IsADirectoryError):
+    """A folder in the place of a file."""
+
+
+class ForbiddenFile(FileError, PermissionError):
+    """A file that this user may not read or write."""
+
+
 class CacheWarning(TenfoldError, UserWarning):
     """A compilation cache that could not be read or written, and was done without."""
 

@@ -4,6 +4,8 @@ import collections
 import io
 import math
 import os
+import pickle
+import re
 import stat
 import sys
 
@@ -302,6 +304,43 @@ def test_nothing_can_be_saved_while_a_function_is_recorded():
 def test_weights_only_is_all_there_is(tmp_path):
     with pytest.raises(tn.UnsupportedError, match="Tenfold reads data alone"):
         tn.load(tmp_path / "x.pt", weights_only=False)
+
+
+@pytest.mark.parametrize("made", [lambda: tn.nn.Linear(2, 3), lambda: {"model": tn.nn.Linear(2, 3)}])
+def test_a_whole_module_is_refused_with_what_to_save_instead(made, tmp_path):
+    with pytest.raises(tn.ArgumentError, match=r"Linear.* cannot be saved(?s:.*)help: .*state_dict\(\)"):
+        tn.save(made(), tmp_path / "x.pt")
+    torch.save(torch.nn.Linear(2, 3), tmp_path / "x.pt")
+    with pytest.raises(tn.FormatError, match=r"Linear(?s:.*)help: .*model.state_dict\(\)"):
+        tn.load(tmp_path / "x.pt")
+
+
+def test_errors_of_files_name_the_path_that_was_given(tmp_path):
+    beyond, here = tmp_path / "none", str(tmp_path)
+    cases = [
+        (lambda: tn.save(1, beyond / "x.pt"), FileNotFoundError, f"Parent directory {beyond} does not exist"),
+        (lambda: tn.load(beyond / "x.pt"), FileNotFoundError, f"Parent directory {beyond} does not exist"),
+        (lambda: tn.load(beyond), FileNotFoundError, f"{beyond} cannot be read: there is no such file"),
+        (lambda: tn.load(here), IsADirectoryError, f"{here} is a folder"),
+        (lambda: tn.save(1, here), IsADirectoryError, f"{here} is a folder"),
+    ]
+    for case, kind, text in cases:
+        with pytest.raises(tn.TenfoldError, match=re.escape(text)) as raised:
+            case()
+        assert isinstance(raised.value, kind)
+        assert ".part" not in str(raised.value)
+        assert text in str(pickle.loads(pickle.dumps(raised.value)))
+
+
+@pytest.mark.parametrize("name", ["x.pt", "x.safetensors"])
+def test_files_that_are_not_whole_say_what_to_do(name, tmp_path):
+    path = tmp_path / name
+    tn.save({"a": tn.ones(50)}, path)
+    whole = path.read_bytes()
+    for damaged in (b"", b"no saved file", whole[: len(whole) // 2]):
+        path.write_bytes(damaged)
+        with pytest.raises(tn.FormatError, match="\n  help: "):
+            tn.load(path)
 
 
 def test_paths(tmp_path):

@@ -10,7 +10,16 @@ import io
 import os
 from typing import IO, Any
 
-from tenfold.errors import ArgumentError, FormatError, UnsupportedError, located
+from tenfold.errors import (
+    ArgumentError,
+    FileError,
+    FolderGiven,
+    ForbiddenFile,
+    FormatError,
+    MissingFile,
+    UnsupportedError,
+    located,
+)
 from tenfold.serialize import archive, legacy, safe
 from tenfold.serialize.atomic import replacing
 from tenfold.serialize.storages import Places
@@ -32,8 +41,11 @@ def save(obj: Any, f: Path | IO[bytes]) -> None:
         return
     path = _path(f)
     contents = safe.Contents(obj) if safe.is_path(path) else archive.Contents(obj)
-    with replacing(path) as file:
-        contents.write(file)
+    try:
+        with replacing(path) as file:
+            contents.write(file)
+    except OSError as error:
+        raise _file_error(error, path, "written") from None
 
 
 @located
@@ -47,15 +59,18 @@ def load(f: Path | IO[bytes], map_location: Any = None, weights_only: bool = Tru
     if not weights_only:
         raise UnsupportedError(
             "weights_only=False would let the file run code, and Tenfold reads data alone",
-            help="save a state_dict, and load it without weights_only=False",
+            help="save model.state_dict(), and load it without weights_only=False",
         )
     places = Places(map_location)
     if not isinstance(f, (str, os.PathLike)) and hasattr(f, "read"):
         seekable = hasattr(f, "seekable") and f.seekable()
         return _read(f if seekable else io.BytesIO(f.read()), places, "")
     path = _path(f)
-    with open(path, "rb") as file:
-        return _read(file, places, path)
+    try:
+        with open(path, "rb") as file:
+            return _read(file, places, path)
+    except OSError as error:
+        raise _file_error(error, path, "read") from None
 
 
 def _read(file: IO[bytes], places: Places, path: str) -> Any:
@@ -73,6 +88,22 @@ def _read(file: IO[bytes], places: Places, path: str) -> Any:
         f"this is no saved file: it begins with {head[:4]!r}" if head else "the file is empty",
         help="Tenfold reads what tenfold.save, torch.save and safetensors write",
     )
+
+
+def _file_error(error: OSError, path: str, done: str) -> FileError:
+    """What to tell of a file by its path, which is the user's: the one being written has another name."""
+    folder = os.path.dirname(path)
+    if isinstance(error, FileNotFoundError):
+        if folder and not os.path.exists(folder):
+            return MissingFile(
+                f"{path} cannot be {done}: Parent directory {folder} does not exist",
+                help=f"make it first: os.makedirs({folder!r})" if done == "written" else None,
+            )
+        return MissingFile(f"{path} cannot be {done}: there is no such file")
+    if isinstance(error, IsADirectoryError):
+        return FolderGiven(f"{path} is a folder", help="give the path of a file in it")
+    kind = ForbiddenFile if isinstance(error, PermissionError) else FileError
+    return kind(f"{path} cannot be {done}: {error.strerror or error}")
 
 
 def _path(f: Any) -> str:

@@ -82,7 +82,10 @@ class Archive:
         except (OSError, MemoryError):
             raise
         except Exception as error:  # of a damaged file its reader raises whatever it stumbles over
-            raise FormatError(f"the file is no whole zip archive: {error}") from None
+            raise FormatError(
+                f"the file is no whole zip archive: {error}",
+                help="it was cut short or changed after it was saved: save or copy it again",
+            ) from None
         records = self.zipped.infolist()
         if sum(each.file_size for each in records) > length:
             raise FormatError(

@@ -52,7 +52,9 @@ def survey(obj: Any) -> list[Tensor]:
             place = f" at {where}" if where else ""
             raise ArgumentError(
                 f"a {type(item).__module__}.{type(item).__qualname__}{place} cannot be saved",
-                help=f"what can be saved is {_KINDS}",
+                help="save what its state_dict() returns, and load that with load_state_dict()"
+                if hasattr(item, "state_dict")
+                else f"what can be saved is {_KINDS}",
             )
 
     visit(obj, "", 0)

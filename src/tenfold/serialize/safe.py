@@ -94,7 +94,10 @@ def read(file: IO[bytes], places: Places) -> Tensors:
         found = package.deserialize(contents)
         header = json.loads(contents[8 : 8 + int.from_bytes(contents[:8], "little")])
     except (package.SafetensorError, ValueError, RecursionError) as error:
-        raise FormatError(f"this is no whole safetensors file: {error}") from None
+        raise FormatError(
+            f"this is no whole safetensors file: {error}",
+            help="it was cut short or changed after it was saved: save or copy it again",
+        ) from None
     device = places.of("cpu")
     tensors = {name: _tensor(name, each) for name, each in found}
     return Tensors(

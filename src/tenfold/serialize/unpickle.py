@@ -168,7 +168,9 @@ class Unpickler:
     def take(self, count: int) -> bytes:
         taken = self.contents[self.position : self.position + count]
         if len(taken) != count:
-            raise FormatError("the file is cut short: its pickle ends too early")
+            raise FormatError(
+                "the file is cut short: its pickle ends too early", help="save or copy it again, whole"
+            )
         self.position += count
         return taken
 
@@ -202,7 +204,8 @@ class Unpickler:
         if found is None:
             raise FormatError(
                 f"the file holds a {full[:100]}, which is neither a tensor nor plain data; it was not run",
-                help="save the state_dict, or plain data, instead of the object",
+                help="save model.state_dict(), or plain data, instead of the object: "
+                "torch.save(model.state_dict(), file)",
             )
         self.stack.append(found)
 

@@ -261,15 +261,27 @@ void pu_release(PuObject *object) {
         abort();
     }
 #endif
-    bool outermost = !dead;
-    object->head = (object->head & ~PU_COUNT) | (uint64_t)(uintptr_t)dead;
-    dead = object;
-    if (!outermost) return;
-    while (dead) {
-        PuObject *next = dead;
-        dead = (PuObject *)(uintptr_t)(next->head & PU_COUNT);
-        next->head &= ~PU_COUNT;
-        finish(next);
+    object->head &= ~PU_COUNT;
+    if (dead) { /* it waits for what is being released */
+        object->head |= (uint64_t)(uintptr_t)dead;
+        dead = object;
+        return;
+    }
+    for (;;) {
+        /* A list goes along its rests, which need not wait. */
+        while (object && object->head == (uint64_t)PU_PAIR << 56) {
+            PuPair *pair = (PuPair *)object;
+            Value rest = pair->cdr;
+            lose(pair->car);
+            give_back(object, sizeof(PuPair));
+            bool dies = pu_is_object(rest) && (--pu_object(rest)->head & PU_COUNT) == 0;
+            object = dies ? pu_object(rest) : NULL;
+        }
+        if (object) finish(object);
+        if (!dead) return;
+        object = dead;
+        dead = (PuObject *)(uintptr_t)(object->head & PU_COUNT);
+        object->head &= ~PU_COUNT;
     }
 }
 

@@ -353,3 +353,11 @@ def test_packing_refuses_what_pytorch_refuses():
             utils.rnn.pack_padded_sequence(padded, lengths)
     with pytest.raises(tn.TenfoldError, match="at least one"):
         utils.rnn.pad_sequence([])
+
+
+def test_a_module_may_be_made_for_weights_that_are_yet_to_come():
+    made = tn.nn.utils.skip_init(tn.nn.Linear, 3, 2, bias=False)
+    made.load_state_dict({"weight": tn.ones(2, 3)})
+    assert made(tn.ones(3)).tolist() == [3, 3]
+    with pytest.raises(ValueError, match="takes no device"):
+        tn.nn.utils.skip_init(tn.nn.ReLU)

@@ -15,6 +15,7 @@ from tenfold.nn.utils.fusion import (
     fuse_linear_bn_eval,
     fuse_linear_bn_weights,
 )
+from tenfold.nn.utils.init import skip_init
 from tenfold.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from tenfold.nn.utils.stateless import functional_call
 from tenfold.nn.utils.weight_norm import remove_weight_norm, weight_norm
@@ -36,6 +37,7 @@ __all__ = [
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
+    "skip_init",
     "spectral_norm",
     "stateless",
     "vector_to_parameters",

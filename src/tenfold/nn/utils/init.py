@@ -1,0 +1,20 @@
+"""A module made without the work of its first numbers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tenfold.errors import ArgumentError, located
+from tenfold.nn.module import Module
+
+
+@located
+def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
+    """A module whose parameters are yet to be set, for a checkpoint to be loaded into. Nothing is computed
+    until they are read, so what they would have begun with costs nothing where they are set before."""
+    if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
+        raise ArgumentError(f"module_cls is a class of modules, not {module_cls!r}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise ArgumentError(f"{module_cls.__name__} takes no device, as modules that may be skipped do")
+    return module_cls(*args, **kwargs)

@@ -478,6 +478,18 @@ def test_the_functions_that_write_to_their_argument_are_pytorchs():
     assert set(names.INPLACE) == theirs - {"resize_as_sparse_"}
 
 
+def test_functions_of_ops_write_to_their_argument_as_in_pytorch():
+    further = {"embedding_renorm": (torch.tensor([0, 1]), 1.0, 2.0), "threshold": (0.1, 5.0)}
+    for name in names.OF_OPS:
+        given = further.get(name, (0.5, False) if name.endswith("dropout") else ())
+        x = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+        y = ours(x)
+        assert getattr(tn, name + "_")(y, *map(ours, given)) is y
+        same(y, getattr(torch, name + "_")(x, *given))
+    y = tn.ones(16, 4)
+    assert tn.dropout_(y, p=0.5, train=True) is y and set(y.flatten().tolist()) == {0, 2}
+
+
 def test_lists_of_ops_by_name_hold_no_other_names():
     lists = (policies.LOWER, policies.FULL, policies.FULL_RESULT, policies.WIDEST)
     cast = {name for each in lists for several in each.values() for name in several}

@@ -372,12 +372,13 @@ def into(out: Any, result: Any) -> Any:
     return out
 
 
-def inplace_method(name: str, rows: Sequence[Row]) -> Callable[..., Tensor]:
-    call = function(name, rows, method=True)
+def inplace_method(name: str, rows: Sequence[Row], *, method: bool = True) -> Callable[..., Tensor]:
+    """What writes an op's result into its first argument; `method=False` where that is not called `self`."""
+    call = function(name, rows, method=method)
     uniform = all(row.uniform for row in rows)
     keeps_dtype = any(row.keeps_dtype for row in rows)
 
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if name == "copy" and args and args[0] is self:
             return self  # nothing to do, also where PyTorch would refuse to write
         result = call(self, *args, **kwargs)
@@ -392,9 +393,9 @@ def inplace_method(name: str, rows: Sequence[Row]) -> Callable[..., Tensor]:
             self.become(result._value, result._alias)
         return self
 
-    method.__name__ = method.__qualname__ = name + "_"
-    method.__doc__ = f"`{name}`, written into this tensor."
-    return method
+    write.__name__ = write.__qualname__ = name + "_"
+    write.__doc__ = f"`{name}`, written into this tensor."
+    return write
 
 
 def install(namespaces: dict[str, dict[str, Any]]) -> None:

@@ -22,10 +22,10 @@ def _of_method(name: str) -> Callable[..., Tensor]:
 
 
 def _of_op(name: str) -> Callable[..., Tensor]:
-    method = dispatch.inplace_method(name, TABLE[name])
+    write = dispatch.inplace_method(name, TABLE[name], method=False)
 
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return method(_tensor(name, input), *args, **kwargs)
+        return write(_tensor(name, input), *args, **kwargs)
 
     return _named(call, name + "_")
 

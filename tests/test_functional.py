@@ -135,6 +135,7 @@ def test_expressions_give_what_pytorch_gives():
 
 
 REFUSED = [
+    ("xp.ones(2).to(xp.int32, xp.float32)", "takes .dtype., .device."),
     ("xp.tensor([[1, 2], [3]])", "ragged: in dimension 1 there are 2 and 1 elements"),
     ("xp.tensor([[1, 2], 3])", "the number 3 stands beside sequences"),
     ("xp.tensor([1, [2]])", "a sequence stands beside numbers"),

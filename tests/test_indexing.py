@@ -327,6 +327,17 @@ def test_other_places_of_the_same_number_compile_nothing(x):
     assert compiles == 0
 
 
+@pytest.mark.parametrize(
+    "index", [(..., ...), (..., 0, ...), (0, ..., ..., 1), (..., None, ...), (0, ..., ..., [1, 0])]
+)
+def test_an_ellipsis_after_all_dimensions_stands_for_none(index):
+    ours, golden = tn.arange(6).reshape(2, 3), torch.arange(6).reshape(2, 3)
+    assert ours[index].tolist() == golden[index].tolist()
+    ours[index] = 9
+    golden[index] = 9
+    assert ours.tolist() == golden.tolist()
+
+
 # Errors
 
 
@@ -336,7 +347,7 @@ def test_other_places_of_the_same_number_compile_nothing(x):
         (2, IndexError, "index 2"),
         ((0, -4), IndexError, "index -4"),
         ((0, 0, 0, 0), IndexError, "an index of 4 dimensions into f32[2,3,4], which has 3"),
-        ((..., 0, ...), IndexError, "only one ellipsis"),
+        ((..., ..., 0), IndexError, "dimension 4"),
         (slice(None, None, -1), TypeError, "the step of a slice must be positive, not -1"),
         (slice(0.5, None), TypeError, "not made of integers"),
         (0.5, TypeError, "a float cannot be an index"),

@@ -79,7 +79,13 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         names = ("dtype", "non_blocking", "copy")
     given = dict(zip(names, args, strict=False))
     known = {"device", "dtype", "other", "non_blocking", "copy"}
-    if len(args) > len(names) or given.keys() & kwargs.keys() or kwargs.keys() - known:
+    flags = [given[name] for name in ("non_blocking", "copy") if name in given]
+    if (
+        len(args) > len(names)
+        or given.keys() & kwargs.keys()
+        or kwargs.keys() - known
+        or not all(isinstance(each, bool) for each in flags)
+    ):
         raise ArgumentError("takes (dtype), (device), (device, dtype) or (other), then non_blocking and copy")
     given |= kwargs
     like = given.get("other", self)

@@ -82,8 +82,6 @@ def _views(x: Tensor, index: Any, where: Any) -> tuple[Tensor, dict[int, Tensor]
             f"an index of {used} dimensions into {x.current().type}, which has {x.ndim}",
             help=None if x.ndim else "use .item() for the number in a zero-dimensional tensor",
         )
-    if sum([each is Ellipsis for each in items]) > 1:
-        raise IndexOutOfRange("an index can have only one ellipsis (…)")
     found: dict[int, Tensor] = {}
     view, dim = x, 0
     for each in items:

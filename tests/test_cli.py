@@ -36,6 +36,36 @@ def script(tmp_path):
     return write
 
 
+def test_the_package_is_the_command():
+    asked = [sys.executable, "-m", "tenfold", "--version"]
+    assert (
+        subprocess.run(asked, capture_output=True, text=True, timeout=300).stdout == run("--version").stdout
+    )
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    asked = [sys.executable, "-m", "tenfold.cli", "ops"]
+    with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(300) == 0
+
+
+def test_a_file_to_run_is_all_that_is_required(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["run"])
+    assert capsys.readouterr().err.endswith("required: file\n")
+
+
+def test_the_form_to_build_is_asked_before_the_file_runs(script, capsys):
+    assert cli.main(["build", script("print('it ran')"), "-o", "model.foo"]) == 1
+    said = capsys.readouterr()
+    assert "which form to write" in said.err
+    assert "-->" not in said.err
+    assert said.out == ""
+
+
 @pytest.mark.parametrize("command", [[], ["demo"], ["run"], ["show"], ["ops"], ["doctor"]])
 def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit) as stopped:

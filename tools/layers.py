@@ -13,7 +13,7 @@ from pathlib import Path
 # Top to bottom. A module imports from its own row and from the rows below. A name stands for tenfold/NAME.py
 # or the folder tenfold/NAME; "tenfold" is the package's front door, its own __init__.py.
 LAYERS = (
-    ("cli", "demo", "doctor", "listing", "purple"),
+    ("__main__", "cli", "demo", "doctor", "listing", "purple"),
     ("tenfold",),
     (
         "nn",
@@ -74,6 +74,7 @@ LAYERS = (
         "errors",
         "size",
         "source",
+        "terminal",
         "quantized_dtypes",
         "unsupported",
         "version",

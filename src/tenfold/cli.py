@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -24,17 +23,19 @@ from tenfold.capi.commands import add_arguments as add_capi_arguments
 from tenfold.doctor import examine
 from tenfold.errors import ArgumentError, TenfoldError
 from tenfold.exporting import DIALECTS
+from tenfold.exporting.exported import form_of
 from tenfold.runtime import executables
 from tenfold.runtime.stages import STAGES, stage_text
-
-console = Console(highlight=False, soft_wrap=True)
+from tenfold.terminal import console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status is 1 for a user's error and 2 for a wrong command line."""
     parsed = _parser().parse_args(arguments)
     try:
-        return parsed.command(parsed)
+        status = parsed.command(parsed)
+        sys.stdout.flush()
+        return status
     except TenfoldError as error:
         console.file.flush()
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -76,12 +77,13 @@ def _parser() -> argparse.ArgumentParser:
         "tenfold run train.py --steps 10\n  tenfold run model.vmfb --input x.npy --input '[1, 2]'",
     )
     run.add_argument("file")
-    run.add_argument(
+    further = run.add_argument(
         "arguments",
         nargs=argparse.REMAINDER,
         help="handed to the file as sys.argv[1:]; for a .vmfb or .stablehlo file, --input for each tensor "
         "that it takes (a .npy file, or numbers as JSON) and --save FILE.npz",
     )
+    further.required = False  # there may be none, which argparse would demand along with the file
     show = command(
         "show",
         _show,
@@ -155,6 +157,7 @@ def _show(parsed: argparse.Namespace) -> int:
 
 
 def _build(parsed: argparse.Namespace) -> int:
+    form_of(parsed.output)  # so that a wrong one is told before the file runs
     sys.argv = [parsed.file]
     status, names = _execute(parsed.file, "__tenfold_build__")
     if status:

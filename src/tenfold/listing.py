@@ -11,7 +11,6 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -23,8 +22,8 @@ from tenfold.ops import lapack
 from tenfold.ops.plain import PLAIN, PlainRow
 from tenfold.ops.table import OTHERS, TABLE, Row, all_rows
 from tenfold.overloads import NAMESPACES
+from tenfold.terminal import console
 
-console = Console(highlight=False, soft_wrap=True)
 # Modules of Python's names, and what a row calls them.
 MODULES = {
     "nn.functional": "nn",

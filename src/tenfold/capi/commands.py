@@ -14,10 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tenfold.capi.build import SANITIZERS, Built, build
 from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.locate import find_libtorch
+from tenfold.terminal import console
 
 __all__ = ["add_arguments"]
-
-console = Console(highlight=False, soft_wrap=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -38,6 +38,18 @@ PARAMETERS = ("arguments", "literals")
 FORMS = {".mlir": "text", ".mlirbc": "bytecode", ".stablehlo": "portable", ".vmfb": "build"}
 
 
+def form_of(name: str) -> str:
+    """The form that the name of a file asks for."""
+    form = FORMS.get(os.path.splitext(name)[1])
+    if form is None:
+        raise ArgumentError(
+            f"the name of {name!r} does not say which form to write",
+            help="end it in .mlir for text, .mlirbc for bytecode, .stablehlo for the portable artifact, "
+            ".vmfb for a program compiled by IREE",
+        )
+    return form
+
+
 class Exported:
     """A program as a module of MLIR, whose function is `main`.
 
@@ -103,13 +115,7 @@ class Exported:
         """Write a file: text to `.mlir`, bytecode to `.mlirbc`, the portable artifact to `.stablehlo`, or a
         program that IREE compiled for this machine to `.vmfb`."""
         name = os.fspath(path)
-        form = FORMS.get(os.path.splitext(name)[1])
-        if form is None:
-            raise ArgumentError(
-                f"the name of {name!r} does not say which form to write",
-                help="end it in .mlir for text, .mlirbc for bytecode, .stablehlo for the portable artifact, "
-                ".vmfb for a program compiled by IREE",
-            )
+        form = form_of(name)
         data = self.text(whole=True).encode() if form == "text" else getattr(self, form)()
         try:
             with replacing(name) as file:

@@ -355,6 +355,15 @@ def test_numbers_come_out_exactly():
     assert tn.tensor(2**64 - 1, dtype=tn.uint64).item() == 2**64 - 1
 
 
+def test_complex_numbers_that_differ_in_the_sign_of_a_zero_are_told_apart():
+    numbers = [complex(-1.0, -0.0), complex(-1.0, 0.0), complex(-0.0, 0.0), complex(0.0, -0.0)]
+    for L in (tn, torch):
+        angles = [L.full((1,), each).angle() for each in numbers]
+        signs = [L.full((1,), complex(math.nan, each)).imag.signbit() for each in (0.0, -0.0)]
+        np.testing.assert_allclose([a.item() for a in angles], [-math.pi, math.pi, math.pi, 0], rtol=1e-6)
+        assert [each.item() for each in signs] == [False, True]
+
+
 @pytest.mark.parametrize("L", [tn, torch], ids=["tenfold", "torch"])
 def test_a_copy_shares_memory_and_a_deep_copy_does_not(L):
     x = L.tensor([1.0, 2.0, 3.0])

@@ -150,7 +150,7 @@ def _wrap(plan: Plan, results: list[Tensor]) -> Any:
 def _argument(argument: Any, is_tensor: bool) -> Any:
     """An argument as the trace takes it: tensors as values, numbers in a form that hashes exactly."""
     kind = type(argument)
-    if kind is float:
+    if kind is float or kind is complex:
         return exact(argument)
     if isinstance(argument, Tensor):
         return argument.current() if is_tensor else argument.item()

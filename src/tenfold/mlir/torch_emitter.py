@@ -303,14 +303,16 @@ class Emitter:
 def _is_reflected(node: Node) -> bool:
     """Whether an operator has a number on its left."""
     arguments = node.signature.arguments
-    if node.signature.row.qualified not in REFLECTED or arguments[0] is SLOT or type(arguments[0]) is complex:
+    if node.signature.row.qualified not in REFLECTED or arguments[0] is SLOT:
+        return False
+    if isinstance(arguments[0], complex):
         return False
     return node.signature.row.qualified != "add.Tensor" or arguments[2] == 1
 
 
 def _is_complex(node: Node) -> bool:
     """Whether an operator has a complex number on its right."""
-    return node.signature.row.qualified in OF_TENSORS and type(node.signature.arguments[1]) is complex
+    return node.signature.row.qualified in OF_TENSORS and isinstance(node.signature.arguments[1], complex)
 
 
 def _require_aten(node: Node) -> None:

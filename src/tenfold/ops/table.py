@@ -50,8 +50,25 @@ SLOT = _Slot()
 _NEGATIVE_ZERO = type("NegativeZero", (float,), {})(-0.0)
 
 
-def exact(number: float) -> float:
+class ExactComplex(complex):
+    """A complex number with a part that is -0.0 or NaN, in a form that compares by its bits with its like."""
+
+    def _parts(self) -> tuple[Any, ...]:
+        parts = exact(self.real), exact(self.imag)
+        return (*parts, *map(type, parts))
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts() == other._parts() if isinstance(other, ExactComplex) else super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+
+def exact(number: Any) -> Any:
     """The number in a form that hashes by its bits: -0.0 equals 0.0, and NaN not even itself."""
+    if type(number) is complex:
+        parts = number.real, number.imag
+        return number if all(exact(part) is part for part in parts) else ExactComplex(number)
     if number == 0.0 and math.copysign(1.0, number) < 0:
         return _NEGATIVE_ZERO
     return math.nan if number != number else number
@@ -210,8 +227,7 @@ class Row(Facts):
 
     def signature(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> Signature:
         """The signature for these input types and arguments (tensors in them are SLOTs), memoised."""
-        # 1, 1.0 and True are equal and hash alike, but promote differently: the key holds their types too.
-        key = (types, arguments, tuple(map(type, arguments)), dtypes.get_default_dtype())
+        key = _key(types, arguments)
         found = self.signatures.get(key)
         if found is None:
             found = self.signatures.setdefault(key, self._infer(types, arguments))
@@ -248,7 +264,7 @@ class Row(Facts):
         arguments, numbers = (self.late or self._late)(signature.types, signature.arguments)
         if not numbers:
             return signature, ()
-        key = ("loose", signature.types, arguments, dtypes.get_default_dtype())
+        key = ("loose", *_key(signature.types, arguments))
         found = self.signatures.get(key)
         if found is None:
             try:
@@ -292,6 +308,16 @@ class Row(Facts):
 
     def __repr__(self) -> str:
         return f"<Row {self.namespace}::{self.qualified}>"
+
+
+def _key(types: tuple[flat.TensorType, ...], arguments: tuple) -> tuple[Any, ...]:
+    """What a signature is remembered by. 1, 1.0 and True are equal and hash alike, but promote differently:
+    it holds their types too."""
+    return types, arguments, _kinds(arguments), dtypes.get_default_dtype()
+
+
+def _kinds(arguments: tuple) -> tuple[Any, ...]:
+    return tuple([_kinds(each) if type(each) is tuple else type(each) for each in arguments])
 
 
 def written(types: tuple[flat.TensorType, ...], arguments: tuple) -> tuple[tuple, tuple[int | float, ...]]:

@@ -87,7 +87,7 @@ LOOPS = {
     "quantile": lambda x, i: x.quantile(i / 8 + 0.05),
     "weights": lambda x, i: x.lerp(x * x, i / 8 + 0.05).sum(),
     "product": lambda x, i: x.addmm(x @ x.T, x, beta=i + 1.5, alpha=i + 2.5).sum(),
-    "epsilon": lambda x, i: gradient_of(lambda x: functional(x).layer_norm(x**2, (2,), eps=i + 0.5), x),
+    "epsilon": lambda x, i: gradient_of(lambda x: x * functional(x).layer_norm(x**2, (2,), eps=i + 0.5), x),
     "loss": lambda x, i: gradient_of(lambda x: functional(x).huber_loss(x, x * 0, delta=i + 1.5), x),
     "labels": lambda x, i: functional(x).cross_entropy(x, (x[:, 0] * 0).long(), label_smoothing=i / 8 + 0.05),
 }

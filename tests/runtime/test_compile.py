@@ -439,3 +439,114 @@ def test_threads_may_read_what_another_writes():
     while any(each.is_alive() for each in threads):
         grow()
     assert failures == []
+
+
+def test_a_compiled_function_sees_whether_gradients_are_followed() -> None:
+    doubled = tn.compile(lambda x: x * 2 if tn.is_grad_enabled() else x * 3)
+    x = tn.ones(2).eval()
+    assert [doubled(x)[0].item() for _ in range(2)] == [2, 2]
+    with tn.no_grad():
+        assert [doubled(x)[0].item() for _ in range(2)] == [3, 3]
+    assert doubled(x)[0].item() == 2
+
+
+class Settings(tn.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.divisor: float = 2
+        self.sizes = [2]
+        self.options = {"scale": 1.0}
+        self.pair = (tn.ones(2), 2.0)
+
+    def forward(self, x):
+        divided = x / self.divisor if isinstance(self.divisor, float) else x // self.divisor
+        return divided * self.sizes[0] * self.options["scale"] + self.pair[0] * self.pair[1]
+
+
+def test_attributes_of_a_module_are_compared_exactly_and_with_what_is_in_them() -> None:
+    module = Settings()
+    compiled, x = tn.compile(module), tn.tensor([3.0, 5.0])
+    compiled(x)
+    for change in (
+        lambda: setattr(module, "divisor", 2.0),
+        lambda: setattr(module, "divisor", -0.0),
+        lambda: setattr(module, "divisor", 0.0),
+        lambda: module.sizes.__setitem__(0, 3),
+        lambda: module.options.update(scale=5.0),
+        lambda: setattr(module, "pair", (tn.ones(2) * 2, 2.0)),
+        lambda: setattr(module, "pair", (module.pair[0], 4.0)),
+    ):
+        change()
+        assert compiled(x).tolist() == module(x).tolist()
+
+
+def test_attributes_of_an_object_that_is_an_argument_are_compared() -> None:
+    class Holder:
+        tensor, factor = tn.ones(2), 2.0
+
+    holder = Holder()
+    holder.tensor, holder.factor = tn.ones(2), 2.0
+    scaled = tn.compile(lambda each: each.tensor * each.factor)
+    assert scaled(holder).tolist() == [2, 2]
+    holder.tensor = tn.ones(2) * 10
+    assert scaled(holder).tolist() == [20, 20]
+    holder.factor = 3.0
+    assert scaled(holder).tolist() == [30, 30]
+
+
+def test_keys_of_dicts_are_told_apart_by_type() -> None:
+    function = tn.compile(lambda named: named[1] * (2 if next(iter(named)) is True else 3))
+    x = tn.ones(1)
+    assert [function({key: x}).item() for key in (1, True, 1)] == [3, 2, 3]
+
+
+def test_a_tensor_that_is_returned_twice_is_one_tensor() -> None:
+    first, second = tn.compile(lambda x: (x + 1,) * 2)(tn.ones(2))
+    assert first is second
+
+
+def test_a_compiled_module_goes_on_after_its_parameters_got_other_memory() -> None:
+    layer = tn.nn.Linear(2, 2)
+    layer.state_dict()
+    optimizer = tn.optim.SGD(layer.parameters(), lr=0.5)
+
+    @tn.compile
+    def step(x):
+        optimizer.zero_grad()
+        loss = layer(x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    compiled, x = tn.compile(layer), tn.ones(1, 2)
+    compiled(x)
+    first = step(x).item()
+    layer.double()
+    assert compiled(x.double()).dtype is tn.float64
+    layer.float()
+    assert step(x).item() < first
+
+
+def test_a_loop_over_numbers_does_not_fill_the_memory() -> None:
+    scaled = tn.compile(lambda x, factor: x * factor)
+    x = tn.ones(2)
+    for i in range(1200):
+        scaled(x, i * 0.5)
+    assert scaled(x, 4.0).tolist() == [4, 4]
+    assert len(scaled.programs._recorded) <= 512
+
+
+SCALE = 2.0
+
+
+def test_variables_that_the_code_reads_are_compared(monkeypatch) -> None:
+    offset, sizes = 1, [3.0]
+    function = tn.compile(lambda x: x * SCALE + offset + sizes[0])
+    x = tn.ones(1)
+    assert function(x).item() == 6
+    offset = 5
+    assert function(x).item() == 10
+    sizes[0] = 0.0
+    assert function(x).item() == 7
+    monkeypatch.setitem(globals(), "SCALE", 10.0)
+    assert function(x).item() == 15

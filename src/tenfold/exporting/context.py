@@ -113,7 +113,7 @@ class _Recorder:
     def touch_grad(self, origin: Origin, clears: bool) -> None:
         pass
 
-    def guard(self, container: Any, key: Any) -> None:
+    def guard(self, container: Any, key: Any, contents: bool = False) -> None:
         pass
 
 

@@ -72,9 +72,9 @@ class Recorder:
     def touch_grad(self, origin: Origin, clears: bool) -> None:
         self.grads.setdefault(origin, origin.collected)
 
-    def guard(self, container: Any, key: Any) -> None:
+    def guard(self, container: Any, key: Any, contents: bool = False) -> None:
         if self.outer is not None:
-            self.outer.guard(container, key)
+            self.outer.guard(container, key, contents)
 
 
 class Recorded:

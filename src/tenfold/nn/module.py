@@ -26,6 +26,7 @@ from tenfold.nn.hooks import register_module_full_backward_hook as register_modu
 from tenfold.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.nn.state import Stateful
+from tenfold.runtime.recorded import CONTAINERS, MANY
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
@@ -34,7 +35,8 @@ Self = TypeVar("Self", bound="Module")
 
 
 # What attributes are that decide what a module does.
-SETTINGS = frozenset([bool, int, float, str, tuple])
+SETTINGS = frozenset([bool, int, float, complex, str, tuple, list, dict])
+REGISTERS = frozenset(["_parameters", "_buffers", "_modules"])
 
 
 class Module(Stateful):
@@ -104,11 +106,11 @@ class Module(Stateful):
         recorder = graph.active()
         if recorder is not None:
             recorder.guard(Hooks.changes, "count")
-            own = self.__dict__
-            for container, kinds in ((own, SETTINGS), (own["_modules"], None)):
-                for name, value in container.items():
-                    if kinds is None or type(value) in kinds:
-                        recorder.guard(container, name)
+            for name, value in self.__dict__.items():
+                if type(value) in SETTINGS and name not in REGISTERS:
+                    recorder.guard(self.__dict__, name, type(value) in CONTAINERS and len(value) <= MANY)
+            for name in self._modules:
+                recorder.guard(self._modules, name)
 
     def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         after = {**hooks.forward, **self._forward_hooks}

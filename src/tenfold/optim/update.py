@@ -70,13 +70,18 @@ class Decisions:
 
     def __init__(self, optimizer: Any):
         self._optimizer = optimizer
+        self._last: dict[int, tuple[Any, ...]] = {}
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
+        """The same object as long as it is the same."""
         optimizer = self._optimizer
         groups = optimizer.param_groups
         group = groups[index]
         tensors = [id(group[name]) for name in optimizer.numbers if isinstance(group[name], Tensor)]
-        return optimizer.decided(group), decays(group), tensors, len(groups), len(group["params"])
+        found = (optimizer.decided(group), decays(group), tensors, len(groups), len(group["params"]))
+        if self._last.get(index) != found:
+            self._last[index] = found
+        return self._last[index]
 
 
 def decays(group: dict[str, Any]) -> bool:

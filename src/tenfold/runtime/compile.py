@@ -20,6 +20,7 @@ from tenfold.trace.graph import Value
 
 _everyone: weakref.WeakSet[Programs] = weakref.WeakSet()
 MAX_VARIANTS = 8  # of a signature, for what it depends on besides its arguments
+MAX_SIGNATURES = 512  # of a function: each number that it is given is another
 
 
 def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
@@ -36,12 +37,12 @@ def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         if evaluate.engine == "libtorch":
             return function(*args, **kwargs)  # it runs op by op: there is nothing to compile
         short = programs.short
-        if short is not None and not kwargs and len(in_use) == 1 and mode.precision is None:
+        if short is not None and not kwargs and len(in_use) == 1:
             # A call like the last one, with its data on the device: nothing to do but start the program.
-            buffers_of, start, makers, result, device, default = short
+            buffers_of, start, makers, result, device, default, state = short
             try:
                 buffers = buffers_of(*args)
-                if buffers is not None and default is dtypes.get_default_dtype():
+                if buffers is not None and default is dtypes.get_default_dtype() and state == mode.state:
                     (buffer,) = start(buffers).consume_with_handlers(makers)
                     return tensor(Value(result, device, None, 0, buffer))
             except (AttributeError, TypeError, RuntimeError):
@@ -95,15 +96,13 @@ class Programs:
         self._recorded: dict[Any, list[Recorded]] = {}
         # What a call like the last one needs, to start the program at once, or to run it as usual.
         self.short: tuple[Any, ...] | None = None
-        self.last: tuple[list[Any], Recorded, Any, bool] | None = None
+        self.last: tuple[list[Any], Recorded, tuple[Any, ...]] | None = None
 
     def as_last(self, args: tuple[Any, ...]) -> Any:
         """A call on tensors like those of the last one: what it depends on is all there is to compare."""
         assert self.last is not None
-        types, recorded, defaults, follows = self.last
-        if len(args) != len(types) or defaults != (dtypes.get_default_dtype(), get_default_device()):
-            return OTHER
-        if graph.mode.enabled is not follows or graph.mode.precision is not None:
+        types, recorded, settings = self.last
+        if len(args) != len(types) or settings != _settings():
             return OTHER
         if len(set(map(id, args))) != len(args):
             return OTHER
@@ -130,16 +129,19 @@ class Programs:
         # What is the same tensor, and what shares memory, decides what a write is seen by.
         same = tuple([[id(other) for other in given].index(id(each)) for each in given])
         asks = tuple([each.origin is not None for each in current]) if graph.mode.enabled else None
-        defaults = (dtypes.get_default_dtype(), get_default_device())
-        settings = (*defaults, graph.mode.precision, asks, xla.is_deterministic())
-        key = (structure, types, same, shares_memory(given), settings)
+        key = (structure, types, same, shares_memory(given), asks, _settings())
         try:
-            variants = self._recorded.setdefault(key, [])
+            variants = self._recorded.get(key)
         except TypeError:
             raise ArgumentError(
                 "arguments other than tensors must be hashable, since each value is compiled apart",
                 help="pass tensors for data, and numbers, strings or tuples for options",
             ).located("compile", capture()) from None
+        if variants is None:
+            variants = self._recorded[key] = []
+            if len(self._recorded) > MAX_SIGNATURES:
+                for each in list(self._recorded)[: MAX_SIGNATURES // 2]:
+                    del self._recorded[each]
         for i, recorded in enumerate(variants):
             result = recorded.run(given, tensor)
             if result is not OTHER:
@@ -160,16 +162,13 @@ class Programs:
     def _shorten(self, recorded: Recorded, args: tuple, kwargs: dict[str, Any]) -> None:
         """Let calls like this one go the short way, if they need no more than to start the program."""
         self.short = self.last = None
-        if graph.mode.precision is not None:
-            return
         loaded = recorded.loaded
         distinct = len({id(each) for each in args}) == len(args)
         if not kwargs and distinct and all(isinstance(each, self._tensor) for each in args):
             values = [each.current() for each in args]
             if all(each.origin is None for each in values) and all(each._alias is None for each in args):
                 types = [(each.type, each.device) for each in values]
-                defaults = (dtypes.get_default_dtype(), get_default_device())
-                self.last = (types, recorded, defaults, graph.mode.enabled)
+                self.last = (types, recorded, _settings())
         if not (recorded.plain and args and not kwargs and loaded is not None and not loaded.checks):
             return
         if all(isinstance(each, self._tensor) for each in args):
@@ -181,7 +180,14 @@ class Programs:
                 recorded.result_types[0],
                 recorded.device,
                 dtypes.get_default_dtype(),
+                graph.mode.state,
             )
+
+
+def _settings() -> tuple[Any, ...]:
+    """What programs depend on besides the function and its arguments."""
+    defaults = (dtypes.get_default_dtype(), get_default_device())
+    return (*defaults, graph.mode.state, xla.is_deterministic())
 
 
 def set_deterministic(wanted: bool) -> None:

@@ -29,6 +29,11 @@ DTYPE = dtypes.float32
 Layout = list[tuple[int, TensorType]]
 
 
+def is_in_front(tensor: Any, memory: Any) -> bool:
+    """Whether a tensor still looks at this memory: it may have been given other."""
+    return tensor._alias is not None and tensor._alias.storage is memory
+
+
 class Pending:
     """One buffer that holds the data of several values, each cut out when it is asked for."""
 
@@ -90,7 +95,7 @@ class State(Vector):
                 return self._gathered(device, fetch)
             own = 4  # references to the value: the memory's, the list's, the name here, the call's
             if front is not None:
-                if front._alias.storage is not root:
+                if not is_in_front(front, root):
                     return None
                 own += front._value is value
             if root.leaf is not leaf:
@@ -112,7 +117,7 @@ class State(Vector):
     def _gathered(self, device: Device, fetch: Callable[[Value], np.ndarray]) -> Any:
         self.lent = self.intact = False
         for root, front, leaf in self.roots:
-            if root.leaf is not leaf or (front is not None and front._alias.storage is not root):
+            if root.leaf is not leaf or (front is not None and not is_in_front(front, root)):
                 return None
         return xla.put(np.concatenate([fetch(root.value).reshape(-1) for root, _, _ in self.roots]), device)
 

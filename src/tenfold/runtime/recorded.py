@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from tenfold.flat.graph import TensorType
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.checks import AHEAD, Loaded, settle
-from tenfold.runtime.packing import Packing, Pending, pack
+from tenfold.runtime.packing import Packing, Pending, is_in_front, pack
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Program, Value
@@ -25,8 +26,11 @@ Guard = tuple[Any, Any, Any]
 Target = tuple[str, Any]  # what becomes of a result: "returned", "written" to memory, …, and which
 ON_HOST = (np.ndarray, Pending)
 NOT_MEMORY = object()
-# What may be another object of the same value; of anything else it must be the same object.
-PLAIN = frozenset([bool, int, float, str, tuple])
+# What may be another object of the same value; of anything else it must be the same object. What is in lists
+# and dicts may change, and is compared each time.
+PLAIN = frozenset([bool, int, float, complex, str, tuple])
+CONTAINERS = frozenset([list, dict])
+MANY = 100  # entries of a list or dict that are not looked through at every call
 
 
 class Gradients:
@@ -36,6 +40,12 @@ class Gradients:
         self.expected: list[tuple[Any, Any]] = []  # a Tensor, None, or ANY tensor
         self.made: list[Any] = []
         self.cleared: list[Any] = []
+
+
+class Again(NamedTuple):
+    """A tensor that a function returns once more: which of its results that is."""
+
+    place: int
 
 
 class Cleared:
@@ -69,7 +79,7 @@ class Recorded:
         program: Program,
         inputs: list[int | Holder | Value | Cleared],
         structure: Any,
-        returned: list[int | Holder | None],
+        returned: list[int | Holder | Again | None],
         writes: list[Holder],
         argument_writes: list[int],
         device: Device,
@@ -89,7 +99,8 @@ class Recorded:
             if each is not root
         }
         self.structure = structure
-        self.returned = returned  # for each tensor: an argument, one from outside, or None for a new one
+        # For each tensor: an argument, one from outside, one that was returned before, or None for a new one.
+        self.returned = returned
         self.count = len(returned)
         self.writes = writes
         self.argument_writes = argument_writes
@@ -204,7 +215,7 @@ class Recorded:
         for each, expected, leaf, front in self.alone:
             if leaf is not NOT_MEMORY:
                 value = each.value
-                if each.leaf is not leaf or (front is not None and front._alias.storage is not each):
+                if each.leaf is not leaf or (front is not None and not is_in_front(front, each)):
                     return None
             elif type(each) is int:
                 value = arguments[each].current()
@@ -322,10 +333,14 @@ class Recorded:
                 _origin(target, arguments).collected = wrap(value)
         for owner in self.gradients.cleared:
             _origin(owner, arguments).collected = None
-        tensors = [
-            wrap(value) if each is None else arguments[each] if type(each) is int else each
-            for each, value in zip(self.returned, returned, strict=True)
-        ]
+        tensors: list[Any] = []
+        for each, value in zip(self.returned, returned, strict=True):
+            if each is None:
+                tensors.append(wrap(value))
+            elif type(each) is Again:
+                tensors.append(tensors[each.place])
+            else:
+                tensors.append(arguments[each] if type(each) is int else each)
         if self.structure is tree.LEAF:
             return tensors[0]
         return tree.unflatten(self.structure, iter(tensors))
@@ -333,12 +348,7 @@ class Recorded:
     def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
         """The values that go in, if what it depends on from outside is as it was: types of tensors, Python
         attributes, whether there are gradients, and which, where they are read."""
-        try:
-            for container, key, value in self.guards:
-                found = container[key]
-                if found is not value and (type(value) not in PLAIN or found != value):
-                    return None
-        except LookupError:
+        if not hold(self.guards):
             return None
         for owner, gradient in self.gradients.expected:
             found = _origin(owner, arguments).collected
@@ -346,6 +356,41 @@ class Recorded:
                 return None
         found = None  # a gradient that only its leaf refers to lends its memory
         return self._inputs(arguments)
+
+
+class Contents:
+    """What was in a list or a dict: plain values, and the very objects that are none."""
+
+    __slots__ = ("objects", "structure")
+
+    def __init__(self, container: Any):
+        self.objects: list[Any] = []
+        known = PLAIN | CONTAINERS
+        self.structure = tree.flatten(container, lambda each: type(each) not in known, self.objects)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Contents) or self.structure != other.structure:
+            return False
+        return len(self.objects) == len(other.objects) and all(map(operator.is_, self.objects, other.objects))
+
+
+def hold(guards: Sequence[Guard]) -> bool:
+    """Whether there is in each container, under the key, what there was."""
+    try:
+        for container, key, value in guards:
+            found = container[key]
+            if found is not value and not _is_as_it_was(found, value):
+                return False
+    except LookupError:
+        return False
+    return True
+
+
+def _is_as_it_was(found: Any, value: Any) -> bool:
+    """Whether another object is no other value: 2.0 is another than 2, and -0.0 than 0.0."""
+    if type(value) is Contents:
+        return type(found) in CONTAINERS and Contents(found) == value
+    return type(value) in PLAIN and type(found) is type(value) and Contents(found) == Contents(value)
 
 
 def _origin(owner: Any, arguments: Sequence[Any]) -> Origin:

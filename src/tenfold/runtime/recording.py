@@ -6,13 +6,27 @@ results, put back after it.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from tenfold.errors import TraceError
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.recorded import ANY, Cleared, Gradients, Guard, Recorded
+from tenfold.runtime.recorded import (
+    ANY,
+    CONTAINERS,
+    MANY,
+    PLAIN,
+    Again,
+    Cleared,
+    Contents,
+    Gradients,
+    Guard,
+    Recorded,
+    hold,
+)
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value, collect
@@ -80,16 +94,64 @@ class Recording:
         if clears:
             self.cleared.add(origin)
 
-    def guard(self, container: Any, key: Any) -> None:
+    def guard(self, container: Any, key: Any, contents: bool = False) -> None:
         """What is recorded depends on what a container has under a key: something else there needs another
-        program. Attributes are what `__dict__` contains."""
-        self.guards.setdefault((id(container), key), (container, key, container[key]))
+        program, and where it depends on `contents`, so does the same list or dict with something else in it.
+        Attributes are what `__dict__` contains."""
+        found = container[key]
+        kept = Contents(found) if contents and type(found) in CONTAINERS else found
+        self.guards.setdefault((id(container), key), (container, key, kept))
 
 
 def _root(holder: Any) -> Any:
     """The memory that a tensor lies in, be it all of it or a part."""
     alias = getattr(holder, "_alias", None)
     return holder if alias is None else alias.storage
+
+
+def _is_users_own(argument: Any) -> bool:
+    """Whether it is an object of the user's that stays the same while its attributes change."""
+    kind: Any = type(argument)
+    known = isinstance(argument, (type, ModuleType)) or hasattr(kind, "_guard")
+    by_identity: Any = object.__hash__
+    return kind.__hash__ is by_identity and hasattr(argument, "__dict__") and not known
+
+
+class Cells:
+    """The variables of the functions around one, as a container: by their places."""
+
+    def __init__(self, cells: Sequence[CellType]):
+        self._cells = cells
+
+    def __getitem__(self, place: int) -> Any:
+        try:
+            return self._cells[place].cell_contents
+        except ValueError:  # it has no value yet, or no longer
+            raise LookupError(place) from None
+
+
+def _guard_variables(recording: Recording, function: Any) -> None:
+    """Let the program depend on the numbers, texts and small containers that the function's own code reads
+    from variables outside of it."""
+    while isinstance(function, MethodType):
+        function = function.__func__
+    if not isinstance(function, FunctionType):
+        return
+    codes = [function.__code__]
+    for code in codes:
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+        for name in code.co_names:
+            if _is_setting(function.__globals__.get(name)):
+                recording.guard(function.__globals__, name, contents=True)
+    cells = Cells(function.__closure__ or ())
+    for place in range(len(function.__closure__ or ())):
+        with contextlib.suppress(LookupError):
+            if _is_setting(cells[place]):
+                recording.guard(cells, place, contents=True)
+
+
+def _is_setting(value: Any) -> bool:
+    return type(value) in PLAIN or (type(value) in CONTAINERS and len(value) <= MANY)
 
 
 def trace(
@@ -109,6 +171,12 @@ def trace(
         stand_ins = [by_tensor[id(each)] for each in given]
         values = [each.current() for each in stand_ins]
         recording.arguments.update(values)
+        _guard_variables(recording, function)
+        objects: list[Any] = []
+        tree.flatten((args, kwargs), _is_users_own, objects)
+        for each in objects:
+            for name in vars(each):
+                recording.guard(vars(each), name, contents=True)
         outer, graph.recorder = graph.recorder, recording
         try:
             call_args, call_kwargs = tree.unflatten(structure, iter(stand_ins))
@@ -150,7 +218,12 @@ def trace(
         places[leaf] if leaf in places else recording.holders.get(leaf, leaf) for leaf in program.leaves
     ]
     outside = {id(each): each for each in (*recording.holders.values(), *recording.written)}
-    returned = [first.get(id(each), outside.get(id(each))) for each in outputs]
+    new: dict[int, int] = {}
+    returned: list[int | Holder | Again | None] = []
+    for i, each in enumerate(outputs):
+        known = first.get(id(each), outside.get(id(each)))
+        earlier = new.setdefault(id(each), i)
+        returned.append(Again(earlier) if known is None and earlier < i else known)
     places_of = {leaf: i for i, leaf in enumerate(program.leaves)}
     replaced = tuple(
         [
@@ -174,7 +247,8 @@ def trace(
         changed,
         wanted[0].device,
         gradients,
-        list(recording.guards.values()),
+        # What it changes itself was changed while it was recorded, for good.
+        [each for each in recording.guards.values() if hold([each])],
         replaced,
         bool(followed),
         [each.origin is not None for each in wanted],

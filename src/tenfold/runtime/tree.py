@@ -61,7 +61,7 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
     if isinstance(tree, dict):
         parts = tuple([flatten(each, is_leaf, leaves) for each in tree.values()])
         made_by = Defaulting(kind, tree.default_factory) if isinstance(tree, defaultdict) else kind
-        return made_by, tuple(tree), parts
+        return made_by, tuple([each if type(each) is str else _key(each) for each in tree]), parts
     if isinstance(tree, (tuple, list)):
         return kind, None, tuple([flatten(each, is_leaf, leaves) for each in tree])
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0: the type tells them apart.
@@ -69,6 +69,11 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
         value = exact(tree)
         return type(value), value
     return kind, ByBits(tree) if isinstance(tree, (float, complex, np.generic)) else tree
+
+
+def _key(key: Any) -> Any:
+    """A dict's key as a structure of its own: as keys 1 and True are the same, as arguments they are not."""
+    return flatten(key, lambda each: False, [])
 
 
 def unflatten(structure: Any, leaves: Any) -> Any:
@@ -82,6 +87,7 @@ def unflatten(structure: Any, leaves: Any) -> Any:
     built = [unflatten(each, leaves) for each in parts]
     if keys is not None:
         made = kind()
-        made.update(zip(keys, built, strict=True))
+        names = [each if type(each) is str else unflatten(each, iter(())) for each in keys]
+        made.update(zip(names, built, strict=True))
         return made
     return kind(*built) if hasattr(kind, "_fields") else kind(built)

@@ -130,6 +130,12 @@ class Mode(threading.local):
     inference = False
     exporting = False
     precision: tuple[Any, ...] | None = None
+    # What of it decides about a compiled function, in one piece: it is compared at every call.
+    state: tuple[Any, ...] = (True, False, None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        super().__setattr__("state", (self.enabled, self.inference, self.precision))
 
 
 mode = Mode()
@@ -174,7 +180,7 @@ class Recorder(Protocol):
 
     def touch_grad(self, origin: Origin, clears: bool) -> None: ...
 
-    def guard(self, container: Any, key: Any) -> None: ...
+    def guard(self, container: Any, key: Any, contents: bool = False) -> None: ...
 
 
 recorder: Recorder | None = None

@@ -296,3 +296,40 @@ def test_a_compiled_function_makes_distributions():
     found = loss(tn.zeros(3), tn.ones(3)).item()
     expected = -torch.distributions.Normal(torch.zeros(3), 1.0).log_prob(torch.ones(3)).sum().item()
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("made", "parameter"),
+    [
+        ("Categorical(logits=p)", [0.3, -1.0, 2.0]),
+        ("Bernoulli(logits=p)", [0.3, -1.0, 2.0]),
+        ("Bernoulli(probs=p)", [0.3, 0.1, 0.8]),
+        ("MultivariateNormal(p[0], covariance_matrix=p)", [[2.0, 0.3], [0.3, 1.0]]),
+    ],
+)
+def test_gradients_flow_through_what_a_draw_computed_first(made: str, parameter: Any) -> None:
+    found = []
+    for library in (tn, torch):
+        p = library.tensor(parameter, dtype=library.float64, requires_grad=True)
+        distribution = eval(made, {**vars(library.distributions), "p": p}, {})
+        distribution.sample()
+        (distribution.entropy().sum() + distribution.log_prob(library.ones_like(p[0])).sum()).backward()
+        found.append(p.grad.numpy())
+    np.testing.assert_allclose(*found, rtol=1e-10, atol=1e-12)
+
+
+def test_a_coin_of_large_logits_keeps_its_digits() -> None:
+    for logits in (15.0, -15.0, 30.0):
+        ours, theirs = (each.distributions.Bernoulli(logits=each.tensor(logits)) for each in (tn, torch))
+        assert ours.log_prob(tn.tensor(1.0)).item() == pytest.approx(
+            theirs.log_prob(torch.tensor(1.0)).item(), rel=1e-5
+        )
+        # Of a probability next to 1 the last bit decides.
+        last = abs(logits) * float(np.spacing(np.float32(1)))
+        assert ours.entropy().item() == pytest.approx(theirs.entropy().item(), abs=last)
+
+
+def test_draws_of_laplace_are_finite() -> None:
+    tn.manual_seed(0)
+    drawn = tn.distributions.Laplace(tn.zeros(1), tn.ones(1)).sample((5_000_000,))
+    assert drawn.isfinite().all().item()

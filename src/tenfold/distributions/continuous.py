@@ -15,6 +15,7 @@ from tenfold.distributions.distribution import (
     normals,
     uniforms,
 )
+from tenfold.dtypes import finfo
 from tenfold.functional import aten
 from tenfold.tensor import Tensor
 
@@ -88,7 +89,9 @@ class Laplace(_Scaled):
         return math.sqrt(2) * self.scale
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        sided = 2 * uniforms(self.loc, self._extended_shape(sample_shape)) - 1
+        eps = finfo(self.loc.dtype).eps  # of numbers nearer to -1 and 1 the draw would be infinite
+        drawn = 2 * uniforms(self.loc, self._extended_shape(sample_shape)) - 1
+        sided = drawn.clamp(eps - 1, 1 - eps)
         return self.loc - self.scale * sided.sign() * (-sided.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:

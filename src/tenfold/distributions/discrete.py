@@ -17,7 +17,7 @@ from tenfold.distributions.distribution import (
 )
 from tenfold.errors import ArgumentError
 from tenfold.functional import aten, broadcast_tensors
-from tenfold.grad_mode import no_grad
+from tenfold.grad_mode import enable_grad, no_grad
 from tenfold.tensor import Tensor
 
 __all__ = [
@@ -35,6 +35,11 @@ def _one_of(name: str, probs: Any, logits: Any) -> None:
         raise ArgumentError(f"{name}: give either probs or logits")
 
 
+def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """-log p of a target between 0 and 1, exact for large logits too."""
+    return aten("binary_cross_entropy_with_logits")(logits, target, reduction=0)
+
+
 class _ByProbability(Distribution):
     """By probabilities, or their logits; the other is computed when it is asked for."""
 
@@ -44,12 +49,13 @@ class _ByProbability(Distribution):
     _probs_of: Any
 
     def __getattr__(self, name: str) -> Any:
-        if name == "logits" and "probs" in vars(self):
-            self.logits = self._logits_of(within(self.probs))
-            return self.logits
-        if name == "probs" and "logits" in vars(self):
-            self.probs = self._probs_of(self.logits)
-            return self.probs
+        with enable_grad():  # it stays, whoever asked first
+            if name == "logits" and "probs" in vars(self):
+                self.logits = self._logits_of(within(self.probs))
+                return self.logits
+            if name == "probs" and "logits" in vars(self):
+                self.probs = self._probs_of(self.logits)
+                return self.probs
         raise AttributeError(f"{type(self).__name__} has no {name!r}")
 
     @property
@@ -105,10 +111,10 @@ class Bernoulli(_Binary, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         logits, value = broadcast_tensors(self.logits, self._checked(value))
-        return value * logits - aten("softplus")(logits)
+        return -_cross_entropy(logits, value)
 
     def entropy(self) -> Tensor:
-        return aten("softplus")(self.logits) - self.probs * self.logits
+        return _cross_entropy(self.logits, self.probs)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = aten("arange")(2, dtype=self._param.dtype, device=self._param.device)
@@ -149,7 +155,7 @@ class Geometric(_Binary):
         return value * (-failed).log1p() + probs.log()
 
     def entropy(self) -> Tensor:
-        return (aten("softplus")(self.logits) - self.probs * self.logits) / self.probs
+        return _cross_entropy(self.logits, self.probs) / self.probs
 
 
 class Poisson(ExponentialFamily):

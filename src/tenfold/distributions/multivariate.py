@@ -9,6 +9,7 @@ from tenfold.distributions import constraints
 from tenfold.distributions.distribution import Distribution, Shape, normals
 from tenfold.errors import ArgumentError
 from tenfold.functional import aten, broadcast_shapes
+from tenfold.grad_mode import enable_grad
 from tenfold.tensor import Tensor
 
 __all__ = ["Independent", "MultivariateNormal"]
@@ -130,12 +131,13 @@ class MultivariateNormal(Distribution):
     def __getattr__(self, name: str) -> Any:
         if name not in self.MATRICES:
             raise AttributeError(f"MultivariateNormal has no {name!r}")
-        if name == "scale_tril":
-            found = _root(self)
-        elif name == "covariance_matrix":
-            found = self.scale_tril @ self.scale_tril.mT
-        else:
-            found = aten("cholesky_inverse")(self.scale_tril)
+        with enable_grad():  # it stays, whoever asked first
+            if name == "scale_tril":
+                found = _root(self)
+            elif name == "covariance_matrix":
+                found = self.scale_tril @ self.scale_tril.mT
+            else:
+                found = aten("cholesky_inverse")(self.scale_tril)
         setattr(self, name, found)
         return found
 

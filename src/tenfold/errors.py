@@ -63,6 +63,10 @@ class DTypeError(TenfoldError, TypeError, NotImplementedError):
     together."""
 
 
+class NumberOutOfRange(DTypeError, ValueError, OverflowError):
+    """A number that a dtype does not hold."""
+
+
 class DeviceError(TenfoldError, ValueError):
     """A device that is not there, or operands on different devices."""
 

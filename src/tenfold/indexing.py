@@ -17,7 +17,7 @@ from tenfold.dispatch import function, invoke
 from tenfold.errors import ArgumentError, BadIndex, DTypeError, IndexOutOfRange, TenfoldError
 from tenfold.flat.movement import array
 from tenfold.interchange import as_array
-from tenfold.ops.masks import number_in
+from tenfold.ops.numbers import number_in
 from tenfold.ops.table import MEMORY, Row, Signature, find
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf

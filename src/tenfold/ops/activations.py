@@ -2,9 +2,10 @@
 
 import math
 
-from tenfold import flat
+from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat.remat import recomputed
+from tenfold.ops.numbers import number_in
 from tenfold.ops.precision import widened
 from tenfold.ops.random import bits, unit
 from tenfold.ops.samples import S, T
@@ -49,11 +50,9 @@ def relu6(x):
 def hardtanh(x, low, high):
     """min(max(self, min_val), max_val)"""
     _refuse("hardtanh", x, "bool", "complex")
-    if x.dtype.kind == "int":
-        low, high = int(low), int(high)
-        if low < 0 and not x.dtype.is_signed:
-            raise DTypeError(f"hardtanh of {x.dtype.name} cannot reach down to {low}")
-    return _between(x, low, high)
+    if x.dtype.kind == "int" and not x.dtype.is_signed and flat.known(low) and low < 0:
+        raise DTypeError(f"hardtanh of {x.dtype.name} cannot reach down to {low}")
+    return _between(x, number_in(low, x.dtype), number_in(high, x.dtype))
 
 
 def _of_between(cotangent, result, x, low, high):
@@ -73,9 +72,10 @@ def _between(x, low, high):
 def threshold(x, threshold, value):
     """self where it is above the threshold, else `value`"""
     _refuse("threshold", x, "bool", "complex")
-    if x.dtype.kind == "int":
-        threshold, value = int(threshold), int(value)
-    return flat.where(flat.le(x, threshold), value, x)
+    # PyTorch compares half types in float32.
+    narrow = x.dtype.is_floating_point and x.dtype.itemsize < 4
+    threshold = number_in(threshold, dtypes.float32 if narrow else x.dtype)
+    return flat.where(flat.le(x, threshold), number_in(value, x.dtype), x)
 
 
 @op(

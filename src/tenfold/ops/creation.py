@@ -3,48 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tenfold import dtypes, flat
 from tenfold.dtypes import DType
 from tenfold.errors import DTypeError, ShapeError
+from tenfold.ops.numbers import number_in
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
 # The keyword arguments of every row that makes a tensor.
 MADE = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE = f"{MADE}, MemoryFormat? memory_format=None"
-
-
-def number_for(value: Any, dtype: DType) -> Any:
-    """A number to fill a tensor of this dtype with: floats lose their fraction; it must fit.
-
-    A negative number wraps once around into an unsigned dtype, as in PyTorch.
-    """
-    if isinstance(value, flat.LateNumber):
-        return value  # one like it was checked when the op was recorded
-    if dtype.kind == "bool":
-        return bool(value)
-    if dtype.kind == "complex":
-        return value
-    if isinstance(value, complex):
-        if value.imag:
-            raise _misfit(value, dtype)
-        value = value.real
-    if dtype.kind == "float":
-        limit = dtypes.finfo(dtype).max
-        if math.isfinite(value) and abs(value) > limit:
-            raise _misfit(value, dtype)
-        return value
-    limits = dtypes.iinfo(dtype)
-    low = -limits.max if not dtype.is_signed and isinstance(value, int) else limits.min
-    if value != value or not low <= value <= limits.max:
-        raise _misfit(value, dtype)
-    return int(value) % (limits.max + 1) if not dtype.is_signed else int(value)
-
-
-def _misfit(value: flat.Number, dtype: DType) -> DTypeError:
-    return DTypeError(f"the number {value} does not fit {dtype.name}", help="choose a wider dtype")
 
 
 def floating_or_int(dtype: DType) -> DType:
@@ -55,7 +24,7 @@ def floating_or_int(dtype: DType) -> DType:
 def _filled(size: tuple[int, ...], value: flat.Number, dtype: DType) -> flat.Value:
     if any(extent < 0 for extent in size):
         raise ShapeError(f"a tensor cannot have the shape {list(size)}: {min(size)} is negative")
-    return flat.full(size, number_for(value, dtype), dtype)
+    return flat.full(size, number_in(value, dtype, math.prod(size) == 1), dtype)
 
 
 _SIZES = lambda: [S((2, 3)), S(()), S((0, 3))]

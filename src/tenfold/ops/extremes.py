@@ -2,6 +2,7 @@
 
 from tenfold import flat
 from tenfold.errors import ArgumentError, DTypeError
+from tenfold.ops.numbers import number_in
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -64,11 +65,13 @@ def clamp(x, low, high):
     if low is None and high is None:
         raise ArgumentError("clamp needs at least one of min and max")
     _ordered("clamp", x)
-    if low is not None and high is not None:
-        return flat.clamp(x, low, high)
-    return flat.clamp(
-        x, flat.lowest(x.dtype) if low is None else low, flat.highest(x.dtype) if high is None else high
-    )
+    low = flat.lowest(x.dtype) if low is None else _limit(low, x.dtype)
+    high = flat.highest(x.dtype) if high is None else _limit(high, x.dtype)
+    return flat.clamp(x, low, high)
+
+
+def _limit(limit, dtype):
+    return limit if isinstance(limit, flat.Value) else number_in(limit, dtype)
 
 
 @op("clamp_min(Tensor self, Scalar min) -> Tensor", promote=common, inplace=True)

@@ -8,7 +8,8 @@ from tenfold.ops.contraction import check_ranks, mm
 from tenfold.ops.distance import cdist, pdist
 from tenfold.ops.indexing import At, index, index_put
 from tenfold.ops.joining import stack
-from tenfold.ops.masks import masked_fill, number_in
+from tenfold.ops.masks import masked_fill
+from tenfold.ops.numbers import number_in
 from tenfold.ops.reductions import all, any
 from tenfold.ops.samples import S, T
 from tenfold.ops.scans import logcumsumexp

@@ -3,40 +3,14 @@
 What `nonzero` and `masked_select` give depends on data in its shape, so these run on the host.
 """
 
-import math
-
 import numpy as np
 
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.ops.numbers import number_in
 from tenfold.ops.promote import promotion, result_dtype
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
-
-
-def number_in(number, dtype):
-    """A Python number as one that fits dtype: fractions are cut off, and what is out of range is an error."""
-    if not flat.known(number):
-        return number
-    misfit = DTypeError(f"the number {number} does not fit {dtype.name}", help="use a number in its range")
-    if dtype.kind == "bool" or dtype.is_complex:
-        return bool(number) if dtype.kind == "bool" else number
-    if isinstance(number, complex):
-        if number.imag:
-            raise misfit
-        number = number.real
-    if dtype.kind == "float":
-        if math.isfinite(number) and abs(number) > dtypes.finfo(dtype).max:
-            raise misfit
-        return float(number)
-    if not math.isfinite(number):
-        raise misfit
-    # A negative integer wraps around into an unsigned dtype.
-    limits = dtypes.iinfo(dtype)
-    low = limits.min if dtype.is_signed or isinstance(number, float) else -limits.max
-    if not low <= number <= limits.max:
-        raise misfit
-    return int(number)
 
 
 def value_in(value, x):
@@ -124,7 +98,7 @@ def where(condition, x, other):
     dtype = result_dtype((x, other))
 
     def side(each):
-        return each if isinstance(each, flat.Value) else flat.constant(number_in(each, dtype), dtype)
+        return each if isinstance(each, flat.Value) else flat.constant(number_in(each, dtype, True), dtype)
 
     return flat.where(_condition(condition), side(x), side(other))
 

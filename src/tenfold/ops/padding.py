@@ -2,7 +2,7 @@
 
 from tenfold import flat
 from tenfold.errors import ArgumentError, ShapeError, UnsupportedError
-from tenfold.ops.creation import number_for
+from tenfold.ops.numbers import number_in
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -33,7 +33,7 @@ def constant_pad_nd(x, pad, value):
     """x with `value` at its edges; pad lists low and high of the last dimension, then of the one before."""
     pairs = edges(x, pad)
     low, high = [p[0] for p in pairs], [p[1] for p in pairs]
-    return flat.pad(x, low, high, number_for(value, x.dtype))
+    return flat.pad(x, low, high, number_in(value, x.dtype))
 
 
 def cropped(x, dim, low, high):

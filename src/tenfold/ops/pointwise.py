@@ -2,6 +2,7 @@
 
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError
+from tenfold.ops.numbers import number_in
 from tenfold.ops.precision import computed_in, widened
 from tenfold.ops.promote import common, convert, to_float
 from tenfold.ops.samples import S, T
@@ -321,11 +322,7 @@ def neg(x):
 def addcmul(x, tensor1, tensor2, value):
     """self + value * tensor1 * tensor2"""
     _numeric("addcmul", x.dtype)
-    if x.dtype.kind == "int":
-        value = int(value)
-        if value < 0 and not x.dtype.is_signed:
-            raise DTypeError(f"value {value} does not fit {x.dtype.name}")
-    return x + value * tensor1 * tensor2
+    return x + number_in(value, x.dtype) * tensor1 * tensor2
 
 
 def _true_quotient(names, arguments):
@@ -342,7 +339,7 @@ def _true_quotient(names, arguments):
 @widened
 def addcdiv(x, tensor1, tensor2, value):
     """self + value * tensor1 / tensor2"""
-    return x + value * tensor1 / tensor2
+    return x + number_in(value, x.dtype) * tensor1 / tensor2
 
 
 @op(

@@ -18,7 +18,8 @@ from tenfold.ops.indexing import (
     same_dtype,
     vector,
 )
-from tenfold.ops.masks import number_in, value_in
+from tenfold.ops.masks import value_in
+from tenfold.ops.numbers import number_in
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 

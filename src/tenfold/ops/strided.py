@@ -2,10 +2,12 @@
 those that fill or copy a whole tensor. The facts of views are explained in `tenfold/views.py`.
 """
 
+import math
+
 from tenfold import dtypes, flat
 from tenfold.errors import IndexOutOfRange, ShapeError
 from tenfold.flat.strides import contiguous
-from tenfold.ops.creation import number_for
+from tenfold.ops.numbers import number_in
 from tenfold.ops.parts import fitted
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -259,7 +261,7 @@ def copy(x, src):
 
 @op("fill.Scalar(Tensor self, Scalar value) -> Tensor", method=False, inplace=True, uniform=True)
 def fill(x, value):
-    return flat.full_like(x, number_for(value, x.dtype))
+    return flat.full_like(x, number_in(value, x.dtype, math.prod(x.shape) == 1))
 
 
 @op(

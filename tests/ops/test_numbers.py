@@ -1,0 +1,44 @@
+"""Numbers given to ops that fill, limit or scale by them, of the sizes that dtypes do not hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import tenfold as tn
+from tenfold.errors import TenfoldError
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda L, x, n: x.clamp(max=n),
+        lambda L, x, n: x.clamp_min(n),
+        lambda L, x, n: L.threshold(x, n, 0),
+        lambda L, x, n: L.threshold(x, 0, n),
+        lambda L, x, n: L.nn.functional.hardtanh(x, 0, n),
+        lambda L, x, n: L.addcmul(x, x, x, value=n),
+        lambda L, x, n: L.addcdiv(x, x, x, value=n),
+        lambda L, x, n: L.where(x > 0, x, n),
+        lambda L, x, n: L.full((1,), n, dtype=x.dtype),
+        lambda L, x, n: L.full((2,), n, dtype=x.dtype),
+        lambda L, x, n: x.clone().fill_(n),
+    ],
+)
+def test_numbers_that_a_dtype_does_not_hold_are_refused_where_pytorch_refuses_them(call):
+    numbers = {"int32": (2**40, 1e12), "uint8": (300, -1), "float16": (1e6, 1e50), "float32": (1e39, 2**40)}
+    found: list[Any] = []
+    expected: list[Any] = []
+    for dtype, given in numbers.items():
+        for number in given:
+            for L, results in ((tn, found), (torch, expected)):
+                try:
+                    results.append(call(L, L.tensor([1, 2], dtype=getattr(L, dtype)), number))
+                except (TenfoldError, RuntimeError, ValueError, NotImplementedError):
+                    results.append(None)
+    tn.eval(*[each for each in found if each is not None])
+    assert [each if each is None else each.tolist() for each in found] == [
+        each if each is None else each.tolist() for each in expected
+    ]

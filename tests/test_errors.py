@@ -233,6 +233,12 @@ def test_the_first_place_stays():
         ("OutOfMemory", MemoryError),
         ("EngineError", RuntimeError),
         ("FormatError", ValueError),
+        ("FileError", OSError),
+        ("MissingFile", FileNotFoundError),
+        ("FolderGiven", IsADirectoryError),
+        ("ForbiddenFile", PermissionError),
+        ("NumberOutOfRange", OverflowError),
+        ("MissingDevice", AssertionError),
         ("CacheWarning", UserWarning),
     ],
 )

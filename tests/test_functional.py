@@ -184,6 +184,25 @@ def test_what_pytorch_refuses_is_refused_with_the_reason(line, message):
         eval(line, {"xp": tn, "np": np})
 
 
+KINDS = [
+    "xp.tensor(2**70)",
+    "xp.tensor([2**63])",
+    "xp.tensor(300, dtype=xp.uint8)",
+    "xp.full((2,), 2**70)",
+    "xp.ones(10**30)",
+    "xp.ones(2).to(xp.int32, xp.float32)",
+]
+
+
+@pytest.mark.parametrize("line", KINDS)
+def test_an_error_is_also_of_the_kind_that_pytorch_raises(line):
+    with pytest.raises(Exception) as golden:  # its kind is what is asked for
+        eval(line, {"xp": torch})
+    with pytest.raises(tn.TenfoldError) as ours:
+        eval(line, {"xp": tn})
+    assert isinstance(ours.value, golden.type)
+
+
 def test_an_error_shows_the_line_of_the_call():
     with pytest.raises(tn.ShapeError, match="ragged") as caught:
         tn.tensor([[1], [2, 3]])

@@ -71,6 +71,10 @@ class DeviceError(TenfoldError, ValueError):
     """A device that is not there, or operands on different devices."""
 
 
+class MissingDevice(DeviceError, AssertionError):
+    """A kind of device that this installation has no plugin for."""
+
+
 class ArgumentError(TenfoldError, TypeError, ValueError):
     """Arguments that match no overload of the operator, or a value that it does not take."""
 

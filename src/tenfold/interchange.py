@@ -13,7 +13,15 @@ from tenfold import devices, dtypes
 from tenfold.devices import Device
 from tenfold.dtypes import DType, as_dtype
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, TenfoldError, UnsupportedError, located
+from tenfold.errors import (
+    ArgumentError,
+    DTypeError,
+    NumberOutOfRange,
+    ShapeError,
+    TenfoldError,
+    UnsupportedError,
+    located,
+)
 from tenfold.flat.graph import TensorType
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
@@ -290,8 +298,10 @@ def _misfit(elements: list[Any], dtype: DType, low: int | None = None) -> Tenfol
         if dtype.kind == "int":
             limits = dtypes.iinfo(dtype)
             if not (limits.min if low is None else low) <= each <= limits.max:
-                return DTypeError(f"the number {each} does not fit {dtype.name}", help="choose a wider dtype")
-    return DTypeError(f"a number is too large for {dtype.name}", help="choose a wider dtype")
+                return NumberOutOfRange(
+                    f"the number {each} does not fit {dtype.name}", help="choose a wider dtype"
+                )
+    return NumberOutOfRange(f"a number is too large for {dtype.name}", help="choose a wider dtype")
 
 
 def _converted(array: np.ndarray, dtype: DType | None) -> np.ndarray:

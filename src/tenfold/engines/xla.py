@@ -21,6 +21,7 @@ from tenfold.dtypes import DType
 from tenfold.errors import (
     DeviceError,
     EngineError,
+    MissingDevice,
     MissingEngine,
     OutOfMemory,
     TenfoldError,
@@ -126,7 +127,7 @@ def _make_client(platform: str) -> Any:
         return xc.make_cpu_client(asynchronous=False, num_devices=count)
     plugin = find_cuda_plugin()
     if plugin is None:
-        raise DeviceError(
+        raise MissingDevice(
             "device 'cuda' needs XLA's CUDA plugin, which is not installed",
             help="pip install jax-cuda13-plugin jax-cuda13-pjrt, of jaxlib's version, or use device='cpu'",
         )

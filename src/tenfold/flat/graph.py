@@ -32,7 +32,9 @@ class TensorType:
             found = object.__new__(cls)
             found.dtype, found.shape, found.rank = dtype, shape, len(shape)
             if found.numel * dtype.itemsize >= 1 << 62:
-                raise ShapeError(f"a tensor of shape {list(shape)} has more elements than can be addressed")
+                # A size of over 64 bits is no size at all, to PyTorch.
+                kind = ShapeError if max(shape) < 1 << 63 else ArgumentError
+                raise kind(f"a tensor of shape {list(shape)} has more elements than can be addressed")
             found = cls._interned.setdefault((dtype, shape), found)
         return found
 

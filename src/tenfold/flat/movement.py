@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, NumberOutOfRange, ShapeError
 from tenfold.flat.graph import Op, TensorType, Value
 
 Ints = tuple[int, ...]
@@ -270,5 +270,5 @@ def array(value: Any, dtype: DType) -> np.ndarray:
             # PyTorch wraps a Python integer into a narrower dtype.
             wide = np.asarray(value)
             if wide.dtype == object:
-                raise DTypeError(f"the number {value} does not fit {dtype.name}") from None
+                raise NumberOutOfRange(f"the number {value} does not fit {dtype.name}") from None
             return np.asarray(wide.astype(np.int64)).astype(dtype.numpy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from pathlib import Path
@@ -730,3 +731,33 @@ def test_a_loss_of_a_linear_layer_with_scores_at_several_places():
 def test_the_namespaces_are_loaded_when_asked_for():
     assert set(NAMESPACES) == {"aten", "prim", "prims", "quantized_decomposed"}
     assert tn.ops.aten is NAMESPACES["aten"] and "add" in dir(tn.ops.aten) and "add_" in dir(tn.ops.aten)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("nn.Lineer Linear", "nn.functional.reluu relu", "nn.init.xavier_unifrm_ xavier_uniform_"),
+        *("nn.utils.clip_grad_nrm_ clip_grad_norm_", "nn.utils.rnn.pad_seqence pad_sequence"),
+        *("optim.Adamm Adam", "distributions.Gama Gamma", "utils.data.DataLoadr DataLoader"),
+        *("utils.chekpoint checkpoint", "testing.assert_clos assert_close", "random.sed seed"),
+    ],
+)
+def test_a_name_that_is_nearly_one_of_a_module_gets_that_one_suggested(name):
+    wrong, right = name.split()
+    *modules, last = wrong.split(".")
+    module = functools.reduce(getattr, modules, tn)
+    with pytest.raises(AttributeError, match=f"did you mean {right}\\?"):
+        getattr(module, last)
+
+
+@pytest.mark.parametrize("module", sorted(unsupported.MODULES.keys() - {"distributed"}))
+def test_a_module_without_counterpart_says_what_to_do(module):
+    assert hasattr(torch, module) or module == "quantization"
+    with pytest.raises(tn.UnknownName, match=f"no counterpart of torch.{module}(?s:.*)help: "):
+        getattr(tn, module)
+
+
+def test_a_program_may_ask_whether_processes_can_work_together():
+    assert tn.distributed.is_available() is False
+    with pytest.raises(tn.UnknownName, match="torch.distributed.init_process_group"):
+        tn.distributed.init_process_group()

@@ -32,6 +32,7 @@ LAYERS = (
         "compiler",
         "accelerator",
         "signal",
+        "distributed",
         "distributions",
         "masked",
         "install",

@@ -152,8 +152,8 @@ globals().update(dtypes.BY_NAME)
 
 # Packages that are loaded when they are first asked for, as are the modules of `names.MODULE_OF`.
 _PACKAGES = (
-    "accelerator", "amp", "backends", "compiler", "cuda", "data", "distributions", "func", "jit", "masked",
-    "nn", "optim", "signal", "testing", "types", "utils", "version",
+    "accelerator", "amp", "backends", "compiler", "cuda", "data", "distributed", "distributions", "func",
+    "jit", "masked", "nn", "optim", "signal", "testing", "types", "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.

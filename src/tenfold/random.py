@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.devices import Device
-from tenfold.errors import ArgumentError, FormatError, TenfoldError, located
+from tenfold.errors import ArgumentError, FormatError, TenfoldError, located, unknown_name
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 
@@ -131,3 +131,7 @@ class fork_rng:
     def __exit__(self, *error: Any) -> None:
         for device, state in self._saved.items():
             _generators[device].set_state(state)
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.random", name, globals())

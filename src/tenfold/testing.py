@@ -10,7 +10,7 @@ import numpy as np
 
 from tenfold import dtypes
 from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, located
+from tenfold.errors import ArgumentError, located, unknown_name
 from tenfold.functional import aten
 from tenfold.interchange import DeviceLike, tensor
 from tenfold.tensor import Tensor
@@ -251,3 +251,7 @@ def _drawn(dtype: DType, low: float, high: float, sizes: Sequence[int], device: 
         return aten("complex")(*[_drawn(parts, low, high, sizes, device) for _ in range(2)])
     wide = dtype if dtype is dtypes.float64 else dtypes.float32
     return (aten("rand")(sizes, dtype=wide, device=device) * (high - low) + low).to(dtype)
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.testing", name, globals())

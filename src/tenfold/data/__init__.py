@@ -3,6 +3,8 @@
 The names are those of `torch.utils.data`, and `tenfold.utils.data` is this module. Workers are threads.
 """
 
+from typing import Any
+
 from tenfold.data.collate import default_collate, default_convert
 from tenfold.data.dataset import (
     ChainDataset,
@@ -24,6 +26,7 @@ from tenfold.data.sampler import (
     WeightedRandomSampler,
 )
 from tenfold.data.workers import WorkerInfo, get_worker_info
+from tenfold.errors import unknown_name
 
 __all__ = [
     "BatchSampler",
@@ -46,3 +49,7 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.data", name, globals())

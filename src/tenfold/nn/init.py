@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ArgumentError, ShapeError, located
+from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.nn import draws
 from tenfold.random import Generator
 from tenfold.tensor import Tensor
@@ -240,3 +240,7 @@ uniform, normal, constant = _old(uniform_), _old(normal_), _old(constant_)
 eye, dirac, orthogonal, sparse = _old(eye_), _old(dirac_), _old(orthogonal_), _old(sparse_)
 xavier_uniform, xavier_normal = _old(xavier_uniform_), _old(xavier_normal_)
 kaiming_uniform, kaiming_normal = _old(kaiming_uniform_), _old(kaiming_normal_)
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.nn.init", name, globals())

@@ -1,11 +1,17 @@
 """`tenfold.utils`: the place where PyTorch keeps its data loading and checkpoints."""
 
 import sys
+from typing import Any
 
 from tenfold import data
+from tenfold.errors import unknown_name
 from tenfold.utils import checkpoint
 
 # `import tenfold.utils.data` and `from tenfold.utils.data import DataLoader` find the one module there is.
 sys.modules["tenfold.utils.data"] = data
 
 __all__ = ["checkpoint", "data"]
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.utils", name, globals())

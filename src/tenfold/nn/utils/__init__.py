@@ -1,5 +1,8 @@
 """`tenfold.nn.utils`: what is done to modules and parameters as a whole."""
 
+from typing import Any
+
+from tenfold.errors import unknown_name
 from tenfold.nn.utils import parametrizations, parametrize, rnn, stateless
 from tenfold.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -43,3 +46,7 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.nn.utils", name, globals())

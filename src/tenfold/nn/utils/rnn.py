@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold.devices import Device
-from tenfold.errors import ArgumentError, ShapeError, located
+from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.functional import aten
 from tenfold.tensor import Tensor, leaf
 
@@ -177,3 +177,7 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The sequences of a PackedSequence, as a list."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.nn.utils.rnn", name, globals())

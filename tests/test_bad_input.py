@@ -47,6 +47,8 @@ CASES = {
         "expand: cannot broadcast f32[2,3] to [5, 3]: 2 and 5 differ",
     ),
     "negative size": (ValueError, lambda: tn.zeros(-1), "-1 is negative"),
+    "nothing to join": (ValueError, lambda: tn.cat([]), "cat: expected a non-empty list of Tensors"),
+    "nothing to stack": (ValueError, lambda: tn.hstack(()), "hstack: expected a non-empty list of Tensors"),
     "ragged": (ValueError, lambda: tn.tensor([[1, 2], [3]]), "the data is ragged"),
     "dtypes": (TypeError, lambda: tn.mm(X, X.double().T), "mm: cannot multiply f32[2,3] and f64[3,2]"),
     "bool minus bool": (TypeError, lambda: X.bool() - X.bool(), "subtraction is not defined for bool"),

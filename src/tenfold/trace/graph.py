@@ -234,7 +234,7 @@ def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None
     inputs: list[Value] = []
     shape = tuple([_take(each, inputs) for each in arguments])
     try:
-        place = _common_device(inputs) if device is None else device
+        place = _common_device(inputs, row) if device is None else device
         signature = row.signature(tuple([each.type for each in inputs]), shape)
     except TenfoldError as error:
         raise located(error, row, where, arguments) from None
@@ -266,7 +266,7 @@ def _take(argument: Any, inputs: list[Value]) -> Any:
     return argument
 
 
-def _common_device(inputs: Sequence[Value]) -> Device:
+def _common_device(inputs: Sequence[Value], row: Row) -> Device:
     place: Device | None = None
     for each in inputs:
         if place is None or (place is not each.device and _mobile(place, inputs)):
@@ -276,6 +276,8 @@ def _common_device(inputs: Sequence[Value]) -> Device:
                 f"operands are on {place} and {each.device}", help=f"move one with .to('{place}')"
             )
     if place is None:
+        if any(each.type.kind == "Tensor" and each.type.is_list for each in row.schema.arguments):
+            raise ArgumentError("expected a non-empty list of Tensors", help="give at least one tensor")
         raise ArgumentError("at least one tensor is needed", help="make numbers tensors with tn.tensor")
     return place
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import _tensor_str
 
+import tenfold as tn
 from tenfold import dtypes
 from tenfold.dtypes import ALL, DType
 from tenfold.errors import ArgumentError
@@ -252,3 +253,26 @@ def test_an_unknown_profile_is_refused():
     with pytest.raises(ArgumentError, match="set_printoptions: unknown profile 'tiny'"):
         set_printoptions(profile="tiny", precision=9)
     assert get_printoptions() == before
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda m: m.tensor([[3.0, 1.0], [2.0, 4.0]]).sort(),
+        lambda m: m.tensor([[3.0, 1.0]]).max(0),
+        lambda m: m.linalg.slogdet(m.eye(2)),
+        lambda m: m.linalg.slogdet(m.eye(2)).sign,
+    ],
+)
+def test_named_results_print_as_in_pytorch(made):
+    assert repr(made(tn)) == repr(made(torch)).replace("torch.", "tenfold.")
+
+
+def test_a_state_dict_prints_as_in_pytorch():
+    def text(m):
+        layer = m.nn.Linear(2, 1)
+        m.nn.init.ones_(layer.weight)
+        m.nn.init.zeros_(layer.bias)
+        return repr(layer.state_dict())
+
+    assert text(tn) == text(torch)

@@ -51,7 +51,9 @@ class Plan:
         named = len(fields) > 1 and all(fields)
         self.bundle: Callable[..., Any] | None = None
         if named:
-            self.bundle = collections.namedtuple(row.name, fields)._make  # type: ignore[attr-defined]
+            made: Any = collections.namedtuple(row.name, fields)  # type: ignore[misc]
+            made.__repr__ = _printed  # type: ignore[method-assign]
+            self.bundle = made._make
         elif len(fields) > 1:
             self.bundle = tuple
         # Whether the arguments need no more than tensors taken apart.
@@ -59,6 +61,12 @@ class Plan:
         # Whether a call is no more than its node: one tensor out, that is no view.
         one = self.bundle is None and not (self.lists or self.number or self.view)
         self.quick = self.plain and one and row.prepare is None and not row.storage
+
+
+def _printed(results: Any) -> str:
+    """Several results by their names, a line for each to begin on, as PyTorch prints them."""
+    named = [f"{field}={getattr(results, field)!r}" for field in results._fields]
+    return f"tenfold.return_types.{type(results).__name__}(\n" + ",\n".join(named) + ")"
 
 
 # What arguments that ask for a place or order in memory may say: tensors are dense. Memory that is pinned is

@@ -42,6 +42,9 @@ class StateDict(OrderedDict):
 
     _metadata: OrderedDict[str, dict[str, Any]]
 
+    def __repr__(self) -> str:
+        return super().__repr__().replace(type(self).__name__, "OrderedDict", 1)
+
 
 class Stateful(Registry):
     """A registry that is saved and loaded by name."""

@@ -13,7 +13,8 @@ from tenfold.names import FOREACH
 
 WITH_ONE = ((1.5,), ("y",), ([2.0, 0.5],))
 CALLS: dict[str, Any] = {
-    **dict.fromkeys(("add", "sub", "mul", "div", "pow"), WITH_ONE),
+    **dict.fromkeys(("sub", "pow"), WITH_ONE),
+    **dict.fromkeys(("add", "mul", "div"), (*WITH_ONE, ("n",))),
     **dict.fromkeys(("maximum", "minimum", "clamp_min", "clamp_max"), WITH_ONE),
     **dict.fromkeys(
         ("addcmul", "addcdiv"), (("y", "y"), ("y", "y", 2.0), ("y", "y", [2.0, 3.0]), ("y", "y", "v"))
@@ -28,6 +29,7 @@ def given(xp: Any) -> dict[str, Any]:
         "x": [xp.tensor([0.5, 0.75]), xp.tensor([[0.25]])],
         "y": [xp.tensor([2.0, 0.5]), xp.tensor([[4.0]])],
         "v": xp.tensor([2.0, 3.0]),
+        "n": xp.tensor(2.0),
     }
 
 
@@ -69,3 +71,13 @@ def test_lists_of_other_lengths_and_no_lists_are_refused():
         tn._foreach_add(tn.ones(2), 1.0)
     with pytest.raises(ArgumentError, match="takes a list of at least one Tensor"):
         tn._foreach_exp([])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("mul", ("v",)), ("add_", ("v",)), ("sub", ("v",)), ("pow", ("v",)), ("addcmul", ("y", "y", "n"))],
+)
+def test_a_tensor_for_all_is_a_number_and_a_packed_one_a_vector(name, arguments):
+    for xp in (tn, torch):
+        with pytest.raises((ArgumentError, RuntimeError, TypeError)):
+            called(xp, f"_foreach_{name}", arguments)

@@ -29,6 +29,7 @@ OTHERWISE: dict[str, Callable[..., Any]] = {
 
 def _over_lists(name: str) -> Callable[..., Any]:
     call = OTHERWISE.get(name) or (lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs))
+    packed = name.removesuffix("_") in ("addcmul", "addcdiv")
 
     def foreach(self: Any, *args: Any, **kwargs: Any) -> Any:
         lists = [each for each in (self, *args) if isinstance(each, (list, tuple))]
@@ -37,8 +38,8 @@ def _over_lists(name: str) -> Callable[..., Any]:
         count = len(lists[0])
         results = [
             call(
-                *[_ith(each, i, count) for each in (self, *args)],
-                **{key: _ith(each, i, count) for key, each in kwargs.items()},
+                *[_ith(each, i, count, packed) for each in (self, *args)],
+                **{key: _ith(each, i, count, packed) for key, each in kwargs.items()},
             )
             for i in range(count)
         ]
@@ -49,9 +50,16 @@ def _over_lists(name: str) -> Callable[..., Any]:
     return located(foreach)
 
 
-def _ith(given: Any, i: int, count: int) -> Any:
-    """What an argument is for the i-th tensor: lists, and vectors of numbers, have one for each."""
-    if not isinstance(given, (list, tuple)) and not (isinstance(given, Tensor) and given.ndim == 1):
+def _ith(given: Any, i: int, count: int, packed: bool) -> Any:
+    """What an argument is for the i-th tensor: a list has one for each, and so has a vector where numbers are
+    given `packed`; any other tensor is a number for all."""
+    if isinstance(given, Tensor):
+        if given.ndim != packed:
+            wanted = "a vector with a number for each" if packed else "of no dimensions, a number for all"
+            raise ArgumentError(f"a tensor beside lists must be {wanted}, not of shape {tuple(given.shape)}")
+        if not packed:
+            return given
+    elif not isinstance(given, (list, tuple)):
         return given
     if len(given) != count:
         raise ArgumentError(f"a list of {len(given)} does not fit {count} tensors")

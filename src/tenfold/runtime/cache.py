@@ -128,4 +128,5 @@ def _remove(path: str) -> None:
 
 
 def warn(message: str) -> None:
-    warning.warn(f"compilation cache: {message}", CacheWarning)
+    help = "results are unaffected; TENFOLD_CACHE_DIR names another folder, or, empty, switches the cache off"
+    warning.warn(f"compilation cache: {message}\n  help: {help}", CacheWarning)

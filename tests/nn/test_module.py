@@ -312,6 +312,7 @@ def test_old_batch_norm_states_load():
     del state["num_batches_tracked"]
     state._metadata[""]["version"] = 1
     module.load_state_dict(state)
+    assert module.num_batches_tracked.item() == 0
 
 
 # Conversion

@@ -196,34 +196,33 @@ class ReLU6(Hardtanh):
         return "inplace=True" if self.inplace else ""
 
 
-class ELU(Module):
+class _Exponential(Module):
+    """A function that is exponential, by a factor α, where its input is negative."""
+
+    _function: str
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False):
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}{_inplace(self)}"
+
+
+class ELU(_Exponential):
     """x where it is positive, else α·(exp(x) - 1)"""
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False):
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.elu(input, self.alpha, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}{_inplace(self)}"
+    _function = "elu"
 
 
-class CELU(Module):
+class CELU(_Exponential):
     """max(0, x) + min(0, α·(exp(x / α) - 1))"""
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False):
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.celu(input, self.alpha, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}{_inplace(self)}"
+    _function = "celu"
 
 
 class LeakyReLU(Module):

@@ -15,6 +15,13 @@ from tenfold.source import capture
 Self = TypeVar("Self", bound="_Numbered")
 
 
+def _pop(self: Any, key: Any) -> Module:
+    """Take out the module at an index, or of a name."""
+    module: Module = self[key]
+    del self[key]
+    return module
+
+
 class _Numbered(Module):
     """Modules under the names "0", "1", …"""
 
@@ -80,11 +87,7 @@ class _Numbered(Module):
             self.append(module)
         return self
 
-    def pop(self, key: int) -> Module:
-        """Take out the module at an index."""
-        module = self[key]
-        del self[key]
-        return module
+    pop = _pop
 
     def __iadd__(self: Self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
@@ -224,11 +227,7 @@ class ModuleDict(Module):
     def clear(self) -> None:
         self._modules.clear()
 
-    def pop(self, key: str) -> Module:
-        """Take out the module of a name."""
-        module = self[key]
-        del self[key]
-        return module
+    pop = _pop
 
     def keys(self) -> Any:
         return self._modules.keys()

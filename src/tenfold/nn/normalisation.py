@@ -333,8 +333,8 @@ class GroupNorm(Module):
         )
 
 
-class LocalResponseNorm(Module):
-    """y = x / (k + alpha/size·Σ x²)^beta, the sum over `size` neighbouring channels"""
+class _AcrossChannels(Module):
+    """What divides by the size of neighbouring channels."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
         super().__init__()
@@ -343,22 +343,22 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(Module):
+class LocalResponseNorm(_AcrossChannels):
+    """y = x / (k + alpha/size·Σ x²)^beta, the sum over `size` neighbouring channels"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class CrossMapLRN2d(_AcrossChannels):
     """The older `LocalResponseNorm`: for an even size the sum is over the `size - 1` channels around one"""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        super().__init__(size, alpha, beta, k)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim != 4:
@@ -371,6 +371,3 @@ class CrossMapLRN2d(Module):
             first = squares[:, :1].expand(-1, channels - reach - 1, -1, -1)
             total = total + F.pad(first, (0, 0, 0, 0, reach + 1, 0))
         return input * (self.k + self.alpha / self.size * total) ** -self.beta
-
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -166,18 +166,25 @@ std::vector<at::Tensor> written_by(const tn_op &op, const torch::jit::Stack &sta
     return found;
 }
 
+void run(const tn_op &op, torch::jit::Stack &stack) {
+    if (op.unboxed)
+        op.unboxed(stack);
+    else
+        op.handle.callBoxed(&stack);
+}
+
+void run_writing(const tn_op &op, torch::jit::Stack &stack) {
+    std::vector<at::Tensor> written = written_by(op, stack);
+    WrittenEach settled(written);
+    run(op, stack);
+}
+
 void call(const tn_op &op, tn_stack *handle) {
     auto stack = borrow(handle, "stack");
-    std::vector<at::Tensor> written;
-    WrittenEach settled(written);
     try {
         check_arguments(op, *stack);
         if (__builtin_expect(op.needs != nullptr, false)) op.needs(*stack);
-        if (op.writes) written = written_by(op, *stack);
-        if (op.unboxed)
-            op.unboxed(*stack);
-        else
-            op.handle.callBoxed(&*stack);
+        op.writes ? run_writing(op, *stack) : run(op, *stack);
     } catch (...) {
         stack->clear();  // who knows which arguments the operator took off
         throw;

@@ -9,6 +9,7 @@ import pytest
 
 import tenfold
 from tenfold import cli, listing
+from tenfold.capi import commands
 from tenfold.engines import iree
 from tenfold.mlir import torch_dialect
 from tenfold.ops.table import TABLE, all_rows
@@ -56,6 +57,19 @@ def test_a_file_to_run_is_all_that_is_required(capsys):
     with pytest.raises(SystemExit):
         cli.main(["run"])
     assert capsys.readouterr().err.endswith("required: file\n")
+
+
+def test_a_build_says_that_it_builds_where_there_is_no_bar_to_see(monkeypatch, capsys):
+    def build(progress, **options):
+        progress("libtenfold", 0, 2)
+        progress("rt.c", 1, 2)
+        raise tenfold.EngineError("no space left")
+
+    monkeypatch.setattr(commands, "build", build)
+    assert cli.main(["capi", "flags"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("building libtenfold") == 1
 
 
 def test_the_form_to_build_is_asked_before_the_file_runs(script, capsys):

@@ -145,6 +145,7 @@ class _Work:
         return hashlib.sha256("\0".join([*parts, *settings]).encode()).hexdigest()[:16]
 
     def run(self) -> None:
+        self.progress("libtenfold", 0, 1)
         partial = Path(tempfile.mkdtemp(prefix="building-", dir=cache_folder()))
         try:
             for name, text in self.files.items():

@@ -51,8 +51,13 @@ def _built(sanitize: tuple[str, ...] = (), jobs: int | None = None) -> Built:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("libtenfold", total=None)
+        told = bar.console.is_terminal  # where there is no bar to see, a line says what takes so long
 
         def progress(done: str, step: int, steps: int) -> None:
+            nonlocal told
+            if not told:
+                bar.console.print("building libtenfold against libtorch: this takes some minutes, once")
+                told = True
             bar.update(task, description=done, completed=step, total=steps)
 
         return build(sanitize=sanitize, jobs=jobs, progress=progress)

@@ -98,6 +98,8 @@ def where(condition, x, other):
     dtype = result_dtype((x, other))
 
     def side(each):
+        if type(each) is flat.LateNumber:
+            return flat.convert(flat.plain(each), dtype)
         return each if isinstance(each, flat.Value) else flat.constant(number_in(each, dtype, True), dtype)
 
     return flat.where(_condition(condition), side(x), side(other))

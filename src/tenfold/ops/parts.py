@@ -221,6 +221,15 @@ def _narrowed(dim, start, length, x):
     return flat.slice_dim(x, dim, first, first + length)
 
 
+def _late_narrow(types, arguments):
+    """Where a part begins may come late, counted from the front."""
+    slot, dim, start, length = arguments
+    if not length:
+        return arguments, ()
+    first = start + types[0].shape[flat.axis(dim, types[0].rank)] if start < 0 else start
+    return (slot, dim, int, length), (first,)
+
+
 def as_narrow(place, dim, start, length):
     first = start + place.shape[dim] if start < 0 else start
     return (("slice.Tensor", dim, first, first + length),)
@@ -234,9 +243,16 @@ def _narrows():
 @op(
     "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
     steps=as_narrow,
+    late=_late_narrow,
     samples=_narrows,
 )
-@op("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", samples=_narrows)
+@op(
+    "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+    late=_late_narrow,
+    samples=_narrows,
+)
 def narrow(x, dim, start, length):
     """`length` elements of dimension dim from `start`."""
+    if isinstance(start, flat.LateNumber):
+        return late_part(x, flat.axis(dim, x.rank), flat.plain(start), length)
     return _narrowed(dim, start, length, x)

@@ -85,6 +85,7 @@ LOOPS = {
     "roll": lambda x, i: (x.roll(i - 3, 0) * x).sum() + (x.roll((i, -i), (0, 1)) * x).sum(),
     "narrow": lambda x, i: x.narrow(0, i - 10, 3).sum(),
     "choice": lambda x, i: sys.modules[type(x).__module__.split(".")[0]].where(x > 2, i + 0.5, 0.0).sum(),
+    "size": lambda x, i: x.renorm(2, 0, i + 0.5).sum(),
     "triangle": lambda x, i: x.tril(i - 4).sum(),
     "quantile": lambda x, i: x.quantile(i / 8 + 0.05),
     "weights": lambda x, i: x.lerp(x * x, i / 8 + 0.05).sum(),
@@ -126,13 +127,21 @@ def test_draws_do_not_depend_on_whether_numbers_are_written_into_the_program():
 
     def drawn(p):
         tn.manual_seed(3)
-        return tn.dropout(x, p, True).tolist(), tn.empty(4).uniform_(-p, p).tolist()
+        counts = tn.empty(9).geometric_(p).tolist()
+        return tn.dropout(x, p, True).tolist(), (tn.empty(4).uniform_(-p, p).tolist(), counts)
 
     first = [drawn(p) for p in (0.2, 0.4, 0.6, 0.8)]
     assert first == [drawn(p) for p in (0.2, 0.4, 0.6, 0.8)]
     for p, (kept, _) in zip((0.2, 0.4, 0.6, 0.8), first, strict=True):
         assert 0.3 < sum(each != 0 for each in kept) / 50 / (1 - p) < 1.9
         np.testing.assert_allclose(max(kept), 1 / (1 - p), rtol=1e-6)
+
+
+def test_drawing_with_other_probabilities_compiles_a_few_times_only():
+    with counting_compiles() as compiles:
+        drawn = [tn.empty(200).geometric_(0.1 + i / 10).mean().item() for i in range(8)]
+    assert compiles <= 4, compiles
+    np.testing.assert_allclose(drawn, [1 / (0.1 + i / 10) for i in range(8)], rtol=0.4)
 
 
 def _torch(array: np.ndarray):

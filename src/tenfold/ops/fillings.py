@@ -81,11 +81,13 @@ def exponential(state, x, lambd):
 )
 def geometric(state, x, p):
     """The number of trials, each a success with probability p, up to and with the first success."""
-    require(0 < p < 1, f"a geometric distribution has no probability of {p}")
+    require(not flat.known(p) or 0 < p < 1, f"a geometric distribution has no probability of {p}")
     if x.dtype.kind not in ("int", "float"):
         raise DTypeError(f"geometric counts in integers or floats, not {x.dtype.name}")
     state, random = bits(state, x.shape)
-    drawn = flat.ceil(flat.log(above_zero(random)) * (1 / math.log1p(-p)))
+    drawn = flat.log(above_zero(random))
+    scale = 1 / math.log1p(-p) if flat.known(p) else flat.convert(1 / flat.log1p(-flat.plain(p)), drawn.dtype)
+    drawn = flat.ceil(drawn * scale)
     return flat.convert(flat.maximum(drawn, 1.0), x.dtype), state
 
 

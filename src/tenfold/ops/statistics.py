@@ -332,9 +332,15 @@ def norm_except_dim(x, pow, dim):
     return norm_dims(x, pow, others, True)
 
 
+def _late_maxnorm(types, arguments):
+    *others, maxnorm = arguments
+    return ((*others, type(maxnorm)), (maxnorm,)) if type(maxnorm) in (int, float) else (arguments, ())
+
+
 @op(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     inplace=True,
+    late=_late_maxnorm,
     samples=lambda: [
         S(T(3, 4), 2, 0, 1.0),
         S(T(2, 3, 4), 1, 1, 5),
@@ -347,11 +353,12 @@ def renorm(x, p, dim, maxnorm):
     inexact("renorm", x)
     if x.rank < 2:
         raise ShapeError(f"renorm needs at least 2 dimensions, not {x.type}")
-    if isinstance(p, complex) or p <= 0 or isinstance(maxnorm, complex) or maxnorm < 0:
+    negative = isinstance(maxnorm, complex) or (flat.known(maxnorm) and maxnorm < 0)
+    if isinstance(p, complex) or p <= 0 or negative:
         raise ShapeError(f"renorm: p must be positive and maxnorm not negative, not p={p}, maxnorm={maxnorm}")
     kept = flat.axis(dim, x.rank)
     size = _norm(widened(x), float(p), [d for d in range(x.rank) if d != kept], True)
-    factor = flat.where(flat.gt(size, maxnorm), float(maxnorm) / (size + 1e-7), flat.full_like(size, 1))
+    factor = flat.where(flat.gt(size, maxnorm), maxnorm / (size + 1e-7), flat.full_like(size, 1))
     if x.dtype.is_complex:
         factor = flat.convert(factor, x.dtype)
     return flat.convert(widened(x) * factor, x.dtype)

@@ -58,6 +58,10 @@ class ShapeError(TenfoldError, ValueError):
     """Shapes that do not fit each other or the operator."""
 
 
+class SizeOutOfRange(ShapeError, TypeError):
+    """A size of over 64 bits, which is none at all."""
+
+
 class DTypeError(TenfoldError, TypeError, NotImplementedError):
     """A dtype the operator does not take, for which PyTorch has "not implemented", or dtypes that do not go
     together."""

@@ -68,7 +68,8 @@ torch_load <- function(path, device = NULL) {
     if (!identical(saved$format, "tenfold 1")) refuse(path, " was not written by torch_save")
     return(unserialize_with_tensors(saved, device))
   }
-  if (identical(readBin(path, "raw", 1), as.raw(0x80))) {
+  # The pickle of a long number: safetensors too may begin with 0x80, the length of its header.
+  if (identical(readBin(path, "raw", 4), as.raw(c(0x80, 0x02, 0x8a, 0x0a)))) {
     refuse(path, " has the format of torch.save before 1.6: in Python, torch.save(torch.load(path), path) writes today's")
   }
   found <- if (is_zip(path)) load_pickle(path) else .Call(C_tf_load, path)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast, dataclass_transform
 
 from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.errors import ArgumentError, ShapeError, SizeOutOfRange
 
 
 class TensorType:
@@ -32,8 +32,7 @@ class TensorType:
             found = object.__new__(cls)
             found.dtype, found.shape, found.rank = dtype, shape, len(shape)
             if found.numel * dtype.itemsize >= 1 << 62:
-                # A size of over 64 bits is no size at all, to PyTorch.
-                kind = ShapeError if max(shape) < 1 << 63 else ArgumentError
+                kind = ShapeError if max(shape) < 1 << 63 else SizeOutOfRange
                 raise kind(f"a tensor of shape {list(shape)} has more elements than can be addressed")
             found = cls._interned.setdefault((dtype, shape), found)
         return found

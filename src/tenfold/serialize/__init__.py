@@ -92,6 +92,12 @@ def _read(file: IO[bytes], places: Places, path: str) -> Any:
 
 def _file_error(error: OSError, path: str, done: str) -> FileError:
     """What to tell of a file by its path, which is the user's: the one being written has another name."""
+    told = _told(error, path, done)
+    told.errno, told.strerror, told.filename = error.errno, error.strerror, path
+    return told
+
+
+def _told(error: OSError, path: str, done: str) -> FileError:
     folder = os.path.dirname(path)
     if isinstance(error, FileNotFoundError):
         if folder and not os.path.exists(folder):

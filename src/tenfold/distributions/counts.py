@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold.distributions import constraints
-from tenfold.distributions.discrete import Categorical, _Binary, _one_of
-from tenfold.distributions.distribution import Distribution, Shape, broadcast_all
+from tenfold.distributions.discrete import ByCategorical, _Binary, _one_of
+from tenfold.distributions.distribution import Shape, broadcast_all
 from tenfold.distributions.gammas import standard_gammas
 from tenfold.errors import ArgumentError
 from tenfold.functional import aten
@@ -127,10 +127,8 @@ class NegativeBinomial(_Trials):
         return unnormalised - ways.masked_fill(n + value == 0.0, 0.0)
 
 
-class Multinomial(Distribution):
+class Multinomial(ByCategorical):
     """How often each outcome comes in `total_count` choices."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -138,30 +136,16 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise ArgumentError("Multinomial: total_count is one number for the whole batch")
         self.total_count = total_count
-        self._categorical = Categorical(probs, logits, validate_args)
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         made = super().expand(batch_shape, _instance)
         made.total_count = self.total_count
-        made._categorical = self._categorical.expand(batch_shape)
         return made
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Tensor:
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:

@@ -260,12 +260,10 @@ class Categorical(_ByProbability):
         return values.expand([-1, *self._batch_shape]) if expand else values
 
 
-class OneHotCategorical(Distribution):
-    """Categorical, as a vector that is 1 in the place chosen and 0 elsewhere."""
+class ByCategorical(Distribution):
+    """Vectors of an entry for each outcome, by the chances that a Categorical holds."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.one_hot
-    has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         self._categorical = Categorical(probs, logits, validate_args)
@@ -286,6 +284,17 @@ class OneHotCategorical(Distribution):
         return self._categorical.logits
 
     @property
+    def param_shape(self) -> Any:
+        return self._categorical.param_shape
+
+
+class OneHotCategorical(ByCategorical):
+    """Categorical, as a vector that is 1 in the place chosen and 0 elsewhere."""
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    @property
     def mean(self) -> Tensor:
         return self.probs
 
@@ -296,10 +305,6 @@ class OneHotCategorical(Distribution):
     @property
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
-
-    @property
-    def param_shape(self) -> Any:
-        return self._categorical.param_shape
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         chosen = self._categorical.sample(sample_shape)

@@ -6,8 +6,8 @@ from typing import Any
 
 from tenfold import dtypes
 from tenfold.distributions import constraints
-from tenfold.distributions.discrete import Categorical, _Binary
-from tenfold.distributions.distribution import Distribution, Shape, uniforms
+from tenfold.distributions.discrete import ByCategorical, _Binary
+from tenfold.distributions.distribution import Shape, uniforms
 from tenfold.distributions.elementwise_transforms import ExpTransform, SigmoidTransform
 from tenfold.distributions.transformed import TransformedDistribution
 from tenfold.functional import aten
@@ -52,18 +52,10 @@ def _log(temperature: Any) -> Any:
     return (temperature if isinstance(temperature, Tensor) else aten("full")([], float(temperature))).log()
 
 
-class RelaxedBernoulli(TransformedDistribution):
-    """Numbers between 0 and 1, the nearer to them the lower the temperature."""
+class _Relaxed(TransformedDistribution):
+    """What a temperature keeps from being one of few, by that which it transforms."""
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
     has_rsample = True
-
-    def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ):
-        base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args)
-        super().__init__(base, SigmoidTransform(), validate_args)
 
     @property
     def temperature(self) -> Any:
@@ -78,37 +70,35 @@ class RelaxedBernoulli(TransformedDistribution):
         return self.base_dist.logits
 
 
-class ExpRelaxedCategorical(Distribution):
+class RelaxedBernoulli(_Relaxed):
+    """Numbers between 0 and 1, the nearer to them the lower the temperature."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ):
+        base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args)
+        super().__init__(base, SigmoidTransform(), validate_args)
+
+
+class ExpRelaxedCategorical(ByCategorical):
     """The logarithm of a relaxed one-hot draw."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ):
-        self._categorical = Categorical(probs, logits, validate_args)
         self.temperature = temperature
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         made = super().expand(batch_shape, _instance)
         made.temperature = self.temperature
-        made._categorical = self._categorical.expand(batch_shape)
         return made
-
-    @property
-    def probs(self) -> Tensor:
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        return self._categorical.param_shape
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         drawn = _apart(self.logits, self._extended_shape(sample_shape))
@@ -123,27 +113,14 @@ class ExpRelaxedCategorical(Distribution):
         return (score - score.logsumexp(-1, keepdim=True)).sum(-1) + scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """Points of the simplex, the nearer to its corners the lower the temperature."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
         super().__init__(base, ExpTransform(), validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        return self.base_dist.logits

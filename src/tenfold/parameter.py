@@ -36,5 +36,10 @@ class Parameter(Tensor):
         if requires_grad:
             self.requires_grad_()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        made = super().__deepcopy__(memo)
+        made.grad = None  # a copied model begins without gradients
+        return made
+
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"

@@ -375,7 +375,9 @@ def test_gradients_are_switched_and_cleared():
 
 def test_copies_are_independent():
     module = net(tn)
+    module.scale.sum().backward()
     twin = copy.deepcopy(module)
+    assert module.scale.grad is not None and twin.scale.grad is None
     assert twin.again is twin.first and twin.first is not module.first
     assert list(twin.state_dict()) == list(module.state_dict())
     with tn.no_grad():

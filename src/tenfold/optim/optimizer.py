@@ -186,8 +186,9 @@ class Optimizer:
                 places.setdefault(id(each), len(places))
             options = {name: value for name, value in group.items() if name != "params"}
             groups.append({**options, "params": [places[id(each)] for each in group["params"]]})
+        given: set[int] = set()
         state = {
-            places[id(param)] if isinstance(param, Tensor) else param: _stored(kept)
+            places[id(param)] if isinstance(param, Tensor) else param: _stored(kept, given)
             for param, kept in self.state.items()
         }
         found: dict[str, Any] = {"state": state, "param_groups": groups}
@@ -228,6 +229,8 @@ class Optimizer:
                     state[param] = _loaded(param, kept, self.state.get(param), None)
                 else:
                     state[number] = kept
+        for group in saved:
+            _share_counters([state[param] for param in group["params"] if param in state])
         self.__setstate__({"state": state, "param_groups": saved})
         for hook in self._hooks["load_post"].values():
             hook(self)
@@ -247,7 +250,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += [""] * bool(i) + [f"Parameter Group {i}"]
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
 
@@ -295,9 +298,19 @@ class Optimizer:
         return self._register("load_post", hook, prepend)
 
 
-def _stored(kept: Any) -> Any:
-    """State without what is the optimizer's own business."""
-    return {k: v for k, v in kept.items() if not str(k).startswith("_")} if isinstance(kept, dict) else kept
+def _stored(kept: Any, given: set[int]) -> Any:
+    """State without what is the optimizer's own business: that parameters share a counter is, too. Whoever
+    counts on from these counts for each, so one that was `given` already is copied."""
+    if not isinstance(kept, dict):
+        return kept
+    found = {name: each for name, each in kept.items() if not str(name).startswith("_")}
+    for name in COUNTERS:
+        each = found.get(name)
+        if isinstance(each, Tensor):
+            if id(each) in given:
+                found[name] = Tensor(graph.fresh(each.current(), capture()))
+            given.add(id(each))
+    return found
 
 
 def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
@@ -320,6 +333,17 @@ def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
     if isinstance(kept, Iterable) and not isinstance(kept, str):
         return type(kept)(_loaded(param, each, None, None) for each in kept)  # type: ignore[call-arg]
     return kept
+
+
+def _share_counters(states: Iterable[Any]) -> None:
+    """Let parameters that have come as far share their counters, as those do that began together: the step
+    after loading is the program that it was before."""
+    shared: dict[Any, Tensor] = {}
+    for kept in states:
+        for name in COUNTERS:
+            each = kept.get(name) if isinstance(kept, dict) else None
+            if isinstance(each, Tensor) and each.current().buffer is not None and each.numel() == 1:
+                kept[name] = shared.setdefault((name, each.current().type, each.device, each.item()), each)
 
 
 def _copied(lent: Tensor) -> Tensor:

@@ -183,7 +183,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
         row = find(name)
         return record(row, (arguments[0], *_complete(row, arguments[1:]).arguments), where)[0]
 
-    storage, steps = alias.storage, alias.steps
+    storage, steps, given = alias.storage, alias.steps, new
     bases = [storage.value]
     for step in steps[:-1]:
         bases.append(step.read(bases[-1], where))
@@ -204,7 +204,10 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
             seen = False
             end = start
     before = bases[0].origin
-    untold = not graph.mode.enabled or any(step.row.name == "detach" for step in steps)
+    detached = any(step.row.name == "detach" for step in steps)
+    untold = detached or not graph.mode.enabled
+    if detached and new is given and (before is not None or storage.leaf is not None):
+        new = graph.fresh(new, where)  # gradients come to the memory, and not to the view
     if before is not None and new.origin is None and untold:
         new.origin = Origin(before.node, before.index)  # gradients pass by what is done without them
     storage.replace(new)

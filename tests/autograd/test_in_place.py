@@ -81,3 +81,24 @@ def test_a_value_that_the_gradient_needs_is_not_written(write):
         y = module.tensor([0.1, 0.3], requires_grad=True) * 2
         with pytest.raises(RuntimeError, match="inplace|in place"):
             write(y).sum().backward()
+
+
+def through_detached(m, make):
+    """What requires gradients, and what comes to them, of a tensor and another that shares its memory."""
+    x = m.tensor([1.0, 2.0], requires_grad=True)
+    base = make(x)
+    other = base.detach()
+    other.add_(1)
+    found = [other.requires_grad, base.requires_grad, other.tolist(), base.tolist()]
+    other.requires_grad_()
+    for _ in range(2):
+        (other * other).sum().backward()
+        with m.no_grad():
+            other.mul_(2)
+    (base * base).sum().backward()
+    return [*found, other.grad.tolist(), x.grad.tolist()]
+
+
+@pytest.mark.parametrize("make", [lambda x: x, lambda x: x * 3], ids=["a leaf", "a result"])
+def test_a_write_to_a_detached_tensor_ties_it_to_no_gradients(make):
+    assert through_detached(tn, make) == through_detached(torch, make)

@@ -147,6 +147,22 @@ def test_backward_hooks_of_several_inputs_and_outputs():
     same(scenario)
 
 
+def test_what_requires_no_gradients_has_none_to_pass_a_module():
+    def scenario(xp, note):
+        class Mixed(xp.nn.Module):
+            def forward(self, x, y, number, name):
+                return x * y + number, x.detach(), number
+
+        x, y = xp.tensor([2.0], requires_grad=True), xp.tensor([3.0])
+        module = Mixed()
+        module.register_full_backward_hook(lambda m, gin, gout: note(gin, gout))
+        outputs = module(x, y, xp.tensor([4]), "name")
+        outputs[0].sum().backward()
+        return [x.grad, [each.requires_grad for each in outputs]]
+
+    same(scenario)
+
+
 def test_global_backward_hooks_see_every_module():
     def scenario(xp, note):
         where = tn.nn.hooks if xp is tn else torch.nn.modules.module

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from tenfold.autograd import Function, RemovableHandle
 from tenfold.errors import ArgumentError
+from tenfold.functional import aten
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
 
@@ -103,31 +104,33 @@ class Passage:
 
     def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, marked where their gradients are to be seen."""
-        tensors = [each for each in args if isinstance(each, Tensor)]
+        places = _followed(args)
         self.inputs = len(args)
-        self.enters = graph.mode.enabled and any(each.requires_grad for each in tensors)
+        self.enters = bool(places)
         if not self.enters or not self.post:
             return args
-        places = [i for i, each in enumerate(args) if isinstance(each, Tensor)]
+        # To hooks the gradient of a tensor that requires none is zero, as it is to PyTorch's.
+        other = [
+            aten("zeros_like")(each) if isinstance(each, Tensor) and i not in places else None
+            for i, each in enumerate(args)
+        ]
 
         def seen(gradients: Sequence[Any]) -> Sequence[Any]:
-            given: list[Any] = [None] * len(args)
+            given = list(other)
             for place, each in zip(places, gradients, strict=True):
                 given[place] = each
             returned = self.call_post(tuple(given))
             return [returned[place] for place in places]
 
-        marked = iter(_marked(seen, tensors))
-        return tuple([next(marked) if isinstance(each, Tensor) else each for each in args])
+        return tuple(_marked(seen, args, places))
 
     def leave(self, output: Any) -> Any:
         """The output, marked where its gradients are to be seen: a tensor, or a tuple of them and others."""
         several = isinstance(output, tuple)
         parts = output if several else (output,)
-        tensors = [each for each in parts if isinstance(each, Tensor)]
-        if not graph.mode.enabled or not any(each.requires_grad for each in tensors):
+        places = _followed(parts)
+        if not places:
             return output
-        places = [i for i, each in enumerate(parts) if isinstance(each, Tensor)]
 
         def seen(gradients: Sequence[Any]) -> Sequence[Any]:
             given: list[Any] = [None] * len(parts)
@@ -138,8 +141,7 @@ class Passage:
                 self.call_post((None,) * self.inputs)
             return [self.outward[place] for place in places]
 
-        marked = iter(_marked(seen, tensors))
-        replaced = [next(marked) if isinstance(each, Tensor) else each for each in parts]
+        replaced = _marked(seen, parts, places)
         if not several:
             return replaced[0]
         return type(output)(*replaced) if hasattr(output, "_fields") else tuple(replaced)
@@ -179,5 +181,16 @@ class _Mark(Function):
         return (None, *ctx.seen(gradients))
 
 
-def _marked(seen: Callable[..., Any], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    return _Mark.apply(seen, *tensors)
+def _marked(seen: Callable[..., Any], parts: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    """All parts, with the tensors at these places marked."""
+    replaced = list(parts)
+    for place, each in zip(places, _Mark.apply(seen, *[parts[place] for place in places]), strict=True):
+        replaced[place] = each
+    return replaced
+
+
+def _followed(parts: Sequence[Any]) -> list[int]:
+    """Where there are tensors that gradients come to."""
+    if not graph.mode.enabled:
+        return []
+    return [i for i, each in enumerate(parts) if isinstance(each, Tensor) and each.requires_grad]

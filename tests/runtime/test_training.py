@@ -110,6 +110,31 @@ def test_a_step_that_fails_loses_nothing(wrap, width):
         assert run(tn.tensor([2, 3])).item() == 2 * width
 
 
+@pytest.mark.parametrize("width", [3, 100_000], ids=["small", "large"])
+def test_a_step_of_several_checks_raises_the_first_that_fails_and_loses_nothing(width):
+    table, seen = tn.ones(4, width), tn.zeros(4, width)
+
+    @tn.compile
+    def step(places, others):
+        first = table.index_select(0, places)
+        second = first.index_select(0, others)  # whose own check needs what the first one checked
+        table.add_(second.sum())
+        seen.copy_(table)
+        return second[0, 0] > 0, second.to(tn.complex64)[0, 0], table.argmax()
+
+    positive, number, place = step(tn.tensor([0, 1]), tn.tensor([1]))
+    assert positive.item() and number.item() == 1 and place.item() == 0
+    held = table.numpy().copy()
+    for places, others in ([[0, 9], [1]], [[0, 1], [2]], [[0, 9], [2]]):
+        with pytest.raises(IndexError, match="index_select") as raised:
+            step(tn.tensor(places), tn.tensor(others))[0].item()
+        line = "first = " if 9 in places else "second = "
+        assert line in str(raised.value)
+        np.testing.assert_array_equal(table.numpy(), held)
+        np.testing.assert_array_equal(seen.numpy(), held)
+    assert step(tn.tensor([0, 1]), tn.tensor([1]))[0].item()
+
+
 def test_a_gradient_that_a_compiled_step_clears_lends_its_memory_to_the_next():
     problem = Problem(tn, repeats=1000)
     step = tn.compile(problem.step)

@@ -26,7 +26,7 @@ from tenfold.nn.hooks import register_module_full_backward_hook as register_modu
 from tenfold.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.nn.state import Stateful
-from tenfold.runtime.recorded import CONTAINERS, MANY
+from tenfold.runtime.guards import CONTAINERS, MANY
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph

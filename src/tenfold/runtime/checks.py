@@ -1,10 +1,8 @@
 """Run-time checks: what a program finds wrong with its data, such as an index out of range, and when an error
 is raised for it.
 
-A program that writes over its inputs must lose nothing when a check fails. Either it puts them back then, or,
-where that costs more, the checks are a program of their own that runs before. On a GPU nobody waits for that
-one: the program proper puts back what it would have changed, and the error is raised by whoever reads a
-result, or a few runs later.
+A program that writes over its inputs must lose nothing when a check fails: it gives them back unchanged. On a
+GPU nobody waits for the verdict: the error is raised by whoever reads a result, or a few runs later.
 """
 
 from __future__ import annotations
@@ -18,8 +16,10 @@ from tenfold import dtypes, flat
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import TenfoldError
+from tenfold.flat.channels_last import channels_last
 from tenfold.flat.graph import Function, TensorType, in_order, replay
-from tenfold.flat.structured import Check
+from tenfold.flat.in_place import updated_last
+from tenfold.flat.structured import Case, Check
 
 Donations = tuple[tuple[int, int], ...]  # which leaf gives its memory to which result
 
@@ -29,61 +29,42 @@ CHEAP = 1 << 20  # elements that checks may compute on their own
 
 
 class Guarded:
-    """A program whose donated parameters survive a check that fails; `verdict`, if there is one, is the
-    program of the checks alone, to run before it on the parameters that it `reads`."""
+    """A program whose donated parameters survive a check that fails."""
 
     def __init__(self, function: Function, donated: Donations, device: Device):
         self.checks = [op for op in function.ops if isinstance(op, Check)]
-        self.verdict: Function | None = None
-        self.reads: list[int] = []
-        if donated and self.checks and _costly(function, self.checks, donated):
-            verdict = _verdict(self.checks)
-            read = {operand for op in in_order([verdict]) for operand in op.operands}
-            self.reads = [i for i, each in enumerate(function.params) if each in read]
-            self.verdict = Function([function.params[i] for i in self.reads], [verdict])
-            if device.type != "cpu":
-                function = _restoring(function, self.checks, donated)
-            function = _without_checks(function)
-        elif donated and self.checks:
-            function = _restoring(function, self.checks, donated)
-        self.function = function
+        if not donated or not self.checks:
+            self.function = updated_last(function, donated)
+        elif device.type == "cpu" and _costly(function, self.checks, donated):
+            self.function = _branching(function, self.checks, donated)
+        else:
+            self.function = _restoring(updated_last(function, donated), self.checks, donated)
 
 
 class Loaded:
-    """An executable and the run-time checks, whose verdict is its last result, or that of a program that runs
-    `first`, on those of the buffers that it `reads`."""
+    """An executable and the run-time checks, whose verdict is its last result. It is `donated` memory, or
+    not."""
 
-    __slots__ = ("checks", "device", "executable", "first", "reads")
+    __slots__ = ("checks", "device", "donated", "executable")
 
-    def __init__(
-        self,
-        device: Device,
-        executable: xla.Executable,
-        checks: Sequence[Check],
-        first: xla.Executable | None = None,
-        reads: Sequence[int] = (),
-    ):
+    def __init__(self, device: Device, executable: xla.Executable, checks: Sequence[Check], donated: bool):
         self.device = device
         self.executable = executable
         self.checks = tuple(checks)
-        self.first = first
-        self.reads = reads
+        self.donated = donated
 
     def __call__(self, buffers: Sequence[Any]) -> tuple[list[Any], TenfoldError | None]:
         """The results, and the error of a check that failed. Then the results must be kept nevertheless where
         they replace what was donated: the program made them equal to it."""
-        if self.first is not None:
-            verdict = self.first([buffers[i] for i in self.reads])[0]
-            if self.device.type != "cpu":
-                with _lock:
-                    _unsettled.append((self, verdict))
-                return self.executable(buffers), None
-            failure = self.failure(verdict)
-            if failure is not None:
-                raise failure
-            return self.executable(buffers), None
         results = self.executable(buffers)
-        return results, self.failure(results.pop()) if self.checks else None
+        if not self.checks:
+            return results, None
+        verdict = results.pop()
+        if self.donated and self.device.type != "cpu":
+            with _lock:
+                _unsettled.append((self, verdict))
+            return results, None
+        return results, self.failure(verdict)
 
     def failure(self, verdict: Any) -> Any:
         """The error of the first check that failed; its number, counted from 1, is the verdict."""
@@ -118,7 +99,7 @@ def size_in_bytes(type: TensorType) -> int:
 
 
 def _costly(function: Function, checks: Sequence[Check], donated: Donations) -> bool:
-    """Whether to put donated parameters back costs more than to run the checks on their own."""
+    """Whether to read donated parameters once more costs more than to compute the checks by themselves."""
     state = sum([size_in_bytes(function.params[place].type) for place, _ in donated])
     work = sum([result.numel for op in in_order([each.holds for each in checks]) for result in op.results])
     return state > LARGE and work < CHEAP
@@ -140,6 +121,23 @@ def _without_checks(function: Function) -> Function:
         elif any(operand in values for operand in op.operands):
             replay((op,), values)
     return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+
+
+def _branching(function: Function, checks: Sequence[Check], donated: Donations) -> Function:
+    """The program that does nothing where a check fails: as its last result it gives the verdict."""
+    (verdict,) = _without_checks(Function(function.params, [_verdict(checks)])).results
+    given = {result: place for place, result in donated}
+    unchanged = [
+        function.params[given[i]] if i in given else flat.full(each.shape, 0, each.dtype)
+        for i, each in enumerate(function.results)
+    ]
+    # In this order: of two branches, XLA copies what the first one writes over.
+    branches = (
+        Function(function.params, unchanged),
+        channels_last(updated_last(_without_checks(function), donated)),
+    )
+    taken = Case(flat.convert(flat.eq(verdict, 0), dtypes.int32), function.params, branches)
+    return Function(function.params, [*taken.results, verdict], function.name)
 
 
 def _restoring(function: Function, checks: Sequence[Check], donated: Donations) -> Function:

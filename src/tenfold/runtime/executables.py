@@ -19,7 +19,6 @@ from tenfold.flat.narrow import narrowed
 from tenfold.flat.quotients import rounded_once
 from tenfold.garbage import uncollected
 from tenfold.mlir import stablehlo
-from tenfold.mlir.interrupts import aside
 from tenfold.runtime import cache, late
 from tenfold.runtime.checks import Donations, Guarded, Loaded
 from tenfold.runtime.packing import Packing
@@ -88,12 +87,7 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
             donated = packing.donated(donated, function)
         guarded = Guarded(function, donated, device)
         module = stablehlo.emit(guarded.function, donated)
-        verdict = stablehlo.emit(guarded.verdict) if guarded.verdict else None
-    if verdict is None:
-        return Loaded(device, _compiled(module, device), guarded.checks)
-    # At once: most of the time XLA uses one core for each.
-    first, executable = aside(lambda: _compiled(verdict, device), lambda: _compiled(module, device))
-    return Loaded(device, executable, guarded.checks, first, guarded.reads)
+    return Loaded(device, _compiled(module, device), guarded.checks, bool(donated))
 
 
 def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:

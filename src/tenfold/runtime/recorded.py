@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,21 +15,16 @@ from tenfold.flat.graph import TensorType
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.checks import AHEAD, Loaded, settle
+from tenfold.runtime.guards import Guard, hold
 from tenfold.runtime.packing import Packing, Pending, is_in_front, pack
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Program, Value
 from tenfold.trace.lower import lower
 
-Guard = tuple[Any, Any, Any]
 Target = tuple[str, Any]  # what becomes of a result: "returned", "written" to memory, …, and which
 ON_HOST = (np.ndarray, Pending)
 NOT_MEMORY = object()
-# What may be another object of the same value; of anything else it must be the same object. What is in lists
-# and dicts may change, and is compared each time.
-PLAIN = frozenset([bool, int, float, complex, str, tuple])
-CONTAINERS = frozenset([list, dict])
-MANY = 100  # entries of a list or dict that are not looked through at every call
 
 
 class Gradients:
@@ -356,41 +350,6 @@ class Recorded:
                 return None
         found = None  # a gradient that only its leaf refers to lends its memory
         return self._inputs(arguments)
-
-
-class Contents:
-    """What was in a list or a dict: plain values, and the very objects that are none."""
-
-    __slots__ = ("objects", "structure")
-
-    def __init__(self, container: Any):
-        self.objects: list[Any] = []
-        known = PLAIN | CONTAINERS
-        self.structure = tree.flatten(container, lambda each: type(each) not in known, self.objects)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Contents) or self.structure != other.structure:
-            return False
-        return len(self.objects) == len(other.objects) and all(map(operator.is_, self.objects, other.objects))
-
-
-def hold(guards: Sequence[Guard]) -> bool:
-    """Whether there is in each container, under the key, what there was."""
-    try:
-        for container, key, value in guards:
-            found = container[key]
-            if found is not value and not _is_as_it_was(found, value):
-                return False
-    except LookupError:
-        return False
-    return True
-
-
-def _is_as_it_was(found: Any, value: Any) -> bool:
-    """Whether another object is no other value: 2.0 is another than 2, and -0.0 than 0.0."""
-    if type(value) is Contents:
-        return type(found) in CONTAINERS and Contents(found) == value
-    return type(value) in PLAIN and type(found) is type(value) and Contents(found) == Contents(value)
 
 
 def _origin(owner: Any, arguments: Sequence[Any]) -> Origin:

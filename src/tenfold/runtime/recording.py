@@ -14,19 +14,8 @@ from typing import Any
 
 from tenfold.errors import TraceError
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.recorded import (
-    ANY,
-    CONTAINERS,
-    MANY,
-    PLAIN,
-    Again,
-    Cleared,
-    Contents,
-    Gradients,
-    Guard,
-    Recorded,
-    hold,
-)
+from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Contents, Guard, hold
+from tenfold.runtime.recorded import ANY, Again, Cleared, Gradients, Recorded
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value, collect

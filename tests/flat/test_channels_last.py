@@ -30,7 +30,7 @@ def computed(function, data):
 
 
 @pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_the_order_of_dimensions_changes_no_number(order, groups):
     batch, features, along = order
     numbers = ConvDimensions(batch, features, (along,), along, batch, (features,), features, along, (batch,))

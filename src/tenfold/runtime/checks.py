@@ -28,17 +28,14 @@ LARGE = 1 << 20  # bytes of state that are better not read and written once more
 CHEAP = 1 << 20  # elements that checks may compute on their own
 
 
-class Guarded:
-    """A program whose donated parameters survive a check that fails."""
-
-    def __init__(self, function: Function, donated: Donations, device: Device):
-        self.checks = [op for op in function.ops if isinstance(op, Check)]
-        if not donated or not self.checks:
-            self.function = updated_last(function, donated)
-        elif device.type == "cpu" and _costly(function, self.checks, donated):
-            self.function = _branching(function, self.checks, donated)
-        else:
-            self.function = _restoring(updated_last(function, donated), self.checks, donated)
+def guarded(function: Function, donated: Donations, device: Device) -> tuple[Function, list[Check]]:
+    """The program as one whose donated parameters survive a check that fails; and its checks."""
+    checks = [op for op in function.ops if isinstance(op, Check)]
+    if device.type != "cpu":  # XLA for GPUs copies no weight, and waits for the processor at a branch
+        return _restoring(function, checks, donated), checks
+    if _costly(function, checks, donated):
+        return _branching(function, checks, donated), checks
+    return _restoring(updated_last(function, donated), checks, donated), checks
 
 
 class Loaded:
@@ -100,6 +97,8 @@ def size_in_bytes(type: TensorType) -> int:
 
 def _costly(function: Function, checks: Sequence[Check], donated: Donations) -> bool:
     """Whether to read donated parameters once more costs more than to compute the checks by themselves."""
+    if not checks:
+        return False
     state = sum([size_in_bytes(function.params[place].type) for place, _ in donated])
     work = sum([result.numel for op in in_order([each.holds for each in checks]) for result in op.results])
     return state > LARGE and work < CHEAP
@@ -142,6 +141,8 @@ def _branching(function: Function, checks: Sequence[Check], donated: Donations) 
 
 def _restoring(function: Function, checks: Sequence[Check], donated: Donations) -> Function:
     """The program that gives donated parameters back unchanged where a check fails."""
+    if not checks:
+        return function
     holds = functools.reduce(lambda x, y: x & y, [each.holds for each in checks])
     results = list(function.results)
     for place, result in donated:

@@ -20,7 +20,7 @@ from tenfold.flat.quotients import rounded_once
 from tenfold.garbage import uncollected
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
-from tenfold.runtime.checks import Donations, Guarded, Loaded
+from tenfold.runtime.checks import Donations, Loaded, guarded
 from tenfold.runtime.packing import Packing
 from tenfold.trace.graph import Program
 from tenfold.trace.lower import lower
@@ -85,9 +85,9 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
         if packing is not None:
             function = packing.applied(function)
             donated = packing.donated(donated, function)
-        guarded = Guarded(function, donated, device)
-        module = stablehlo.emit(guarded.function, donated)
-    return Loaded(device, _compiled(module, device), guarded.checks, bool(donated))
+        function, checks = guarded(function, donated, device)
+        module = stablehlo.emit(function, donated)
+    return Loaded(device, _compiled(module, device), checks, bool(donated))
 
 
 def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:

@@ -151,7 +151,7 @@ def take_first_step(contender: str, task_name: str, file: str) -> None:
 
 BENCHMARKS = (
     *(
-        Benchmark(f"step-{task.name}", f"Compiled step, {task.title}", "JAX", 1.05, steps(task, OURS), 7)
+        Benchmark(f"step-{task.name}", f"Compiled step, {task.title}", "JAX", 1.05, steps(task, OURS), 21)
         for task in TASKS.values()
     ),
     *(

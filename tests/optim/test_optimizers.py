@@ -257,6 +257,30 @@ def test_a_compiled_step_follows_the_options_and_the_loaded_state():
     np.testing.assert_allclose(trained(True), trained(False), rtol=1e-6)
 
 
+@pytest.mark.parametrize("twice", [False, True], ids=["a step", "two steps in one"])
+def test_a_compiled_step_counts_for_each_parameter(twice):
+    def steps(compiled: bool) -> list[Any]:
+        weights = [tn.ones(3).eval().requires_grad_() for _ in range(2)]
+        optimizer = tn.optim.Adam(weights, lr=0.1)
+        chosen = [weights]
+
+        def step(x):
+            for each in [weights, chosen[0]] if twice else [chosen[0]]:
+                optimizer.zero_grad()
+                sum((weight * x).sum() for weight in each).backward()
+                optimizer.step()
+
+        run = tn.compile(step) if compiled else step
+        found = []
+        for i in range(6):
+            chosen[0] = weights[:1] if 1 < i < 4 else weights
+            run(tn.full((3,), 1.0 + i))
+            found += [optimizer.state[each]["step"].item() for each in weights]
+        return [*found, *weights[0].tolist(), *weights[1].tolist()]
+
+    assert steps(True) == pytest.approx(steps(False))
+
+
 def test_a_learning_rate_may_be_a_tensor():
     weight = tn.ones(3).requires_grad_()
     rate = tn.tensor(0.5)

@@ -159,7 +159,7 @@ class Updating(Optimizer):
             for name, each in kept.items():
                 if owners.get(id(each), 0) > uses.get(id(each), 0):
                     if id(each) not in copies:
-                        copies[id(each)] = each.clone()
+                        copies[id(each)] = _apart(each)
                     kept[name] = self.state[param][name] = copies[id(each)]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -334,6 +334,18 @@ def _occurrences(states: Iterable[dict[str, Any]]) -> dict[int, int]:
             if each is not None:
                 found[id(each)] = found.get(id(each), 0) + 1
     return found
+
+
+def _apart(counter: Tensor) -> Tensor:
+    """A counter that goes on from where this one is. Like those that begin it holds data at once: a compiled
+    function that makes it goes on with it later."""
+    now, recorder = counter.current(), graph.active()
+    if recorder is None or not recorder.made(now):
+        with graph.outside():
+            return Tensor(graph.fresh(counter._computed(), capture()))
+    made = leaf(np.zeros(counter.shape, counter.dtype.numpy), counter.device, counter.dtype)
+    made.assign(now)
+    return made
 
 
 def _begun(param: Tensor, start: Any) -> Tensor:

@@ -75,10 +75,12 @@ class Tensor(Holder):
             if (
                 alias is not None
                 and alias.steps
+                and self._leaf is None
                 and recorder.through_memory
                 and not recorder.made(self._value)
             ):
-                # What is recorded may run again after it has written to this memory.
+                # What is recorded may run again after it has written to this memory. (A leaf is read as
+                # itself, or its gradients would not come to it.)
                 recorder.read(alias.storage, alias.storage.value)
                 return self._marked(views.read(alias, alias.storage.value.made_at))
             return recorder.read(self, self._value)
@@ -265,7 +267,7 @@ class Tensor(Holder):
         return value
 
     def _check_write(self, where: Any) -> None:
-        view_of_leaf = self._alias is not None and self._alias.storage.leaf is not None
+        view_of_leaf = self._alias is not None and self._alias.of_leaf
         if graph.mode.enabled and (self._leaf is not None or view_of_leaf):
             raise GradientError(
                 "a leaf that requires gradients, or a view of one, is written in place",

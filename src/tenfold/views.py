@@ -85,9 +85,10 @@ class Step(NamedTuple):
 class Alias:
     """How a tensor lies in its storage."""
 
-    __slots__ = ("offset", "steps", "storage", "strides", "version")
+    __slots__ = ("of_leaf", "offset", "steps", "storage", "strides", "version")
 
     def __init__(self, storage: Storage, steps: tuple[Step, ...], strides: tuple[int, ...], offset: int):
+        self.of_leaf = False  # whether this is a view of a tensor that collects gradients
         self.storage = storage
         self.steps = steps
         self.version = storage.version
@@ -124,7 +125,10 @@ def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result
     if row.storage:
         _check_storage(alias)
         return Alias(alias.storage, steps, *layout)
-    return Alias(alias.storage, (*alias.steps, *steps), *layout)
+    made = Alias(alias.storage, (*alias.steps, *steps), *layout)
+    if row.name != "detach":
+        made.of_leaf = alias.of_leaf or (base.origin is not None and base.origin.node is None)
+    return made
 
 
 def _complete(row: Row, given: Sequence[Any]) -> Step:

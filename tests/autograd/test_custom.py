@@ -236,7 +236,32 @@ def complex_gradient_from_a_function(m):
     returning(m, m.complex64).apply(leaf(m)).sum().backward()
 
 
+def a_number_is_saved(m):
+    class Saving(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, 3.0)
+            return x * 3
+
+    Saving.apply(leaf(m))
+
+
+def what_is_no_tensor_is_a_gradient(m):
+    class Returning(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return "gradient"
+
+    Returning.apply(leaf(m)).sum().backward()
+
+
 REFUSED = [
+    a_number_is_saved,
+    what_is_no_tensor_is_a_gradient,
     write_to_what_a_function_saved,
     write_to_a_result_that_a_function_saved,
     write_to_memory_behind_what_a_function_saved,

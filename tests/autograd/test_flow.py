@@ -167,6 +167,15 @@ def chosen_inputs(m):
     return [x.grad, w.grad]
 
 
+def gradients_of_a_gradient_come_to_what_it_depends_on(m):
+    x, w, b = leaf(m), leaf(m), leaf(m)
+    (slope,) = m.autograd.grad((x * w).tanh().sum() + b.sum(), x, create_graph=True)
+    (slope * slope).sum().backward()
+    (flat_slope,) = m.autograd.grad((x * 2 + b).sum(), x, create_graph=True)
+    assert b.grad is None and not flat_slope.requires_grad
+    return [x.grad, w.grad]
+
+
 def complex_numbers(m):
     z = m.tensor([1 + 2j, -0.5 + 0.25j], requires_grad=True)
     ((z * z.conj()).real.sum() + (z**2).imag.sum()).backward()
@@ -211,6 +220,7 @@ CASES = [
     retained_graph,
     linear_graph_twice,
     chosen_inputs,
+    gradients_of_a_gradient_come_to_what_it_depends_on,
     complex_numbers,
     random_dropout,
     indexed_writes,

@@ -83,6 +83,21 @@ def test_a_value_that_the_gradient_needs_is_not_written(write):
             write(y).sum().backward()
 
 
+@pytest.mark.parametrize("view", [lambda x: x[0], lambda x: x.view(4), lambda x: x[1].view(2)[:1]])
+def test_a_view_of_a_leaf_is_not_written_whatever_memory_the_leaf_is_a_part_of(view):
+    for module in (torch, tn):
+        for x in (module.ones(2, 2), module.ones(4).reshape(2, 2), module.ones(3, 2)[1:]):
+            x.requires_grad_()
+            with pytest.raises(RuntimeError, match="a view of"):
+                view(x).add_(1)
+            with module.no_grad():
+                view(x).add_(1)
+            written = view(x.detach())
+            written.mul_(module.tensor(2.0, requires_grad=True))
+            written.add_(1)
+            assert written.requires_grad
+
+
 def through_detached(m, make):
     """What requires gradients, and what comes to them, of a tensor and another that shares its memory."""
     x = m.tensor([1.0, 2.0], requires_grad=True)

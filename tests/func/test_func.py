@@ -57,6 +57,12 @@ CASES: dict[str, Callable[[Library], Any]] = {
     "vmap of vmap": lambda t: t.f.vmap(
         t.f.vmap(lambda a, b: a * b + 1, in_dims=(0, None)), in_dims=(None, 0)
     )(t.vector, t.matrix[0]),
+    "vmap of attention, which draws nothing": lambda t: t.f.vmap(
+        lambda a: t.lib.nn.functional.scaled_dot_product_attention(a[None], a[None], a[None])
+    )(t.batch[:, :, None]),
+    "jvp of one tensor given twice": lambda t: t.f.jvp(
+        lambda a, b: a * b, (t.vector, t.vector), (t.vector, t.vector * 0)
+    ),
     "vmap of vmap over the same": lambda t: t.f.vmap(t.f.vmap(lambda a: a.sin() * t.vector[1]))(t.batch),
     "grad": lambda t: t.f.grad(lambda a: (a**3).sum())(t.batch),
     "grad of a tree": lambda t: t.f.grad(lambda d, x: (d["w"] @ x + d["b"]).pow(2).sum())(
@@ -174,14 +180,35 @@ def test_a_loop_compiles_once():
     assert compiles == 0
 
 
-def test_gradients_flow_through_to_tensors_outside():
-    weights = [library.tensor(MATRIX).requires_grad_() for library in (tn, torch)]
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda library: library.tensor(MATRIX).requires_grad_(),
+        lambda library: library.nn.Parameter(library.tensor(MATRIX)),
+        lambda library: library.nn.Parameter(library.tensor(MATRIX).reshape(12).view(3, 4)),
+    ],
+    ids=["a tensor", "a parameter", "a parameter made of a view"],
+)
+def test_gradients_flow_through_to_tensors_outside(make):
+    weights = [make(library) for library in (tn, torch)]
     for weight, library in zip(weights, (tn, torch), strict=True):
         batch = library.tensor(BATCH)
         slopes = library.func.vmap(library.func.grad(lambda x, w=weight: (w @ x).tanh().sum()))(batch)
         moved = library.func.jvp(lambda x, w=weight: (w @ x).sin(), (batch[0],), (batch[1],))[1]
         (slopes.pow(2).sum() + moved.sum()).backward()
     np.testing.assert_allclose(weights[0].grad.numpy(), weights[1].grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_loop_that_writes_to_a_leaf_it_read_is_refused():
+    weight = tn.nn.Parameter(tn.zeros(3))
+
+    def body(count, total):
+        with tn.no_grad():
+            weight.add_(1)
+        return count + 1, total + weight.sum()
+
+    with pytest.raises(tn.errors.GradientError, match="writes to a tensor that collects gradients"):
+        tn.while_loop(lambda count, total: count < 3, body, (tn.tensor(0), tn.tensor(0.0)))
 
 
 def test_what_they_give_requires_no_gradients_of_its_own():

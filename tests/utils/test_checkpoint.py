@@ -88,10 +88,11 @@ def test_derivatives_of_derivatives():
 
 def test_nested_results_and_arguments():
     def function(pair, scale):
-        return {"sum": pair[0] + pair[1], "product": [pair[0] * scale]}
+        return {"sum": pair[0] + pair[1], "product": [pair[0] * scale], "name": "both"}
 
     found = checkpoint(function, (tn.ones(2), tn.ones(2)), scale=3.0)
     assert found["sum"].tolist() == [2.0, 2.0] and found["product"][0].tolist() == [3.0, 3.0]
+    assert found["name"] == "both"
 
 
 def test_what_is_written_inside_is_written_once():

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.errors import DTypeError, GradientError, ShapeError, UnsupportedError
+from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from tenfold.flat.graph import TensorType
 from tenfold.functional import aten
 from tenfold.grad_mode import no_grad, set_grad_mode
@@ -30,7 +30,16 @@ class Context:
         self.dirty: list[Tensor] = []
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
+        for each in tensors:
+            if each is not None and not isinstance(each, Tensor):
+                raise ArgumentError(
+                    f"save_for_backward keeps tensors, not a {type(each).__name__}",
+                    help="keep anything else as an attribute: ctx.name = value",
+                ).located(*self._called)
         self._saved = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Nothing is to be done: how a result moves is told by what `backward` computes."""
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -104,6 +113,12 @@ class CustomNode:
                 f"{len(self.arguments)} arguments",
                 help="return one for each argument of forward, None for those without",
             ).located("backward", self.source)
+        for each in given:
+            if each is not None and not isinstance(each, Tensor):
+                raise ArgumentError(
+                    f"{self.function.__name__}.backward returned a {type(each).__name__} as a gradient",
+                    help="return a Tensor, or None for what has no gradient",
+                ).located("backward", self.source)
         pairs = []
         values = iter(self.inputs)
         for argument, result in zip(self.arguments, given, strict=True):

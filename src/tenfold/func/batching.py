@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError, TraceError, located
+from tenfold.errors import ArgumentError, ShapeError, TraceError, located
 from tenfold.flat.vmap import batched
 from tenfold.func.recording import Recorded, is_tensor, like, record
 from tenfold.functional import aten
@@ -250,7 +250,7 @@ def _spread(dims: Any, tree_: Any, found: list[int | None]) -> None:
 
 def _axis(dim: int, rank: int) -> int:
     if not -rank <= dim < rank:
-        raise IndexOutOfRange(f"in_dims has {dim} for a tensor of {rank} dimensions")
+        raise ArgumentError(f"in_dims has {dim} for a tensor of {rank} dimensions")
     return dim % rank
 
 

@@ -17,6 +17,7 @@ from tenfold.runtime import tree
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
+from tenfold.trace.graph import Value
 
 JVP = Row("jvp(Tensor[] primals, Tensor[] tangents) -> Tensor[]", lambda *values: values, {})
 RANDOM_JVP = Row(JVP.text, JVP.lowering, {"random": True})
@@ -263,7 +264,8 @@ def jvp(
                 help="a tangent has its primal's shape and dtype",
             )
     call = lambda stand_ins: func(*tree.unflatten(structure, iter(stand_ins)))
-    recorded = record("jvp", call, [each.current() for each in given])
+    # One that is given twice stands for two: they may move differently.
+    recorded = record("jvp", call, [Value(each.current().type, each.device) for each in given])
     moving = tuple([place for place in recorded.places if place is not None])
 
     def make() -> flat.Function:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, TenfoldError, TraceError
+from tenfold.errors import ArgumentError, GradientError, TenfoldError, TraceError
 from tenfold.flat.strides import contiguous
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import tree
@@ -40,13 +40,21 @@ class Recorder:
         self.before: dict[Holder, Value] = {}
         self.grads: dict[Origin, Any] = {}
         self.own: list[Value] = []  # leaves of levels of differentiation that begin and end inside
+        self.followed: set[Holder] = set()  # memory of tensors that were read, and collect gradients
 
     def read(self, holder: Holder, value: Value) -> Value:
+        if isinstance(holder, Tensor) and holder._leaf is not None and holder._alias is not None:
+            self.followed.add(holder._alias.storage)
         if self.outer is not None and not self.made(value) and value not in self.arguments:
             self.outer.read(holder, value)
         return value
 
     def write(self, holder: Holder, root: Holder) -> None:
+        if root in self.followed:
+            raise GradientError(
+                f"{self.what}: the function writes to a tensor that collects gradients, after reading it",
+                help="write outside of the function, or to a copy",
+            ).located(self.what, capture())
         if root not in self.before:
             with graph.outside():
                 self.before[root] = root.current()
@@ -99,7 +107,7 @@ class Recorded:
         types = tuple([each.type for each in program.leaves])
         into = tuple([each if isinstance(each, int) else None for each in writes])
         self.key = (program.key, types, tuple(places), count, into)
-        self.random = any(node.signature.row.random for node in program.nodes)
+        self.random = any(_draws(node.signature) for node in program.nodes)
 
     def fragment(self) -> flat.Function:
         return lower(self.program, whole=True)
@@ -111,7 +119,7 @@ class Recorded:
             for node in self.program.nodes
             if node.signature.row.random
             for each in node.inputs
-            if each.type.dtype.name == "uint64" and each.type.shape == (2,)
+            if _is_state(each.type)
         }
         return {i for i, leaf in enumerate(self.leaves) if leaf in drawn}
 
@@ -171,6 +179,18 @@ class Recorded:
 _signatures: dict[Any, Signature] = {}
 
 
+def _draws(signature: Any) -> bool:
+    """Whether an op draws random numbers; attention without dropout, for one, gives the state back as is."""
+    if not signature.row.random:
+        return False
+    fragment = signature.fragment
+    return not all(each in fragment.params for each in fragment.results if _is_state(each.type))
+
+
+def _is_state(type: flat.TensorType) -> bool:
+    return type.dtype.name == "uint64" and type.shape == (2,)
+
+
 def like(function: Callable[..., Any], name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Dress a function as what it was made from; its errors tell the transformation and the user's line."""
 
@@ -191,7 +211,9 @@ def is_tensor(each: Any) -> bool:
     return isinstance(each, Tensor)
 
 
-def record(what: str, call: Callable[[list[Tensor]], Any], given: Sequence[Value]) -> Recorded:
+def record(
+    what: str, call: Callable[[list[Tensor]], Any], given: Sequence[Value], tensors_only: bool = True
+) -> Recorded:
     """Record `call(stand_ins)`, where stand-ins are like the given values but without data."""
     with one_at_a_time:
         recorder = Recorder(what, graph.active())
@@ -209,7 +231,8 @@ def record(what: str, call: Callable[[list[Tensor]], Any], given: Sequence[Value
             result = call(stand_ins)
             outputs: list[Any] = []
             structure = tree.flatten(result, is_tensor, outputs)
-            _check_outputs(what, structure)
+            if tensors_only:
+                _check_outputs(what, structure)
             targets = [each.current() for each in outputs]
         finally:
             graph.recorder, graph.mode.enabled = before, enabled

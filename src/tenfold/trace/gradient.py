@@ -147,7 +147,7 @@ class GradientNode(Node):
 
 
 GRADIENT = Row("gradient(Tensor[] cotangents) -> Tensor[]", lambda *cotangents: cotangents, {})
-_closed: dict[Any, Signature] = {}
+_closed: dict[Any, tuple[Signature, list[int]]] = {}  # with which of all inputs it takes
 
 
 def gradient(
@@ -273,12 +273,12 @@ def _closed_node(
     """The gradient as an ordinary node on all that the nodes of the path took, and the cotangents."""
     taken: dict[Value, int] = {}
     places = tuple([tuple([taken.setdefault(each, len(taken)) for each in node.inputs]) for node in path])
-    inputs = (*taken, *cotangents)
+    available = (*taken, *cotangents)
     signatures = [node.signature for node in path]
     ids, starts = tuple([each.id for each in signatures]), tuple([each.type for each in cotangents])
     key = (wiring.key, places, ids, starts, batch)
-    signature = _closed.get(key)
-    if signature is None:
+    known = _closed.get(key)
+    if known is None:
         params = [flat.Value(each.type) for each in taken]
         params += [flat.Value(each if batch is None else _element(each)) for each in starts]
         frames = []
@@ -287,9 +287,12 @@ def _closed_node(
             replay(each.fragment.ops, values, None, True)
             frames.append(values)
         found = wiring.lower(signatures, frames, params[len(taken) :], types, [None] * len(path), True)
-        fragment = flat.Function(params, found, "gradient")
+        # No gradient of the gradient comes to what it does not depend on.
+        needed = {*found, *[operand for op in in_order(found) for operand in op.operands]}
+        used = [i for i, each in enumerate(params) if each in needed]
+        fragment = flat.Function([params[i] for i in used], found, "gradient")
         if batch is not None:
-            dims = [None] * len(taken) + [0] * len(starts)
+            dims = [None if i < len(taken) else 0 for i in used]
             from tenfold.flat.vmap import batched
 
             fragment, stacked = batched(fragment, batch, dims)
@@ -298,8 +301,10 @@ def _closed_node(
                 for each, has in zip(fragment.results, stacked, strict=True)
             ]
             fragment = flat.Function(fragment.params, results, "gradient")
-        signature = _closed[key] = Signature(GRADIENT, tuple([each.type for each in inputs]), (), fragment)
-    return Node(signature, inputs, where)
+        input_types = tuple([available[i].type for i in used])
+        known = _closed[key] = Signature(GRADIENT, input_types, (), fragment), used
+    signature, used = known
+    return Node(signature, tuple([available[i] for i in used]), where)
 
 
 def _element(type: flat.TensorType) -> flat.TensorType:

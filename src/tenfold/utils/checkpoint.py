@@ -49,7 +49,7 @@ def checkpoint(
         positional, named = tree.unflatten(structure, iter(stand_ins))
         return function(*positional, **named)
 
-    recorded = record("checkpoint", call, [each.current() for each in given])
+    recorded = record("checkpoint", call, [each.current() for each in given], tensors_only=False)
 
     def make() -> flat.Function:
         body = recorded.fragment()

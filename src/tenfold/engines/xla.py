@@ -418,12 +418,14 @@ def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Execut
     return Executable(loaded, module.results, xla_device)
 
 
-# On CPUs, XLA would give convolutions to YNNPACK, which takes four times as long for them as XLA itself; on
-# GPUs it would run large matrix products by Triton that take cuBLAS half the time, and compute layer norms
-# itself, for which cuDNN is quicker.
+# On CPUs, XLA would give convolutions to YNNPACK, which takes four times as long for them as XLA itself, and
+# small reductions, for which it takes longer too. On GPUs it would run large matrix products by Triton that
+# take cuBLAS half the time, and compute layer norms itself, for which cuDNN is quicker.
 _YNN = "xla_cpu_experimental_ynn_fusion_type"
+_PRODUCTS, _REDUCTIONS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUCE"
+LONG = 100_000  # elements that YNNPACK adds up sooner than XLA
 OPTIONS: dict[str, list[tuple[str, Any]]] = {
-    "cpu": [(_YNN, "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE")],
+    "cpu": [(_YNN, f"{_PRODUCTS},{_REDUCTIONS}")],
     "cuda": [("xla_gpu_enable_triton_gemm", False), ("xla_gpu_enable_cudnn_layer_norm", True)],
 }
 
@@ -448,8 +450,9 @@ def _options(xla_device: Any, module: stablehlo.Module) -> Any:
     options = xc.CompileOptions()
     options.device_assignment = xc.DeviceAssignment.create(np.array([[xla_device.id]], np.int32))
     overrides = OPTIONS["cpu" if xla_device.platform == "cpu" else "cuda"]
-    if module.small:  # small arrays are computed with before YNNPACK has begun
-        overrides = [(name, "" if name == _YNN else value) for name, value in overrides]
+    if module.small or module.reduced < LONG:  # small arrays are computed with before YNNPACK has begun
+        given = "" if module.small else _PRODUCTS
+        overrides = [(name, given if name == _YNN else value) for name, value in overrides]
     options.env_option_overrides = overrides
     return options
 

@@ -43,7 +43,7 @@ _lock = threading.RLock()
 class Module:
     """A StableHLO module, and the types of its results. `checks` are run-time checks, whose joined verdict is
     its last result, if any; `calls`, one for each function that the engine must know by name. `small` says
-    that it computes with small arrays alone."""
+    that it computes with small arrays alone; `reduced`, how many elements its largest reduction takes."""
 
     def __init__(
         self,
@@ -52,8 +52,10 @@ class Module:
         checks: Sequence[structured.Check] = (),
         calls: Sequence[structured.CustomCall] = (),
         small: bool = False,
+        reduced: int = 0,
     ):
         self.small = small
+        self.reduced = reduced
         self.module = module
         self.results = tuple(results)
         self.checks = tuple(checks)
@@ -176,6 +178,7 @@ class _Emitter:
         self.checks: list[structured.Check] = []
         self.forms: dict[Op, Form] = {}
         self.calls: dict[str, structured.CustomCall] = {}
+        self.reduced = [0]  # the elements that each reduction takes
 
     def module(self, function: Function, donated: dict[int, int]) -> Module:
         ir = self.b.ir
@@ -209,7 +212,8 @@ class _Emitter:
             if self.checks:
                 results.append(self.verdict())
             ir.Operation.create("func.return", operands=results)
-        return Module(module, result_types, self.checks, list(self.calls.values()), _is_small(function))
+        calls, reduced = list(self.calls.values()), max(self.reduced)
+        return Module(module, result_types, self.checks, calls, _is_small(function), reduced)
 
     def ops(self, function: Function) -> None:
         values, forms, create = self.values, self.forms, self.b.ir.Operation.create
@@ -249,6 +253,8 @@ class _Emitter:
         self, op: Op, operands: Sequence[Value], functions: Sequence[Function], captured: Sequence[Value] = ()
     ) -> Any:
         """An op with one region for each function."""
+        if isinstance(op, structured.Reduce):
+            self.reduced.append(op.inputs[0].numel)
         created = self.b.ir.Operation.create(
             op.name,
             results=[self.type(each.type) for each in op.results],
@@ -269,7 +275,7 @@ class _Emitter:
         """Fill a region; its parameters are its block's, or stand for `captured` values of the outer."""
         ir = self.b.ir
         inner = self.inner()
-        inner.calls = self.calls
+        inner.calls, inner.reduced = self.calls, self.reduced
         function = function.expanded()
         if captured:
             block = region.blocks.append()

@@ -29,6 +29,7 @@ PLAIN = (
     "errors",
     "excerpt",
     "lists",
+    "literals",
     "memory",
     "numbers",
     "print",

@@ -68,24 +68,31 @@ def immediate(value: Any) -> str | None:
 
 
 class Constants:
-    """The table, and the C that fills it."""
+    """The table, and how it is filled: `steps[i]` are the `PuStep`s that make `constant[i]`, which may look
+    at those before it. They are data, because C compilers take long over as many statements."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self._slots: dict[Any, str] = {}
+        self.steps: list[list[str]] = []
+        self._slots: dict[Any, int] = {}
         self._held: list[Any] = []  # keeps ids from being used again
 
     def value(self, value: Any) -> str:
         """C for a literal as a Value, borrowed from the table if it is an object."""
-        direct = immediate(value)
-        if direct is not None:
-            return direct
+        return immediate(value) or f"constant[{self._slot(value)}]"
+
+    def definitions(self) -> list[str]:
+        """The table, and the steps, in C."""
+        rows = ["    " + " ".join([*steps, "{'=', 0, NULL},"]) for steps in self.steps]
+        steps = ["static const PuStep literals[] = {", *rows, "};"] if rows else []
+        return [f"static Value constant[{max(1, len(rows))}];", *steps]
+
+    def _slot(self, value: Any) -> int:
         key = self._key(value)
         found = self._slots.get(key)
         if found is None:
-            made = self._made(value)
-            found = self._slots[key] = f"constant[{len(self.lines)}]"
-            self.lines.append(f"{found} = {made};")
+            steps = self._made(value)
+            found = self._slots[key] = len(self.steps)
+            self.steps.append(steps)
             self._held.append(value)
         return found
 
@@ -94,32 +101,36 @@ class Constants:
             return float, repr(value)
         return (type(value), value) if isinstance(value, int | str | Symbol | Keyword) else id(value)
 
-    def _made(self, value: Any) -> str:
+    def _made(self, value: Any) -> list[str]:
         made: Any = value
         match made:
             case int():
-                return f"pu_box_int({c_int(value)})"
+                return [_step("i", c_int(value))]
             case float():
-                return f"pu_of_float({c_float(value)})"
+                return [_step("f", 0, repr(value))]
             case str():
-                return f"pu_string({c_string(value)}, {len(value.encode('utf-8', 'surrogatepass'))})"
+                return [_step("s", len(value.encode("utf-8", "surrogatepass")), value)]
             case Symbol() | Keyword():
-                kind = "SYMBOL" if isinstance(value, Symbol) else "KEYWORD"
-                return f"pu_intern(PU_{kind}, {c_string(value.name)})"
+                kind = "y" if isinstance(value, Symbol) else "k"
+                return [_step(kind, len(value.name.encode("utf-8", "surrogatepass")), value.name)]
             case Pair():
                 items, rest = [], value
                 while isinstance(rest, Pair):
                     items.append(self._part(rest.car))
                     rest = rest.cdr
-                return f"pu_list_onto({_array(items)}, {len(items)}, {self._part(rest)})"
+                return [*items, self._part(rest), _step("(", len(items))]
             case list():
-                items = [self._part(each) for each in value]
-                return f"pu_vector({_array(items)}, {len(items)})"
+                return [*map(self._part, value), _step("#", len(value))]
         raise TypeError(f"no literal: {value!r}")
 
     def _part(self, value: Any) -> str:
-        return immediate(value) or f"pu_dup({self.value(value)})"
+        if isinstance(value, int) and not isinstance(value, bool):
+            return _step("i", c_int(value))
+        if isinstance(value, Char):
+            return _step("c", value.code)
+        direct = immediate(value)
+        return _step("@", self._slot(value)) if direct is None else _step("v", direct)
 
 
-def _array(items: list[str]) -> str:
-    return f"(Value[]){{{', '.join(items)}}}" if items else "NULL"
+def _step(what: str, number: int | str, text: str | None = None) -> str:
+    return f"{{'{what}', {number}, {'NULL' if text is None else c_string(text)}}},"

@@ -82,7 +82,7 @@ class Emission:
                 f"static Value {self.names.globals(name)}; /* {core.shown(name)} */"
                 for name in self.module.globals
             ],
-            f"static Value constant[{max(1, len(self.constants.lines))}];",
+            *self.constants.definitions(),
             *self.rows.definitions(),
             *prototypes(self.program),
             "",
@@ -207,21 +207,31 @@ class Emission:
 
     def main(self) -> str:
         start = ["pu_use_tensors();"] if self.tensors else []
-        setup = "\n".join(f"    {line}" for line in [*start, *(self.constants.lines or ["(void)constant;"])])
+        count = len(self.constants.steps)
+        start.append(
+            "pu_make_constants(literals, sizeof literals / sizeof *literals, constant);"
+            if count
+            else "(void)constant;"
+        )
         # Values that later ones may need go last.
-        drops = [f"    pu_forget(&{self.names.globals(name)});" for name in reversed(self.module.globals)]
-        drops += [f"    pu_drop_all(constant, {len(self.constants.lines)});"] if self.constants.lines else []
+        drops = [f"pu_forget(&{self.names.globals(name)});" for name in reversed(self.module.globals)]
+        drops += [f"pu_drop_all(constant, {count});"] if count else []
         return (
-            f"static void setup(void) {{\n{setup}\n}}\n\n"
-            f"static bool run(void) {{\n    return {self.module.main.cname}() != PU_FAILURE;\n}}\n\n"
-            "static void leave(void) {\n" + "\n".join(drops) + "\n}\n\n"
-            "int main(int count, char **arguments) {\n"
+            function("setup", start)
+            + f"static bool run(void) {{\n    return {self.module.main.cname}() != PU_FAILURE;\n}}\n\n"
+            + function("leave", drops)
+            + "int main(int count, char **arguments) {\n"
             "    return pu_main(count, arguments, setup, run, leave);\n}"
         )
 
 
 PACK = {VALUE: "{}", INT: "pu_of_int({})", FLOAT: "pu_of_float({})", BOOL: "pu_of_bool({})"}
 UNPACK = {VALUE: "pu_dup({})", INT: "pu_int({})", FLOAT: "pu_float({})", BOOL: "pu_truthy({})"}
+
+
+def function(name: str, lines: list[str]) -> str:
+    """A C function of no arguments."""
+    return f"static void {name}(void) {{\n" + "".join(f"    {line}\n" for line in lines) + "}\n\n"
 
 
 def signature(function: Function) -> str:

@@ -17,8 +17,8 @@ bool pu_is_list(Value v) {
     return v == PU_NIL;
 }
 
-Value pu_list_onto(Value *items, int count, Value tail) {
-    for (int i = count; i-- > 0;) tail = pu_cons(items[i], tail);
+Value pu_list_onto(Value *items, int64_t count, Value tail) {
+    for (int64_t i = count; i-- > 0;) tail = pu_cons(items[i], tail);
     return tail;
 }
 Value pu_list(Value *items, int count) { return pu_list_onto(items, count, PU_NIL); }

@@ -184,7 +184,7 @@ static inline Value pu_extend(Value **hole, Value item) {
 }
 bool pu_is_list(Value v);
 Value pu_list(Value *items, int count);                                 /* owns them */
-Value pu_list_onto(Value *items, int count, Value tail);                /* owns them */
+Value pu_list_onto(Value *items, int64_t count, Value tail);            /* owns them */
 Value pu_caar(Value v);
 Value pu_cadr(Value v);
 Value pu_cdar(Value v);
@@ -231,6 +231,15 @@ Value pu_hash_table_delete(Value table, Value key);
 Value pu_is_hash_table_contains(Value table, Value key);
 Value pu_hash_table_count(Value table);
 Value pu_hash_table_to_list(Value table);
+
+/* literals.c: a program's literals are made by a machine with a stack, which each step takes its parts from. */
+typedef struct {
+    char what;      /* i integer, f float, s string, y symbol, k keyword, c character, v the Value in `number`,
+                       @ constant[number], ( list of so many items and a tail, # vector, = the next constant */
+    int64_t number; /* the integer, character or Value; how many bytes of text, or items */
+    const char *text;
+} PuStep;
+void pu_make_constants(const PuStep *steps, size_t count, Value *constant);
 
 /* text.c */
 Value pu_string(const char *text, int64_t bytes);

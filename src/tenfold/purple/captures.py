@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias, TypeGuard
 
 from tenfold.purple import core
-from tenfold.purple.core import Expr, Lambda, Letrec, Local, Try, Var, With, children
+from tenfold.purple.core import Expr, Lambda, Letrec, Local, Try, Var, With
+from tenfold.purple.subexpressions import children
 
 # Code that becomes a C function of its own: lambdas, and the bodies that must be left in one way.
 Owner: TypeAlias = Lambda | Try | With

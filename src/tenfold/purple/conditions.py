@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tenfold.purple import core
+from tenfold.purple import core, names
 from tenfold.purple.core import Expr, Literal, Place
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import form
@@ -95,41 +95,11 @@ def expand_test(expander: Expressions, datum: Datum, scope: Scope) -> Expr:
     return result
 
 
-BOOLEAN_PRIMITIVES = frozenset(
-    [
-        "not",
-        "eq?",
-        "eqv?",
-        "equal?",
-        "null?",
-        "pair?",
-        "list?",
-        "string?",
-        "char?",
-        "symbol?",
-        "keyword?",
-        "number?",
-        "integer?",
-        "float?",
-        "boolean?",
-        "vector?",
-        "hash-table?",
-        "box?",
-        "procedure?",
-        "error?",
-        "tensor?",
-        "string=?",
-        "string<?",
-        "hash-table-contains?",
-        "file-exists?",
-    ]
-)
-
-
 def is_boolean(expr: Expr) -> bool:
     """Whether it surely gives #t or #f. (Comparisons may give tensors.)"""
     if isinstance(expr, core.Prim):
-        return expr.name in BOOLEAN_PRIMITIVES
+        known = names.PRIMITIVES.get(expr.name)
+        return known is not None and known.result == "bool"
     if isinstance(expr, core.If):
         return is_boolean(expr.then) and is_boolean(expr.otherwise)
     return isinstance(expr, core.IsRecord) or (isinstance(expr, Literal) and isinstance(expr.value, bool))

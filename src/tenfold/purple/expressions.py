@@ -23,6 +23,7 @@ from tenfold.purple.scope import (
     Scope,
     Special,
 )
+from tenfold.purple.subexpressions import mentioned
 from tenfold.purple.syntax import expand_macro
 from tenfold.purple.top_level import TOP_LEVEL
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword
@@ -51,11 +52,7 @@ class Expressions:
         raise NotImplementedError
 
     def expand(self, datum: Datum, scope: Scope) -> Expr:
-        if self.depth >= DEPTH_LIMIT:
-            raise PurpleError(
-                f"expressions are nested too deeply: more than {DEPTH_LIMIT} levels", "syntax", datum.place
-            )
-        self.depth += 1
+        self.descend(datum.place)
         try:
             datum = self.expand_head(datum, scope)
             if isinstance(datum, Name):
@@ -67,6 +64,14 @@ class Expressions:
             return Literal(datum.value, place=datum.place)
         finally:
             self.depth -= 1
+
+    def descend(self, place: Place) -> None:
+        """Go one level deeper; whoever does comes back by `self.depth -= 1`."""
+        if self.depth >= DEPTH_LIMIT:
+            raise PurpleError(
+                f"expressions are nested too deeply: more than {DEPTH_LIMIT} levels", "syntax", place
+            )
+        self.depth += 1
 
     def expand_head(self, datum: Datum, scope: Scope) -> Datum:
         """The datum with the macro at its head expanded, again and again, until there is none."""
@@ -132,7 +137,7 @@ class Expressions:
         raise self.unknown(text, place, scope)
 
     def unknown(self, text: str, place: Place, scope: Scope) -> PurpleError:
-        candidates = [*scope.visible(), *names.PRIMITIVES]
+        candidates = [*scope.visible(), *(each for each in names.PRIMITIVES if not is_private(each))]
         if text.startswith("tensor-"):
             candidates += names.row_names()
         return PurpleError(
@@ -230,10 +235,6 @@ class Expressions:
     def expand_lambda(
         self, parameters: Datum, body: list[Datum], scope: Scope, name: str, place: Place
     ) -> core.Lambda:
-        if self.depth >= DEPTH_LIMIT:
-            raise PurpleError(
-                f"expressions are nested too deeply: more than {DEPTH_LIMIT} levels", "syntax", place
-            )
         inner = Scope(scope, scope.level + 1)
         parsed = parse_parameters(parameters)
         params = [self.bind(each, inner) for each in parsed.positional]
@@ -296,9 +297,7 @@ class Expressions:
         if not values:
             return body
         index = {var: i for i, (var, _) in enumerate(values) if var is not None}
-        reach = [
-            max((index.get(var, -1) for var in core.mentioned(value)), default=-1) for _, value in values
-        ]
+        reach = [max((index.get(var, -1) for var in mentioned(value)), default=-1) for _, value in values]
         groups, start = [], 0
         while start < len(values):
             end, i = start, start
@@ -328,7 +327,11 @@ class Expressions:
                 if rest
                 else items[1].tail or Datum(NIL, items[1].place)
             )
-            return self.expand_lambda(parameters, items[2:], scope, name.value, place)
+            self.descend(place)
+            try:
+                return self.expand_lambda(parameters, items[2:], scope, name.value, place)
+            finally:
+                self.depth -= 1
         if len(items) != 3:
             raise PurpleError("define takes a name and one value", "syntax", place)
         value = items[2]

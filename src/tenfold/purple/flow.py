@@ -11,6 +11,7 @@ from typing import Any
 
 from tenfold.purple import core
 from tenfold.purple.core import Call, Expr, Form, Lambda, Var
+from tenfold.purple.subexpressions import children, mentioned
 
 
 class Facts:
@@ -97,18 +98,18 @@ class Flow:
                         self.known[var] = value
                         self.facts[id(value)] = Facts(var)
             elif isinstance(node, Call) and isinstance(node.function, core.Local):
-                stack += [(each, frames) for each in core.children(node)[1:]]
+                stack += [(each, frames) for each in children(node)[1:]]
                 continue
             elif isinstance(node, core.Local):
                 used.add(node.var)
-            stack += [(each, frames) for each in core.children(node)]
+            stack += [(each, frames) for each in children(node)]
         for function, frames in escaping:
             facts = self.facts[id(function)]
             facts.escapes = not isinstance(facts.key, Var) or facts.key in used
             if facts.escapes and frames:
-                mentioned = core.mentioned(function)
+                within = mentioned(function)
                 for frame in frames:
-                    if frame.bound & mentioned:
+                    if frame.bound & within:
                         frame.component = -2  # not to loop in place: its variables must be new each time
 
     def _tails(self, function: Lambda) -> None:

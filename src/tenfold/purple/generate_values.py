@@ -12,6 +12,7 @@ from tenfold.purple.core import Call, Expr, Lambda, Literal, Place, Prim, Var
 from tenfold.purple.flow import Facts
 from tenfold.purple.inline import COMPARISONS, Primitives
 from tenfold.purple.python_ast import Unit, mangle
+from tenfold.purple.subexpressions import children
 from tenfold.purple.values import NIL, UNSPECIFIED
 
 RETURN, EFFECT = "return", "effect"  # where a value goes, besides into a variable
@@ -256,5 +257,5 @@ def assigns(node: Expr) -> bool:
         if isinstance(each, core.SetLocal):
             return True
         if not isinstance(each, Lambda):
-            stack += core.children(each)
+            stack += children(each)
     return False

@@ -2,9 +2,8 @@
 variables or constants.
 
 A conditional's value reaches the join after it through a variable that both branches define; a loop's
-parameters are
-variables defined again before each `Continue`. `own` adds `Dup` and `Drop` and fills in `on_error`; `certify`
-checks them.
+parameters are variables defined again before each `Continue`. `own` adds `Dup` and `Drop` and fills in
+`on_error`; `certify` checks them.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ VALUE, INT, FLOAT, BOOL = "value", "int", "float", "bool"
 
 
 class Variable:
-    """`type` is what `infer` finds out; `rep` follows from it. `origin` is the source variable, if it has
-    one."""
+    """`type` is what `infer` finds out; `rep` follows from it. `origin` is the source variable, if any."""
 
     __slots__ = ("lender", "name", "number", "origin", "place", "rep", "type")
 
@@ -67,8 +65,7 @@ class Op:
 
 @dataclass(slots=True, eq=False)
 class Prim(Op):
-    """A primitive; the last arguments belong to `keywords`. `form` is what C shall do, chosen once types are
-    known."""
+    """A primitive; the last arguments belong to `keywords`. `form`, chosen by types, is what C shall do."""
 
     name: str
     keywords: tuple[str, ...] = ()
@@ -79,8 +76,7 @@ class Prim(Op):
 
 
 # Primitives that keep their arguments as parts of the result: they take them over. `%hole` adds an element to
-# the
-# list that a function builds from its front, whose end is still open.
+# the list that a function builds from its front, whose end is still open.
 CONSTRUCTORS = ("cons", "list", "vector", "box", "values", "%hole")
 
 
@@ -196,8 +192,7 @@ class Foreign(Op):
 
 @dataclass(slots=True, eq=False)
 class CallWithin(Op):
-    """Calls a function within a scope: "device" (whose name is the first argument, borrowed), "grad" or
-    "no-grad"."""
+    """Calls a function within a scope: "grad", "no-grad" or "device" (its name is lent as first argument)."""
 
     kind: str
     function: Function
@@ -219,8 +214,7 @@ class Take(Op):
 
 @dataclass(slots=True, eq=False)
 class Reuse(Op):
-    """A tensor operator whose operand at `dying` dies here, and whose memory becomes the result's where it
-    fits."""
+    """A tensor operator whose operand at `dying` dies here and gives the result its memory where it fits."""
 
     name: str
     dying: int
@@ -239,8 +233,7 @@ class Let:
 
 @dataclass(slots=True, eq=False)
 class LetTry:
-    """Calls a function that may fail: `ok` says whether it did not; `var` is its result, or the error it
-    failed with."""
+    """Calls a function that may fail: `ok` says whether it did not; `var` is its result, or the error."""
 
     ok: Variable
     var: Variable
@@ -294,8 +287,7 @@ class TailCall:
 
 @dataclass(slots=True, eq=False)
 class TailClosure:
-    """Returns to whoever lands this function's calls, who goes on with the procedure, `args[0]`; owns them
-    all."""
+    """Returns to whoever lands this function's calls, who goes on with the procedure, `args[0]`."""
 
     args: list[Atom]
     keywords: tuple[str, ...]
@@ -325,8 +317,7 @@ Block: TypeAlias = list[Statement]
 
 @dataclass(slots=True, eq=False)
 class Function:
-    """`params` are the source's parameters (positional, then rest, then keywords) followed by `captured`
-    ones."""
+    """`params` are the source's parameters: positional, rest, keywords. `captured` follow them."""
 
     name: str
     cname: str
@@ -372,18 +363,6 @@ def statements(block: Block) -> Iterator[Statement]:
                 break
         else:
             stack.pop()
-
-
-def ends(block: Block) -> bool:
-    """Whether control never reaches the end of a block."""
-    if not block:
-        return False
-    last = block[-1]
-    if isinstance(last, If):
-        return ends(last.then) and ends(last.otherwise)
-    if isinstance(last, Loop):
-        return ends(last.body)
-    return isinstance(last, Return | Continue | TailCall | TailClosure)
 
 
 def can_fail(op: Op) -> bool:

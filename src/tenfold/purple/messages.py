@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-# Kinds of names.py, as they are called in messages.
-KINDS = {
-    "number": "a number",
-    "number*": "a number or a tensor",
-    "int": "an integer",
-    "float": "a float",
-    "bool": "a boolean",
-    "string": "a string",
-    "char": "a character",
-    "symbol": "a symbol",
-    "keyword": "a keyword",
-    "list": "a list",
-    "pair": "a pair",
-    "vector": "a vector",
-    "table": "a hash table",
-    "box": "a box",
-    "procedure": "a procedure",
-    "tensor": "a tensor",
-    "error": "an error",
-    "pointer": "a pointer",
-    "index": "an index",
-}
+import re
+from pathlib import Path
+
+# Kinds of names.py, as messages call them, in compiled programs too.
+KINDS = dict(
+    re.findall(r'KIND\("(.+)", "(.+)"\)', (Path(__file__).parent / "runtime" / "kinds.h").read_text())
+)
 SHOWN = 60  # characters of a value in a message; a longer one is cut there, and "…" put after it
 
 OVERFLOW = "integer overflow"

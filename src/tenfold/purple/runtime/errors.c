@@ -194,12 +194,10 @@ void pu_put_brief(PuBuffer *buffer, Value v) {
 }
 
 void pu_put_kind(PuBuffer *buffer, const char *kind) {
+#define KIND(kind, called) {kind, called},
     static const char *const KINDS[][2] = {
-        {"number", "a number"}, {"number*", "a number or a tensor"}, {"int", "an integer"}, {"float", "a float"},
-        {"bool", "a boolean"}, {"string", "a string"}, {"char", "a character"}, {"symbol", "a symbol"},
-        {"keyword", "a keyword"}, {"list", "a list"}, {"pair", "a pair"}, {"vector", "a vector"},
-        {"table", "a hash table"}, {"box", "a box"}, {"procedure", "a procedure"}, {"tensor", "a tensor"},
-        {"error", "an error"}, {"pointer", "a pointer"}, {"index", "an index"}};
+#include "kinds.h"
+    };
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
         if (!strcmp(KINDS[i][0], kind)) {
             pu_put_text(buffer, KINDS[i][1]);

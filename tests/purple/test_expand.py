@@ -7,6 +7,7 @@ import pytest
 from tenfold.purple import core
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expand import expand_program
+from tenfold.purple.subexpressions import children
 
 
 def nodes(text: str) -> list[core.Form]:
@@ -14,7 +15,7 @@ def nodes(text: str) -> list[core.Form]:
     stack = list(expand_program(text, "t.purple").forms)
     while stack:
         found.append(stack.pop())
-        stack += core.children(found[-1])
+        stack += children(found[-1])
     return found
 
 
@@ -60,6 +61,7 @@ def nodes(text: str) -> list[core.Form]:
         ),
         ("(ffi-declare f (nosuch) int)", "this is no type of a foreign function"),
         ("(%uniform 1)", "%uniform is not defined"),
+        ("(match 1 ((list (or a 1)) a))", "all patterns of an `or` must name the same variables"),
     ],
 )
 def test_what_means_nothing_is_refused(text, message):
@@ -78,6 +80,12 @@ def test_an_unknown_name_is_found_before_anything_runs_and_a_near_one_offered():
     assert caught.value.message == "lenght is not defined"
     assert caught.value.help == "did you mean length?"
     assert (caught.value.place.line, caught.value.place.column) == (2, 16)
+
+
+def test_what_only_the_library_may_use_is_not_offered():
+    with pytest.raises(PurpleError) as caught:
+        nodes("(permutation 3)")
+    assert caught.value.help is None
 
 
 def test_nesting_beyond_the_limit_is_a_located_error():

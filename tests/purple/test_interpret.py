@@ -100,6 +100,7 @@ from tenfold.purple.interpret import Session
         ("(match 3 ((or 1 2) 'low) ((or 3 4) 'mid))", "mid"),
         ("(match '(add 1 2) ((or (list 'plus a b) (list 'add a b)) (+ a b)))", "3"),
         ("(match '(1 2) ((as whole (list a _)) (list whole a)))", "((1 2) 1)"),
+        ("(match '(1 2 3 4) ((list (or 1 2 3 4) (or 1 2 3 4) (or 1 2 3 4) (or 1 2 3 4)) 'fits))", "fits"),
         ("(match 5 (x :when (> x 10) 'big) (x :when (> x 3) 'mid) (_ 'small))", "mid"),
         ("(match #(1 2) ((vector a b) (+ a b)))", "3"),
         ("(match 5 ((? string? s) s) ((? number? n) (* n 2)))", "10"),

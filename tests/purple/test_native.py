@@ -314,6 +314,10 @@ def test_a_missing_c_compiler_is_an_error_that_says_what_to_install(tmp_path, mo
         "(print (+ 1\n  (car 1 2)))",
         "(apply (lambda (a b) a) '(1))",
         "(print (map car))",
+        "(try (car 1) (lambda () 1))",
+        "(define f (compose car cdr))\n(f '(1))",
+        "(match 5 ((or (list a) (vector a)) a))",
+        "(dotimes (i 3) (print (vector-ref (vector 1) i)))",
     ],
 )
 def test_an_error_that_nobody_catches_is_reported_alike_both_ways(text, tmp_path):
@@ -323,6 +327,12 @@ def test_an_error_that_nobody_catches_is_reported_alike_both_ways(text, tmp_path
         with_deep_stack(lambda: session.run_text(text, FILE))
     done = run(build(text, tmp_path, "-O2"), cwd=tmp_path)
     assert done.stderr == report(caught.value, session.sources) + "\n"
+
+
+def test_large_and_deep_literals_are_soon_compiled(tmp_path):
+    quoted = ["(" * 100_000 + ")" * 100_000, "(" + "1 " * 20_000 + ")", "#(" + "a " * 10_000 + ")"]
+    text = "(print (null? '{}) (length '{}) (vector-length '{}))".format(*quoted)
+    assert compiled(text, tmp_path) == "#f 20000 10000\n"
 
 
 def test_constructors_and_fields_are_the_same_procedures_wherever_they_are_mentioned(tmp_path):

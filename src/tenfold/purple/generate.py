@@ -193,16 +193,13 @@ class Body(Values):
         error = self.at(ast.Attribute(self.load(failed, place), "value", ast.Load()), place)
 
         def handle() -> None:
-            function = self.expr(node.handler)
+            at, function = node.handler.place, self.expr(node.handler)
             if target == RETURN:
-                arguments = self.at(ast.Tuple([error], ast.Load()), place)
-                self.finish(
-                    self.call("Tail", [function, arguments, self.place_constant(place)], place), target, place
-                )
+                arguments = self.at(ast.Tuple([error], ast.Load()), at)
+                value = self.call("Tail", [function, arguments, self.place_constant(at)], at)
             else:
-                self.finish(
-                    self.call("invoke", [function, error, self.place_constant(place)], place), target, place
-                )
+                value = self.call("invoke", [function, error, self.place_constant(at)], at)
+            self.finish(value, target, at)
 
         rescued, _ = self.within(handle)
         done, _ = self.within(lambda: self.finish(self.load(result, place), target, place))

@@ -22,6 +22,7 @@ from tenfold.purple import core, messages, names
 from tenfold.purple.core import LIBRARY, NOWHERE, PRELUDE_FILE, Form, Place
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expand import Expander
+from tenfold.purple.forms import FORMS
 from tenfold.purple.generate import form_module
 from tenfold.purple.prims import foreign
 from tenfold.purple.prims.control import spread, want_procedure
@@ -224,11 +225,12 @@ class Session:
             key = (code.co_filename, line or 1, column or 0)
             place = self.unit.places.get(key) or Place(key[0], key[1], key[2] + 1)
             function = self.unit.functions.get(code.co_name)
-            if code.co_name.startswith("let") and function is None and frames:
+            derived = function.name in FORMS if function else code.co_name.startswith("let")
+            if derived and frames:  # a function that a form became: no one called it
                 frames[-1] = (frames[-1][0], place)
             else:
                 frames.append((function.name if function else "", place))
-        if last_tail is not None and last_tail is not NOWHERE:
+        if last_tail is not None and last_tail is not NOWHERE and last_tail.file != PRELUDE_FILE:
             # It failed before what was called in tail position had begun.
             frames[-1:] = [(frames[-1][0] if frames else "", last_tail)]
         return frames
@@ -241,8 +243,7 @@ class Session:
         shown = core.shown(name)
         if name in self.expander.globals:
             return PurpleError(messages.unbound(shown), "unbound")
-        candidates = [*self.expander.main.scope.visible(), *names.PRIMITIVES]
-        return PurpleError(f"{shown} is not defined", "unbound", help=did_you_mean(shown, candidates))
+        return self.expander.unknown(shown, NOWHERE, self.expander.main.scope)
 
     def _bad_call(self, error: BaseException) -> PurpleError | None:
         """What Python calls a TypeError: something that is no procedure was called, or with wrong

@@ -52,13 +52,8 @@ def expand_match(expander: Expressions, place: Place, parts: list[Datum], scope:
 def _clause(expander: Expressions, clause: Sequence, read: Path, rest: Expr, scope: Scope) -> Expr:
     place = clause.place
     alternatives = _Patterns(expander, scope).split(clause.value[0], read)
-    keys = [{name.key for name, _ in each.names} for each in alternatives]
-    if any(each != keys[0] for each in keys):
-        raise PurpleError(
-            "all patterns of an `or` must name the same variables", "syntax", clause.value[0].place
-        )
-    for alternative, each in zip(alternatives, keys):
-        if len(alternative.names) != len(each):
+    for alternative in alternatives:
+        if len(alternative.names) != len(_keys(alternative)):
             raise PurpleError("a pattern names the same variable twice", "syntax", clause.value[0].place)
     body, guard = clause.value[1:], None
     if isinstance(body[0].value, Keyword) and body[0].value.name == "when":
@@ -114,6 +109,10 @@ def _bind(
     return core.Let(bindings, expanded, place=place) if bindings else expanded
 
 
+def _keys(alternative: Alternative) -> set[object]:
+    return {name.key for name, _ in alternative.names}
+
+
 def _all(tests: tuple[Path, ...], place: Place) -> Expr:
     if not tests:
         return Literal(True, place=place)
@@ -136,7 +135,11 @@ class _Patterns:
                 raise PurpleError("t is a constant; match it as #t", "syntax", place)
             return [Alternative((), ((pattern, read),))]
         if isinstance(pattern, Sequence):
-            return self.split_form(pattern, read)
+            self.expander.descend(place)
+            try:
+                return self.split_form(pattern, read)
+            finally:
+                self.expander.depth -= 1
         return [Alternative((self.equal(pattern, read),), ())]
 
     def equal(self, datum: Datum, read: Path) -> Path:
@@ -215,7 +218,20 @@ class _Patterns:
     def take_either(self, parts: list[Datum], pattern: Sequence, read: Path) -> list[Alternative]:
         if not parts:
             raise PurpleError("an `or` pattern needs a choice", "syntax", pattern.place)
-        return [each for part in parts for each in self.split(part, read)]
+        found = [each for part in parts for each in self.split(part, read)]
+        if any(_keys(each) != _keys(found[0]) for each in found):
+            raise PurpleError("all patterns of an `or` must name the same variables", "syntax", pattern.place)
+        if any(each.names for each in found):
+            return found
+
+        def test() -> Expr:  # with nothing to name, which of them fits is all the same
+            result: Expr = Literal(False, place=pattern.place)
+            for each in reversed(found):
+                fits = _all(each.tests, pattern.place)
+                result = core.If(fits, Literal(True, place=pattern.place), result, place=pattern.place)
+            return result
+
+        return [Alternative((test,), ())]
 
     def take_both(self, parts: list[Datum], pattern: Sequence, read: Path) -> list[Alternative]:
         return self.product([self.split(part, read) for part in parts], pattern)

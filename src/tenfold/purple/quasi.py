@@ -19,48 +19,61 @@ if TYPE_CHECKING:
 
 @form("quasiquote", "`TEMPLATE", 1, 1)
 def _quasiquote(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
-    return _quasi(expander, parts[0], 1, scope)
+    return _Template(expander, scope, _with_commas(parts[0])).expand(parts[0], 1)
 
 
-def _quasi(expander: Expressions, datum: Datum, level: int, scope: Scope) -> Expr:
-    if not _has_unquote(datum):
-        return Literal(to_value(datum), place=datum.place)
-    place = datum.place
-    if isinstance(datum, Vector):
-        elements = _quasi(expander, Sequence(datum.value, place), level, scope)
-        return core.Prim("list->vector", (elements,), place=place)
-    assert isinstance(datum, Sequence)
-    head = datum.value[0]
-    if len(datum.value) == 2 and datum.tail is None and _is_prefix(head):
-        if head.value == "unquote" and level == 1:
-            return expander.expand(datum.value[1], scope)
-        inner = _quasi(expander, datum.value[1], level + (1 if head.value == "quasiquote" else -1), scope)
-        symbol = Literal(to_value(head), place=head.place)
-        return core.Prim("list", (symbol, inner), place=place)
-    result: Expr = Literal(NIL, place=place)
-    if datum.tail is not None:
-        result = _quasi(expander, datum.tail, level, scope)
-    items = list(datum.value)
-    if len(items) > 2 and datum.tail is None and _is_prefix(items[-2]):  # `(a . ,b)
-        result = _quasi(expander, Sequence(items[-2:], place), level, scope)
-        items = items[:-2]
-    parts: list[tuple[bool, Expr]] = []
-    for item in items:
-        splices = (
-            isinstance(item, Sequence) and is_name(item.value[0], "unquote-splicing") and len(item.value) == 2
-        )
-        if splices and level == 1:
-            parts.append((True, expander.expand(item.value[1], scope)))
-        elif splices:
-            inner = _quasi(expander, item.value[1], level - 1, scope)
-            symbol = Literal(to_value(item.value[0]), place=item.place)
-            parts.append((False, core.Prim("list", (symbol, inner), place=item.place)))
-        else:
-            parts.append((False, _quasi(expander, item, level, scope)))
-    return _assemble(expander, parts, result, place)
+class _Template:
+    """One quasiquotation. `with_commas` are the identities of its parts that are not constant."""
+
+    def __init__(self, expander: Expressions, scope: Scope, with_commas: set[int]):
+        self.expander, self.scope, self.with_commas = expander, scope, with_commas
+
+    def expand(self, datum: Datum, level: int) -> Expr:
+        if id(datum) not in self.with_commas:
+            return Literal(to_value(datum), place=datum.place)
+        assert isinstance(datum, Sequence | Vector)
+        self.expander.descend(datum.place)
+        try:
+            if isinstance(datum, Vector):
+                return core.Prim(
+                    "list->vector", (self.items(datum.value, None, level, datum.place),), place=datum.place
+                )
+            return self.items(datum.value, datum.tail, level, datum.place)
+        finally:
+            self.expander.depth -= 1
+
+    def items(self, items: list[Datum], tail: Datum | None, level: int, place: Place) -> Expr:
+        if len(items) == 2 and tail is None and _is_prefix(items[0]):
+            return self.prefixed(items[0], items[1], level, place)
+        result: Expr = Literal(NIL, place=place) if tail is None else self.expand(tail, level)
+        if len(items) > 2 and tail is None and _is_prefix(items[-2]):  # `(a . ,b)
+            result = self.prefixed(items[-2], items[-1], level, place)
+            items = items[:-2]
+        parts: list[tuple[bool, Expr]] = []
+        for item in items:
+            splices = (
+                isinstance(item, Sequence)
+                and is_name(item.value[0], "unquote-splicing")
+                and len(item.value) == 2
+            )
+            if splices and level == 1:
+                parts.append((True, self.expander.expand(item.value[1], self.scope)))
+            elif splices:
+                parts.append((False, self.prefixed(item.value[0], item.value[1], level, item.place)))
+            else:
+                parts.append((False, self.expand(item, level)))
+        return _assemble(parts, result, place)
+
+    def prefixed(self, prefix: Datum, datum: Datum, level: int, place: Place) -> Expr:
+        """`datum or ,datum: an expression, or a list of the prefix and what stands after it."""
+        level += 1 if prefix.value == "quasiquote" else -1
+        if level == 0:
+            return self.expander.expand(datum, self.scope)
+        symbol = Literal(to_value(prefix), place=prefix.place)
+        return core.Prim("list", (symbol, self.expand(datum, level)), place=place)
 
 
-def _assemble(expander: Expressions, parts: list[tuple[bool, Expr]], tail: Expr, place: Place) -> Expr:
+def _assemble(parts: list[tuple[bool, Expr]], tail: Expr, place: Place) -> Expr:
     """Items and lists before a tail, evaluated from left to right: one `append` of lists."""
     if not any(splices for splices, _ in parts) and isinstance(tail, Literal) and tail.value is NIL:
         return core.Prim("list", tuple(each for _, each in parts), place=place)
@@ -85,17 +98,31 @@ def _is_prefix(datum: Datum) -> bool:
     return is_name(datum, "unquote") or is_name(datum, "quasiquote")
 
 
-def _has_unquote(datum: Datum) -> bool:
-    stack = [datum]
-    while stack:
-        each = stack.pop()
-        if isinstance(each, Name) and each.value in ("unquote", "unquote-splicing"):
-            return True
-        if isinstance(each, (Sequence, Vector)):
-            stack += each.value
-            if isinstance(each, Sequence) and each.tail is not None:
-                stack.append(each.tail)
-    return False
+def _with_commas(template: Datum) -> set[int]:
+    """The identities of a template's parts that hold a comma of its own, and not of a template inside it."""
+    parts: list[tuple[Datum, int, int]] = [(template, 1, -1)]  # each with its level, and what it is a part of
+    found: set[int] = set()
+    for at, (datum, level, _) in enumerate(parts):  # which grows meanwhile
+        if not isinstance(datum, Sequence | Vector):
+            continue
+        inner = list(datum.value)
+        if isinstance(datum, Sequence) and datum.tail is not None:
+            inner.append(datum.tail)
+        if len(inner) > 1 and isinstance(inner[-2], Name) and inner[-2].value in PREFIXES:
+            below = level + PREFIXES[inner[-2].value]
+            last = inner.pop()
+            if below == 0:
+                found.add(at)
+            else:
+                parts.append((last, below, at))
+        parts += [(each, level, at) for each in inner]
+    for at in range(len(parts) - 1, 0, -1):
+        if at in found:
+            found.add(parts[at][2])
+    return {id(parts[at][0]) for at in found}
+
+
+PREFIXES = {"quasiquote": 1, "unquote": -1, "unquote-splicing": -1}
 
 
 @form("unquote", ",EXPRESSION inside a quasiquotation", 0)

@@ -155,7 +155,7 @@ BENCHMARKS = (
         for task in TASKS.values()
     ),
     *(
-        Benchmark(f"lazy-{task.name}", f"Lazy step, {task.title}", "JAX", 1.5, steps(task, "lazy"), 7)
+        Benchmark(f"lazy-{task.name}", f"Lazy step, {task.title}", "JAX", 1.5, steps(task, "lazy"), 21)
         for task in TASKS.values()
         if task.name != "xor"
     ),

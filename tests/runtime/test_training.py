@@ -4,6 +4,7 @@ handed over from step to step, and nothing lost when a step fails."""
 from __future__ import annotations
 
 import contextlib
+import gc
 
 import numpy as np
 import pytest
@@ -69,6 +70,20 @@ def test_a_step_hands_its_memory_to_the_next(wrap):
     before = problem.w.data_ptr()
     problem.losses(step, 3)
     assert problem.w.data_ptr() == before
+
+
+@pytest.mark.parametrize("wrap", [lambda step: step, tn.compile], ids=["lazy", "compiled"])
+def test_a_step_leaves_nothing_to_the_garbage_collector(wrap):
+    problem = Problem(tn, repeats=100)
+    step = wrap(problem.step)
+    problem.losses(step, 3)
+    gc.collect()
+    gc.disable()
+    try:
+        problem.losses(step, 5)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("repeats", [1, 10_000], ids=["small", "large"])

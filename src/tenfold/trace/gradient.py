@@ -349,7 +349,8 @@ def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
             saves = backward_of(node.signature, (True,) * len(results), wanted).saves
             maker = each.origin.node
             made = maker is not None and maker in path and _saves_result(maker, each.origin.index)
-            wrote = i == 0 and each.origin.overwritten is node
+            writer = each.origin.overwritten
+            wrote = i == 0 and writer is not True and writer() is node
             if (fragment.params[i] in saves and not wrote) or made:
                 raise GradientError(
                     f"a value that the gradient needs, {each.type}, was written in place after it was used",

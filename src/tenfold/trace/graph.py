@@ -26,7 +26,7 @@ class Node:
     results, so that who computes one computes with it those that are wanted, too.
     """
 
-    __slots__ = ("cut", "depth", "inputs", "results", "signature", "source", "spent")
+    __slots__ = ("__weakref__", "cut", "depth", "inputs", "results", "signature", "source", "spent")
     depth: int
     path: tuple[Node, ...] = ()
 
@@ -55,7 +55,7 @@ class Origin:
     that was written in place since has a new value; the old one's origin is another, `of` the leaf's own.
     """
 
-    __slots__ = ("after", "collected", "hooks", "index", "leaf", "node", "of", "overwritten", "retains")
+    __slots__ = ("after", "collected", "hooks", "index", "leaf", "node", "other", "overwritten", "retains")
 
     def __init__(self, node: Any = None, index: int = 0):
         self.node = node
@@ -64,9 +64,14 @@ class Origin:
         self.hooks: dict[int, Callable[[Any], Any]] | None = None
         self.after: dict[int, Callable[[], None]] | None = None  # to be called when a gradient was collected
         self.retains = False
-        self.overwritten: Any = None  # by which node, or True
+        # A weak reference to the node that wrote over the value, which may be among its inputs; or True.
+        self.overwritten: Any = None
         self.leaf: Callable[[], Any] | None = None  # the tensor where gradients end, as a weak reference
-        self.of: Origin = self
+        self.other: Origin | None = None
+
+    @property
+    def of(self) -> Origin:
+        return self.other or self
 
     @property
     def grad(self) -> Any:
@@ -83,12 +88,13 @@ class Origin:
 
     def overwrite(self, value: Value, by: Value) -> None:
         """Note that the tensor which held `value` was written in place."""
+        writer = True if by.node is None else weakref.ref(by.node)
         if self.node is None:
             value.origin = Origin()
-            value.origin.of = self.of
-            value.origin.overwritten = by.node or True
+            value.origin.other = self.of
+            value.origin.overwritten = writer
         else:
-            self.overwritten = by.node or True
+            self.overwritten = writer
 
 
 class Value:

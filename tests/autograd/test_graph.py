@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 
 import tenfold as tn
 
@@ -45,3 +48,26 @@ def test_the_op_that_nan_comes_from_is_named():
     x.grad = None
     (x * 0).sqrt().sum().backward()
     assert x.grad.isnan().all()
+
+
+def test_a_hook_of_several_tensors_is_called_once_for_all():
+    def calls(m: Any, mode: str) -> list[Any]:
+        seen: list[Any] = []
+        first, second, apart = (m.tensor([2.0, 3.0], requires_grad=True) for _ in range(3))
+        product = first * second
+
+        def hook(given: Any) -> None:
+            seen.append([each if each is None else each.tolist() for each in given] if mode == "all" else 1)
+
+        watched = [first, product, second, apart]
+        handle = m.autograd.graph.register_multi_grad_hook(watched, hook, mode=mode)
+        (product.sum() * 2).backward()
+        (first * 3).sum().backward()
+        handle.remove()
+        (first * 3).sum().backward()
+        return seen
+
+    for mode in ("all", "any"):
+        assert calls(tn, mode) == calls(torch, mode)
+    with pytest.raises(ValueError, match="mode is 'all' or 'any'"):
+        tn.autograd.graph.register_multi_grad_hook([], print, mode="some")

@@ -205,6 +205,14 @@ def _cotangents(roots: Sequence[Tensor], given: Sequence[Any]) -> list[Tensor]:
     return cotangents
 
 
+_endings: list[list[Callable[[], None]]] = []  # what to do at the end of each sweep that is under way
+
+
+def at_end(action: Callable[[], None]) -> None:
+    """From a hook: call this when all gradients of the sweep have come."""
+    _endings[-1].append(action)
+
+
 class _Sweep:
     """One pass from results back to what is wanted of them."""
 
@@ -247,6 +255,16 @@ class _Sweep:
         into[key] = (value, cotangent)
 
     def run(self) -> list[tuple[Value, Tensor]]:
+        _endings.append([])
+        try:
+            found = self.swept()
+            for each in _endings[-1]:
+                each()
+            return found
+        finally:
+            _endings.pop()
+
+    def swept(self) -> list[tuple[Value, Tensor]]:
         for node in self.order:
             if node.spent:
                 raise_spent(node)

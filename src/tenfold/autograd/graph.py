@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tenfold.autograd.custom import CustomNode
-from tenfold.errors import GradientError, located
+from tenfold.autograd.flow import at_end
+from tenfold.autograd.handles import RemovableHandle
+from tenfold.errors import ArgumentError, GradientError, located
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import Origin
 
-__all__ = ["GradientEdge", "Node", "get_gradient_edge", "save_on_cpu"]
+__all__ = ["GradientEdge", "Node", "get_gradient_edge", "register_multi_grad_hook", "save_on_cpu"]
 
 
 class Node:
@@ -87,6 +89,39 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     origin = tensor._leaf or tensor.current().origin
     assert origin is not None
     return GradientEdge(Node.of(origin), origin.index)
+
+
+@located
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
+) -> RemovableHandle:
+    """Call `fn(gradients)` once in each backward pass, when the gradients of all of these tensors are known
+    that it comes to, None standing for others; or with mode="any" `fn(gradient)`, for the first that is."""
+    if mode not in ("all", "any"):
+        raise ArgumentError(f"mode is 'all' or 'any', not {mode!r}")
+    hooks: dict[int, Any] = {}
+    handle = RemovableHandle(hooks, fn)
+    arrived: dict[int, Tensor] = {}
+
+    def end() -> None:
+        gradients = [arrived.get(i) for i in range(len(tensors))]
+        arrived.clear()
+        if mode == "all" and hooks:
+            fn(gradients)
+
+    def watch(place: int) -> Callable[[Tensor], None]:
+        def hook(gradient: Tensor) -> None:
+            if not arrived:
+                at_end(end)
+                if mode == "any" and hooks:
+                    fn(gradient)
+            arrived[place] = gradient
+
+        return hook
+
+    for i, each in enumerate(tensors):
+        each.register_hook(watch(i))
+    return handle
 
 
 @contextlib.contextmanager

@@ -163,3 +163,14 @@ def test_wrong_arguments_are_refused(call, error: type[TenfoldError]) -> None:
 class Ones:
     def __init__(self) -> None:
         self.__dict__.update({k: tn.tensor(v) for k, v in heads().arrays.items()})
+
+
+def test_whichever_kernel_is_named_attention_is_the_same() -> None:
+    x = tn.tensor(np.random.default_rng(0).normal(size=(1, 2, 3, 4)))
+    expected = tn.nn.functional.scaled_dot_product_attention(x, x, x)
+    backend = tn.nn.attention.SDPBackend
+    for named in (backend.MATH, [backend.FLASH_ATTENTION, backend.MATH]):
+        with tn.nn.attention.sdpa_kernel(named):
+            assert (tn.nn.functional.scaled_dot_product_attention(x, x, x) == expected).all()
+    with pytest.raises(tn.ArgumentError, match="takes an SDPBackend"), tn.nn.attention.sdpa_kernel(["math"]):
+        pass

@@ -183,6 +183,42 @@ class Doubled(nn.Module):
         return x * 2
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (2, 4)], ids=str)
+@pytest.mark.parametrize("by", ["matrix_exp", "cayley", "householder"])
+def test_orthogonal_matrices_are_pytorchs(by, shape):
+    draws = np.random.default_rng(0)
+    base = np.linalg.qr(draws.normal(size=(max(shape),) * 2))[0]
+    moved, weights = draws.normal(size=(2, *shape))
+    found = []
+    for library in (tn, torch):
+        layer = library.nn.Linear(*shape[::-1], bias=False, dtype=library.float64)
+        library.nn.utils.parametrizations.orthogonal(layer, orthogonal_map=by)
+        kept = layer.parametrizations.weight
+        kept[0].base = library.tensor(base)
+        with library.no_grad():
+            lower = library.tensor(moved).tril(-1) if shape[0] >= shape[1] else library.tensor(moved).triu(1)
+            kept.original.add_(lower)
+        (layer.weight * library.tensor(weights)).sum().backward()
+        found.append([layer.weight.detach().numpy(), kept.original.grad.numpy(), list(layer.state_dict())])
+    (matrix, gradient, keys), theirs = found
+    np.testing.assert_allclose(matrix, theirs[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gradient, theirs[1], rtol=1e-4, atol=1e-5)
+    assert keys == theirs[2]
+    tall = matrix if shape[0] >= shape[1] else matrix.T
+    np.testing.assert_allclose(tall.T @ tall, np.eye(min(shape)), atol=1e-5)
+
+
+def test_an_orthogonal_matrix_can_be_assigned():
+    turned = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 3)))[0]
+    for options in ({}, {"orthogonal_map": "cayley"}, {"use_trivialization": False}):
+        layer = utils.parametrizations.orthogonal(nn.Linear(3, 4, dtype=tn.float64), **options)
+        layer.weight = tn.tensor(turned)
+        np.testing.assert_allclose(layer.weight.detach().numpy(), turned, atol=1e-5)
+    with pytest.raises(NotImplementedError, match="nothing can be assigned"):
+        layer = utils.parametrizations.orthogonal(nn.Linear(3, 3), use_trivialization=False)
+        layer.weight = tn.ones(3, 3)
+
+
 def test_a_parametrized_tensor_is_computed_when_it_is_read():
     linear = nn.Linear(3, 3)
     utils.parametrize.register_parametrization(linear, "weight", Symmetric())

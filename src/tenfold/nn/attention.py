@@ -1,7 +1,10 @@
-"""Attention by several heads."""
+"""Attention by several heads; and the names by which PyTorch chooses its kernel."""
 
 from __future__ import annotations
 
+import contextlib
+import enum
+from collections.abc import Iterator
 from typing import Any
 
 from tenfold.errors import ArgumentError
@@ -10,6 +13,7 @@ from tenfold.nn import init
 from tenfold.nn.linear import NonDynamicallyQuantizableLinear
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import new_parameter
+from tenfold.source import capture
 from tenfold.tensor import Tensor
 
 
@@ -108,3 +112,26 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )  # fmt: skip
         return (output.transpose(0, 1) if turned else output), weights
+
+
+class SDPBackend(enum.Enum):
+    """Kernels for `scaled_dot_product_attention`, as PyTorch numbers them."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends: SDPBackend | list[SDPBackend], set_priority: bool = False) -> Iterator[None]:
+    """Changes nothing: how attention is computed is the compiled program's business, and its result the same
+    whichever kernel is named."""
+    named = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    if not named or not all(isinstance(each, SDPBackend) for each in named):
+        raise ArgumentError("sdpa_kernel takes an SDPBackend, or a list of some").located(
+            "sdpa_kernel", capture()
+        )
+    yield

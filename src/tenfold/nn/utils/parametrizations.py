@@ -1,5 +1,5 @@
-"""Parametrizations that are ready to use: of weights by their length and direction, and by their largest
-singular value."""
+"""Parametrizations that are ready to use: of weights by their length and direction, by their largest singular
+value, and as orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 from tenfold.errors import ArgumentError, located
 from tenfold.functional import aten
 from tenfold.nn.module import Module
+from tenfold.nn.utils.orthogonal import orthogonal
 from tenfold.nn.utils.parametrize import register_parametrization
 from tenfold.nn.utils.spectral_norm import as_matrix, iterate, largest, random_unit, rows_of
 from tenfold.nn.utils.weight_norm import norm_except_dim, weighted
 from tenfold.tensor import Tensor
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class _WeightNorm(Module):

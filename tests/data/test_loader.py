@@ -367,6 +367,14 @@ def test_a_stream_takes_no_order_from_outside():
         data.DataLoader(Stream(3), shuffle=True)
 
 
+def test_what_samplers_were_made_for_cannot_be_changed():
+    loader = tn.data.DataLoader(range(4), batch_size=2)
+    with pytest.raises(ValueError, match="batch_size of a DataLoader cannot be changed"):
+        loader.batch_size = 3
+    loader.num_workers = 1
+    assert [each.tolist() for each in loader] == [[0, 1], [2, 3]]
+
+
 def test_an_unknown_device_is_refused_at_once():
     with pytest.raises(tn.DeviceError, match="DataLoader: unknown device 'gpu'"):
         data.DataLoader(Squares(3), device="gpu")

@@ -1,7 +1,10 @@
 """Samplers: what they visit, how often, and that a seed decides the order."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
 import tenfold as tn
 from tenfold import data
@@ -85,6 +88,25 @@ def test_weights_without_replacement():
     assert (abs(first - [250, 0, 250, 1500]) < 5 * np.sqrt([250, 1, 250, 375])).all()
 
 
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_replicas_share_an_order_between_them(drop_last):
+    def parts(m: Any, shuffle: bool, epoch: int = 0) -> list[list[int]]:
+        samplers = [
+            m.utils.data.DistributedSampler(range(10), 4, rank, shuffle=shuffle, drop_last=drop_last)
+            for rank in range(4)
+        ]
+        for each in samplers:
+            each.set_epoch(epoch)
+        assert {len(each) for each in samplers} == {len(list(each)) for each in samplers}
+        return [list(each) for each in samplers]
+
+    assert parts(tn, False) == parts(torch, False)
+    first, second = parts(tn, True), parts(tn, True, epoch=1)
+    assert first == parts(tn, True) != second
+    seen = [each for part in first for each in part]
+    assert len(seen) == (8 if drop_last else 12) and len(set(seen)) == (8 if drop_last else 10)
+
+
 def test_batches():
     assert list(data.BatchSampler(range(5), 2, False)) == [[0, 1], [2, 3], [4]]
     assert list(data.BatchSampler(range(5), 2, True)) == [[0, 1], [2, 3]]
@@ -98,6 +120,8 @@ def test_batches():
         (lambda: data.RandomSampler(range(3), replacement=1), "replacement is True or False, not 1"),
         (lambda: data.RandomSampler(range(3), num_samples=0), "num_samples is a positive int, not 0"),
         (lambda: list(data.RandomSampler([], num_samples=2)), "2 samples of a data set that is empty"),
+        (lambda: data.DistributedSampler(range(3)), "num_replicas and rank are not known"),
+        (lambda: data.DistributedSampler(range(3), 2, 2), "rank lies between 0 and 1, and is 2"),
         (lambda: data.WeightedRandomSampler([1, -1], 2), "none negative"),
         (lambda: data.WeightedRandomSampler([0, 0], 2), "not all zero"),
         (lambda: data.WeightedRandomSampler([[1.0]], 2), "not 2-dimensional"),

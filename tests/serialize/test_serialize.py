@@ -234,8 +234,13 @@ def test_map_location():
     x = tn.ones(2)
     for where in ("cpu", tn.device("cpu"), {"cpu": "cpu"}, {"cuda:0": "cpu"}):
         assert through(x, map_location=where).device is tn.device("cpu")
-    with pytest.raises(tn.ArgumentError, match="not a function"):
-        through(x, map_location=lambda storage, location: storage)
+    seen = []
+    for choose in (lambda storage: storage, lambda storage: storage.cpu(), lambda storage: None):
+        found = through(x, map_location=lambda storage, where, c=choose: (seen.append(where), c(storage))[1])
+        assert found.device is tn.device("cpu")
+    assert seen == ["cpu"] * 3
+    with pytest.raises(tn.ArgumentError, match="map_location returned a str"):
+        through(x, map_location=lambda storage, where: where)
     with pytest.raises(tn.DeviceError, match="unknown device 'gpu'"):
         through(x, map_location="gpu")
 

@@ -15,7 +15,10 @@ from tenfold.data.workers import END, Crew, Fetch
 from tenfold.devices import Device
 from tenfold.errors import ArgumentError, constructor
 from tenfold.random import Generator
+from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
+
+_FIXED = ("batch_size", "batch_sampler", "dataset", "drop_last", "persistent_workers", "sampler")
 
 
 class DataLoader:
@@ -99,6 +102,14 @@ class DataLoader:
         self._epochs = 0
         self._batched = batch_sampler is not None or batch_size is not None
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and "collate_fn" in self.__dict__:
+            raise ArgumentError(
+                f"{name} of a DataLoader cannot be changed: its samplers were made for it",
+                help=f"make another DataLoader with {name}=…",
+            ).located("DataLoader", capture())
+        super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers:

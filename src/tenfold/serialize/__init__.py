@@ -49,14 +49,24 @@ def save(obj: Any, f: Path | IO[bytes]) -> None:
 
 
 @located
-def load(f: Path | IO[bytes], map_location: Any = None, weights_only: bool = True) -> Any:
+def load(
+    f: Path | IO[bytes],
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = True,
+    mmap: bool | None = None,
+) -> Any:
     """Read what `save`, `torch.save` or safetensors wrote.
 
-    `map_location` says where tensors are to be: a device, or a dict from saved devices to others. Without it
-    they go where they were. Code in the file is not run, so classes other than tensors and plain data are an
-    error that names them.
+    `map_location` says where tensors are to be: a device, a dict from saved devices to others, or a function
+    `(storage, location)` that returns the storage, or what its `cpu()` or `cuda()` gives. Without it they go
+    where they were. Code in the file is not run, so classes other than tensors and plain data are an error
+    that names them. `mmap` changes nothing that can be seen, and is accepted.
     """
-    if not weights_only:
+    if pickle_module is not None:
+        raise UnsupportedError("files are read by Tenfold alone", help="leave pickle_module out")
+    if weights_only is False:
         raise UnsupportedError(
             "weights_only=False would let the file run code, and Tenfold reads data alone",
             help="save model.state_dict(), and load it without weights_only=False",

@@ -42,19 +42,29 @@ STORAGES = {
 }
 
 
+class Movable:
+    """A storage as a function given for `map_location` sees it: on the CPU, and able to go elsewhere."""
+
+    def __init__(self, device: Device):
+        self.device = device
+
+    def cpu(self) -> Movable:
+        return Movable(Device("cpu"))
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Movable:
+        return Movable(Device("cuda" if device is None else device))
+
+
 class Places:
     """Where loaded tensors go: `map_location`, applied to the device that each was saved from."""
 
     def __init__(self, map_location: Any):
-        if callable(map_location):
-            raise ArgumentError(
-                "map_location is a device or a dict of devices, not a function", help='use map_location="cpu"'
-            )
+        self.chosen_by = map_location if callable(map_location) else None
         self.by_location: dict[str, Device] = {}
         self.everywhere: Device | None = None
         if isinstance(map_location, dict):
             self.by_location = {str(old): Device(new) for old, new in map_location.items()}
-        elif map_location is not None:
+        elif map_location is not None and self.chosen_by is None:
             self.everywhere = Device(map_location)
 
     def of(self, location: str) -> Device:
@@ -62,6 +72,15 @@ class Places:
             return self.everywhere
         if location in self.by_location:
             return self.by_location[location]
+        if self.chosen_by is not None:
+            chosen = self.chosen_by(Movable(Device("cpu")), location)
+            if isinstance(chosen, Movable):
+                return chosen.device
+            if chosen is not None:
+                raise ArgumentError(
+                    f"map_location returned a {type(chosen).__name__}",
+                    help="return the storage that it is given, its cpu() or cuda(), or None",
+                )
         try:
             return Device(location)
         except DeviceError:

@@ -1,4 +1,4 @@
-"""What the choices of our lowering are worth: the training steps of the CNN and the GPT on the CPU as they
+"""What the choices of our lowering are worth: training steps of an MLP, a CNN and a GPT on the CPU as they
 are, with one choice at a time taken back, and by PyTorch eager. `python -m benchmarks.lowering` prints it."""
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tenfold.flat.grad_folds import wide
 from tenfold.flat.graph import TensorType, Value
 from tenfold.flat.windows import ReduceWindow, SelectAndScatter
 from tenfold.ops import sliding
+from tenfold.runtime import checks
 
 
 def by_ynnpack() -> None:
@@ -50,15 +51,26 @@ def unflattened() -> None:
     grad_products.product = product
 
 
+def copied_first() -> None:
+    checks.updated_last = lambda function, donated: function
+
+
+def by_ynnpack_always() -> None:
+    xla.LONG = 0
+
+
 CHOICES: dict[str, tuple[str, Callable[[], None]]] = {
     "ynnpack": ("convolutions by YNNPACK", by_ynnpack),
     "taps": ("convolutions as a product for each tap", by_taps),
     "scatter": ("max pool's gradient by select_and_scatter", by_scattering),
     "unflattened": ("gradients of products in all their dimensions", unflattened),
+    "copies": ("weights copied before they are updated", copied_first),
+    "reductions": ("small reductions by YNNPACK", by_ynnpack_always),
 }
 ROWS = {
+    "mlp": ("as it is", "copies", "reductions", "PyTorch"),
     "cnn": ("as it is", "ynnpack", "taps", "scatter", "PyTorch"),
-    "gpt": ("as it is", "unflattened", "PyTorch"),
+    "gpt": ("as it is", "unflattened", "copies", "PyTorch"),
 }
 
 
@@ -71,7 +83,8 @@ def milliseconds(task_name: str, row: str) -> float:
     for _ in range(3):
         step()
     samples = []
-    for _ in range(15):
+    end = time.perf_counter() + 5
+    while time.perf_counter() < end:
         start = time.perf_counter()
         step()
         samples.append(time.perf_counter() - start)

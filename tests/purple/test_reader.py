@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.purple.errors import PurpleError
+from tenfold.purple.errors import PurpleError, report
 from tenfold.purple.printing import write_text
 from tenfold.purple.reader import Incomplete, Name, Sequence, read, read_source, to_value
 
@@ -101,6 +101,7 @@ def test_bytes_that_are_not_utf8_are_located(tmp_path):
         read_source(str(path))
     assert caught.value.message == "byte 0xff is not valid UTF-8"
     assert (caught.value.place.line, caught.value.place.column) == (2, 9)
+    assert report(caught.value, {}) == f"{path}:2:9: error: byte 0xff is not valid UTF-8"
 
 
 @settings(max_examples=300, deadline=None)

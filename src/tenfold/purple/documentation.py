@@ -83,7 +83,7 @@ def describe(name: str, expander: Expander) -> Entry | None:
     if row is not None:
         rows, inplace = row
         doc = next((each.doc for each in rows if each.doc), "").partition("\n")[0]
-        return Entry(rows[0].text, f"In place: {doc}" if inplace else doc)
+        return Entry(rows[0].text, " ".join(["In place.", doc]).strip() if inplace else doc)
     return None
 
 

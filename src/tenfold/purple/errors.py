@@ -86,7 +86,7 @@ def warning(message: str, place: Place, help: str, sources: Mapping[str, str]) -
 
 def _excerpt(place: Place, sources: Mapping[str, str]) -> list[str]:
     rows = sources.get(place.file, "").split("\n")
-    if not 0 < place.line <= len(rows):
+    if place.file not in sources or not 0 < place.line <= len(rows):
         return []
     row, column = rows[place.line - 1].rstrip("\r"), place.column - 1
     width = max(1, min(place.end - place.start, len(row) - column))

@@ -8,25 +8,22 @@ compiles little.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tenfold.capi import rt
+from tenfold.capi.compilers import Running, compiler, version_of
 from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.generate import generate
-from tenfold.capi.kept import tidy
+from tenfold.capi.kept import locked, tidy, unfinished
 from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch
-from tenfold.errors import ArgumentError, EngineError, MissingEngine
+from tenfold.errors import ArgumentError
 from tenfold.version import release
 
 __all__ = ["Built", "Progress", "build"]
@@ -84,7 +81,7 @@ def build(
     work = _Work(libtorch, tuple(sorted(set(sanitize))), jobs or os.cpu_count() or 1, progress)
     built = Built(work.folder, libtorch)
     if not built.library.exists():
-        with _lock(built.folder):
+        with locked(built.folder):
             if not built.library.exists():  # another process may have made it meanwhile
                 work.run()
         tidy(cache_folder())
@@ -93,21 +90,13 @@ def build(
     return built
 
 
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """One process makes a folder, and others that want the same one wait for it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.with_name(f"{folder.name}.lock"), "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 class _Work:
     """One build: what it is made from, and its steps."""
 
     def __init__(self, libtorch: Libtorch, sanitize: tuple[str, ...], jobs: int, progress: Progress):
         self.libtorch, self.jobs, self.progress = libtorch, jobs, progress
-        self.compilers = {".c": _compiler("CC", "gcc", "cc"), ".cpp": _compiler("CXX", "g++", "c++")}
+        self.compilers = {".c": compiler("CC", "gcc", "cc"), ".cpp": compiler("CXX", "g++", "c++")}
+        self.running = Running()
         self.files = generate(describe(libtorch), libtorch, SHARDS)
         self.files[HEADER.name] = HEADER.read_text(encoding="utf-8")
         for path in sorted(_SOURCES.iterdir()):
@@ -131,7 +120,7 @@ class _Work:
         self.folder = cache_folder() / f"{libtorch.version}-{self._hash('build', whole)}"
 
     def _hash(self, *parts: str) -> str:
-        versions = [_first_line([each, "--version"]) for each in self.compilers.values()]
+        versions = [version_of(each) for each in self.compilers.values()]
         settings = [
             *self.common,
             *self.sanitize,
@@ -146,7 +135,9 @@ class _Work:
 
     def run(self) -> None:
         self.progress("libtenfold", 0, 1)
-        partial = Path(tempfile.mkdtemp(prefix="building-", dir=cache_folder()))
+        partial = unfinished(self.folder)
+        shutil.rmtree(partial, ignore_errors=True)  # of a build that was killed
+        partial.mkdir()
         try:
             for name, text in self.files.items():
                 folder = partial / ("include" if name in ("tenfold.h", "tenfold_ops.h") else "src")
@@ -186,6 +177,7 @@ class _Work:
                     done.result()
                     self.progress(running[done], step, steps)
             except BaseException:
+                self.running.stop()
                 pool.shutdown(cancel_futures=True)
                 raise
         return objects
@@ -210,7 +202,7 @@ class _Work:
         """Flags that include libtorch's commonest headers, read beforehand."""
         prefix = partial / "src" / "prefix.h"
         command = [self.compilers[".cpp"], "-x", "c++-header", str(prefix), *self._cpp_flags(partial)]
-        _run([*command, "-o", f"{prefix}.gch"], "precompiling headers")
+        self.running.run([*command, "-o", f"{prefix}.gch"], "precompiling headers")
         self.progress("headers of libtorch", 0, 1)
         return ["-include", str(prefix)]
 
@@ -236,18 +228,20 @@ class _Work:
                 "-std=c11",
             ]
             command += [f'-DTENFOLD_VERSION="{release}"', f'-DTENFOLD_RECORDED_LIBRARY="{recorded}"']
-        unfinished = target.with_suffix(f".{os.getpid()}.{name}.o")
-        _run([*command, "-o", str(unfinished)], f"compiling {name}")
-        unfinished.rename(target)
+        partly = target.with_suffix(f".{os.getpid()}.{name}.o")
+        try:
+            self.running.run([*command, "-o", str(partly)], f"compiling {name}")
+            partly.rename(target)
+        finally:
+            partly.unlink(missing_ok=True)
 
     def _link(self, partial: Path, objects: dict[str, Path]) -> None:
         steps = len(objects) + 2
         c_objects = [str(path) for name, path in objects.items() if name.endswith(".c")]
         shared = [*self.shared, *self.sanitize]
         command = [self.compilers[".c"], *shared, *c_objects, "-Wl,-soname,libtenfold.so"]
-        _run(
-            [*command, "-o", str(partial / "lib/libtenfold.so"), "-ldl", "-lpthread"], "linking libtenfold.so"
-        )
+        command += ["-o", str(partial / "lib/libtenfold.so"), "-ldl", "-lpthread"]
+        self.running.run(command, "linking libtenfold.so")
         self.progress("libtenfold.so", steps - 1, steps)
         cpp_objects = [str(path) for name, path in objects.items() if name.endswith(".cpp")]
         libraries = ["torch", "torch_cpu", "c10"]
@@ -261,7 +255,8 @@ class _Work:
         command += [f"-L{self.libtorch.lib}", "-Wl,--no-as-needed", *(f"-l{each}" for each in libraries)]
         command += ["-Wl,--as-needed", f"-Wl,-rpath,{self.libtorch.lib}", "-ldl"]
         command += [] if self.sanitize else ["-Wl,-z,defs"]  # a sanitizer's own symbols come with the program
-        _run([*command, "-o", str(partial / "lib/libtenfold_torch.so")], "linking libtenfold_torch.so")
+        command += ["-o", str(partial / "lib/libtenfold_torch.so")]
+        self.running.run(command, "linking libtenfold_torch.so")
         self.progress("libtenfold_torch.so", steps, steps)
 
     def _pkg_config(self) -> str:
@@ -279,26 +274,3 @@ _COMMENT = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
 
 def _is_slow(text: str) -> bool:
     return "torch/csrc" in text
-
-
-def _compiler(variable: str, *names: str) -> str:
-    chosen = os.environ.get(variable)
-    for name in [chosen] if chosen else names:
-        found = shutil.which(name)
-        if found:
-            return found
-    raise MissingEngine(
-        f"libtenfold needs a compiler, and there is no {chosen or names[0]}",
-        help=f"apt-get install g++, or set {variable} to a compiler",
-    )
-
-
-def _first_line(command: list[str]) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
-
-
-def _run(command: list[str], what: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        told = "\n".join((done.stderr or done.stdout).splitlines()[:30])
-        raise EngineError(f"{what} failed\n{told}", help=" ".join(command))

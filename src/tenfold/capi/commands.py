@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from typing import Any
@@ -47,7 +48,9 @@ def _sanitizers(parsed: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _built(sanitize: tuple[str, ...] = (), jobs: int | None = None) -> Built:
-    """The build, with a bar on the standard error so that what is printed stays clean."""
+    """The build, with a bar on the standard error so that what is printed stays clean. When it is terminated
+    it clears up as after Ctrl-C."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("libtenfold", total=None)

@@ -1,0 +1,71 @@
+"""The compilers that build libtenfold: which are found, and running them so that none outlives its build."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+
+from tenfold.errors import EngineError, MissingEngine
+
+__all__ = ["Running", "compiler", "version_of"]
+
+
+def compiler(variable: str, *names: str) -> str:
+    """The path of what an environment variable names, or else of the first that is installed."""
+    chosen = os.environ.get(variable)
+    for name in [chosen] if chosen else names:
+        found = shutil.which(name)
+        if found:
+            return found
+    raise MissingEngine(
+        f"libtenfold needs a compiler, and there is no {chosen or names[0]}",
+        help=f"apt-get install g++, or set {variable} to a compiler",
+    )
+
+
+def version_of(path: str) -> str:
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[0]
+
+
+class Running:
+    """The compilers of one build that run now. Each is a group of processes: what a compiler starts itself
+    ends with it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    def run(self, command: list[str], what: str) -> None:
+        """Run one to its end, from any thread."""
+        with self._lock:
+            if self._stopped:
+                raise EngineError(f"{what} was given up with the build")
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            )
+            self._processes.add(process)
+        try:
+            printed, told = process.communicate()
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            with self._lock:
+                self._processes.discard(process)
+        if process.returncode:
+            shown = "\n".join((told or printed).splitlines()[:30])
+            raise EngineError(f"{what} failed\n{shown}", help=" ".join(command))
+
+    def stop(self) -> None:
+        """End those that run, and let no other begin."""
+        with self._lock:
+            self._stopped = True
+            for process in self._processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 import torch
 
 from tenfold.errors import EngineError, IndexOutOfRange, TenfoldError, UnknownName
-from tests.capi.bridge import Bridge, Handle, handles, nothing_left
+from tests.capi.bridge import Bridge, Handle, handles
 
 FORWARD = ctypes.CFUNCTYPE(
     ctypes.c_int32,
@@ -26,13 +25,6 @@ FORWARD = ctypes.CFUNCTYPE(
 HOOK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
 DESTROY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 VALUES = np.array([[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]], np.float32)
-
-
-@pytest.fixture
-def tn() -> Iterator[Bridge]:
-    bridge = Bridge()
-    with nothing_left(bridge):
-        yield bridge
 
 
 def address(callback: Any) -> Any:

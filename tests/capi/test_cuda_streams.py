@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,19 +14,12 @@ import torch
 
 from tenfold.capi.binding import Device
 from tenfold.errors import OutOfMemory
-from tests.capi.bridge import Bridge, built, nothing_left
+from tests.capi.bridge import Bridge, built
 from tests.capi.test_examples import EXAMPLES, compiled, output
 
 CPU, CUDA = Device(0, -1), Device(1, 0)
 MIB = 1 << 20
 with_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="this is about a machine with CUDA")
-
-
-@pytest.fixture
-def tn() -> Iterator[Bridge]:
-    bridge = Bridge()
-    with nothing_left(bridge):
-        yield bridge
 
 
 def used_as_the_driver_counts() -> int:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
 
 from tenfold.capi.binding import Device
 from tenfold.errors import MissingEngine, TenfoldError
-from tests.capi.bridge import Bridge, nothing_left
+from tests.capi.bridge import Bridge
 
 CPU, CUDA = Device(0, -1), Device(1, 0)
 without_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="this is about a machine without CUDA")
-
-
-@pytest.fixture
-def tn() -> Iterator[Bridge]:
-    bridge = Bridge()
-    with nothing_left(bridge):
-        yield bridge
 
 
 def test_there_is_one_cpu(tn: Bridge) -> None:

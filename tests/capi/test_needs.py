@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tenfold.capi.binding import Device, Scalar
 from tenfold.errors import TenfoldError
-from tests.capi.bridge import Bridge, Handle, handles, nothing_left
+from tests.capi.bridge import Bridge, Handle, handles
 from tests.capi.odd_tensors import odd_tensors
 
-INT64 = 4
-
-
-@pytest.fixture
-def tn() -> Iterator[Bridge]:
-    bridge = Bridge()
-    with nothing_left(bridge):
-        yield bridge
+INT64, FLOAT32 = 4, 6
 
 
 def by_name(tn: Bridge, name: str, *arguments: Any) -> None:
-    """Call an operator; a list is one of tensors, and None is None."""
+    """Call an operator; a list is one of tensors, of flags or of numbers, and None is None."""
     stack = tn.tn_stack_new()
     try:
         for each in arguments:
             if each is None:
                 tn.tn_stack_push_none(stack)
+            elif isinstance(each, str):
+                tn.tn_stack_push_string(stack, each.encode())
+            elif isinstance(each, list) and all(isinstance(entry, bool) for entry in each):
+                flags = tn.tn_value_bool_list((ctypes.c_bool * len(each))(*each), len(each))
+                tn.tn_stack_push(stack, flags)
+                tn.tn_value_free(flags)
             elif isinstance(each, list) and all(isinstance(entry, Handle) for entry in each):
                 tn.tn_stack_push_tensors(stack, *handles(each))
             else:
@@ -39,8 +38,19 @@ def by_name(tn: Bridge, name: str, *arguments: Any) -> None:
         tn.tn_stack_free(stack)
 
 
+def typed(tn: Bridge, name: str, *arguments: Any) -> None:
+    """Call a typed function; an error is this thread's."""
+    function = tn.lib.library[name]
+    function.restype = ctypes.c_void_p
+    function(*(ctypes.c_void_p(each) if isinstance(each, Handle) else each for each in arguments))
+
+
 def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(tn: Bridge) -> None:
     x, one, empty = tn.tensor([[1.0, 2.0]]), tn.tensor([1.0]), tn.tensor([])
+    images, whole = tn.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), tn.tensor([1] * 40, "int64")
+    smallest, far = tn.tensor([-(1 << 63)], "int64"), tn.tensor([[[[1 << 20]]]], "int64")
+    grad, target = tn.tensor([[[[1.0]]]]), tn.tensor([9], "int64")
+    grid = tn.tensor([[[[float("nan"), 0.0]]]])
     sparse = tn.call("to_sparse_csr", x)
     cases: list[tuple[str, str, tuple[Any, ...]]] = [
         ("native_group_norm", "group is a positive number", (x, None, None, 1, 2, 1, 0, 0.1)),
@@ -54,11 +64,64 @@ def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(
         ("_weight_norm_interface", "dimensions", (empty, empty, 3)),
         ("_weight_norm_interface", "each entry", (x, empty, 0)),
         ("copy", "strides", (sparse, x)),
+        ("_fft_c2c", "out of range", (x, [-1], 0, True)),
+        ("_fft_c2r", "half of it", (x, [1], 0, 5)),
+        ("gelu_backward", "grad_output has the shape", (tn.call("expand", one, [2, 2]), x)),
+        ("_log_softmax_backward_data", "grad_output has the shape", (x, one, 0, FLOAT32)),
+        (
+            "_adaptive_avg_pool2d_backward",
+            "channels of self",
+            (images, tn.call("tile", images, [1, 2, 1, 1])),
+        ),
+        ("native_batch_norm_backward", "shape of input", (x, images, *[None] * 5, True, 0.1, [True] * 3)),
+        ("native_batch_norm_backward", "saved statistics", (x, x, *[None] * 5, True, 0.1, [True] * 3)),
+        ("embedding_dense_backward", "less than num_weights", (x, tn.tensor([3], "int64"), 3, -1, True)),
+        ("smooth_l1_loss_backward", "beta", (whole, whole, whole, 0, 0.5)),
+        ("div.Tensor_mode", "divided by -1", (smallest, tn.call("neg", whole), "trunc")),
+        ("div.Scalar_mode", "divided by -1", (smallest, -1, "trunc")),
+        ("linalg_matrix_power", "absolute value", (tn.tensor([[1.0]]), -(1 << 63))),
+        ("adaptive_max_pool2d_backward", "what was pooled", (grad, images, far)),
+        (
+            "max_pool2d_with_indices_backward",
+            "what was pooled",
+            (grad, images, [2, 2], [2, 2], [0, 0], [1, 1], False, far),
+        ),
+        ("nll_loss_backward", "classes of self", (one, x, target, None, 0, -100, one)),
+        ("ctc_loss.IntList", "labels of log_probs", (tn.tensor([[[0.1, 0.2]]]), target, [1], [1])),
+        ("grid_sampler_2d_backward", "no NaNs", (grad, images, grid, 0, 1, False, [True, True])),
+        ("_reshape_alias", "memory of self", (x, [2, 3], [3, 1])),
+        ("_pdist_forward", "contiguous matrix", (one, 2.0)),
+        ("_chunk_cat", "dimension of each tensor", ([one, one], 1, 2)),
+        ("_scaled_dot_product_flash_attention_for_cpu", "one shape", (images, images, x)),
         ("linalg_eigvals", "no NaNs", (tn.tensor([[1.0, float("nan")], [float("inf"), 1.0]]),)),
     ]
     for name, message, arguments in cases:
         with pytest.raises(TenfoldError, match=message):
             by_name(tn, name, *arguments)
+
+
+def test_the_median_of_a_repeated_element_is_that_element(tn: Bridge) -> None:
+    repeated = tn.call("expand", tn.call("slice.Tensor", tn.tensor([5.0, 6.0, 7.0]), 0, 0, 1), [3])
+    assert tn.array(tn.call("median.dim", repeated, 0)) == 5.0
+    results = (ctypes.c_void_p * 2)()
+    typed(tn, "tn_median_dim", repeated, ctypes.c_int64(0), False, results)
+    assert tn.array(tn.keep(results[0])) == 5.0
+    tn.tn_free(results[1])
+
+
+def test_a_tensor_may_be_read_and_given_another_size_by_one_call(tn: Bridge) -> None:
+    def operands() -> tuple[Handle, Handle]:
+        return tn.tensor(np.ones((3, 1700))), tn.tensor(np.ones((1700, 3)))
+
+    left, right = operands()
+    typed(tn, "tn_mm_out", left, right, left)
+    assert tn.array(left).shape == (3, 3)
+    left, right = operands()
+    tn.call("mm.out", left, right, left)
+    assert tn.array(left).shape == (3, 3)
+    x = tn.tensor([1.0, 2.0])
+    typed(tn, "tn_add_out", x, x, x)
+    assert tn.array(x).tolist() == [2.0, 4.0]
 
 
 def test_such_arguments_are_errors_of_typed_functions_too(tn: Bridge) -> None:
@@ -67,7 +130,7 @@ def test_such_arguments_are_errors_of_typed_functions_too(tn: Bridge) -> None:
     half, whole = ctypes.c_double(0.5), ctypes.c_int32(INT64)
     odd = [tn.keep(each) for each in odd_tensors(tn.lib)]
     undefined = ctypes.c_void_p(next(each for each in odd if not tn.tn_tensor_is_defined(each)))
-    typed: list[tuple[str, tuple[Any, ...]]] = [
+    cases: list[tuple[str, tuple[Any, ...]]] = [
         ("tn_native_group_norm", (x, none, none, count(1), count(2), count(1), count(0), half, results)),
         ("tn_native_batch_norm", (x, none, none, none, none, False, half, half, results)),
         (
@@ -77,11 +140,9 @@ def test_such_arguments_are_errors_of_typed_functions_too(tn: Bridge) -> None:
         ("tn__stack", (none, count(0), count(0))),
         ("tn_copy", (undefined, x, False)),
     ]
-    for name, arguments in typed:
+    for name, arguments in cases:
         tn.tn_error_clear()
-        function = tn.lib.library[name]
-        function.restype = ctypes.c_void_p
-        function(*arguments)
+        typed(tn, name, *arguments)
         assert tn.tn_error_code() == 1, (name, tn.tn_error_message())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import torch
 
 from tenfold.errors import EngineError, TenfoldError, UnknownName
-from tests.capi.bridge import Bridge, handles, nothing_left
+from tests.capi.bridge import Bridge, handles
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("sgd", {}),
@@ -37,13 +36,6 @@ CLASSES = {
     "adagrad": torch.optim.Adagrad,
 }
 FLAGS = ("nesterov", "maximize", "amsgrad", "centered")
-
-
-@pytest.fixture
-def tn() -> Iterator[Bridge]:
-    bridge = Bridge()
-    with nothing_left(bridge):
-        yield bridge
 
 
 def golden(method: str, parameters: list[torch.Tensor], lr: float, options: dict[str, Any]) -> Any:

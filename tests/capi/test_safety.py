@@ -9,12 +9,11 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tenfold.errors import OutOfMemory
-from tests.capi.bridge import Bridge, built, nothing_left, numbers
+from tests.capi.bridge import Bridge, built, numbers
 
 ROOT = Path(__file__).parents[2]
 
@@ -184,13 +183,6 @@ def test_it_shares_a_process_with_pytorch(first: str) -> None:
     """
     done = run("-c", textwrap.dedent(source), str(built().library), first)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.fixture
-def tn() -> Any:
-    bridge = Bridge()
-    with nothing_left(bridge):
-        yield bridge
 
 
 def test_bytes_are_counted_to_the_byte(tn: Bridge) -> None:

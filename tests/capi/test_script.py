@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import io
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 import torch
 
 from tenfold.errors import EngineError, TenfoldError, UnknownName
-from tests.capi.bridge import Bridge, Handle, handles, nothing_left
+from tests.capi.bridge import Bridge, Handle, handles
 
 TRACED = ctypes.CFUNCTYPE(
     ctypes.c_int32,
@@ -40,13 +39,6 @@ class Small(torch.nn.Module):
     @torch.jit.export
     def pair(self, x: torch.Tensor, times: int = 2) -> tuple[torch.Tensor, int]:
         return x * times, times
-
-
-@pytest.fixture
-def tn() -> Iterator[Bridge]:
-    bridge = Bridge()
-    with nothing_left(bridge):
-        yield bridge
 
 
 @pytest.fixture(scope="module")

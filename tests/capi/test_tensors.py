@@ -7,7 +7,6 @@ import ctypes
 import json
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +14,8 @@ import torch
 
 from tenfold.capi.binding import Scalar
 from tenfold.errors import TenfoldError
-from tests.capi.bridge import Bridge, nothing_left, numbers
+from tests.capi.bridge import Bridge, numbers
 from tests.capi.exchange import CODES, array_of, code_of, fetch, same
-
-
-@pytest.fixture
-def tn() -> Any:
-    bridge = Bridge()
-    with nothing_left(bridge):
-        yield bridge
 
 
 def sample(name: str) -> torch.Tensor:

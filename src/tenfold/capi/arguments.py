@@ -29,15 +29,19 @@ def call_of(form: TypedForm) -> Iterator[str]:
     """The statements of a form's body, for the overload that is installed."""
     assert form.installed is not None
     given = {argument.name: argument for argument in form.given}
-    values = []
+    values: list[str] = []
+    read: list[str] = []
+    written: list[str] = []
     for theirs in form.installed.schema.arguments:
         ours = given.get(theirs.name)
         if ours is None:
             values.append(_default(theirs.default, theirs.type))
             continue
         name = c_name(ours.name)
+        if theirs.type.kind == "Tensor":
+            (written if theirs.type.is_written else read).append(name)
         if theirs.type.kind == "Tensor" and not theirs.type.is_list and not _nullable(ours):
-            holder = "Written" if theirs.type.is_written else "Borrowed"
+            holder = "Written" if theirs.type.is_written else "Read" if form.form == "out" else "Borrowed"
             yield f'{holder} {name}_given({name}, "{name}");'
             values.append(f"*{name}_given")
         elif (
@@ -50,19 +54,34 @@ def call_of(form: TypedForm) -> Iterator[str]:
             if theirs.type.is_written:
                 yield f"WrittenEach {name}_written({name}_given);"
             values.append(f"{name}_given")
+        elif theirs.type.kind == "Tensor" and form.form == "out":
+            yield f"auto {name}_given = {_value(name, ours, theirs.type)};"
+            values.append(f"{name}_given")
         else:
             values.append(_value(name, ours, theirs.type))
+    if form.form == "out":
+        tensors = {a.name for a in form.installed.schema.arguments if not a.type.is_list}
+        for out in written:
+            for name in read:
+                yield f"keep_apart({name}_given, {'*' if out in tensors else ''}{out}_given);"
     op = f"aten::{form.installed.schema.qualified}"
     if op in _checked():
-        yield f'check_needs("{op}", {", ".join(values)});'
-    call = f"at::_ops::{form.installed.struct}::call({', '.join(values)})"
+        call = f'call_checked<{_result_type(form)}>("{op}", {", ".join(values)})'
+    else:
+        call = f"at::_ops::{form.installed.struct}::call({', '.join(values)})"
     yield from _give_back(form, call)
 
 
 @functools.cache
 def _checked() -> frozenset[str]:
-    """The operators whose arguments are checked before libtorch's kernel has them."""
-    return frozenset(re.findall(r'\{"(aten::[\w.]+)", \w+\}', NEEDS.read_text(encoding="utf-8")))
+    """The operators whose arguments are checked, or made to fit, before libtorch's kernel has them."""
+    return frozenset(re.findall(r'\{"(aten::[\w.]+)", [\w<>, ]+\}', NEEDS.read_text(encoding="utf-8")))
+
+
+def _result_type(form: TypedForm) -> str:
+    if form.result == "tensors":
+        return f"std::tuple<{', '.join(['at::Tensor'] * len(form.schema.returns))}>"
+    return {"tensor": "at::Tensor", "list": "std::vector<at::Tensor>", "none": "void"}[form.result]
 
 
 def _give_back(form: TypedForm, call: str) -> Iterator[str]:

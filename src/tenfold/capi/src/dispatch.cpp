@@ -166,6 +166,26 @@ std::vector<at::Tensor> written_by(const tn_op &op, const torch::jit::Stack &sta
     return found;
 }
 
+// Operands that are also given to be written into, as `alias_of` says.
+void keep_apart(const tn_op &op, torch::jit::Stack &stack) {
+    const auto &arguments = op.schema.arguments();
+    for (size_t out = 0; out < arguments.size(); out++) {
+        if (!arguments[out].is_out() || !stack[out].isTensor()) continue;
+        const at::Tensor &written = stack[out].toTensor();
+        for (size_t i = 0; i < out; i++) {
+            if (stack[i].isTensor() && !arguments[i].is_out() && stack[i].toTensor().is_same(written)) stack[i] = alias_of(written);
+            if (!stack[i].isTensorList()) continue;
+            c10::List<at::Tensor> list = stack[i].toTensorList();
+            bool read = std::any_of(list.begin(), list.end(), [&](const at::Tensor &each) { return each.is_same(written); });
+            if (!read) continue;
+            list = list.copy();
+            for (size_t k = 0; k < list.size(); k++)
+                if (list.get(k).is_same(written)) list.set(k, alias_of(written));
+            stack[i] = list;
+        }
+    }
+}
+
 void run(const tn_op &op, torch::jit::Stack &stack) {
     if (op.unboxed)
         op.unboxed(stack);
@@ -176,6 +196,7 @@ void run(const tn_op &op, torch::jit::Stack &stack) {
 void run_writing(const tn_op &op, torch::jit::Stack &stack) {
     std::vector<at::Tensor> written = written_by(op, stack);
     WrittenEach settled(written);
+    keep_apart(op, stack);
     run(op, stack);
 }
 

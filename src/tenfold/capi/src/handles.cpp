@@ -234,6 +234,10 @@ void settle(const at::Tensor &tensor) noexcept {
     impl->set_sizes_contiguous({0});
 }
 
+at::Tensor alias_of(const at::Tensor &written) {
+    return written.defined() && written.layout() == c10::kStrided ? written.tensor_data() : written;
+}
+
 // ---- argument and result lists -------------------------------------------------------------------------------
 
 at::Tensor tensor(const tn_tensor *handle, const char *argument) { return *Borrowed(handle, argument); }

@@ -141,6 +141,10 @@ class Borrowed {
 void settle(const at::Tensor &tensor) noexcept;
 [[noreturn, gnu::cold]] void fail_immutable(const char *argument);
 
+// What an operand that is also the tensor to write is read through: libtorch gives that one its new size first, and a
+// kernel that then took the operand's new size for its old one would read outside of its memory.
+[[gnu::cold]] at::Tensor alias_of(const at::Tensor &written);
+
 // A tensor argument that the call writes.
 class Written : public Borrowed {
   public:

@@ -1,0 +1,111 @@
+// The checks of indices that kernels follow without looking: of embeddings, poolings, targets of losses, segments.
+#include "needs_indices.h"
+
+#include <ATen/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/isfinite.h>
+
+#include "internal.h"
+#include "needs.h"
+
+namespace tenfold {
+namespace {
+
+using torch::jit::Stack;
+
+bool all_within(const at::Tensor &indices, int64_t limit) {
+    if (!lies_in_memory(indices) || indices.numel() == 0 || !of_integers(indices)) return true;  // the kernel refuses it, or has none
+    auto [least, largest] = at::aminmax(indices);
+    return least.item<int64_t>() >= 0 && largest.item<int64_t>() < limit;
+}
+
+// Lengths come as a list of numbers or as a tensor of them.
+std::vector<int64_t> lengths_of(const c10::IValue &given) {
+    if (!given.isTensor()) return given.toIntVector();
+    const at::Tensor lengths = given.toTensor().to(c10::kCPU, c10::kLong).contiguous();
+    return {lengths.const_data_ptr<int64_t>(), lengths.const_data_ptr<int64_t>() + lengths.numel()};
+}
+
+// Targets of one sequence after another, or a row for each that may have any number behind its length.
+void labels(const at::Tensor &log_probs, const at::Tensor &given, const std::vector<int64_t> &lengths) {
+    if (!lies_in_memory(given) || !of_integers(given) || log_probs.dim() == 0 || given.dim() > 2) return;
+    const at::Tensor targets = given.to(c10::kLong).contiguous();
+    const int64_t labels = log_probs.size(-1), *entries = targets.const_data_ptr<int64_t>();
+    const int64_t row = targets.dim() == 2 ? targets.size(1) : 0;
+    int64_t start = 0;
+    for (size_t i = 0; i < lengths.size(); i++) {
+        if (row > 0) start = static_cast<int64_t>(i) * row;
+        if (lengths[i] < 0 || start + lengths[i] > targets.numel()) return;  // which the kernel sees itself
+        for (int64_t k = start; k < start + lengths[i]; k++) need(entries[k] >= 0 && entries[k] < labels, "targets are labels of log_probs");
+        start += lengths[i];
+    }
+}
+
+}  // namespace
+
+// The kernel counts how often each index comes in an array of num_weights.
+void indices_of_weights(Stack &arguments) {
+    const bool counts = arguments[4].toBool();
+    need(!counts || all_within(arguments[1].toTensor(), arguments[2].toInt()), "indices are less than num_weights");
+}
+
+template <size_t pooled, size_t indices>
+void indices_of_pooling(Stack &arguments) {
+    const at::Tensor &grad_output = arguments[0].toTensor(), &self = arguments[1].toTensor(), &given = arguments[indices].toTensor();
+    const auto sizes = self.sizes();
+    need(sizes.size() > pooled && grad_output.sizes() == given.sizes() && given.dim() == self.dim(),
+         "indices have the shape of grad_output, and self as many dimensions");
+    need(grad_output.sizes().slice(0, sizes.size() - pooled) == sizes.slice(0, sizes.size() - pooled),
+         "grad_output has the batch and the channels of self");
+    const auto places = c10::multiply_integers(sizes.slice(sizes.size() - pooled, pooled));
+    need(all_within(given, places), "indices are those of what was pooled");
+}
+template void indices_of_pooling<2, 2>(Stack &);
+template void indices_of_pooling<3, 2>(Stack &);
+template void indices_of_pooling<2, 4>(Stack &);
+template void indices_of_pooling<3, 4>(Stack &);
+template void indices_of_pooling<2, 7>(Stack &);
+template void indices_of_pooling<3, 7>(Stack &);
+
+void classes_of_targets(Stack &arguments) {
+    const at::Tensor &self = arguments[1].toTensor(), &target = arguments[2].toTensor();
+    if (!lies_in_memory(target) || !of_integers(target) || self.dim() == 0) return;
+    const int64_t classes = self.dim() == 1 ? self.size(0) : self.size(1), ignored = arguments[5].toInt();
+    const at::Tensor outside = target.lt(0).logical_or(target.ge(classes)).logical_and(target.ne(ignored));
+    need(!outside.any().item<bool>(), "target has classes of self, or ignore_index");
+}
+
+void labels_of_targets(Stack &arguments) {
+    labels(arguments[0].toTensor(), arguments[1].toTensor(), lengths_of(arguments[3]));
+}
+
+void labels_backward(Stack &arguments) {
+    const at::Tensor &log_probs = arguments[1].toTensor(), &log_alpha = arguments[6].toTensor();
+    const auto lengths = lengths_of(arguments[4]), times = lengths_of(arguments[3]);
+    need(log_probs.dim() == 3 && log_alpha.dim() == 3, "log_probs and log_alpha have three dimensions");
+    const int64_t batch = log_probs.size(1);
+    need(log_alpha.size(0) == batch && arguments[0].toTensor().numel() == batch && arguments[5].toTensor().numel() == batch &&
+             lengths.size() == static_cast<size_t>(batch) && times.size() == static_cast<size_t>(batch),
+         "grad, lengths, neg_log_likelihood and log_alpha have an entry for each sequence");
+    for (int64_t i = 0; i < batch; i++)
+        need(lengths[i] >= 0 && 2 * lengths[i] < log_alpha.size(2) && times[i] >= 0 && times[i] <= log_alpha.size(1) &&
+                 times[i] <= log_probs.size(0),
+             "lengths are those that log_alpha was computed for");
+    labels(log_probs, arguments[2].toTensor(), lengths);
+}
+
+// Forward NaNs and infinities are fine; it is the gradient that follows them, whoever asks for it.
+void grid_with_gradient(Stack &arguments) {
+    const bool backward = arguments[2].isTensor();  // of (grad_output, input, grid, ...)
+    const at::Tensor &input = arguments[backward ? 1 : 0].toTensor(), &grid = arguments[backward ? 2 : 1].toTensor();
+    const bool recorded = at::GradMode::is_enabled() && (input.requires_grad() || grid.requires_grad());
+    const bool padded_by_zeros = arguments[backward ? 4 : 3].toInt() == 0;
+    if (!(backward || recorded) || padded_by_zeros || !lies_in_memory(grid) || !grid.is_floating_point()) return;
+    need(at::isfinite(grid).all().item<bool>(), "grid has no infinities and no NaNs where a gradient is taken and padding_mode is not zeros");
+}
+
+// Lengths or offsets are looked at unless it is said that this is not needed.
+void segments(Stack &arguments) { arguments[6] = false; }
+
+}  // namespace tenfold

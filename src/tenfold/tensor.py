@@ -67,6 +67,12 @@ class Tensor(Holder):
         alias, recorder = self._alias, graph.active()
         if alias is not None and alias.version != alias.storage.version:
             if recorder is not None and alias.steps:
+                inside = recorder.made(alias.storage.value)
+                if self._leaf is not None and recorder.through_memory and not inside:
+                    # Where the function is called: inside it would be a value that no gradient comes to.
+                    with graph.outside(getattr(recorder, "outer", None)):
+                        self.current()
+                    return recorder.read(self, self._value)
                 recorder.read(alias.storage, alias.storage.value)
             version = alias.storage.version  # before reading: another thread may write meanwhile
             self._value = self._marked(views.read(alias, alias.storage.value.made_at))

@@ -199,8 +199,32 @@ def test_gradients_flow_through_to_tensors_outside(make):
     np.testing.assert_allclose(weights[0].grad.numpy(), weights[1].grad.numpy(), rtol=1e-4, atol=1e-6)
 
 
-def test_a_loop_that_writes_to_a_leaf_it_read_is_refused():
-    weight = tn.nn.Parameter(tn.zeros(3))
+@pytest.mark.parametrize("compiled", [False, True])
+def test_parameters_that_are_parts_of_others_are_trained_inside_a_transformation(compiled):
+    def losses(inside: bool) -> list[float]:
+        whole = tn.ones(6).eval()
+        weights = [tn.nn.Parameter(whole[:3]), tn.nn.Parameter(whole[3:])]
+        optimizer = tn.optim.SGD(weights, lr=0.1)
+
+        def layer(x):
+            return x * weights[0] * weights[1]
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (tn.func.vmap(layer)(x) if inside else layer(x)).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = tn.compile(step) if compiled else step
+        return [run(tn.ones(2, 3)).item() for _ in range(4)]
+
+    assert losses(True) == pytest.approx(losses(False))
+
+
+@pytest.mark.parametrize("make", [tn.nn.Parameter, tn.Tensor.requires_grad_], ids=["parameter", "tensor"])
+def test_a_loop_that_writes_to_a_leaf_it_read_is_refused(make):
+    weight = make(tn.zeros(3))
 
     def body(count, total):
         with tn.no_grad():

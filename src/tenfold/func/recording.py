@@ -40,17 +40,17 @@ class Recorder:
         self.before: dict[Holder, Value] = {}
         self.grads: dict[Origin, Any] = {}
         self.own: list[Value] = []  # leaves of levels of differentiation that begin and end inside
-        self.followed: set[Holder] = set()  # memory of tensors that were read, and collect gradients
+        self.followed: set[Holder] = set()  # tensors that were read and collect gradients, and their memory
 
     def read(self, holder: Holder, value: Value) -> Value:
-        if isinstance(holder, Tensor) and holder._leaf is not None and holder._alias is not None:
-            self.followed.add(holder._alias.storage)
+        if isinstance(holder, Tensor) and holder._leaf is not None:
+            self.followed.add(holder if holder._alias is None else holder._alias.storage)
         if self.outer is not None and not self.made(value) and value not in self.arguments:
             self.outer.read(holder, value)
         return value
 
     def write(self, holder: Holder, root: Holder) -> None:
-        if root in self.followed:
+        if root in self.followed or holder in self.followed:
             raise GradientError(
                 f"{self.what}: the function writes to a tensor that collects gradients, after reading it",
                 help="write outside of the function, or to a copy",

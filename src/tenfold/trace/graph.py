@@ -204,11 +204,15 @@ def _touch_grad(origin: Origin, clears: bool = False) -> None:
 
 
 class outside:
-    """While a function is recorded, a `with` block that is not part of it: for state made on the way."""
+    """While a function is recorded, a `with` block that is not part of it: for state made on the way. It may
+    be part of another, around it."""
+
+    def __init__(self, around: Recorder | None = None):
+        self.around = around
 
     def __enter__(self) -> None:
         global recorder
-        self.recorder, recorder = recorder, None
+        self.recorder, recorder = recorder, self.around
 
     def __exit__(self, *error: Any) -> None:
         global recorder

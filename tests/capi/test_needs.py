@@ -58,6 +58,7 @@ def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(
         ("native_batch_norm", "each channel", (x, one, None, None, None, True, 0.1, 0.1)),
         ("native_batch_norm", "out of range", (one, None, None, None, None, True, 0.1, 0.1)),
         ("_native_batch_norm_legit.no_stats", "training is true", (x, None, None, False, 0.1, 0.1)),
+        ("_native_batch_norm_legit_no_training", "each channel", (x, None, None, one, one, 0.1, 0.1)),
         ("range.step", "step", (0, 1, 0.5, INT64)),
         ("_fft_c2c", "out of range", (x, [1 << 40], 0, True)),
         ("_stack", "at least one tensor", ([], 0)),
@@ -98,6 +99,13 @@ def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(
     for name, message, arguments in cases:
         with pytest.raises(TenfoldError, match=message):
             by_name(tn, name, *arguments)
+
+
+def test_a_size_that_is_refused_is_not_kept(tn: Bridge) -> None:
+    x = tn.tensor([])
+    with pytest.raises(TenfoldError, match="overflow"):
+        by_name(tn, "as_strided_", x, [-1, -1, 3], [1, 0, 0])
+    assert tn.array(x).shape == (0,)
 
 
 def test_the_median_of_a_repeated_element_is_that_element(tn: Bridge) -> None:

@@ -221,10 +221,13 @@ void fail_immutable(const char *argument) {
 }
 
 void settle(const at::Tensor &tensor) noexcept {
-    if (!tensor.defined() || !tensor.has_storage() || tensor.numel() == 0) return;
+    if (!tensor.defined() || !tensor.has_storage()) return;
+    const auto sizes = tensor.sizes();
+    const bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; });
+    if (!negative && tensor.numel() == 0) return;
     size_t needed = std::numeric_limits<size_t>::max();
     try {
-        needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
+        if (!negative) needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
                                                   static_cast<size_t>(tensor.storage_offset()));
     } catch (...) {  // more than a size can say
     }

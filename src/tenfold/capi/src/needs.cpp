@@ -91,6 +91,11 @@ void running_statistics(Stack &arguments) {
     if (is_normed(input)) of_channels(arguments, input, 1, 3);
 }
 
+void statistics_in_use(Stack &arguments) {
+    const at::Tensor &input = arguments[0].toTensor();
+    if (is_normed(input)) of_channels(arguments, input, 1, 5);
+}
+
 void statistics_of_gradient(Stack &arguments) {
     const at::Tensor &input = arguments[1].toTensor();
     need(input.dim() > 1 && input.size(1) > 0, "input has channels");
@@ -121,8 +126,9 @@ void norms_of_rows(Stack &arguments) {
 void norms_where_fused(Stack &arguments) {
     const at::Tensor &weight = arguments[0].toTensor();
     const int64_t dim = arguments[2].toInt();
-    if (dim == 0 || dim == weight.dim() - 1)
-        need(arguments[1].toTensor().numel() == weight.size(dim), "g has a number for each entry of v along dim");
+    if (dim != 0 && dim != weight.dim() - 1) return;
+    norms(arguments);
+    need(arguments[1].toTensor().numel() == weight.size(dim), "g has a number for each entry of v along dim, and no more");
 }
 
 // ---- gradients -----------------------------------------------------------------------------------------------
@@ -276,6 +282,9 @@ Needs needs_of(const std::string &op) {
         {"aten::_log_softmax_backward_data", same_shapes},
         {"aten::_log_softmax_backward_data.out", same_shapes},
         {"aten::_native_batch_norm_legit", statistics},
+        {"aten::_native_batch_norm_legit_functional", statistics},
+        {"aten::_native_batch_norm_legit_no_training", statistics_in_use},
+        {"aten::_native_batch_norm_legit_no_training.out", statistics_in_use},
         {"aten::_native_batch_norm_legit.no_stats", no_statistics},
         {"aten::_native_batch_norm_legit.no_stats_out", no_statistics},
         {"aten::_native_batch_norm_legit.out", statistics},

@@ -3,6 +3,8 @@
 Narrow floats are folded in float32 and rounded once. Variances and norms: `statistics.py`.
 """
 
+import math
+
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat.grad_folds import wide
@@ -93,7 +95,11 @@ def prod(x, dtype):
 def mean_dims(x, dims, keepdim, dtype):
     x = flat.convert(x, dtype or x.dtype)
     inexact("mean", x)
-    return flat.convert(flat.sum(widened(x), dims, keepdim) / extent(x, dims), x.dtype)
+    total, count = flat.sum(widened(x), dims, keepdim), extent(x, dims)
+    if not count:  # it is no number, but the derivative of its derivative is
+        nan = complex(math.nan, math.nan) if x.dtype.kind == "complex" else math.nan
+        return flat.full(total.shape, nan, x.dtype) + flat.convert(total, x.dtype)
+    return flat.convert(total / count, x.dtype)
 
 
 @op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")

@@ -183,7 +183,9 @@ class Case(Call):
         if found.shape != reference.shape or found.dtype != reference.dtype:
             return f"{found.dtype}{list(found.shape)}, PyTorch {reference.dtype}{list(reference.shape)}"
         # What was converted on the way has the digits of what it was converted to.
-        narrow = next((each for each in ("bfloat16", "float16", "float32") if each in str(self)), None)
+        narrow = next(
+            (each for each in ("bfloat16", "float16", "float32", "complex64") if each in str(self)), None
+        )
         dtype = dtypes.from_numpy(found.dtype) if narrow is None else dtypes.BY_NAME[narrow]
         rtol, atol = golden.tolerance(self.row, dtype)
         wrong = ~golden.close(found, reference, rtol * slack, atol * slack)

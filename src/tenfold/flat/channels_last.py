@@ -1,5 +1,5 @@
-"""Convolutions in the order of dimensions for which XLA's CPU compiler has a fast way: batch, space, channels;
-of the kernel space, channels in, channels out. At the top of a program it transposes all others itself, but not
+"""Convolutions in the order that XLA's CPU compiler has a fast way for: batch, space, channels;
+of kernels space, channels in, channels out. At the top of a program it transposes all others itself, but not
 in branches, where they would take ten times as long."""
 
 from __future__ import annotations

@@ -254,6 +254,7 @@ class _Work:
         ]
         command += [f"-L{self.libtorch.lib}", "-Wl,--no-as-needed", *(f"-l{each}" for each in libraries)]
         command += ["-Wl,--as-needed", f"-Wl,-rpath,{self.libtorch.lib}", "-ldl"]
+        command += ["-l:libstdc++.so.6"]  # libtorch's own, of which a compiler may prefer to link a copy
         command += [] if self.sanitize else ["-Wl,-z,defs"]  # a sanitizer's own symbols come with the program
         command += ["-o", str(partial / "lib/libtenfold_torch.so")]
         self.running.run(command, "linking libtenfold_torch.so")

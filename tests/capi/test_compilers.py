@@ -82,7 +82,10 @@ def test_a_build_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.S
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, preexec_fn=heed) as build:
         wait_until((tmp_path / "pids").exists)
         build.send_signal(number)
-        assert build.wait() != 0
+        try:
+            assert build.wait(timeout=60) != 0
+        finally:
+            build.kill()
     wait_until(lambda: not any(map(lives, pids(tmp_path))))
     assert [each.name for each in cache.iterdir() if each.suffix != ".lock"] == ["objects"]
     assert list((cache / "objects").iterdir()) == []

@@ -138,22 +138,27 @@ class _Work:
         partial = unfinished(self.folder)
         shutil.rmtree(partial, ignore_errors=True)  # of a build that was killed
         partial.mkdir()
+        pool = ThreadPoolExecutor(self.jobs)  # signals interrupt the main thread, so others run the compilers
         try:
             for name, text in self.files.items():
                 folder = partial / ("include" if name in ("tenfold.h", "tenfold_ops.h") else "src")
                 folder.mkdir(exist_ok=True)
                 (folder / name).write_text(text, encoding="utf-8")
             (partial / "lib" / "pkgconfig").mkdir(parents=True)
-            objects = self._compile_all(partial)
-            self._link(partial, objects)
+            objects = self._compile_all(partial, pool)
+            pool.submit(self._link, partial, objects).result()
             (partial / "lib/pkgconfig/tenfold.pc").write_text(self._pkg_config(), encoding="utf-8")
             shutil.rmtree(partial / "src")
             shutil.rmtree(self.folder, ignore_errors=True)
             partial.rename(self.folder)
+        except BaseException:
+            self.running.stop()  # or the pool would wait for them
+            raise
         finally:
+            pool.shutdown(cancel_futures=True)
             shutil.rmtree(partial, ignore_errors=True)
 
-    def _compile_all(self, partial: Path) -> dict[str, Path]:
+    def _compile_all(self, partial: Path, pool: ThreadPoolExecutor) -> dict[str, Path]:
         kept = cache_folder() / "objects"
         kept.mkdir(exist_ok=True)
         # The largest first: what is started last should be short.
@@ -162,24 +167,19 @@ class _Work:
         objects = {name: kept / f"{self._hash(name, *self._made_from(name))}.o" for name in names}
         steps = len(names) + 2
         missing = [name for name in names if name.endswith(".cpp") and not objects[name].exists()]
-        with ThreadPoolExecutor(self.jobs) as pool:
-            running: dict[Future[None], str] = {}
+        running: dict[Future[None], str] = {}
 
-            def compile_each(suffix: str, prefix: list[str]) -> None:
-                for name in names:
-                    if name.endswith(suffix):
-                        running[pool.submit(self._compile, partial, name, objects[name], prefix)] = name
+        def compile_each(suffix: str, prefix: list[str]) -> None:
+            for name in names:
+                if name.endswith(suffix):
+                    running[pool.submit(self._compile, partial, name, objects[name], prefix)] = name
 
-            compile_each(".c", [])
-            compile_each(".cpp", self._precompile(partial) if len(missing) > WORTH_A_PREFIX else [])
-            try:
-                for step, done in enumerate(as_completed(running), 1):
-                    done.result()
-                    self.progress(running[done], step, steps)
-            except BaseException:
-                self.running.stop()
-                pool.shutdown(cancel_futures=True)
-                raise
+        precompiled = pool.submit(self._precompile, partial) if len(missing) > WORTH_A_PREFIX else None
+        compile_each(".c", [])
+        compile_each(".cpp", precompiled.result() if precompiled else [])
+        for step, done in enumerate(as_completed(running), 1):
+            done.result()
+            self.progress(running[done], step, steps)
         return objects
 
     def _made_from(self, name: str) -> list[str]:

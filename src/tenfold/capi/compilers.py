@@ -42,7 +42,7 @@ class Running:
         self._stopped = False
 
     def run(self, command: list[str], what: str) -> None:
-        """Run one to its end, from any thread."""
+        """Run one to its end, from a thread that no signal interrupts: any but the main one."""
         with self._lock:
             if self._stopped:
                 raise EngineError(f"{what} was given up with the build")
@@ -52,9 +52,6 @@ class Running:
             self._processes.add(process)
         try:
             printed, told = process.communicate()
-        except BaseException:
-            self.stop()
-            raise
         finally:
             with self._lock:
                 self._processes.discard(process)

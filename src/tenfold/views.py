@@ -34,6 +34,9 @@ from tenfold.trace.graph import Holder, Origin, Value, record
 Call = Callable[..., Value]
 
 
+SAVED_APART = "_saved_apart"  # the attribute of a view that shares no storage with others in a file
+
+
 class Storage(Holder):
     """The memory behind tensors that alias: its present value, and how often it was written; `leaf` if all of
     it is one tensor that collects gradients."""

@@ -442,3 +442,29 @@ def test_lbfgs_goes_where_pytorchs_goes(line_search):
 def test_lbfgs_needs_a_closure():
     with pytest.raises(tn.ArgumentError, match="computes the loss several times"):
         tn.optim.LBFGS([tn.ones(2).requires_grad_()]).step()
+
+
+def test_a_state_dict_follows_the_optimizer_and_saves_a_counter_for_each_parameter(tmp_path):
+    steps = {}
+    for lib in (tn, torch):
+        params = [lib.ones(2, requires_grad=True), lib.ones(3, requires_grad=True)]
+        optimizer = lib.optim.Adam(params, lr=0.1)
+
+        state = None
+        for turn in range(3):
+            optimizer.zero_grad()
+            sum((each**2).sum() for each in params).backward()
+            optimizer.step()
+            state = state or optimizer.state_dict()
+            if turn == 1:
+                optimizer.load_state_dict(state)
+        steps[lib] = [each["step"].item() for each in optimizer.state_dict()["state"].values()]
+        final = [each.detach().numpy() for each in params]
+        if lib is tn:
+            ours = final
+            lib.save(optimizer.state_dict(), tmp_path / "state.pt")
+    assert steps[tn] == steps[torch] == [3, 3]
+    for mine, theirs in zip(ours, final, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+    loaded = torch.load(tmp_path / "state.pt")["state"]
+    assert len({each["step"].data_ptr() for each in loaded.values()}) == 2

@@ -18,6 +18,7 @@ from tenfold.interchange import as_tensor, from_dlpack
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
+from tenfold.views import SAVED_APART
 from tenfold.warning import warn
 
 Hooks = dict[int, Callable[..., Any]]
@@ -300,7 +301,8 @@ class Optimizer:
 
 def _stored(kept: Any, given: set[int]) -> Any:
     """State without what is the optimizer's own business: that parameters share a counter is, too. Whoever
-    counts on from these counts for each, so one that was `given` already is copied."""
+    reads these from a file counts for each, so one that was `given` already is a view with a storage of its
+    own there."""
     if not isinstance(kept, dict):
         return kept
     found = {name: each for name, each in kept.items() if not str(name).startswith("_")}
@@ -308,7 +310,9 @@ def _stored(kept: Any, given: set[int]) -> Any:
         each = found.get(name)
         if isinstance(each, Tensor):
             if id(each) in given:
-                found[name] = Tensor(graph.fresh(each.current(), capture()))
+                place = each.share().copy()
+                found[name] = Tensor(each.current(), place)
+                found[name].__dict__[SAVED_APART] = True
             given.add(id(each))
     return found
 

@@ -21,6 +21,7 @@ from tenfold.parameter import Parameter
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
+from tenfold.views import SAVED_APART
 
 MAX_RANK = 64
 _MOST_BYTES = (1 << 63) - 1
@@ -249,7 +250,7 @@ def stored(tensors: Sequence[Tensor]) -> tuple[list[np.ndarray], list[Saved]]:
     """
     shared: dict[int, list[int]] = {}
     for i, each in enumerate(tensors):
-        alias = each._alias
+        alias = None if SAVED_APART in each.__dict__ else each._alias
         if alias is not None and not any(step.row.recodes for step in alias.steps):
             shared.setdefault(id(alias.storage), []).append(i)
     storages: list[Tensor] = []

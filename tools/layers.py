@@ -100,7 +100,6 @@ FRONT = ("tenfold", "cli", "install")
 # What few programs need, and `import tenfold` would be slower for: a function may import it.
 RARE = (
     "tenfold.autograd.checking",
-    "tenfold.autograd.forward_ad",
     "tenfold.autograd.function",
     "tenfold.autograd.functional",
     "tenfold.flat.vmap",

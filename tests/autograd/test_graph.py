@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -71,3 +72,40 @@ def test_a_hook_of_several_tensors_is_called_once_for_all():
         assert calls(tn, mode) == calls(torch, mode)
     with pytest.raises(ValueError, match="mode is 'all' or 'any'"):
         tn.autograd.graph.register_multi_grad_hook([], print, mode="some")
+
+
+def test_a_hook_of_several_tensors_outlives_a_backward_that_failed():
+    x, y = tn.ones(2, requires_grad=True), tn.ones(2, requires_grad=True)
+    seen = []
+    tn.autograd.graph.register_multi_grad_hook([x, y], lambda gradients: seen.append(len(gradients)))
+
+    def fail(gradient):
+        raise RuntimeError("once")
+
+    handle = y.register_hook(fail)
+    with pytest.raises(RuntimeError, match="once"):
+        (x * y).sum().backward()
+    handle.remove()
+    (x * y).sum().backward()
+    assert seen == [2]
+
+
+def test_hooks_of_several_tensors_belong_to_their_thread():
+    wrong = []
+
+    def work():
+        mine = threading.get_ident()
+        x, y = tn.ones(2, requires_grad=True), tn.ones(2, requires_grad=True)
+        calls = []
+        tn.autograd.graph.register_multi_grad_hook([x, y], lambda _: calls.append(threading.get_ident()))
+        for count in range(1, 20):
+            (x * y).sum().backward()
+            if calls != [mine] * count:
+                wrong.append((count, len(calls)))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong

@@ -214,8 +214,9 @@ def test_an_orthogonal_matrix_can_be_assigned():
         layer = utils.parametrizations.orthogonal(nn.Linear(3, 4, dtype=tn.float64), **options)
         layer.weight = tn.tensor(turned)
         np.testing.assert_allclose(layer.weight.detach().numpy(), turned, atol=1e-5)
+    layer = utils.parametrizations.orthogonal(nn.Linear(3, 3), use_trivialization=False)
+    np.testing.assert_allclose((layer.weight.mT @ layer.weight).detach().numpy(), np.eye(3), atol=1e-5)
     with pytest.raises(NotImplementedError, match="nothing can be assigned"):
-        layer = utils.parametrizations.orthogonal(nn.Linear(3, 3), use_trivialization=False)
         layer.weight = tn.ones(3, 3)
 
 

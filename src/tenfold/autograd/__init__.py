@@ -12,7 +12,7 @@ from tenfold.errors import unknown_name
 from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_grad_mode
 
 if TYPE_CHECKING:
-    from tenfold.autograd import forward_ad, function, functional
+    from tenfold.autograd import function, functional
     from tenfold.autograd.checking import gradcheck, gradgradcheck
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
-    "forward_ad",
     "function",
     "functional",
     "grad",
@@ -44,10 +43,6 @@ def __getattr__(name: str) -> Any:
         from tenfold.autograd import checking
 
         return getattr(checking, name)
-    if name == "forward_ad":
-        import tenfold.autograd.forward_ad as forward_ad
-
-        return forward_ad
     if name == "functional":
         import tenfold.autograd.functional as functional
 

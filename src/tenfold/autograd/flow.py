@@ -7,6 +7,7 @@ piece, and Python's own code between them.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -205,12 +206,21 @@ def _cotangents(roots: Sequence[Tensor], given: Sequence[Any]) -> list[Tensor]:
     return cotangents
 
 
-_endings: list[list[Callable[[], None]]] = []  # what to do at the end of each sweep that is under way
+class _Endings(threading.local):
+    """What to do at the end of each sweep that is under way in this thread, innermost last: what for, by
+    which key."""
+
+    def __init__(self) -> None:
+        self.stack: list[dict[Any, Callable[[], None]]] = []
 
 
-def at_end(action: Callable[[], None]) -> None:
-    """From a hook: call this when all gradients of the sweep have come."""
-    _endings[-1].append(action)
+_endings = _Endings()
+
+
+def at_end(key: Any, action: Callable[[], Any]) -> Any:
+    """From a hook: call this when all gradients of the sweep have come; the first time for its key. Gives
+    what is kept under the key."""
+    return _endings.stack[-1].setdefault(key, action)
 
 
 class _Sweep:
@@ -255,14 +265,14 @@ class _Sweep:
         into[key] = (value, cotangent)
 
     def run(self) -> list[tuple[Value, Tensor]]:
-        _endings.append([])
+        _endings.stack.append({})
         try:
             found = self.swept()
-            for each in _endings[-1]:
+            for each in _endings.stack[-1].values():
                 each()
             return found
         finally:
-            _endings.pop()
+            _endings.stack.pop()
 
     def swept(self) -> list[tuple[Value, Tensor]]:
         for node in self.order:

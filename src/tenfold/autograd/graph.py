@@ -94,34 +94,53 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 @located
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
-) -> RemovableHandle:
+) -> HandleOfSeveral:
     """Call `fn(gradients)` once in each backward pass, when the gradients of all of these tensors are known
     that it comes to, None standing for others; or with mode="any" `fn(gradient)`, for the first that is."""
     if mode not in ("all", "any"):
         raise ArgumentError(f"mode is 'all' or 'any', not {mode!r}")
-    hooks: dict[int, Any] = {}
-    handle = RemovableHandle(hooks, fn)
-    arrived: dict[int, Tensor] = {}
-
-    def end() -> None:
-        gradients = [arrived.get(i) for i in range(len(tensors))]
-        arrived.clear()
-        if mode == "all" and hooks:
-            fn(gradients)
+    key = object()
 
     def watch(place: int) -> Callable[[Tensor], None]:
         def hook(gradient: Tensor) -> None:
-            if not arrived:
-                at_end(end)
-                if mode == "any" and hooks:
-                    fn(gradient)
-            arrived[place] = gradient
+            arrived = Arrived(len(tensors), fn if mode == "all" else None)
+            known = at_end(key, arrived)
+            if known is arrived and mode == "any":
+                fn(gradient)
+            known.gradients[place] = gradient
 
         return hook
 
-    for i, each in enumerate(tensors):
-        each.register_hook(watch(i))
-    return handle
+    return HandleOfSeveral([each.register_hook(watch(i)) for i, each in enumerate(tensors)])
+
+
+class Arrived:
+    """The gradients of one sweep for a hook of several tensors, which is called with them at its end."""
+
+    def __init__(self, count: int, hook: Callable[..., None] | None):
+        self.gradients: list[Tensor | None] = [None] * count
+        self._hook = hook
+
+    def __call__(self) -> None:
+        if self._hook is not None:
+            self._hook(self.gradients)
+
+
+class HandleOfSeveral:
+    """What removes a hook of several tensors, from all of them."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]):
+        self._handles = handles
+
+    def remove(self) -> None:
+        for each in self._handles:
+            each.remove()
+
+    def __enter__(self) -> HandleOfSeveral:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.remove()
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ A parametrized module gets a class of its own, in which the parameter's name is 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,7 +45,8 @@ class ParametrizationList(ModuleList):
         with no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
-                    started = module.right_inverse(started)
+                    with contextlib.suppress(NotImplementedError):  # then it begins with the tensor itself
+                        started = module.right_inverse(started)
         self.is_tensor = isinstance(started, Tensor)
         self.ntensors = 1 if self.is_tensor else len(started)
         if self.is_tensor:

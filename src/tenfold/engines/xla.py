@@ -449,21 +449,26 @@ def _options(xla_device: Any, module: stablehlo.Module) -> Any:
     xc = jaxlib().xc
     options = xc.CompileOptions()
     options.device_assignment = xc.DeviceAssignment.create(np.array([[xla_device.id]], np.int32))
-    overrides = OPTIONS["cpu" if xla_device.platform == "cpu" else "cuda"]
-    if module.small or module.reduced < LONG:  # small arrays are computed with before YNNPACK has begun
-        given = "" if module.small else _PRODUCTS
-        overrides = [(name, given if name == _YNN else value) for name, value in overrides]
-    options.env_option_overrides = overrides
+    options.env_option_overrides = _overrides("cpu" if xla_device.platform == "cpu" else "cuda", module)
     return options
 
 
-def fingerprint(device: Device) -> str:
+def _overrides(platform: str, module: stablehlo.Module) -> list[tuple[str, Any]]:
+    """The settings of XLA's that differ from its own choice for a program."""
+    overrides = OPTIONS[platform]
+    if module.small or module.reduced < LONG:  # small arrays are computed with before YNNPACK has begun
+        given = "" if module.small else _PRODUCTS
+        return [(name, given if name == _YNN else value) for name, value in overrides]
+    return overrides
+
+
+def fingerprint(module: stablehlo.Module, device: Device) -> str:
     """What a compiled program depends on besides its text: versions, hardware, and XLA's own settings."""
     place = client(device.type)
     chip = place.device(device.index or 0)
     flags = os.environ.get("XLA_FLAGS", "")
     versions = f"{jaxlib().version} {place.client.platform_version}"
-    return f"{versions} {chip} {_processor()} {flags} {OPTIONS[device.type]}"
+    return f"{versions} {chip} {_processor()} {flags} {_overrides(device.type, module)}"
 
 
 @functools.cache

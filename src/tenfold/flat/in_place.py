@@ -1,7 +1,7 @@
 """Weights updated where they lie, once all products with them are done: then XLA need not copy them first.
 
 A weight's update and the gradient that flows on through the weight follow from the same values, and neither
-from the other. Lest the update come first, XLA would copy the weight for the other. Here the update waits for
+from the other. As the update might come first, XLA copies the weight for the other. Here the update waits for
 an element of each such product: it is the update where that element equals itself or does not.
 """
 

@@ -93,7 +93,7 @@ def _built(program: Program, device: Device, donated: Donations, packing: Packin
 def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
     global _compiles
     xla.provide(module, device)
-    name = cache.key(module.text(whole=True), xla.fingerprint(device))
+    name = cache.key(module.text(whole=True), xla.fingerprint(module, device))
     stored = cache.load(name)
     if stored is not None:
         try:

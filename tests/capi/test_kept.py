@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -51,3 +52,47 @@ def test_objects_are_kept_up_to_a_size(tmp_path: Path, monkeypatch: pytest.Monke
         aged(path, age)
     kept.tidy(tmp_path)
     assert sorted(each.name for each in (tmp_path / "objects").iterdir()) == ["2.o", "3.o"]
+
+
+def test_what_another_build_renames_meanwhile_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = tmp_path / "objects"
+    objects.mkdir()
+    (objects / "there.o").touch()
+    gone = [objects / "there.o", objects / "renamed.o"]
+    monkeypatch.setattr(kept.Path, "glob", lambda folder, pattern: iter(gone if folder == objects else ()))
+    kept.tidy(tmp_path)
+    assert [each.name for each in objects.iterdir()] == ["there.o"]
+
+
+def test_a_lock_that_is_held_stays_however_old(tmp_path: Path) -> None:
+    (tmp_path / "objects").mkdir()
+    lock = tmp_path / "2.13.0-a.lock"
+    with kept.locked(tmp_path / "2.13.0-a"):
+        aged(lock, 2)
+        kept.tidy(tmp_path)
+        assert lock.exists()
+    aged(lock, 2)
+    kept.tidy(tmp_path)
+    assert not lock.exists()
+
+
+def test_who_waited_for_a_lock_that_was_removed_locks_the_new_one(tmp_path: Path) -> None:
+    folder, entered = tmp_path / "2.13.0-a", threading.Event()
+
+    def wait() -> None:
+        with kept.locked(folder):
+            entered.set()
+
+    with kept.locked(folder):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        assert not entered.wait(0.2)
+        (tmp_path / "2.13.0-a.lock").unlink()
+        second = kept.locked(folder)
+        second.__enter__()
+    assert not entered.wait(0.2)
+    second.__exit__(None, None, None)
+    waiting.join(60)
+    assert entered.is_set()

@@ -4,11 +4,13 @@ is removed that was used within the hour or is being built, so another process m
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 __all__ = ["BUILDS", "OBJECT_BYTES", "locked", "tidy", "unfinished"]
 
@@ -22,9 +24,13 @@ _UNFINISHED = "building-"
 def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
     """One process makes a folder, and others that want the same one wait for it, or get a BlockingIOError."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.with_name(f"{folder.name}.lock"), "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
+    path = folder.with_name(f"{folder.name}.lock")
+    while True:
+        with open(path, "w", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if _lies_at(file, path):  # not if it was removed before it was locked: others lock a new one
+                yield
+                return
 
 
 def unfinished(folder: Path) -> Path:
@@ -36,8 +42,9 @@ def tidy(cache: Path) -> None:
     """Remove what a cache keeps no longer. A build's time is that of its last use."""
     folders = [each for each in cache.iterdir() if each.is_dir() and each.name != "objects"]
     builds = _latest_first(each for each in folders if not each.name.startswith(_UNFINISHED))
-    for folder in _old(builds[BUILDS:]):
-        shutil.rmtree(folder, ignore_errors=True)
+    for folder, found in builds[BUILDS:]:
+        if _is_old(found):
+            shutil.rmtree(folder, ignore_errors=True)
     for folder in folders:
         if folder.name.startswith(_UNFINISHED):
             with (
@@ -45,19 +52,33 @@ def tidy(cache: Path) -> None:
                 locked(folder.with_name(folder.name.removeprefix(_UNFINISHED)), wait=False),
             ):
                 shutil.rmtree(folder, ignore_errors=True)
-    for lock in _old(cache.glob("*.lock")):
-        if not lock.with_suffix("").exists():
-            lock.unlink(missing_ok=True)
+    for lock, found in _latest_first(cache.glob("*.lock")):
+        folder = lock.with_suffix("")
+        if _is_old(found) and not folder.exists():
+            with suppress(BlockingIOError), locked(folder, wait=False):
+                lock.unlink(missing_ok=True)
     held = 0
-    for kept in _latest_first((cache / "objects").glob("*.o")):
-        held += kept.stat().st_size
-        if held > OBJECT_BYTES and _old([kept]):
+    for kept, found in _latest_first((cache / "objects").glob("*.o")):
+        held += found.st_size
+        if held > OBJECT_BYTES and _is_old(found):
             kept.unlink(missing_ok=True)
 
 
-def _latest_first(paths: Iterable[Path]) -> list[Path]:
-    return sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
+def _latest_first(paths: Iterable[Path]) -> list[tuple[Path, os.stat_result]]:
+    """Those that are there, for another process may rename or remove some meanwhile."""
+    found = []
+    for path in paths:
+        with suppress(FileNotFoundError):
+            found.append((path, path.stat()))
+    return sorted(found, key=lambda each: each[1].st_mtime, reverse=True)
 
 
-def _old(paths: Iterable[Path]) -> list[Path]:
-    return [path for path in paths if path.stat().st_mtime < time.time() - _HOUR]
+def _is_old(found: os.stat_result) -> bool:
+    return found.st_mtime < time.time() - _HOUR
+
+
+def _lies_at(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

@@ -223,6 +223,23 @@ def test_an_uncaught_error_shows_its_place_the_line_and_the_calls(tmp_path):
     assert f"in (g …) at {FILE}:3:1" in done.stderr
 
 
+def test_both_ways_a_traceback_names_what_was_written_and_nothing_that_a_form_became(tmp_path):
+    text = """(define (while f) (+ 1 (f 5)))
+(define (g f)
+  (+ 1 (dotimes (i 3)
+    (+ 1 (match i (7 8) ((or (list a) a) :when (= i 0) (+ 1 (while f))))))))
+(g (lambda (y) (+ 1 (car y))))"""
+    with pytest.raises(PurpleError) as caught:
+        Session().run_text(text, FILE)
+    shown = report(caught.value, {})
+    assert [line.strip() for line in shown.splitlines()[1:]] == [
+        f"in (lambda …) at {FILE}:1:24",
+        f"in (while …) at {FILE}:4:61",
+        f"in (g …) at {FILE}:5:1",
+    ]
+    assert run(build(text, tmp_path)).stderr.strip() == shown
+
+
 def test_recursion_that_is_too_deep_is_an_error_that_can_be_caught(tmp_path):
     text = "(define (deep n) (+ 1 (deep (+ n 1)))) (print (try (deep 0) error-message))"
     assert compiled(text, tmp_path, "-O1") == "recursion is too deep\n"

@@ -104,6 +104,7 @@ class Define(Node):
 class Lambda(Node):
     """`keywords` are (keyword without its colon, variable, default). A default is evaluated when the
     keyword is absent, in order, and sees the parameters before it; no default: the keyword is required.
+    A `derived` function is one that a form became: a program did not write it, and no traceback names it.
     """
 
     params: tuple[Var, ...]
@@ -111,6 +112,7 @@ class Lambda(Node):
     keywords: tuple[tuple[str, Var, Expr | None], ...]
     body: Expr
     name: str = "lambda"
+    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -148,7 +148,7 @@ class Operations(Writer):
         return f"pu_unknown_keyword({name}, {signature}, {c_string(unknown)})"
 
     def call(self, each: Let, function: Function, call: str, target: str) -> None:
-        hidden = function.definition is None
+        hidden = function.definition is None or function.definition.derived
         note = "" if hidden else self.called(function.name, each.place)
         if function.bounces:
             call = f"pu_land({call})"

@@ -210,7 +210,7 @@ def _dotimes(expander: Expressions, place: Place, parts: list[Datum], scope: Sco
     again = core.Call(local(loop), (step,), place=place)
     test = core.Prim("<", (local(index), local(limit)), place=place)
     whole = core.If(test, core.Seq((body, again), place=place), result, place=place)
-    function = core.Lambda((index,), None, (), whole, "dotimes", place=place)
+    function = core.Lambda((index,), None, (), whole, "dotimes", derived=True, place=place)
     loop.captured = True
     start = core.Call(local(loop), (Literal(0, place=place),), place=place)
     return core.Let(((limit, count),), core.Letrec(((loop, function),), start, place=place), place=place)

@@ -22,7 +22,6 @@ from tenfold.purple import core, messages, names
 from tenfold.purple.core import LIBRARY, NOWHERE, PRELUDE_FILE, Form, Place
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expand import Expander
-from tenfold.purple.forms import FORMS
 from tenfold.purple.generate import form_module
 from tenfold.purple.prims import foreign
 from tenfold.purple.prims.control import spread, want_procedure
@@ -225,8 +224,8 @@ class Session:
             key = (code.co_filename, line or 1, column or 0)
             place = self.unit.places.get(key) or Place(key[0], key[1], key[2] + 1)
             function = self.unit.functions.get(code.co_name)
-            derived = function.name in FORMS if function else code.co_name.startswith("let")
-            if derived and frames:  # a function that a form became: no one called it
+            derived = function.derived if function else code.co_name.startswith("let")
+            if derived and frames:  # no one called it
                 frames[-1] = (frames[-1][0], place)
             else:
                 frames.append((function.name if function else "", place))

@@ -88,7 +88,7 @@ def _clause(expander: Expressions, clause: Sequence, read: Path, rest: Expr, sco
         chosen = expander.fresh("chosen")
         inner = Scope(scope, scope.level + 1)
         params = tuple(expander.bind(name, inner) for name in names)
-        function = core.Lambda(params, None, (), guarded(inner), "match", place=place)
+        function = core.Lambda(params, None, (), guarded(inner), "match", derived=True, place=place)
         whole = otherwise()
         for alternative in reversed(alternatives):
             paths = {name.key: path for name, path in alternative.names}
@@ -97,7 +97,8 @@ def _clause(expander: Expressions, clause: Sequence, read: Path, rest: Expr, sco
             )
             whole = core.If(_all(alternative.tests, place), call, whole, place=place)
         whole = core.Let(((chosen, function),), whole, place=place)
-    return core.Let(((following, core.Lambda((), None, (), rest, "match", place=place)),), whole, place=place)
+    others = core.Lambda((), None, (), rest, "match", derived=True, place=place)
+    return core.Let(((following, others),), whole, place=place)
 
 
 def _bind(

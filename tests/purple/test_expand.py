@@ -50,6 +50,7 @@ def nodes(text: str) -> list[core.Form]:
         ("(define (f) 1) (f :a 1 2)", "arguments in order stand before those by keyword"),
         ("(define (f) 1) (f :a 1 :a 2)", ":a is given twice"),
         (",x", "a comma may stand only inside a quasiquotation"),
+        ("`,@(list 2)", ",@ may stand only before an item of a list or a vector"),
         ("(match 1 ((nosuch a) 1))", "there is no pattern (nosuch …)"),
         ("(match 1 ((or a 1) 1))", "all patterns of an `or` must name the same variables"),
         ("(match 1 ((list a a) 1))", "a pattern names the same variable twice"),
@@ -80,6 +81,13 @@ def test_an_unknown_name_is_found_before_anything_runs_and_a_near_one_offered():
     assert caught.value.message == "lenght is not defined"
     assert caught.value.help == "did you mean length?"
     assert (caught.value.place.line, caught.value.place.column) == (2, 16)
+
+
+def test_a_splice_after_a_dot_is_refused_where_it_stands():
+    with pytest.raises(PurpleError) as caught:
+        nodes("(list\n `(1 . ,@(list 2)))")
+    assert caught.value.message == ",@ may stand only before an item of a list or a vector"
+    assert (caught.value.place.line, caught.value.place.column) == (2, 8)
 
 
 def test_what_only_the_library_may_use_is_not_offered():

@@ -59,6 +59,9 @@ from tenfold.purple.interpret import Session
         ("`(1 ,(+ 1 1) ,@(list 3 4) 5)", "(1 2 3 4 5)"),
         ("`(1 . ,(+ 1 1))", "(1 . 2)"),
         ("`#(1 ,(+ 1 1))", "#(1 2)"),
+        ("`#(,@(list 1 2) unquote ,(+ 1 2))", "#(1 2 unquote 3)"),
+        ("`(1 `(2 ,,@(list 3) . ,@(list 4 ,(+ 2 3))))",
+         "(1 (quasiquote (2 (unquote 3) unquote-splicing (list 4 5))))"),
         ("`(a `(b ,(c ,(+ 1 2))))", "(a (quasiquote (b "
         "(unquote (c (unquote (+ 1 2)))))))".replace("(unquote (+ 1 2))", "3")),
         ("(define x 1) (set! x (+ x 1)) x", "2"),

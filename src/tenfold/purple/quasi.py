@@ -10,7 +10,6 @@ from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import FORMS, form
 from tenfold.purple.reader import Datum, Name, Sequence, Vector, to_value
 from tenfold.purple.scope import Scope
-from tenfold.purple.syntax import is_name
 from tenfold.purple.values import NIL
 
 if TYPE_CHECKING:
@@ -38,39 +37,40 @@ class _Template:
                 return core.Prim(
                     "list->vector", (self.items(datum.value, None, level, datum.place),), place=datum.place
                 )
-            return self.items(datum.value, datum.tail, level, datum.place)
+            return self.sequence(datum, level)
         finally:
             self.expander.depth -= 1
 
-    def items(self, items: list[Datum], tail: Datum | None, level: int, place: Place) -> Expr:
-        if len(items) == 2 and tail is None and _is_prefix(items[0]):
-            return self.prefixed(items[0], items[1], level, place)
-        result: Expr = Literal(NIL, place=place) if tail is None else self.expand(tail, level)
-        if len(items) > 2 and tail is None and _is_prefix(items[-2]):  # `(a . ,b)
-            result = self.prefixed(items[-2], items[-1], level, place)
-            items = items[:-2]
-        parts: list[tuple[bool, Expr]] = []
-        for item in items:
-            splices = (
-                isinstance(item, Sequence)
-                and is_name(item.value[0], "unquote-splicing")
-                and len(item.value) == 2
-            )
-            if splices and level == 1:
-                parts.append((True, self.expander.expand(item.value[1], self.scope)))
-            elif splices:
-                parts.append((False, self.prefixed(item.value[0], item.value[1], level, item.place)))
-            else:
-                parts.append((False, self.expand(item, level)))
-        return _assemble(parts, result, place)
+    def sequence(self, datum: Sequence, level: int) -> Expr:
+        prefix = _prefix(datum)
+        if prefix is None:
+            tail = None if datum.tail is None else self.expand(datum.tail, level)
+            return self.items(datum.value, tail, level, datum.place)
+        tail = self.prefixed(prefix, datum.value[-1], level, datum.place)
+        before = datum.value[:-2]  # `(a . ,b) is read as `(a unquote b)
+        return self.items(before, tail, level, datum.place) if before else tail
 
-    def prefixed(self, prefix: Datum, datum: Datum, level: int, place: Place) -> Expr:
+    def items(self, items: list[Datum], tail: Expr | None, level: int, place: Place) -> Expr:
+        end = Literal(NIL, place=place) if tail is None else tail
+        return _assemble([self.item(each, level) for each in items], end, place)
+
+    def item(self, datum: Datum, level: int) -> tuple[bool, Expr]:
+        """What an item of a list becomes, and whether it is spliced in."""
+        prefix = _prefix(datum) if level == 1 else None
+        if prefix is not None and prefix.value == "unquote-splicing" and len(datum.value) == 2:
+            return True, self.expander.expand(datum.value[1], self.scope)
+        return False, self.expand(datum, level)
+
+    def prefixed(self, prefix: Name, datum: Datum, level: int, place: Place) -> Expr:
         """`datum or ,datum: an expression, or a list of the prefix and what stands after it."""
-        level += 1 if prefix.value == "quasiquote" else -1
+        level += PREFIXES[prefix.value]
+        if level == 0 and prefix.value == "unquote-splicing":
+            message = ",@ may stand only before an item of a list or a vector"
+            raise PurpleError(message, "syntax", prefix.place, help="write , for a value or a list's end")
         if level == 0:
             return self.expander.expand(datum, self.scope)
         symbol = Literal(to_value(prefix), place=prefix.place)
-        return core.Prim("list", (symbol, self.expand(datum, level)), place=place)
+        return _assemble([(False, symbol), self.item(datum, level)], Literal(NIL, place=place), place)
 
 
 def _assemble(parts: list[tuple[bool, Expr]], tail: Expr, place: Place) -> Expr:
@@ -94,8 +94,15 @@ def _assemble(parts: list[tuple[bool, Expr]], tail: Expr, place: Place) -> Expr:
     return core.Prim("append", (*lists, tail), place=place)
 
 
-def _is_prefix(datum: Datum) -> bool:
-    return is_name(datum, "unquote") or is_name(datum, "quasiquote")
+PREFIXES = {"quasiquote": 1, "unquote": -1, "unquote-splicing": -1}  # what each adds to the level
+
+
+def _prefix(datum: Datum) -> Name | None:
+    """The prefix before a list's last datum: it stands for the list, or for its end after a dot."""
+    if not isinstance(datum, Sequence) or datum.tail is not None or len(datum.value) < 2:
+        return None
+    found = datum.value[-2]
+    return found if isinstance(found, Name) and found.value in PREFIXES else None
 
 
 def _with_commas(template: Datum) -> set[int]:
@@ -108,8 +115,9 @@ def _with_commas(template: Datum) -> set[int]:
         inner = list(datum.value)
         if isinstance(datum, Sequence) and datum.tail is not None:
             inner.append(datum.tail)
-        if len(inner) > 1 and isinstance(inner[-2], Name) and inner[-2].value in PREFIXES:
-            below = level + PREFIXES[inner[-2].value]
+        prefix = _prefix(datum)
+        if prefix is not None:
+            below = level + PREFIXES[prefix.value]
             last = inner.pop()
             if below == 0:
                 found.add(at)
@@ -120,9 +128,6 @@ def _with_commas(template: Datum) -> set[int]:
         if at in found:
             found.add(parts[at][2])
     return {id(parts[at][0]) for at in found}
-
-
-PREFIXES = {"quasiquote": 1, "unquote": -1, "unquote-splicing": -1}
 
 
 @form("unquote", ",EXPRESSION inside a quasiquotation", 0)

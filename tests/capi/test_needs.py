@@ -16,8 +16,8 @@ from tests.capi.odd_tensors import odd_tensors
 INT64, FLOAT32 = 4, 6
 
 
-def by_name(tn: Bridge, name: str, *arguments: Any) -> None:
-    """Call an operator; a list is one of tensors, of flags or of numbers, and None is None."""
+def by_name(tn: Bridge, name: str, *arguments: Any) -> Handle:
+    """The first result of an operator; a list is one of tensors, of flags or of numbers, and None is None."""
     stack = tn.tn_stack_new()
     try:
         for each in arguments:
@@ -34,6 +34,7 @@ def by_name(tn: Bridge, name: str, *arguments: Any) -> None:
             else:
                 tn.push(stack, each)
         tn.tn_call(f"aten::{name}".encode(), stack)
+        return tn.keep(tn.tn_stack_tensor_at(stack, 0))
     finally:
         tn.tn_stack_free(stack)
 
@@ -52,6 +53,15 @@ def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(
     grad, target = tn.tensor([[[[1.0]]]]), tn.tensor([9], "int64")
     grid = tn.tensor([[[[float("nan"), 0.0]]]])
     sparse = tn.call("to_sparse_csr", x)
+    four, empty_labels = tn.tensor([1.0, 2.0, 3.0, 4.0]), tn.tensor([], "int64")
+
+    def offsets(*starts: int) -> Handle:
+        return tn.tensor(list(starts), "int64")
+
+    def backward_of_labels(lengths: list[int], *, log_alpha: int = 1, blank: int = 0) -> tuple[Any, ...]:
+        log_probs, alpha = tn.tensor(np.zeros((3, 1, 4))), tn.tensor(np.zeros((1, 3, log_alpha)))
+        return one, log_probs, offsets(0), [3], lengths, one, alpha, blank
+
     cases: list[tuple[str, str, tuple[Any, ...]]] = [
         ("native_group_norm", "group is a positive number", (x, None, None, 1, 2, 1, 0, 0.1)),
         ("native_batch_norm", "running_mean", (x, None, None, None, None, False, 0.1, 0.1)),
@@ -89,6 +99,20 @@ def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(
         ),
         ("nll_loss_backward", "classes of self", (one, x, target, None, 0, -100, one)),
         ("ctc_loss.IntList", "labels of log_probs", (tn.tensor([[[0.1, 0.2]]]), target, [1], [1])),
+        ("ctc_loss.IntList", "lie in targets", (tn.tensor([[[0.1, 0.2]]]), empty_labels, [1], [1 << 62])),
+        ("_ctc_loss_backward", "lie in targets", backward_of_labels([1_000_000], log_alpha=2_000_001)),
+        ("_ctc_loss_backward", "log_alpha was computed", backward_of_labels([1 << 62])),
+        ("_ctc_loss_backward", "blank", backward_of_labels([0], blank=10**9)),
+        ("_ctc_loss_backward", "blank", backward_of_labels([0], blank=-1)),
+        ("segment_reduce", "outside of data", (four, "sum", None, None, offsets(0, 10**10), 0, True)),
+        ("segment_reduce", "not negative", (four, "sum", None, None, offsets(-1, 2), 0, True)),
+        ("segment_reduce", "do not fall", (four, "sum", None, None, offsets(0, 3, 2), 0, True)),
+        ("segment_reduce", "before axis", (four, "sum", None, None, tn.tensor([[0, 1]], "int64"), 0)),
+        ("_segment_reduce_backward", "outside of data", (one, one, four, "sum", None, offsets(0, 9))),
+        ("_segment_reduce_backward", "each segment", (one, one, four, "sum", None, offsets(0, 1, 2))),
+        ("resize_", "not negative", (empty, [0, -1, 0])),
+        ("resize.out", "keeps its dimensions", (x, [2, 3, 3], None, sparse)),
+        ("resize_as_", "keeps its dimensions", (sparse, images)),
         ("grid_sampler_2d_backward", "no NaNs", (grad, images, grid, 0, 1, False, [True, True])),
         ("_reshape_alias", "memory of self", (x, [2, 3], [3, 1])),
         ("_pdist_forward", "contiguous matrix", (one, 2.0)),
@@ -99,6 +123,14 @@ def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(
     for name, message, arguments in cases:
         with pytest.raises(TenfoldError, match=message):
             by_name(tn, name, *arguments)
+
+
+def test_what_fits_is_computed(tn: Bridge) -> None:
+    smallest, ones = tn.tensor([-(1 << 63), 4], "int64"), tn.tensor([1, -1], "int64")
+    assert tn.array(by_name(tn, "div.Tensor_mode", smallest, ones, "trunc")).tolist() == [-(1 << 63), -4]
+    data, offsets = tn.tensor([1.0, 2.0, 3.0, 4.0]), tn.tensor([0, 1, 1, 4], "int64")
+    sums = by_name(tn, "segment_reduce", data, "sum", None, None, offsets)
+    assert tn.array(sums).tolist() == [1.0, 0.0, 9.0]
 
 
 def test_a_size_that_is_refused_is_not_kept(tn: Bridge) -> None:
@@ -117,7 +149,15 @@ def test_the_median_of_a_repeated_element_is_that_element(tn: Bridge) -> None:
     tn.tn_free(results[1])
 
 
-def test_a_tensor_may_be_read_and_given_another_size_by_one_call(tn: Bridge) -> None:
+def test_an_elementwise_operator_may_write_into_what_it_reads(tn: Bridge) -> None:
+    x = tn.tensor([1.0, 2.0])
+    typed(tn, "tn_add_out", x, x, x)
+    assert tn.array(x).tolist() == [2.0, 4.0]
+    tn.call("mul.out", x, x, x)
+    assert tn.array(x).tolist() == [4.0, 16.0]
+
+
+def test_other_operators_crash_nothing_where_they_write_into_what_they_read(tn: Bridge) -> None:
     def operands() -> tuple[Handle, Handle]:
         return tn.tensor(np.ones((3, 1700))), tn.tensor(np.ones((1700, 3)))
 
@@ -127,9 +167,9 @@ def test_a_tensor_may_be_read_and_given_another_size_by_one_call(tn: Bridge) -> 
     left, right = operands()
     tn.call("mm.out", left, right, left)
     assert tn.array(left).shape == (3, 3)
-    x = tn.tensor([1.0, 2.0])
-    typed(tn, "tn_add_out", x, x, x)
-    assert tn.array(x).tolist() == [2.0, 4.0]
+    one, wider = tn.tensor([1.0]), tn.tensor([1.0] * 1700)
+    typed(tn, "tn_add_out", one, wider, one)
+    assert tn.array(one).shape == (1700,)
 
 
 def test_such_arguments_are_errors_of_typed_functions_too(tn: Bridge) -> None:

@@ -6,7 +6,6 @@
 #include <set>
 #include <unordered_map>
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -15,6 +14,7 @@
 
 #include "internal.h"
 #include "needs_indices.h"
+#include "needs_sizes.h"
 
 namespace tenfold {
 
@@ -208,23 +208,16 @@ void no_overflow(Stack &arguments) {
     const c10::ScalarType type =
         other.isTensor() ? at::result_type(self, other.toTensor()) : at::result_type(self, other.toScalar());
     if (!lies_in_memory(self) || (type != c10::kInt && type != c10::kLong)) return;
-    const bool by_minus_one = other.isTensor() ? other.toTensor().eq(-1).any().item<bool>() : other.toScalar().equal(-1);
+    if (other.isTensor() ? !lies_in_memory(other.toTensor()) : !other.toScalar().equal(-1)) return;
     const int64_t smallest = type == c10::kInt ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int64_t>::min();
-    need(!by_minus_one || !self.eq(smallest).any().item<bool>(), "the smallest integer cannot be divided by -1");
+    at::Tensor overflows = self.to(type).eq(smallest);
+    if (other.isTensor()) overflows = overflows.logical_and(other.toTensor().eq(-1));
+    need(!overflows.any().item<bool>(), "the smallest integer cannot be divided by -1");
 }
 
 void strided(Stack &arguments) {
     for (size_t i = 0; i < 2; i++)
         need(given(arguments[i]) && arguments[i].toTensor().layout() == c10::kStrided, "self and src are tensors with strides");
-}
-
-void within_storage(Stack &arguments) {
-    const at::Tensor &self = arguments[0].toTensor();
-    const auto sizes = arguments[1].toIntVector(), strides = arguments[2].toIntVector();
-    need(self.has_storage() && sizes.size() == strides.size(), "self has memory, and size and stride are of one length");
-    for (size_t i = 0; i < sizes.size(); i++) need(sizes[i] >= 0 && strides[i] >= 0, "size and stride are not negative");
-    need(at::detail::computeStorageNbytes(sizes, strides, self.itemsize(), self.storage_offset()) <= self.storage().nbytes(),
-         "what size and stride reach lies in the memory of self");
 }
 
 // The kernel takes the elements along dim to lie one after another: where one is repeated it gets a copy.
@@ -293,8 +286,13 @@ Needs needs_of(const std::string &op) {
         {"aten::_reshape_alias", within_storage},
         {"aten::_reshape_alias_copy", within_storage},
         {"aten::_reshape_alias_copy.out", within_storage},
+        {"aten::_resize_output", new_size},
+        {"aten::_resize_output.out", new_size},
+        {"aten::_resize_output_", new_size},
         {"aten::_scaled_dot_product_flash_attention_for_cpu", attention},
         {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", attention_backward},
+        {"aten::_segment_reduce_backward", segments_backward},
+        {"aten::_segment_reduce_backward.out", segments_backward},
         {"aten::_softmax_backward_data", same_shapes},
         {"aten::_softmax_backward_data.out", same_shapes},
         {"aten::_stack", some_tensors},
@@ -366,6 +364,12 @@ Needs needs_of(const std::string &op) {
         {"aten::nll_loss_backward.grad_input", classes_of_targets},
         {"aten::range.out", whole_step_into},
         {"aten::range.step", whole_step},
+        {"aten::resize", new_size},
+        {"aten::resize.out", new_size},
+        {"aten::resize_", new_size},
+        {"aten::resize_as", size_of_another},
+        {"aten::resize_as.out", size_of_another},
+        {"aten::resize_as_", size_of_another},
         {"aten::segment_reduce", segments},
         {"aten::segment_reduce.out", segments},
         {"aten::smooth_l1_loss_backward", whole_beta},

@@ -32,13 +32,31 @@ void labels(const at::Tensor &log_probs, const at::Tensor &given, const std::vec
     if (!lies_in_memory(given) || !of_integers(given) || log_probs.dim() == 0 || given.dim() > 2) return;
     const at::Tensor targets = given.to(c10::kLong).contiguous();
     const int64_t labels = log_probs.size(-1), *entries = targets.const_data_ptr<int64_t>();
-    const int64_t row = targets.dim() == 2 ? targets.size(1) : 0;
+    const int64_t rows = targets.dim() == 2 ? targets.size(0) : 0, row = rows > 0 ? targets.size(1) : 0;
     int64_t start = 0;
     for (size_t i = 0; i < lengths.size(); i++) {
-        if (row > 0) start = static_cast<int64_t>(i) * row;
-        if (lengths[i] < 0 || start + lengths[i] > targets.numel()) return;  // which the kernel sees itself
+        if (rows > 0) start = static_cast<int64_t>(i) * row;
+        const int64_t most = rows == 0 ? targets.numel() - start : static_cast<int64_t>(i) < rows ? row : 0;
+        need(lengths[i] >= 0 && lengths[i] <= most, "target_lengths are not negative, and lie in targets");
         for (int64_t k = start; k < start + lengths[i]; k++) need(entries[k] >= 0 && entries[k] < labels, "targets are labels of log_probs");
         start += lengths[i];
+    }
+}
+
+// Each row of offsets, or of lengths, divides the data along axis, for itself where there are dimensions before it.
+void divided(const at::Tensor &data, const c10::IValue &lengths, const c10::IValue &offsets, int64_t axis) {
+    const int64_t dim = axis + (axis < 0 ? data.dim() : 0);
+    if (dim < 0 || dim >= data.dim()) return;  // which the kernel refuses
+    for (const c10::IValue *each : {&lengths, &offsets}) {
+        if (!each->isTensor() || !each->toTensor().defined()) continue;
+        const at::Tensor &rows = each->toTensor();
+        need(rows.dim() == dim + 1 && rows.sizes().slice(0, dim) == data.sizes().slice(0, dim),
+             "lengths and offsets have the dimensions of data before axis, and one more");
+        need(each == &lengths || rows.size(dim) > 0, "offsets begin with that of the first segment");
+        need(all_within(rows, data.size(dim) + 1), "lengths and offsets are not negative, and none is outside of data");
+        if (!lies_in_memory(rows) || rows.numel() == 0) continue;
+        if (each == &lengths) need(rows.sum(dim).le(data.size(dim)).all().item<bool>(), "lengths add up to no more than data has");
+        else need(rows.slice(dim, 1).ge(rows.slice(dim, 0, -1)).all().item<bool>(), "offsets do not fall");
     }
 }
 
@@ -84,12 +102,14 @@ void labels_backward(Stack &arguments) {
     const at::Tensor &log_probs = arguments[1].toTensor(), &log_alpha = arguments[6].toTensor();
     const auto lengths = lengths_of(arguments[4]), times = lengths_of(arguments[3]);
     need(log_probs.dim() == 3 && log_alpha.dim() == 3, "log_probs and log_alpha have three dimensions");
+    need(arguments[2].toTensor().dim() == 1 || arguments[2].toTensor().dim() == 2, "targets have one dimension or two");
+    need(arguments[7].toInt() >= 0 && arguments[7].toInt() < log_probs.size(2), "blank is a label of log_probs");
     const int64_t batch = log_probs.size(1);
     need(log_alpha.size(0) == batch && arguments[0].toTensor().numel() == batch && arguments[5].toTensor().numel() == batch &&
              lengths.size() == static_cast<size_t>(batch) && times.size() == static_cast<size_t>(batch),
          "grad, lengths, neg_log_likelihood and log_alpha have an entry for each sequence");
     for (int64_t i = 0; i < batch; i++)
-        need(lengths[i] >= 0 && 2 * lengths[i] < log_alpha.size(2) && times[i] >= 0 && times[i] <= log_alpha.size(1) &&
+        need(lengths[i] >= 0 && lengths[i] < (log_alpha.size(2) + 1) / 2 && times[i] >= 0 && times[i] <= log_alpha.size(1) &&
                  times[i] <= log_probs.size(0),
              "lengths are those that log_alpha was computed for");
     labels(log_probs, arguments[2].toTensor(), lengths);
@@ -106,6 +126,20 @@ void grid_with_gradient(Stack &arguments) {
 }
 
 // Lengths or offsets are looked at unless it is said that this is not needed.
-void segments(Stack &arguments) { arguments[6] = false; }
+void segments(Stack &arguments) {
+    divided(arguments[0].toTensor(), arguments[2], arguments[4], arguments[5].toInt());
+    arguments[6] = false;
+}
+
+void segments_backward(Stack &arguments) {
+    const at::Tensor &grad = arguments[0].toTensor(), &output = arguments[1].toTensor(), &data = arguments[2].toTensor();
+    const int64_t axis = arguments[6].toInt(), dim = axis + (axis < 0 ? data.dim() : 0);
+    divided(data, arguments[4], arguments[5], axis);
+    need(dim >= 0 && dim < data.dim() && grad.sizes() == output.sizes(), "grad has the shape of output, and axis is one of data's");
+    auto sizes = data.sizes().vec();
+    if (arguments[4].isTensor()) sizes[dim] = arguments[4].toTensor().size(dim);
+    else if (arguments[5].isTensor()) sizes[dim] = arguments[5].toTensor().size(dim) - 1;
+    need(output.sizes() == c10::IntArrayRef(sizes), "output has the shape of data, with an entry for each segment along axis");
+}
 
 }  // namespace tenfold

@@ -13,5 +13,6 @@ void labels_of_targets(torch::jit::Stack &arguments);   // CTC
 void labels_backward(torch::jit::Stack &arguments);
 void grid_with_gradient(torch::jit::Stack &arguments);  // grid samplers: here the indices are computed from a tensor
 void segments(torch::jit::Stack &arguments);
+void segments_backward(torch::jit::Stack &arguments);
 
 }  // namespace tenfold

@@ -59,16 +59,27 @@ ENDLESS = ("polynomial", "matrix_exp", "binomial")
 TYPED = 125  # functions for each seed: twenty seeds, one after another, come by all of them
 
 
+def typed_functions(description: Description) -> list[Function]:
+    """Those that end, in an order that is the same for all seeds."""
+    typed = [f for f in description.functions if f.op is not None]
+    typed = [f for f in typed if not any(word in f.name for word in ENDLESS)]
+    random.Random(0).shuffle(typed)
+    return typed
+
+
+def share(description: Description, seed: int) -> list[Function]:
+    """The typed functions that a seed calls: those after the ones of the seed before."""
+    typed = typed_functions(description)
+    first = seed * TYPED % len(typed)
+    return (typed + typed)[first : first + TYPED]
+
+
 class Fuzzer:
     def __init__(self, library: Library, description: Description, seed: int):
         self.lib, self.random = library, random.Random(seed)
         self.checked = library.tn_checked() == 1
         written = [f for f in description.functions if f.op is None and not f.name.startswith(LEFT_OUT)]
-        typed = [f for f in description.functions if f.op is not None]
-        typed = [f for f in typed if not any(word in f.name for word in ENDLESS)]
-        random.Random(0).shuffle(typed)  # the same for all seeds, which take the next ones each
-        first = seed * TYPED % len(typed)
-        self.functions = [f for f in written if self.callable(f)] + (typed + typed)[first : first + TYPED]
+        self.functions = [f for f in written if self.callable(f)] + share(description, seed)
         self.raw = {f.name: self.bind(f) for f in self.functions}
         self.alive: dict[str, list[int]] = {
             "tn_tensor": [],
@@ -285,8 +296,9 @@ class Fuzzer:
 
 def main() -> None:
     calls, seed = int(sys.argv[1]), int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # whatever is asked for, others go on
     built = build()
+    most = (64 if built.libtorch.cuda else 8) << 30  # CUDA takes addresses for all that its devices have
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))  # whatever is asked for, others go on
     library = Library(str(built.library))
     fuzzer = Fuzzer(library, describe(built.libtorch), seed)
     fuzzer.trace = "--trace" in sys.argv

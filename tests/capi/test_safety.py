@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.capi.describe import describe
+from tenfold.capi.locate import find_libtorch
 from tenfold.errors import OutOfMemory
 from tests.capi.bridge import Bridge, built, numbers
+from tests.capi.fuzzer import share, typed_functions
 
 ROOT = Path(__file__).parents[2]
+SEEDS = range(20)
 
 
 def run(*arguments: str, checked: bool = False, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -37,9 +41,15 @@ def test_random_calls_crash_nothing_and_leave_nothing(checked: bool, seed: int) 
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
 
 
+def test_the_seeds_come_by_every_typed_function() -> None:
+    description = describe(find_libtorch())
+    called = {function.name for seed in SEEDS for function in share(description, seed)}
+    assert called == {function.name for function in typed_functions(description)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
-@pytest.mark.parametrize("seed", range(10, 20))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_one_twentieth_of_a_million_random_calls_crashes_nothing(seed: int, checked: bool) -> None:
     done = run("-m", "tests.capi.fuzzer", "50000", str(seed), checked=checked)
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]

@@ -153,7 +153,7 @@ def table(results: Sequence[Result]) -> str:
         for against, goal in ((benchmark.against, benchmark.goal), *benchmark.also):
             ratio = result.ratio_to(against)
             verdict = "met" if ratio <= goal else "not met"
-            rows.append([title, *figures, f"{ratio:.2f} x {against}", f"at most {goal:.3g}", verdict])
+            rows.append([title, *figures, f"{ratio:.2f} x {against}", f"at most {round(goal, 2):g}", verdict])
             title, figures = "", [""] * len(contenders)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [

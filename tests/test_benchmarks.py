@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import main
-from benchmarks.core import BENCHMARKS
+from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.first_result import with_jax, with_numpy
 from benchmarks.harness import Benchmark, Result, first_line, import_time, measure, readable, statement, table
 

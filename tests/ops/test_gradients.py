@@ -39,7 +39,6 @@ TWICE = {
     )
 } | {"tenfold.flat.build"}
 
-_EMPTY = "PyTorch makes an empty result anew, so that it has no gradient"
 _ZERO = "of a quotient by a complex zero neither the size nor the direction is certain"
 _SIGN = "the sign of each vector is for the LAPACK to choose that computes it"
 _DEGENERATE = "whole numbers make singular matrices, and equal singular values or eigenvalues"
@@ -60,10 +59,6 @@ EXCUSED: dict[str, tuple[Callable[[Case], bool], str]] = {
             lambda case: case.sample.args[1] == [],
             "an empty list of dimensions means all, but PyTorch's gradient divides by one element's count",
         ),
-    ),
-    **dict.fromkeys(
-        ("trapezoid.dx", "trapezoid.x", "trapz.dx", "trapz.x", "vander"),
-        (lambda case: 0 in (*case.sample.args[0].shape, *case.sample.args[1:]), _EMPTY),
     ),
     **dict.fromkeys(
         ("div.Tensor", "divide.Tensor", "true_divide.Tensor"),

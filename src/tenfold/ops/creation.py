@@ -178,7 +178,7 @@ def powers(x: flat.Value, count: int) -> flat.Value:
 @op(
     "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
     method=False,
-    samples=lambda: [S(T(3)), S(T(4), 2), S(T(3), 6, True), S(T(3), 0)],
+    samples=lambda: [S(T(3)), S(T(4), 2), S(T(3), 6, True), S(T(3), 0), S(T(2), 1)],
 )
 def vander(x, N, increasing):
     """Each element's powers in a row, the highest first unless `increasing`."""
@@ -188,6 +188,8 @@ def vander(x, N, increasing):
     if count < 0:
         raise ShapeError(f"vander: {count} columns cannot be")
     found = powers(flat.convert(x, dtypes.promote_types(x.dtype, dtypes.int64)), count)
+    if count < 2:
+        return flat.stop_gradient(found)
     return found if increasing else flat.reverse(found, (1,))
 
 

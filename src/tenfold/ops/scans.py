@@ -198,7 +198,7 @@ def _number(name, y, dx):
 
 
 def _nothing(y, dim):
-    return flat.full([n for d, n in enumerate(y.shape) if d != dim], 0, y.dtype)
+    return flat.stop_gradient(flat.full([n for d, n in enumerate(y.shape) if d != dim], 0, y.dtype))
 
 
 def dx_samples():

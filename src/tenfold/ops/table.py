@@ -130,7 +130,8 @@ class Signature:
 def reach(function: flat.Function) -> tuple[int, ...]:
     """For each result the parameters, as bits of a number, that it depends on through floats alone.
 
-    A result of floats that is the same whatever they are, as x ** 0, counts as depending on all: by zero.
+    A result of floats that is the same whatever they are, as x ** 0, counts as depending on all: by zero;
+    unless its gradient is stopped, as where PyTorch fills a result that it has made anew.
     """
     bits: dict[flat.Value, int] = {
         param: 1 << i for i, param in enumerate(function.params) if param.dtype.kind in ("float", "complex")
@@ -138,6 +139,7 @@ def reach(function: flat.Function) -> tuple[int, ...]:
     every = sum(bits.values())
     for op in function.ops:
         if isinstance(op, flat.Composite) and op.rule is flat.stopped:
+            bits[op.result] = 0
             continue
         found = 0
         for operand in op.operands:

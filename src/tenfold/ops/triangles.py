@@ -176,7 +176,7 @@ def combinations(x, r, with_replacement):
     if r < 0:
         raise ArgumentError(f"combinations: cannot choose {r} elements")
     if r == 0:
-        return flat.full((0,), 0, x.dtype)
+        return flat.stop_gradient(flat.full((0,), 0, x.dtype))
     if not x.numel:
         return flat.full((0, r), 0, x.dtype)
     if r == 2:

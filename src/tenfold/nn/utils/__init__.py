@@ -3,7 +3,7 @@
 from typing import Any
 
 from tenfold.errors import unknown_name
-from tenfold.nn.utils import parametrizations, parametrize, rnn, stateless
+from tenfold.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from tenfold.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -37,6 +37,7 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",

@@ -19,7 +19,7 @@ from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.flat.graph import Function, TensorType
 from tenfold.flat.rejoining import rejoined
-from tenfold.trace.graph import Value
+from tenfold.trace.graph import Origin, Value
 
 FEW = 3  # tensors for which it does not pay
 # XLA runs a program whose arrays are all no larger than this in the caller's own thread, which is quicker.
@@ -145,32 +145,39 @@ class State(Vector):
 
 
 class Outcome(Vector):
-    """Results of which few are read: the gradients that a function leaves behind. `owners` are the origins
+    """Results of which few are read: the gradients that a function leaves behind. `owners` are the leaves
     that collect them."""
 
-    __slots__ = ("made", "owners")
+    __slots__ = ("owners",)
 
     def __init__(self, results: Sequence[int], types: Sequence[TensorType]):
         super().__init__(results, types)
         self.owners: list[Any] = []
-        self.made: list[Any] = [None] * len(results)  # the tensors that they were last
 
     def advance(
-        self, buffer: Any, device: Device, origin: Callable[[Any], Any], wrap: Callable[[Value], Any]
+        self, buffer: Any, device: Device, leaves: Sequence[Origin], wrap: Callable[[Value], Any]
     ) -> None:
-        """Let the gradients be those in a new vector. A tensor that nobody else holds is used again; `origin`
-        finds where the gradient of an owner collects."""
-        references, pending = sys.getrefcount, Pending(buffer, self.layout)
-        for i in range(len(self.owners)):
-            leaf, made = origin(self.owners[i]), self.made[i]
-            if made is not None and leaf.collected is made and made._alias is None:
-                value = made._value
-                # A tensor has references by the list, its owner, the name here and the call.
-                if references(made) <= 4 and references(value) <= 3:
-                    value.buffer, value.index = pending, i
-                    continue
-            value = Value(self.layout[i][1], device, None, i, pending)
-            self.made[i] = leaf.collected = wrap(value)
+        """Let the gradients of the owners, whose leaves these are, be those in a new vector."""
+        pending = Pending(buffer, self.layout)
+        for i, leaf in enumerate(leaves):
+            collect(leaf, self.layout[i][1], device, pending, wrap, i)
+
+
+def collect(
+    leaf: Origin, type: TensorType, device: Device, buffer: Any, wrap: Callable[[Value], Any], index: int = 0
+) -> None:
+    """Let the leaf's gradient be this one. The tensor that it was last is used again, if nobody else holds
+    it."""
+    found = leaf.collected
+    if found is not None and found._alias is None and found.__class__ is wrap:
+        value = found._value
+        # References: to the tensor by its leaf, the name here and the call; to the value by the tensor, too.
+        unshared = sys.getrefcount(found) <= 3 and sys.getrefcount(value) <= 3
+        settled = value.node is None and value.origin is None
+        if unshared and settled and value.type is type and value.device is device:
+            value.buffer, value.index = buffer, index
+            return
+    leaf.collected = wrap(Value(type, device, None, index, buffer))
 
 
 class Packing:

@@ -16,7 +16,7 @@ from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.checks import AHEAD, Loaded, settle
 from tenfold.runtime.guards import Guard, hold
-from tenfold.runtime.packing import Packing, Pending, is_in_front, pack
+from tenfold.runtime.packing import Packing, Pending, collect, is_in_front, pack
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Program, Value
@@ -125,7 +125,7 @@ class Recorded:
         self.stateless = not (writes or argument_writes or gradients.made or gradients.cleared)
         self.plain = in_order and new and self.stateless and not guards and not gradients.expected
         self.packing = None if differentiable else self._packing(replaced)
-        self._plan()
+        self._plan(replaced)
 
     def _packing(self, replaced: evaluate.Donations) -> Packing | None:
         """How small state travels, if it does: what the function writes, and the gradients that it makes."""
@@ -137,7 +137,7 @@ class Recorded:
         gradient_results = range(count, count + len(self.gradients.made))
         return pack(own, gradient_results, self.types, self.result_types)
 
-    def _plan(self) -> None:
+    def _plan(self, replaced: evaluate.Donations) -> None:
         """Where what goes in comes from, and where what comes out belongs, but for what travels packed."""
         taken, packed = (self.packing.taken, self.packing.results) if self.packing else (set(), set())
         places = [i for i in range(len(self.inputs)) if i not in taken]
@@ -155,21 +155,30 @@ class Recorded:
         results = [i for i in range(len(targets)) if i not in packed]
         self.targets = [targets[i] for i in results]
         self.alone_types = [self.result_types[i] for i in results]
-        # What lends its memory, the tensor in front of it, to which result; and, where it is the memory that
-        # this result is written to, that memory.
+        # What lends its memory, the tensor in front of it, to which result.
         self.lent = [
+            (places.index(place), self.fronts.get(place), results.index(result))
+            for place, result in self.donated
+        ]
+        # Memory that is read and written: the tensor in front of it, its result, and whether that is computed
+        # in place.
+        self.kept = [
             (
                 places.index(place),
                 self.fronts.get(place),
                 results.index(result),
-                self.inputs[place] if targets[result] == ("written", self.inputs[place]) else None,
+                self.inputs[place],
+                (place, result) in self.donated,
             )
-            for place, result in self.donated
+            for place, result in replaced
+            if result not in packed
+            and targets[result] == ("written", self.inputs[place])
+            and self.types[place] is self.result_types[result]
         ]
-        kept = {result for _, _, result, root in self.lent if root is not None}
-        self.moved = [
-            (i, self.alone_types[i], target) for i, target in enumerate(self.targets) if i not in kept
-        ]
+        kept = {result for _, _, result, _, _ in self.kept}
+        moved = [(i, self.alone_types[i], target) for i, target in enumerate(self.targets) if i not in kept]
+        self.moved = [each for each in moved if each[2][0] != "gradient"]
+        self.collected = [(i, type, target[1]) for i, type, target in moved if target[0] == "gradient"]
         for state in self.packing.states if self.packing else ():
             roots = [(self.inputs[place], self.fronts.get(place)) for place in state.places]
             state.roots = [(root, front, root.leaf) for root, front in roots]
@@ -241,7 +250,7 @@ class Recorded:
             buffers.append(buffer)
         value = buffer = None
         copied = []
-        for i, front, _, _ in self.lent:
+        for i, front, _ in self.lent:
             # Known are the references of the memory, the list, and the tensor in front if it has looked.
             known = 2 + (front is not None and front._value is values[i])
             buffer = evaluate.lent(values[i], buffers[i], known)
@@ -264,19 +273,30 @@ class Recorded:
         if failure is not None:
             self._give_back(values, computed)
             raise failure
-        for i, _, result, root in self.lent:
-            if root is not None and i not in copied:
-                values[i].buffer = computed[result]
+        references = sys.getrefcount
+        for i, front, result, root, in_place in self.kept:
+            value = values[i]
+            # A value that nobody else holds is used again. Known are the references of the memory, the list,
+            # the name here, the call, and the tensor in front if it has looked.
+            if (in_place and i not in copied) or references(value) <= 4 + (
+                front is not None and front._value is value
+            ):
+                value.buffer = computed[result]
                 root.version += 1
-            elif root is not None:
+            else:
                 root.replace(Value(self.alone_types[result], device, None, 0, computed[result]))
+        value = None
+        values.clear()  # a gradient whose value nobody else holds is used again
+        for result, type_, owner in self.collected:
+            collect(_origin(owner, arguments), type_, device, computed[result], wrap)
         if packing is not None:
             place = len(self.alone_types)
             for state in packing.states:
                 state.advance(computed[place], device)
                 place += 1
             for outcome in packing.outcomes:
-                outcome.advance(computed[place], device, lambda owner: _origin(owner, arguments), wrap)
+                leaves = [_origin(owner, arguments) for owner in outcome.owners]
+                outcome.advance(computed[place], device, leaves, wrap)
                 place += 1
         return [(target, Value(type, device, None, 0, computed[i])) for i, type, target in self.moved]
 
@@ -289,7 +309,7 @@ class Recorded:
 
     def _give_back(self, values: list[Value], computed: list[Any]) -> None:
         """After a run that failed a check: its results are what it was lent, unchanged."""
-        for i, _, result, _ in self.lent:
+        for i, _, result in self.lent:
             values[i].buffer = computed[result]
         for i, state in enumerate(self.packing.states if self.packing else ()):
             state.give_back(computed[len(self.alone_types) + i])

@@ -79,19 +79,19 @@ def contenders(task: Task) -> dict[str, Step]:
 
 
 def timed(step: Step) -> Sample:
-    """Seconds a step, over as many as fill a tenth of a second after some that are not counted: threads of
-    the contender before still spin for a while, and the data has to come back into the caches."""
-    start = time.perf_counter()
-    step()
-    count = max(1, int(0.1 / (time.perf_counter() - start)))
+    """Seconds a step, over a tenth of a second after some steps that do not count: threads of the contender
+    before still spin for a while, and the data has to come back into the caches."""
+
+    def mean(seconds: float) -> float:
+        count, start = 0, time.perf_counter()
+        while (passed := time.perf_counter() - start) < seconds or not count:
+            step()
+            count += 1
+        return passed / count
 
     def sample() -> float:
-        for _ in range(count // 4):
-            step()
-        start = time.perf_counter()
-        for _ in range(count):
-            step()
-        return (time.perf_counter() - start) / count
+        mean(0.03)
+        return mean(0.1)
 
     return sample
 

@@ -398,6 +398,8 @@ def inplace_method(name: str, rows: Sequence[Row], *, method: bool = True) -> Ca
         if result._alias is None:
             self.assign(result.current(), uniform)
         else:  # of a view: the tensor looks at its memory in another way
+            if graph.mode.enabled:
+                self.check_write(result._value, capture())
             self.become(result._value, result._alias)
         return self
 

@@ -98,8 +98,9 @@ class Tensor(Holder):
         before, result = self._value, value
         if value.type is not before.type:
             value = _fitted(value, before.type, where)
+        if graph.mode.enabled:
+            self.check_write(value, where)
         if before.origin is not None:
-            self._check_write(where)
             if value.origin is None and graph.mode.enabled:
                 value = _flowing(value, before, where)
             before.origin.overwrite(before, result)
@@ -129,7 +130,8 @@ class Tensor(Holder):
                 "a compiled function cannot give another shape or memory to a tensor from outside",
                 help="return the new tensor instead",
             ).located("compile", capture())
-        self._value, self._alias = self._marked(value), alias
+        self._value = self._marked(value)
+        self._alias = None if alias is None else alias.taken_by(self._alias, self._leaf)
 
     def replace(self, value: Value) -> None:
         """Become another value without regard to views: for state that a compiled function updates."""
@@ -259,6 +261,8 @@ class Tensor(Holder):
             vars(self)["_grad"] = before.grad
         value = self._marked(graph.fresh(present, capture()))
         self._value = value
+        if self._alias is not None and not self._alias.is_view:
+            self._alias.base.leaf = self._leaf
         if self._alias is not None and not self._alias.steps:
             self._alias.storage.leaf = self._leaf
             self._alias.storage.value = value
@@ -272,12 +276,18 @@ class Tensor(Holder):
             value.origin = self._leaf
         return value
 
-    def _check_write(self, where: Any) -> None:
-        view_of_leaf = self._alias is not None and self._alias.of_leaf
-        if graph.mode.enabled and (self._leaf is not None or view_of_leaf):
+    def check_write(self, value: Value, where: Any) -> None:
+        """Whether this may be written in place where gradients are followed."""
+        alias = self._alias
+        if self._leaf is not None or (alias is not None and alias.of_leaf_now):
             raise GradientError(
                 "a leaf that requires gradients, or a view of one, is written in place",
                 help="write inside `with tenfold.no_grad():`, or to a copy",
+            ).located("in-place", where)
+        if alias is not None and alias.untold and (value.origin is not None or alias.in_doubt):
+            raise GradientError(
+                "a view that was made inside no_grad is written in place where gradients are followed",
+                help="make the view and write to it both inside `with tenfold.no_grad():`, or both outside",
             ).located("in-place", where)
 
     @property
@@ -519,7 +529,8 @@ class Tensor(Holder):
         return _unpickle, state, vars(self) or None
 
     def __copy__(self) -> Tensor:
-        made = type(self)(self.current(), self.share().copy())
+        alias = self.share()
+        made = type(self)(self.current(), alias.copy(alias.base))
         vars(made).update(vars(self))
         return made
 

@@ -85,27 +85,72 @@ class Step(NamedTuple):
         return record(self.row, (base, *self.arguments), where)[self.which]
 
 
+class Base:
+    """What views are views of, as gradients see it: `leaf` if it collects them; `apart` if it only shares its
+    memory with tensors that they flow to."""
+
+    __slots__ = ("apart", "leaf")
+
+    def __init__(self, leaf: Origin | None = None, apart: bool = False):
+        self.leaf = leaf
+        self.apart = apart
+
+
 class Alias:
-    """How a tensor lies in its storage."""
+    """How a tensor lies in its storage, and what gradients know of it: whether it is a view of its `base`,
+    and one that was made of a leaf (`of_leaf`) or where gradients were not followed (`untold`)."""
 
-    __slots__ = ("of_leaf", "offset", "steps", "storage", "strides", "version")
+    __slots__ = ("base", "is_view", "of_leaf", "offset", "steps", "storage", "strides", "untold", "version")
 
-    def __init__(self, storage: Storage, steps: tuple[Step, ...], strides: tuple[int, ...], offset: int):
-        self.of_leaf = False  # whether this is a view of a tensor that collects gradients
+    def __init__(
+        self,
+        storage: Storage,
+        steps: tuple[Step, ...],
+        strides: tuple[int, ...],
+        offset: int,
+        base: Base | None = None,
+    ):
+        self.base = base or Base()
+        self.is_view = self.of_leaf = self.untold = False
         self.storage = storage
         self.steps = steps
         self.version = storage.version
         self.strides = strides
         self.offset = offset
 
-    def copy(self) -> Alias:
-        """The same place, to be followed by another tensor."""
-        return Alias(self.storage, self.steps, self.strides, self.offset)
+    def copy(self, base: Base | None = None) -> Alias:
+        """The same place, to be followed by another tensor; by default one that gradients do not know of."""
+        return Alias(self.storage, self.steps, self.strides, self.offset, base or Base(apart=True))
+
+    def taken_by(self, before: Alias | None, leaf: Origin | None) -> Alias:
+        """The same place for a tensor that lay elsewhere, and is to gradients what it was."""
+        stays = before is not None and before.storage is self.storage
+        made = self.copy(before.base if before is not None and stays else Base(leaf, apart=True))
+        made.version = self.version
+        if before is not None:
+            made.is_view, made.of_leaf, made.untold = before.is_view, before.of_leaf, before.untold
+        return made
+
+    @property
+    def of_leaf_now(self) -> bool:
+        """Whether this is a view of a tensor that collects gradients, be it only since the view was made."""
+        return self.of_leaf or (self.is_view and self.base.leaf is not None)
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether gradients would have to be told of a write, though they were not of this view."""
+        return self.untold and not self.base.apart and self.storage.value.origin is not None
+
+    def is_foreign(self, origin: Origin) -> bool:
+        """Whether a value of the storage is known to gradients as another tensor's, which wrote it."""
+        if origin.of is self.base.leaf or not (self.base.apart or origin.node is None):
+            return False
+        return all(step.row.name != "detach" for step in self.steps)
 
 
 def whole(value: Value, leaf: Origin | None = None) -> Alias:
     """A storage of its own for a value, and the alias that is all of it."""
-    return Alias(Storage(value, leaf), (), contiguous(value.type.shape), 0)
+    return Alias(Storage(value, leaf), (), contiguous(value.type.shape), 0, Base(leaf))
 
 
 def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result: Value) -> Alias | None:
@@ -127,10 +172,14 @@ def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result
         return alias
     if row.storage:
         _check_storage(alias)
-        return Alias(alias.storage, steps, *layout)
-    made = Alias(alias.storage, (*alias.steps, *steps), *layout)
-    if row.name != "detach":
+    detached = row.name == "detach"
+    every = steps if row.storage else (*alias.steps, *steps)
+    strides, offset = layout
+    made = Alias(alias.storage, every, strides, offset, Base(apart=True) if detached else alias.base)
+    if not detached:
+        made.is_view = True
         made.of_leaf = alias.of_leaf or (base.origin is not None and base.origin.node is None)
+        made.untold = alias.untold or not graph.mode.enabled
     return made
 
 
@@ -159,10 +208,19 @@ def on_storage(alias: Alias, row: Row, arguments: Sequence[Any], where: Any) -> 
 
 
 def read(alias: Alias, where: Any) -> Value:
-    """What the view sees in its storage now."""
+    """What the view sees in its storage now; with gradients, wherever it is read, if it was made so."""
     value = alias.storage.value
-    for step in alias.steps:
-        value = step.read(value, where)
+    if value.origin is not None and alias.is_foreign(value.origin):
+        value = graph.fresh(value, where)
+    telling = value.origin is not None and not graph.mode.enabled and not alias.untold
+    if telling:
+        graph.mode.enabled = True
+    try:
+        for step in alias.steps:
+            value = step.read(value, where)
+    finally:
+        if telling:
+            graph.mode.enabled = False
     return value
 
 
@@ -210,10 +268,12 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
             new = call("as_strided_scatter", bases[start], new, new.type.shape, strides, offset)
             seen = False
             end = start
-    before = bases[0].origin
-    detached = any(step.row.name == "detach" for step in steps)
-    untold = detached or not graph.mode.enabled
-    if detached and new is given and (before is not None or storage.leaf is not None):
+    before, base = bases[0].origin, alias.base
+    if before is not None and before.node is None and before.of is not storage.leaf:
+        before = None  # of a tensor apart, which collects its gradients whatever the memory says
+    untold = base.apart or not graph.mode.enabled
+    others = [each for each in (before, storage.leaf) if each is not None and each.of is not base.leaf]
+    if base.apart and new is given and others:
         new = graph.fresh(new, where)  # gradients come to the memory, and not to the view
     if before is not None and new.origin is None and untold:
         new.origin = Origin(before.node, before.index)  # gradients pass by what is done without them

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import tenfold as tn
+from tests.autograd.cases import agree, refused
 
 WRITES = {
     **{
@@ -117,3 +118,119 @@ def through_detached(m, make):
 @pytest.mark.parametrize("make", [lambda x: x, lambda x: x * 3], ids=["a leaf", "a result"])
 def test_a_write_to_a_detached_tensor_ties_it_to_no_gradients(make):
     assert through_detached(tn, make) == through_detached(torch, make)
+
+
+def before(m):
+    """A view of a tensor that collects gradients only since it was made."""
+    x = m.zeros(4)
+    view = x[:3][:2]
+    x.requires_grad_()
+    return view
+
+
+def seen_without_gradients(m, make=lambda x: x):
+    with m.no_grad():
+        view = make(m.zeros(4, requires_grad=True))[:3]
+    return view[:2]
+
+
+UNTOLD = {
+    "made before the leaf was one": before,
+    "made inside no_grad": seen_without_gradients,
+    "made inside no_grad of a result": lambda m: seen_without_gradients(m, m.enable_grad()(lambda x: x * 2)),
+    "of the memory of a leaf": lambda m: m.zeros(4, requires_grad=True).as_strided((2,), (1,)),
+}
+
+
+@pytest.mark.parametrize("view", UNTOLD.values(), ids=UNTOLD.keys())
+def test_a_view_that_gradients_were_not_told_of_is_not_written_where_they_are_followed(view):
+    writes = [
+        lambda m, v: v.add_(1),
+        lambda m, v: v.mul_(m.ones(2, requires_grad=True)),
+        lambda m, v: v.__setitem__(0, 1.0),
+    ]
+    for write in writes:
+        refused(lambda m, write=write: write(m, view(m)))
+    for m in (torch, tn):
+        with m.no_grad():
+            written = view(m).add_(1)
+            assert written.tolist() == [1, 1]
+
+
+def test_a_view_made_inside_no_grad_is_written_if_no_gradients_come_of_it():
+    def case(m):
+        x = m.zeros(4)
+        with m.no_grad():
+            view = x[:2]
+        return [view.add_(1), x]
+
+    agree(case)
+
+    def with_gradients(m):
+        with m.no_grad():
+            view = m.zeros(4)[:2]
+        view.mul_(m.ones(2, requires_grad=True))
+
+    refused(with_gradients)
+
+
+def test_a_leaf_is_not_turned_in_place():
+    refused(lambda m: m.zeros(2, 3, requires_grad=True).t_())
+    refused(lambda m: m.zeros(2, 3, requires_grad=True)[:1].t_())
+
+    def case(m):
+        x = m.zeros(2, 3, requires_grad=True)
+        with m.no_grad():
+            x.t_()
+            x.add_(1)
+        (x * x).sum().backward()
+        return [x, x.grad]
+
+    agree(case)
+
+
+def test_a_view_follows_a_write_that_is_seen_first_inside_no_grad():
+    def case(m):
+        x = m.zeros(4, requires_grad=True)
+        view = x[:2]
+        with m.no_grad():
+            x.add_(1)
+            seen = view * 2
+        (view * 3).sum().backward()
+        return [x.grad, seen, view]
+
+    agree(case)
+
+
+def sharing(m):
+    """Which of several tensors over one memory require gradients, and what it holds."""
+    x = m.zeros(2)
+    early = x.data
+    x.requires_grad_()
+    early.add_(1)
+    yield from (early.requires_grad, x.requires_grad, x.tolist())
+    memory, p = m.zeros(3), m.nn.Parameter(m.zeros(2))
+    part = memory[1:]
+    p.data = part
+    with m.no_grad():
+        p.add_(1)
+    yield from (memory.requires_grad, part.requires_grad, p.requires_grad, memory.tolist())
+    with m.no_grad():
+        memory.mul_(2)
+    yield from (memory.requires_grad, part.requires_grad, p.requires_grad, p.is_leaf, p.tolist())
+    x = m.zeros(3, requires_grad=True)
+    other = x.detach()
+    x.detach_().add_(1)
+    yield from (x.requires_grad, other.tolist())
+    y = m.ones(3, requires_grad=True) * 2
+    view = y[:1]
+    y.detach_().add_(1)
+    yield from (y.requires_grad, view.tolist())
+
+
+def test_tensors_that_share_memory_alone_share_no_gradients():
+    assert list(sharing(tn)) == list(sharing(torch))
+
+
+def test_a_view_is_not_detached_in_place():
+    refused(lambda m: m.zeros(2, 3)[:1].detach_())

@@ -482,11 +482,16 @@ def _retain_grad(self: Tensor) -> None:
         origin.retains = True
 
 
+@located
 def _detach_(self: Tensor) -> Tensor:
     """Forget what this tensor was computed from."""
-    value = self.detach().current()
-    self._leaf = None
-    self._value = graph.fresh(value, capture())
+    if self._alias is not None and self._alias.is_view:
+        raise GradientError("a view cannot be detached in place", help="use .detach() for another tensor")
+    if self._leaf is not None:
+        self.requires_grad_(False)
+    self._value = graph.fresh(self.detach().current(), capture())
+    if self._alias is not None and not self._alias.steps:
+        self._alias.storage.value = self._value
     return self
 
 

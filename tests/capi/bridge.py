@@ -66,7 +66,7 @@ class Bridge:
         return array
 
     def call(self, op: str, *arguments: Any) -> Handle:
-        """An operator of tensors and numbers, for its first result."""
+        """An operator for its first result. A list is one of tensors, of flags or of numbers."""
         stack = self.lib.tn_stack_new()
         try:
             for each in arguments:
@@ -76,9 +76,28 @@ class Bridge:
         finally:
             self.lib.tn_stack_free(stack)
 
+    def typed(self, name: str, *arguments: Any) -> int | None:
+        """What a typed function returns: a handle, or a status. An error is this thread's."""
+        function = self.lib.library[name]
+        function.restype = ctypes.c_void_p
+        found: int | None = function(
+            *(ctypes.c_void_p(each) if isinstance(each, Handle) else each for each in arguments)
+        )
+        return found
+
     def push(self, stack: int, argument: Any) -> None:
-        if isinstance(argument, Handle):
+        if argument is None:
+            self.lib.tn_stack_push_none(stack)
+        elif isinstance(argument, Handle):
             self.lib.tn_stack_push_tensor(stack, argument)
+        elif isinstance(argument, str):
+            self.lib.tn_stack_push_string(stack, argument.encode())
+        elif isinstance(argument, list) and argument and isinstance(argument[0], bool):
+            flags = self.lib.tn_value_bool_list((ctypes.c_bool * len(argument))(*argument), len(argument))
+            self.lib.tn_stack_push(stack, flags)
+            self.lib.tn_value_free(flags)
+        elif isinstance(argument, list) and argument and isinstance(argument[0], Handle):
+            self.lib.tn_stack_push_tensors(stack, *handles(argument))
         elif isinstance(argument, list):
             self.lib.tn_stack_push_ints(stack, *numbers(argument))
         else:

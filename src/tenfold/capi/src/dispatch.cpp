@@ -10,6 +10,7 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/jit_type.h>
 
+#include "apart.h"
 #include "needs.h"
 #include "values.h"
 
@@ -36,7 +37,11 @@ constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
 // ---- arguments -----------------------------------------------------------------------------------------------
 
 // An undefined tensor is none, though it has the tag of one: kernels would read where it points.
-bool is_there(const IValue &value) { return value.isTensor() && value.toTensor().defined(); }
+bool is_there(const IValue &value) {
+    if (!value.isTensor() || !value.toTensor().defined()) return false;
+    if (__builtin_expect(has_indices(value.toTensor()), false)) check_indices(value.toTensor(), "an argument");
+    return true;
+}
 
 bool all_there(const IValue &list) {
     if (!list.isTensorList()) return true;
@@ -167,21 +172,14 @@ std::vector<at::Tensor> written_by(const tn_op &op, const torch::jit::Stack &sta
 }
 
 // Operands that are also given to be written into, as `alias_of` says.
-void keep_apart(const tn_op &op, torch::jit::Stack &stack) {
+void keep_operands_apart(const tn_op &op, torch::jit::Stack &stack) {
     const auto &arguments = op.schema.arguments();
     for (size_t out = 0; out < arguments.size(); out++) {
-        if (!arguments[out].is_out() || !stack[out].isTensor()) continue;
-        const at::Tensor &written = stack[out].toTensor();
+        if (!arguments[out].is_out()) continue;
         for (size_t i = 0; i < out; i++) {
-            if (stack[i].isTensor() && !arguments[i].is_out() && stack[i].toTensor().is_same(written)) stack[i] = alias_of(written);
-            if (!stack[i].isTensorList()) continue;
-            c10::List<at::Tensor> list = stack[i].toTensorList();
-            bool read = std::any_of(list.begin(), list.end(), [&](const at::Tensor &each) { return each.is_same(written); });
-            if (!read) continue;
-            list = list.copy();
-            for (size_t k = 0; k < list.size(); k++)
-                if (list.get(k).is_same(written)) list.set(k, alias_of(written));
-            stack[i] = list;
+            if (arguments[i].is_out()) continue;
+            if (stack[out].isTensor()) keep_apart(stack[i], stack[out].toTensor());
+            if (stack[out].isTensorList()) keep_apart(stack[i], stack[out].toTensorVector());
         }
     }
 }
@@ -196,7 +194,7 @@ void run(const tn_op &op, torch::jit::Stack &stack) {
 void run_writing(const tn_op &op, torch::jit::Stack &stack) {
     std::vector<at::Tensor> written = written_by(op, stack);
     WrittenEach settled(written);
-    keep_apart(op, stack);
+    keep_operands_apart(op, stack);
     run(op, stack);
 }
 

@@ -180,6 +180,15 @@ void Borrowed::look_up(const char *argument) {
     new (&tensor_) at::Tensor(handles().get(Kind::tensor, handle_, argument).tensor);
 }
 
+void Borrowed::look_through(const char *argument) {
+    try {
+        check_indices(tensor_, argument);
+    } catch (...) {
+        if (checked) let_go();  // of what is not made yet nothing is destroyed
+        throw;
+    }
+}
+
 void Borrowed::let_go() noexcept { tensor_.~Tensor(); }
 
 void *own_object(Kind kind, std::shared_ptr<void> box) {

@@ -97,6 +97,13 @@ tn_tensor *own_checked(c10::TensorImpl *counted);
 
 [[noreturn, gnu::cold]] void fail_null(const char *argument);
 
+// libtorch makes and resizes sparse tensors without writing their indices, which kernels then follow anywhere: so each
+// tensor that has some is looked through whenever it is given (sparse.cpp).
+[[gnu::always_inline]] inline bool has_indices(const at::Tensor &tensor) {
+    return tensor.unsafeGetTensorImpl()->key_set().has_any(c10::sparse_ks | c10::sparse_csr_ks);
+}
+[[gnu::cold]] void check_indices(const at::Tensor &sparse, const char *argument);
+
 // Give a tensor to the caller.
 [[gnu::always_inline]] inline tn_tensor *own(at::Tensor tensor) {
     auto *counted = tensor.unsafeReleaseTensorImpl();
@@ -111,6 +118,7 @@ class Borrowed {
   public:
     [[gnu::always_inline]] Borrowed(const tn_tensor *handle, const char *argument) : handle_(handle) {
         if (__builtin_expect(handle == nullptr || checked, false)) look_up(argument);
+        if (__builtin_expect(has_indices(tensor_), false)) look_through(argument);
     }
     [[gnu::always_inline]] ~Borrowed() {
         if (__builtin_expect(checked, false)) let_go();
@@ -127,6 +135,7 @@ class Borrowed {
 
   private:
     [[gnu::cold]] void look_up(const char *argument);  // fails for NULL; in checked mode makes a counted tensor
+    [[gnu::cold]] void look_through(const char *argument);  // what has indices
     [[gnu::cold]] void let_go() noexcept;
 
     static_assert(sizeof(at::Tensor) == sizeof(const tn_tensor *));
@@ -145,15 +154,21 @@ void settle(const at::Tensor &tensor) noexcept;
 // kernel that then took the operand's new size for its old one would read outside of its memory.
 [[gnu::cold]] at::Tensor alias_of(const at::Tensor &written);
 
-// A tensor argument that the call writes.
+// A tensor argument that the call writes. It is counted: some of libtorch's operators put another tensor into the
+// reference that they are to write through, which lets go of the one that was there.
 class Written : public Borrowed {
   public:
-    Written(const tn_tensor *handle, const char *argument) : Borrowed(handle, argument) {
-        if ((**this)._is_zerotensor()) fail_immutable(argument);
+    Written(const tn_tensor *handle, const char *argument) : Borrowed(handle, argument), counted_(Borrowed::operator*()) {
+        if (counted_._is_zerotensor()) fail_immutable(argument);
     }
     ~Written() {
-        if (std::uncaught_exceptions() > 0) settle(**this);
+        if (std::uncaught_exceptions() > 0) settle(Borrowed::operator*());
     }
+
+    at::Tensor &operator*() { return counted_; }
+
+  private:
+    at::Tensor counted_;
 };
 
 // A list of such tensors, after the list.

@@ -19,6 +19,7 @@ void call_checked(const std::string &op, torch::jit::Stack &arguments);
 
 // What checks are made of.
 void need(bool fulfilled, const char *what);
+bool given(const c10::IValue &value);  // a tensor that is there
 bool of_integers(const at::Tensor &tensor);
 bool lies_in_memory(const at::Tensor &tensor);  // the processor's, with strides: what kernels follow pointers into
 

@@ -1,6 +1,5 @@
-// The checks of indices that kernels follow without looking: of embeddings, poolings, targets of losses, segments.
-#include "needs_indices.h"
-
+// The checks of indices that kernels follow without looking: of embeddings, poolings, targets of losses,
+// segments.
 #include <ATen/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/aminmax.h>
@@ -8,14 +7,14 @@
 
 #include "internal.h"
 #include "needs.h"
+#include "needs_kinds.h"
 
 namespace tenfold {
 namespace {
 
-using torch::jit::Stack;
-
 bool all_within(const at::Tensor &indices, int64_t limit) {
-    if (!lies_in_memory(indices) || indices.numel() == 0 || !of_integers(indices)) return true;  // the kernel refuses it, or has none
+    if (!lies_in_memory(indices) || indices.numel() == 0 || !of_integers(indices))
+        return true;  // the kernel refuses it, or has none
     auto [least, largest] = at::aminmax(indices);
     return least.item<int64_t>() >= 0 && largest.item<int64_t>() < limit;
 }
@@ -38,12 +37,14 @@ void labels(const at::Tensor &log_probs, const at::Tensor &given, const std::vec
         if (rows > 0) start = static_cast<int64_t>(i) * row;
         const int64_t most = rows == 0 ? targets.numel() - start : static_cast<int64_t>(i) < rows ? row : 0;
         need(lengths[i] >= 0 && lengths[i] <= most, "target_lengths are not negative, and lie in targets");
-        for (int64_t k = start; k < start + lengths[i]; k++) need(entries[k] >= 0 && entries[k] < labels, "targets are labels of log_probs");
+        for (int64_t k = start; k < start + lengths[i]; k++)
+            need(entries[k] >= 0 && entries[k] < labels, "targets are labels of log_probs");
         start += lengths[i];
     }
 }
 
-// Each row of offsets, or of lengths, divides the data along axis, for itself where there are dimensions before it.
+// Each row of offsets, or of lengths, divides the data along axis, for itself where there are dimensions
+// before it.
 void divided(const at::Tensor &data, const c10::IValue &lengths, const c10::IValue &offsets, int64_t axis) {
     const int64_t dim = axis + (axis < 0 ? data.dim() : 0);
     if (dim < 0 || dim >= data.dim()) return;  // which the kernel refuses
@@ -53,9 +54,12 @@ void divided(const at::Tensor &data, const c10::IValue &lengths, const c10::IVal
         need(rows.dim() == dim + 1 && rows.sizes().slice(0, dim) == data.sizes().slice(0, dim),
              "lengths and offsets have the dimensions of data before axis, and one more");
         need(each == &lengths || rows.size(dim) > 0, "offsets begin with that of the first segment");
-        need(all_within(rows, data.size(dim) + 1), "lengths and offsets are not negative, and none is outside of data");
+        need(all_within(rows, data.size(dim) + 1),
+             "lengths and offsets are not negative, and none is outside of data");
         if (!lies_in_memory(rows) || rows.numel() == 0) continue;
-        if (each == &lengths) need(rows.sum(dim).le(data.size(dim)).all().item<bool>(), "lengths add up to no more than data has");
+        if (each == &lengths)
+            need(rows.sum(dim).le(data.size(dim)).all().item<bool>(),
+                 "lengths add up to no more than data has");
         else need(rows.slice(dim, 1).ge(rows.slice(dim, 0, -1)).all().item<bool>(), "offsets do not fall");
     }
 }
@@ -65,12 +69,33 @@ void divided(const at::Tensor &data, const c10::IValue &lengths, const c10::IVal
 // The kernel counts how often each index comes in an array of num_weights.
 void indices_of_weights(Stack &arguments) {
     const bool counts = arguments[4].toBool();
-    need(!counts || all_within(arguments[1].toTensor(), arguments[2].toInt()), "indices are less than num_weights");
+    need(!counts || all_within(arguments[1].toTensor(), arguments[2].toInt()),
+         "indices are less than num_weights");
+}
+
+// Bags begin with the first index, and each where the one before ends; the kernel looks at the first and the
+// last.
+void bags(Stack &arguments) {
+    const at::Tensor &weight = arguments[0].toTensor(), &indices = arguments[1].toTensor();
+    const at::Tensor &offsets = arguments[2].toTensor();
+    need(weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1,
+         "weight is a matrix, and indices and offsets have one dimension");
+    need(arguments[4].toInt() >= 0 && arguments[4].toInt() <= 2, "mode is 0, 1 or 2");
+    need(!given(arguments[6]) || arguments[6].toTensor().sizes() == indices.sizes(),
+         "per_sample_weights has the shape of indices");
+    need(!arguments[7].toBool() || offsets.size(0) > 0,
+         "offsets has the last one where it is to be included");
+    need(all_within(indices, weight.size(0)), "indices are those of rows of weight");
+    need(all_within(offsets, indices.size(0) + 1),
+         "offsets are not negative, and none is outside of indices");
+    if (lies_in_memory(offsets) && offsets.size(0) > 1)
+        need(offsets.slice(0, 1).ge(offsets.slice(0, 0, -1)).all().item<bool>(), "offsets do not fall");
 }
 
 template <size_t pooled, size_t indices>
 void indices_of_pooling(Stack &arguments) {
-    const at::Tensor &grad_output = arguments[0].toTensor(), &self = arguments[1].toTensor(), &given = arguments[indices].toTensor();
+    const at::Tensor &grad_output = arguments[0].toTensor(), &self = arguments[1].toTensor(),
+                     &given = arguments[indices].toTensor();
     const auto sizes = self.sizes();
     need(sizes.size() > pooled && grad_output.sizes() == given.sizes() && given.dim() == self.dim(),
          "indices have the shape of grad_output, and self as many dimensions");
@@ -102,15 +127,18 @@ void labels_backward(Stack &arguments) {
     const at::Tensor &log_probs = arguments[1].toTensor(), &log_alpha = arguments[6].toTensor();
     const auto lengths = lengths_of(arguments[4]), times = lengths_of(arguments[3]);
     need(log_probs.dim() == 3 && log_alpha.dim() == 3, "log_probs and log_alpha have three dimensions");
-    need(arguments[2].toTensor().dim() == 1 || arguments[2].toTensor().dim() == 2, "targets have one dimension or two");
-    need(arguments[7].toInt() >= 0 && arguments[7].toInt() < log_probs.size(2), "blank is a label of log_probs");
+    need(arguments[2].toTensor().dim() == 1 || arguments[2].toTensor().dim() == 2,
+         "targets have one dimension or two");
+    need(arguments[7].toInt() >= 0 && arguments[7].toInt() < log_probs.size(2),
+         "blank is a label of log_probs");
     const int64_t batch = log_probs.size(1);
-    need(log_alpha.size(0) == batch && arguments[0].toTensor().numel() == batch && arguments[5].toTensor().numel() == batch &&
-             lengths.size() == static_cast<size_t>(batch) && times.size() == static_cast<size_t>(batch),
+    need(log_alpha.size(0) == batch && arguments[0].toTensor().numel() == batch &&
+             arguments[5].toTensor().numel() == batch && lengths.size() == static_cast<size_t>(batch) &&
+             times.size() == static_cast<size_t>(batch),
          "grad, lengths, neg_log_likelihood and log_alpha have an entry for each sequence");
     for (int64_t i = 0; i < batch; i++)
-        need(lengths[i] >= 0 && lengths[i] < (log_alpha.size(2) + 1) / 2 && times[i] >= 0 && times[i] <= log_alpha.size(1) &&
-                 times[i] <= log_probs.size(0),
+        need(lengths[i] >= 0 && lengths[i] < (log_alpha.size(2) + 1) / 2 && times[i] >= 0 &&
+                 times[i] <= log_alpha.size(1) && times[i] <= log_probs.size(0),
              "lengths are those that log_alpha was computed for");
     labels(log_probs, arguments[2].toTensor(), lengths);
 }
@@ -118,11 +146,26 @@ void labels_backward(Stack &arguments) {
 // Forward NaNs and infinities are fine; it is the gradient that follows them, whoever asks for it.
 void grid_with_gradient(Stack &arguments) {
     const bool backward = arguments[2].isTensor();  // of (grad_output, input, grid, ...)
-    const at::Tensor &input = arguments[backward ? 1 : 0].toTensor(), &grid = arguments[backward ? 2 : 1].toTensor();
+    const at::Tensor &input = arguments[backward ? 1 : 0].toTensor(),
+                     &grid = arguments[backward ? 2 : 1].toTensor();
     const bool recorded = at::GradMode::is_enabled() && (input.requires_grad() || grid.requires_grad());
     const bool padded_by_zeros = arguments[backward ? 4 : 3].toInt() == 0;
-    if (!(backward || recorded) || padded_by_zeros || !lies_in_memory(grid) || !grid.is_floating_point()) return;
-    need(at::isfinite(grid).all().item<bool>(), "grid has no infinities and no NaNs where a gradient is taken and padding_mode is not zeros");
+    if (!(backward || recorded) || padded_by_zeros || !lies_in_memory(grid) || !grid.is_floating_point())
+        return;
+    need(at::isfinite(grid).all().item<bool>(),
+         "grid has no infinities and no NaNs where a gradient is taken and padding_mode is not zeros");
+}
+
+void grid_backward(Stack &arguments) {
+    const auto grad_output = arguments[0].toTensor().sizes(), input = arguments[1].toTensor().sizes();
+    const auto grid = arguments[2].toTensor().sizes();
+    const size_t rank = input.size();
+    need(rank > 2 && grad_output.size() == rank && grid.size() == rank,
+         "grad_output, input and grid have as many dimensions");
+    need(grad_output.slice(0, 2) == input.slice(0, 2) && grid[0] == input[0] &&
+             grad_output.slice(2) == grid.slice(1, rank - 2),
+         "grad_output has the batch and the channels of input, and the places of grid");
+    grid_with_gradient(arguments);
 }
 
 // Lengths or offsets are looked at unless it is said that this is not needed.
@@ -132,14 +175,17 @@ void segments(Stack &arguments) {
 }
 
 void segments_backward(Stack &arguments) {
-    const at::Tensor &grad = arguments[0].toTensor(), &output = arguments[1].toTensor(), &data = arguments[2].toTensor();
+    const at::Tensor &grad = arguments[0].toTensor(), &output = arguments[1].toTensor(),
+                     &data = arguments[2].toTensor();
     const int64_t axis = arguments[6].toInt(), dim = axis + (axis < 0 ? data.dim() : 0);
     divided(data, arguments[4], arguments[5], axis);
-    need(dim >= 0 && dim < data.dim() && grad.sizes() == output.sizes(), "grad has the shape of output, and axis is one of data's");
+    need(dim >= 0 && dim < data.dim() && grad.sizes() == output.sizes(),
+         "grad has the shape of output, and axis is one of data's");
     auto sizes = data.sizes().vec();
     if (arguments[4].isTensor()) sizes[dim] = arguments[4].toTensor().size(dim);
     else if (arguments[5].isTensor()) sizes[dim] = arguments[5].toTensor().size(dim) - 1;
-    need(output.sizes() == c10::IntArrayRef(sizes), "output has the shape of data, with an entry for each segment along axis");
+    need(output.sizes() == c10::IntArrayRef(sizes),
+         "output has the shape of data, with an entry for each segment along axis");
 }
 
 }  // namespace tenfold

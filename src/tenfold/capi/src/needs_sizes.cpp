@@ -1,22 +1,22 @@
 // The checks of sizes that a tensor is given: none is negative, and what lies in memory goes on to fit.
-#include "needs_sizes.h"
-
 #include <algorithm>
+#include <set>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include "internal.h"
 #include "needs.h"
+#include "needs_kinds.h"
 
 namespace tenfold {
 namespace {
 
-using torch::jit::Stack;
-
 bool is_compressed(const at::Tensor &tensor) {
     const c10::Layout layout = tensor.layout();
-    return layout == c10::kSparseCsr || layout == c10::kSparseCsc || layout == c10::kSparseBsr || layout == c10::kSparseBsc;
+    return layout == c10::kSparseCsr || layout == c10::kSparseCsc || layout == c10::kSparseBsr ||
+           layout == c10::kSparseBsc;
 }
 
 // libtorch gives a compressed tensor indices for other batches, and leaves them unwritten.
@@ -28,9 +28,16 @@ void keeps_batches(const at::Tensor &tensor, c10::IntArrayRef sizes) {
 }
 
 void resized(const Stack &arguments, c10::IntArrayRef sizes) {
-    need(std::none_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; }), "size is not negative");
+    need(std::none_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; }),
+         "size is not negative");
     for (const c10::IValue &each : arguments)
         if (each.isTensor()) keeps_batches(each.toTensor(), sizes);
+}
+
+// A tensor whose memory is what it says: libtorch keeps some that are to be conjugated, negated or zeros.
+at::Tensor resolved(const at::Tensor &tensor) {
+    if (tensor._is_zerotensor()) return at::zeros(tensor.sizes(), tensor.options());
+    return tensor.resolve_conj().resolve_neg();
 }
 
 }  // namespace
@@ -38,14 +45,112 @@ void resized(const Stack &arguments, c10::IntArrayRef sizes) {
 void within_storage(Stack &arguments) {
     const at::Tensor &self = arguments[0].toTensor();
     const auto sizes = arguments[1].toIntVector(), strides = arguments[2].toIntVector();
-    need(self.has_storage() && sizes.size() == strides.size(), "self has memory, and size and stride are of one length");
-    for (size_t i = 0; i < sizes.size(); i++) need(sizes[i] >= 0 && strides[i] >= 0, "size and stride are not negative");
-    need(at::detail::computeStorageNbytes(sizes, strides, self.itemsize(), self.storage_offset()) <= self.storage().nbytes(),
+    need(self.has_storage() && sizes.size() == strides.size(),
+         "self has memory, and size and stride are of one length");
+    for (size_t i = 0; i < sizes.size(); i++)
+        need(sizes[i] >= 0 && strides[i] >= 0, "size and stride are not negative");
+    need(at::detail::computeStorageNbytes(sizes, strides, self.itemsize(), self.storage_offset()) <=
+             self.storage().nbytes(),
          "what size and stride reach lies in the memory of self");
+}
+
+// A copy is made of what is yet to be conjugated, negated or filled with zeros as it then is, and has no more
+// memory.
+void within_storage_copied(Stack &arguments) {
+    arguments[0] = resolved(arguments[0].toTensor());
+    within_storage(arguments);
 }
 
 void new_size(Stack &arguments) { resized(arguments, arguments[1].toIntVector()); }
 
 void size_of_another(Stack &arguments) { resized(arguments, arguments[1].toTensor().sizes()); }
+
+void strided(Stack &arguments) {
+    for (size_t i = 0; i < 2; i++)
+        need(given(arguments[i]) && arguments[i].toTensor().layout() == c10::kStrided,
+             "self and src are tensors with strides");
+}
+
+void dtype_of_self(Stack &arguments) {
+    const at::Tensor &self = arguments[0].toTensor(), &out = arguments.back().toTensor();
+    need(self.scalar_type() == out.scalar_type(), "out has the dtype of self");
+}
+
+// The kernel takes the elements along dim to lie one after another: where one is repeated it gets a copy.
+void unrepeated(Stack &arguments) {
+    arguments[0] = resolved(arguments[0].toTensor());  // zeros are one zero, repeated
+    const at::Tensor &self = arguments[0].toTensor();
+    const int64_t dim = arguments[1].toInt() + (arguments[1].toInt() < 0 ? self.dim() : 0);
+    if (lies_in_memory(self) && dim >= 0 && dim < self.dim() && self.stride(dim) == 0)
+        arguments[0] = self.clone(at::MemoryFormat::Contiguous);
+}
+
+void some_tensors(Stack &arguments) {
+    need(arguments[0].toListRef().size() > 0, "at least one tensor is needed");
+}
+
+void chunked_dim(Stack &arguments) {
+    some_tensors(arguments);
+    for (const at::Tensor &each : arguments[0].toTensorVector())
+        need(arguments[1].toInt() >= 0 && arguments[1].toInt() < each.dim(),
+             "dim is a dimension of each tensor, and not negative");
+}
+
+void contiguous_rows(Stack &arguments) {
+    const at::Tensor &self = arguments[0].toTensor();
+    need(self.dim() == 2 && self.is_contiguous(), "self is a contiguous matrix");
+}
+
+// A scale that is given is followed, whatever the sizes are: also to where the input has nothing. Most
+// kernels then take what is nearest, if a number says where that is; those that look at some entries on each
+// side take the first of them.
+template <int sides>
+void scales_of_sizes(Stack &arguments) {
+    const auto output = arguments[1].toIntVector();
+    const bool backward = arguments[2].isIntList();
+    const auto sizes = backward ? arguments[2].toIntVector() : arguments[0].toTensor().sizes().vec();
+    if (sizes.size() != output.size() + 2) return;  // which the kernel refuses
+    size_t dim = 0;
+    for (size_t i = 2; i < arguments.size() && dim < output.size(); i++) {
+        if (arguments[i].isBool() && arguments[i].toBool())
+            return;  // corners are aligned, and scales not looked at
+        if (!arguments[i].isDouble() && !arguments[i].isNone()) continue;
+        const double scale = arguments[i].isDouble() ? arguments[i].toDouble() : 0;
+        const double last = (static_cast<double>(output[dim]) - 0.5) / scale;  // in the input
+        const double first = last - sides * std::max(1 / scale, 1.0) + 0.5;
+        const double limit = sides > 0 ? static_cast<double>(sizes[dim + 2]) : 1e9;
+        need(!(scale > 0) || first < limit, "scales lead from the input to all of output_size");
+        dim++;
+    }
+}
+template void scales_of_sizes<0>(Stack &);
+template void scales_of_sizes<1>(Stack &);
+template void scales_of_sizes<2>(Stack &);
+template void scales_of_sizes<3>(Stack &);
+
+// ---- Fourier transforms
+// --------------------------------------------------------------------------------------
+
+void transformed_dims(Stack &arguments) {
+    const int64_t rank = arguments[0].toTensor().dim();
+    std::set<int64_t> dims;
+    for (int64_t dim : arguments[1].toIntVector()) {
+        if (dim < 0 || dim >= rank)
+            fail(TN_ERROR_INDEX, "dim ", dim, " is out of range for ", rank, " dimensions");
+        need(dims.insert(dim).second, "dim names each dimension once");
+    }
+}
+
+void some_dims(Stack &arguments) {
+    transformed_dims(arguments);
+    need(!arguments[1].toIntVector().empty(), "at least one dim is needed");
+}
+
+void half_of_last_dim(Stack &arguments) {
+    some_dims(arguments);
+    const int64_t half = arguments[0].toTensor().size(arguments[1].toIntVector().back()),
+                  last = arguments[3].toInt();
+    need(last > 0 && last / 2 + 1 <= half, "last_dim_size is positive, and half of it lies in self");
+}
 
 }  // namespace tenfold

@@ -13,6 +13,7 @@
 #include <c10/core/SymIntArrayRef.h>
 #include <c10/util/OptionalArrayRef.h>
 
+#include "apart.h"
 #include "internal.h"
 #include "needs.h"
 
@@ -54,47 +55,7 @@ Result call_checked(const char *op, const Arguments &...arguments) {
     if constexpr (!std::is_void_v<Result>) return c10::impl::PopResult<Result>::call(stack);
 }
 
-// ---- operands of a call that writes into given tensors --------------------------------------------------------
-
-class Read : public Borrowed {
-  public:
-    using Borrowed::Borrowed;
-
-    const at::Tensor &operator*() const { return alias_.defined() ? alias_ : Borrowed::operator*(); }
-    void keep_apart(const at::Tensor &written) {
-        if (__builtin_expect((**this).is_same(written), false)) alias_ = alias_of(written);
-    }
-
-  private:
-    at::Tensor alias_;
-};
-
-inline void keep_apart(Read &read, const at::Tensor &written) { read.keep_apart(written); }
-
-[[gnu::noinline]] inline void keep_apart(at::Tensor &read, const at::Tensor &written) {
-    if (read.is_same(written)) read = alias_of(written);
-}
-
-inline void keep_apart(std::optional<at::Tensor> &read, const at::Tensor &written) {
-    if (read) keep_apart(*read, written);
-}
-
-inline void keep_apart(std::vector<at::Tensor> &read, const at::Tensor &written) {
-    for (at::Tensor &each : read) keep_apart(each, written);
-}
-
-[[gnu::noinline]] inline void keep_apart(c10::List<std::optional<at::Tensor>> &read, const at::Tensor &written) {
-    for (size_t i = 0; i < read.size(); i++) {
-        std::optional<at::Tensor> each = read.get(i);
-        keep_apart(each, written);
-        read.set(i, each);
-    }
-}
-
-template <class Operand>
-void keep_apart(Operand &read, const std::vector<at::Tensor> &written) {
-    for (const at::Tensor &each : written) keep_apart(read, each);
-}
+// ---- arguments -----------------------------------------------------------------------------------------------
 
 template <class Value, class Given>
 std::optional<Value> maybe(const Given *given) {

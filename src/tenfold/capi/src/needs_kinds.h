@@ -1,0 +1,79 @@
+// The kinds of needs that operators have, by the files that check them; `needs.cpp` says which operator has
+// which.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+namespace tenfold {
+
+using torch::jit::Stack;
+
+// needs_norms.cpp
+void groups(Stack &arguments);
+void groups_backward(Stack &arguments);
+void layers_backward(Stack &arguments);
+void statistics(Stack &arguments);  // of batches: running ones, where there is no training
+void no_statistics(Stack &arguments);
+void running_statistics(Stack &arguments);
+void statistics_in_use(Stack &arguments);
+void statistics_of_gradient(Stack &arguments);
+void norms_of_rows(Stack &arguments);  // of weights
+void norms_where_fused(Stack &arguments);
+
+// needs_gradients.cpp
+void same_shapes(Stack &arguments);
+void shapes_of_gelu(Stack &arguments);
+template <int64_t pooled>  // how many dimensions are
+void same_channels(Stack &arguments);
+void unfolded(Stack &arguments);
+void whole_beta(Stack &arguments);
+void attention(Stack &arguments);
+void attention_backward(Stack &arguments);
+template <size_t place>  // of the argument that says so
+void grouped_heads(Stack &arguments);
+
+// needs_recurrent.cpp
+template <int64_t gates, bool packed>
+void recurrent(Stack &arguments);
+
+// needs_indices.cpp
+void indices_of_weights(Stack &arguments);  // embeddings
+void bags(Stack &arguments);                // and sums of some
+template <size_t pooled, size_t indices>    // how many dimensions are, and which argument has the indices
+void indices_of_pooling(Stack &arguments);
+void classes_of_targets(Stack &arguments);  // negative log likelihoods, backward
+void labels_of_targets(Stack &arguments);   // CTC
+void labels_backward(Stack &arguments);
+void grid_with_gradient(Stack &arguments);  // grid samplers: here the indices are computed from a tensor
+void grid_backward(Stack &arguments);
+void segments(Stack &arguments);
+void segments_backward(Stack &arguments);
+
+// needs_sizes.cpp
+void within_storage(Stack &arguments);  // views of what lies there
+void within_storage_copied(Stack &arguments);
+void new_size(Stack &arguments);         // self, and what is written, take a size
+void size_of_another(Stack &arguments);  // or that of a tensor
+template <int sides>                     // how far images are looked at around each place
+void scales_of_sizes(Stack &arguments);
+void strided(Stack &arguments);
+void dtype_of_self(Stack &arguments);
+void unrepeated(Stack &arguments);
+void some_tensors(Stack &arguments);
+void chunked_dim(Stack &arguments);
+void contiguous_rows(Stack &arguments);
+void transformed_dims(Stack &arguments);  // of Fourier transforms
+void some_dims(Stack &arguments);
+void half_of_last_dim(Stack &arguments);
+
+// needs_numbers.cpp
+template <size_t place>
+void positive_groups(Stack &arguments);
+void whole_step(Stack &arguments);
+void whole_step_into(Stack &arguments);
+void absolute_power(Stack &arguments);
+void no_overflow(Stack &arguments);
+void next_number(Stack &arguments);
+void finite(Stack &arguments);
+
+}  // namespace tenfold

@@ -2,19 +2,27 @@
 
 Every function of tenfold.h and some typed ones are called with handles that live, of odd tensors too,
 NULL, and numbers and counts of all sizes. In checked mode handles that were freed, and numbers that are none,
-are passed as well. Nothing may crash; at the end all that was made is freed, and nothing is left.
+are passed as well. Nothing may crash; at the end all that was made is freed, and nothing is left. With
+`--fenced` a read or a write behind a tensor's end crashes where it is made, and with `--trace` each call is
+printed before it is.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import os
 import random
 import resource
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from tenfold.capi.binding import Device, Library, Scalar
 from tenfold.capi.build import build
+from tenfold.capi.compilers import compiler
 from tenfold.capi.describe import Description, Function, Parameter, describe
 from tests.capi.odd_tensors import odd_tensors
 
@@ -113,7 +121,7 @@ class Fuzzer:
 
     def step(self) -> None:
         if self.random.random() < 0.02:
-            self.alive["tn_tensor"].append(self.lib.tn_tensor_share(self.random.choice(self.odd)))
+            self.alive["tn_tensor"].append(self.odd_one())
         function = self.random.choice(self.functions)
         kept: list[Any] = []
         arguments = self.arguments(function, kept)
@@ -152,6 +160,15 @@ class Fuzzer:
         for kind in self.alive:
             if len(self.alive[kind]) > 40:
                 self.free(kind, self.alive[kind].pop(0))
+
+    def odd_one(self) -> int:
+        """A handle of an odd tensor. A call may have left a sparse one without indices: then all are new."""
+        shared = self.raw["tn_tensor_share"](self.random.choice(self.odd))
+        if shared is None:
+            for each in self.odd:
+                self.lib.tn_free(each)
+            self.odd = odd_tensors(self.lib)
+        return shared or self.lib.tn_tensor_share(self.odd[0])
 
     def take(self, function: Function, kept: list[Any]) -> None:
         """Tensors that a call wrote: into a given array, or as an array of their own."""
@@ -205,7 +222,12 @@ class Fuzzer:
         if chance < 0.14 and self.checked:
             other = self.random.choice(list(self.alive))
             return self.random.choice(self.alive[other]) if self.alive[other] else None
-        return self.random.choice(self.alive[kind])
+        chosen = self.random.choice(self.alive[kind])  # which may have grown where it was written
+        if kind == "tn_tensor" and self.raw["tn_tensor_bytes"](chosen) > MOST_BYTES:
+            self.alive[kind].remove(chosen)
+            self.free(kind, chosen)
+            return None
+        return chosen
 
     def argument(
         self, function: Function, parameter: Parameter, counts: dict[str, int], kept: list[Any]
@@ -294,10 +316,32 @@ class Fuzzer:
             self.free("tn_tensor", each)
 
 
+FENCE = Path(__file__).with_name("fence.c")
+FENCED_BYTES = 16 << 30  # of addresses
+
+
+def begin_fenced() -> None:
+    """Begin this program again, behind the fence of fence.c."""
+    name = f"tenfold-fence-{hashlib.sha256(FENCE.read_bytes()).hexdigest()[:12]}.so"
+    library = Path(tempfile.gettempdir()) / name
+    if os.environ.get("LD_PRELOAD") == str(library):
+        return
+    if not library.exists():
+        partly = library.with_suffix(f".{os.getpid()}")
+        flags = ["-O1", "-shared", "-fPIC", str(FENCE), "-o", str(partly)]
+        subprocess.run([compiler("CC", "gcc", "cc"), *flags], check=True)
+        partly.rename(library)
+    again = [sys.executable, "-X", "faulthandler", "-m", "tests.capi.fuzzer", *sys.argv[1:]]
+    os.execve(sys.executable, again, {**os.environ, "LD_PRELOAD": str(library)})
+
+
 def main() -> None:
-    calls, seed = int(sys.argv[1]), int(sys.argv[2])
+    calls, seed, fenced = int(sys.argv[1]), int(sys.argv[2]), "--fenced" in sys.argv
     built = build()
+    if fenced:
+        begin_fenced()
     most = (64 if built.libtorch.cuda else 8) << 30  # CUDA takes addresses for all that its devices have
+    most += FENCED_BYTES if fenced else 0
     resource.setrlimit(resource.RLIMIT_AS, (most, most))  # whatever is asked for, others go on
     library = Library(str(built.library))
     fuzzer = Fuzzer(library, describe(built.libtorch), seed)

@@ -18,6 +18,7 @@ A view row of the table gives these facts:
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -87,13 +88,34 @@ class Step(NamedTuple):
 
 class Base:
     """What views are views of, as gradients see it: `leaf` if it collects them; `apart` if it only shares its
-    memory with tensors that they flow to."""
+    memory, from which `depth` steps lead to it, with tensors that they flow to. What was written to one apart
+    is its own `value` to gradients, where they flow to it, and to the memory a constant."""
 
-    __slots__ = ("apart", "leaf")
+    __slots__ = ("_made_in", "apart", "depth", "leaf", "value", "version")
 
-    def __init__(self, leaf: Origin | None = None, apart: bool = False):
+    def __init__(self, leaf: Origin | None = None, apart: bool = False, depth: int = 0):
         self.leaf = leaf
         self.apart = apart
+        self.depth = depth
+        self.value: Value | None = None
+        self.version = 0  # of the storage, when it held that value
+        self._made_in = None if graph.recorder is None else weakref.ref(graph.recorder)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it has a value of its own, here."""
+        if self.value is None:
+            return False
+        recorder = graph.active()
+        return recorder is None or recorder.made(self.value)
+
+    def is_to_be_told(self, new: Value) -> bool:
+        """Whether gradients flow to what is written to it: where it was made, that they may be told of it."""
+        if not self.apart or self.is_told:
+            return self.apart
+        if new.origin is None or new.origin.of is self.leaf:
+            return False
+        return graph.active() is (None if self._made_in is None else self._made_in())
 
 
 class Alias:
@@ -120,14 +142,20 @@ class Alias:
 
     def copy(self, base: Base | None = None) -> Alias:
         """The same place, to be followed by another tensor; by default one that gradients do not know of."""
-        return Alias(self.storage, self.steps, self.strides, self.offset, base or Base(apart=True))
+        return Alias(self.storage, self.steps, self.strides, self.offset, base or self.own_base())
+
+    def own_base(self, leaf: Origin | None = None) -> Base:
+        """What a tensor in this place is the base of, if gradients do not know of it."""
+        return Base(leaf, True, len(self.steps))
 
     def taken_by(self, before: Alias | None, leaf: Origin | None) -> Alias:
         """The same place for a tensor that lay elsewhere, and is to gradients what it was."""
-        stays = before is not None and before.storage is self.storage
-        made = self.copy(before.base if before is not None and stays else Base(leaf, apart=True))
+        made = self.copy(self.own_base(leaf))
         made.version = self.version
         if before is not None:
+            depth = before.base.depth
+            if before.storage is self.storage and before.steps[:depth] == self.steps[:depth]:
+                made.base = before.base
             made.is_view, made.of_leaf, made.untold = before.is_view, before.of_leaf, before.untold
         return made
 
@@ -139,13 +167,12 @@ class Alias:
     @property
     def in_doubt(self) -> bool:
         """Whether gradients would have to be told of a write, though they were not of this view."""
-        return self.untold and not self.base.apart and self.storage.value.origin is not None
+        known = self.base.value if self.base.apart else self.storage.value
+        return self.untold and known is not None and known.origin is not None
 
     def is_foreign(self, origin: Origin) -> bool:
         """Whether a value of the storage is known to gradients as another tensor's, which wrote it."""
-        if origin.of is self.base.leaf or not (self.base.apart or origin.node is None):
-            return False
-        return all(step.row.name != "detach" for step in self.steps)
+        return origin.of is not self.base.leaf and (self.base.apart or origin.node is None)
 
 
 def whole(value: Value, leaf: Origin | None = None) -> Alias:
@@ -172,11 +199,12 @@ def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result
         return alias
     if row.storage:
         _check_storage(alias)
-    detached = row.name == "detach"
     every = steps if row.storage else (*alias.steps, *steps)
     strides, offset = layout
-    made = Alias(alias.storage, every, strides, offset, Base(apart=True) if detached else alias.base)
-    if not detached:
+    made = Alias(alias.storage, every, strides, offset, alias.base)
+    if row.name == "detach" or (row.storage and alias.base.depth):
+        made.base = made.own_base()
+    else:
         made.is_view = True
         made.of_leaf = alias.of_leaf or (base.origin is not None and base.origin.node is None)
         made.untold = alias.untold or not graph.mode.enabled
@@ -200,7 +228,7 @@ def _check_storage(alias: Alias) -> None:
 def on_storage(alias: Alias, row: Row, arguments: Sequence[Any], where: Any) -> Value:
     """Call an op that sees the whole storage of its first argument."""
     _check_storage(alias)
-    result = record(row, (alias.storage.value, *arguments), where)[0]
+    result = record(row, (_memory(alias, where), *arguments), where)[0]
     if not row.schema.is_view:  # the argument, as it would lie in a copy of the storage
         for step in alias.steps:
             result = step.read(result, where)
@@ -209,18 +237,42 @@ def on_storage(alias: Alias, row: Row, arguments: Sequence[Any], where: Any) -> 
 
 def read(alias: Alias, where: Any) -> Value:
     """What the view sees in its storage now; with gradients, wherever it is read, if it was made so."""
-    value = alias.storage.value
-    if value.origin is not None and alias.is_foreign(value.origin):
-        value = graph.fresh(value, where)
+    base = alias.base
+    if base.is_told:
+        value, steps = _held(alias, where), alias.steps[base.depth :]
+    else:
+        value, steps = _memory(alias, where), alias.steps
     telling = value.origin is not None and not graph.mode.enabled and not alias.untold
     if telling:
         graph.mode.enabled = True
     try:
-        for step in alias.steps:
+        for step in steps:
             value = step.read(value, where)
     finally:
         if telling:
             graph.mode.enabled = False
+    return value
+
+
+def _memory(alias: Alias, where: Any) -> Value:
+    """What the storage holds, a constant where gradients know it as another tensor's."""
+    value = alias.storage.value
+    foreign = value.origin is not None and alias.is_foreign(value.origin)
+    return graph.fresh(value, where) if foreign else value
+
+
+def _held(alias: Alias, where: Any) -> Value:
+    """What the base of a tensor holds that is apart from others in its memory: with its own gradients, which
+    pass by what the others have written."""
+    base, known = alias.base, alias.base.value
+    if known is not None and base.version == alias.storage.version:
+        return known
+    value = graph.fresh(alias.storage.value, where)
+    for step in alias.steps[: base.depth]:
+        value = step.read(value, where)
+    if known is not None and known.origin is not None:
+        value.origin = Origin(known.origin.node, known.origin.index)
+        base.value, base.version = value, alias.storage.version
     return value
 
 
@@ -248,27 +300,39 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
         row = find(name)
         return record(row, (arguments[0], *_complete(row, arguments[1:]).arguments), where)[0]
 
-    storage, steps, given = alias.storage, alias.steps, new
-    bases = [storage.value]
-    for step in steps[:-1]:
-        bases.append(step.read(bases[-1], where))
-    seen = True  # whether the view sees just what was written
-    end = len(steps)
-    while end:
-        start = _strided_from(steps[:end])
-        if start is None:
-            end -= 1
-            put = steps[end].row.write
-            assert put is not None
-            new = put(call, bases[end], new, *steps[end].arguments)
-        else:
-            strides, offset = _layout(steps[start:end], [*bases[start:end], new])
-            if not uniform:
-                _check_no_overlap(new.type.shape, strides)
-            new = call("as_strided_scatter", bases[start], new, new.type.shape, strides, offset)
-            seen = False
-            end = start
-    before, base = bases[0].origin, alias.base
+    def put(new: Value, memory: Value, steps: Sequence[Step]) -> tuple[Value, bool]:
+        """What these steps lead from, with a new value put back; and whether they see just that."""
+        bases = [memory]
+        for step in steps[:-1]:
+            bases.append(step.read(bases[-1], where))
+        seen, end = True, len(steps)
+        while end:
+            start = _strided_from(steps[:end])
+            if start is None:
+                end -= 1
+                back = steps[end].row.write
+                assert back is not None
+                new = back(call, bases[end], new, *steps[end].arguments)
+            else:
+                strides, offset = _layout(steps[start:end], [*bases[start:end], new])
+                if not uniform:
+                    _check_no_overlap(new.type.shape, strides)
+                new = call("as_strided_scatter", bases[start], new, new.type.shape, strides, offset)
+                seen, end = False, start
+        return new, seen
+
+    storage, steps, base, given, seen = alias.storage, alias.steps, alias.base, new, True
+    told = base.is_to_be_told(new)
+    if told:
+        held = _held(alias, where)
+        new, seen = put(new, held, steps[base.depth :])
+        if held.origin is not None and new.origin is None and not graph.mode.enabled:
+            new.origin = Origin(held.origin.node, held.origin.index)
+        base.value = None if new.origin is None else new
+        new, steps = call("detach", new), steps[: base.depth]
+    before = storage.value.origin
+    new, also = put(new, storage.value, steps)
+    seen = seen and also
     if before is not None and before.node is None and before.of is not storage.leaf:
         before = None  # of a tensor apart, which collects its gradients whatever the memory says
     untold = base.apart or not graph.mode.enabled
@@ -278,6 +342,8 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
     if before is not None and new.origin is None and untold:
         new.origin = Origin(before.node, before.index)  # gradients pass by what is done without them
     storage.replace(new)
+    if told:
+        base.version = storage.version
     if seen:
         alias.version = storage.version
 

@@ -234,3 +234,75 @@ def test_tensors_that_share_memory_alone_share_no_gradients():
 
 def test_a_view_is_not_detached_in_place():
     refused(lambda m: m.zeros(2, 3)[:1].detach_())
+
+
+def written_apart(m, of, write):
+    """Gradients of a tensor that shares its memory with another, of both, and of what was written to it."""
+    x, w = m.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True), m.tensor([5.0, 6.0], requires_grad=True)
+    memory = of(m, x)
+    apart = memory.detach()
+    write(m, apart, w)
+    found = [apart.requires_grad, apart.is_leaf, memory.requires_grad, apart.tolist(), memory.tolist()]
+    total = (apart * apart).sum()
+    if memory.requires_grad:
+        total = total + (memory * 3).sum()
+    total.backward()
+    return [*found, w.grad.tolist(), None if x.grad is None else x.grad.tolist()]
+
+
+def twice(m, apart, w):
+    apart[0] = w
+    apart.t()[1].mul_(w)
+
+
+def partly_without_gradients(m, apart, w):
+    apart[0] = w
+    with m.no_grad():
+        apart[0, 0] = 7
+
+
+def then_its_memory(m, apart, w):
+    other = apart.detach()
+    apart[0] = w
+    other.mul_(2)
+
+
+def turned(m, apart, w):
+    apart[0] = w
+    apart.t_()
+    apart[0, 1] = 7
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda m, apart, w: apart.mul_(w),
+        lambda m, apart, w: apart[0].mul_(w),
+        lambda m, apart, w: apart.view(4)[1:3].copy_(w * 2),
+        twice,
+        partly_without_gradients,
+        then_its_memory,
+        turned,
+    ],
+    ids=["all", "a row", "a stretch", "twice", "partly without", "and its memory", "and turned"],
+)
+@pytest.mark.parametrize(
+    "of",
+    [lambda m, x: x, lambda m, x: x * 2, lambda m, x: x.data.clone()],
+    ids=["leaf", "result", "constant"],
+)
+def test_what_is_written_to_a_detached_tensor_has_its_gradient(of, write):
+    assert written_apart(tn, of, write) == written_apart(torch, of, write)
+
+
+def test_what_is_written_to_a_detached_tensor_has_its_gradient_in_a_transformed_function():
+    def case(m):
+        def function(w):
+            x = w * 2
+            apart = x.detach()
+            apart[0] = w[1]
+            return (apart * 3).sum() + x.prod()
+
+        return [m.func.grad(function)(m.tensor([1.0, 2.0]))]
+
+    agree(case)

@@ -489,9 +489,10 @@ def _detach_(self: Tensor) -> Tensor:
         raise GradientError("a view cannot be detached in place", help="use .detach() for another tensor")
     if self._leaf is not None:
         self.requires_grad_(False)
-    self._value = graph.fresh(self.detach().current(), capture())
-    if self._alias is not None and not self._alias.steps:
-        self._alias.storage.value = self._value
+    alias, self._value = self.share(), graph.fresh(self.detach().current(), capture())
+    alias.base.value = None
+    if not alias.steps:
+        alias.storage.value = self._value
     return self
 
 

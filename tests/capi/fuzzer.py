@@ -62,8 +62,8 @@ LEFT_OUT = (
     "tn_set_threads", "tn_thread", "tn_set_interop",
 )  # fmt: skip
 
-# Of any degree, squared as often as a norm is large, drawn until one fits, summed from a number on until it is
-# positive: they may take hours.
+# Of any degree, squared as often as a norm is large, drawn until one fits, summed from a number on until it
+# is positive: they may take hours.
 ENDLESS = ("polynomial", "matrix_exp", "binomial", "zeta", "polygamma")
 TYPED = 125  # functions for each seed: twenty seeds, one after another, come by all of them
 

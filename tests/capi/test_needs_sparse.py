@@ -55,3 +55,10 @@ def test_so_are_those_of_coordinates(tn: Bridge) -> None:
     assert tn.array(tn.call("to_dense", sparse)).tolist() == [[0.0, 1.0], [2.0, 0.0]]
     tn.call("fill_.Scalar", tn.call("_indices", sparse), 5)
     refused(tn, sparse)
+
+
+def test_the_product_of_a_sparse_matrix_is_written_where_it_fits(tn: Bridge) -> None:
+    sparse, vector = tn.call("to_sparse_csr", tn.tensor([[0.0, 1.0], [2.0, 0.0]])), tn.tensor([3.0, 4.0])
+    assert tn.array(tn.call("mv.out", sparse, vector, tn.tensor([0.0, 0.0]))).tolist() == [4.0, 6.0]
+    with pytest.raises(TenfoldError, match="each row of a sparse self"):
+        tn.call("mv.out", sparse, vector, tn.tensor([0.0]))

@@ -162,6 +162,7 @@ Needs needs_of(const std::string &op) {
         {"aten::max_pool3d_with_indices_backward.grad_input", indices_of_pooling<3, 7>},
         {"aten::median.dim", unrepeated},
         {"aten::median.dim_values", unrepeated},
+        {"aten::mv.out", rows_to_write},
         {"aten::nanmedian.dim", unrepeated},
         {"aten::nanmedian.dim_values", unrepeated},
         {"aten::native_batch_norm", statistics},

@@ -57,6 +57,7 @@ void size_of_another(Stack &arguments);  // or that of a tensor
 template <int sides>                     // how far images are looked at around each place
 void scales_of_sizes(Stack &arguments);
 void strided(Stack &arguments);
+void rows_to_write(Stack &arguments);
 void dtype_of_self(Stack &arguments);
 void unrepeated(Stack &arguments);
 void some_tensors(Stack &arguments);

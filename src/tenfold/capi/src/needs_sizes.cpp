@@ -71,6 +71,13 @@ void strided(Stack &arguments) {
              "self and src are tensors with strides");
 }
 
+// The kernel for sparse matrices takes what it is to write for large enough.
+void rows_to_write(Stack &arguments) {
+    const at::Tensor &self = arguments[0].toTensor(), &out = arguments[2].toTensor();
+    const bool fits = self.dim() == 2 && out.sizes() == self.sizes().slice(0, 1);
+    need(self.layout() == c10::kStrided || fits, "out has an entry for each row of a sparse self");
+}
+
 void dtype_of_self(Stack &arguments) {
     const at::Tensor &self = arguments[0].toTensor(), &out = arguments.back().toTensor();
     need(self.scalar_type() == out.scalar_type(), "out has the dtype of self");

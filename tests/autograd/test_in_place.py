@@ -306,3 +306,15 @@ def test_what_is_written_to_a_detached_tensor_has_its_gradient_in_a_transformed_
         return [m.func.grad(function)(m.tensor([1.0, 2.0]))]
 
     agree(case)
+
+
+def test_one_of_several_views_is_written_as_if_it_were_made_alone():
+    def case(m):
+        x, w = m.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True), m.tensor([5.0, 6.0], requires_grad=True)
+        y = x * 2
+        part = y[2:] if m is torch else y.split(2)[1]  # PyTorch refuses to write to what split gave
+        part.mul_(w)
+        (y * y).sum().backward()
+        return [y, part, x.grad, w.grad]
+
+    agree(case)

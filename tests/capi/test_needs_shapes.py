@@ -93,9 +93,11 @@ def test_a_copy_of_what_is_yet_to_be_conjugated_has_its_memory_alone(tn: Bridge)
         tn.call("_reshape_alias_copy", conjugated, [8], [1])
 
 
-def test_the_median_of_zeros_that_have_no_memory_is_zero(tn: Bridge) -> None:
-    nothing = tn.call("_efficientzerotensor", [2, 2])
+def test_zeros_that_have_no_memory_are_zeros_to_every_kernel(tn: Bridge) -> None:
+    nothing, ones = tn.call("_efficientzerotensor", [2, 2]), tn.tensor([1.0, 1.0])
     assert tn.array(tn.call("median.dim", nothing, 1)).tolist() == [0.0, 0.0]
+    assert tn.array(tn.call("_pdist_forward", nothing, 2.0)).tolist() == [0.0]
+    assert tn.array(tn.call("_weight_norm_interface", nothing, ones, 1)).shape == (2, 2)
 
 
 def test_weights_of_recurrent_layers_fit(tn: Bridge) -> None:

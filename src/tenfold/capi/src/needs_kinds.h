@@ -50,6 +50,9 @@ void segments(Stack &arguments);
 void segments_backward(Stack &arguments);
 
 // needs_sizes.cpp
+// A tensor whose memory is what it says: libtorch keeps some that are to be conjugated, negated or zeros, and
+// gives kernels one zero, repeated, for those.
+at::Tensor resolved(const at::Tensor &tensor);
 void within_storage(Stack &arguments);  // views of what lies there
 void within_storage_copied(Stack &arguments);
 void new_size(Stack &arguments);         // self, and what is written, take a size

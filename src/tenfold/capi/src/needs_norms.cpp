@@ -113,6 +113,7 @@ static void norms(Stack &arguments) {
 
 // `_weight_norm` gives it no others.
 void norms_of_rows(Stack &arguments) {
+    for (size_t i = 0; i < 2; i++) arguments[i] = resolved(arguments[i].toTensor());
     norms(arguments);
     const at::Tensor &weight = arguments[0].toTensor(), &norm = arguments[1].toTensor();
     const int64_t dim = arguments[2].toInt();

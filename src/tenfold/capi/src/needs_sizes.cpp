@@ -34,13 +34,12 @@ void resized(const Stack &arguments, c10::IntArrayRef sizes) {
         if (each.isTensor()) keeps_batches(each.toTensor(), sizes);
 }
 
-// A tensor whose memory is what it says: libtorch keeps some that are to be conjugated, negated or zeros.
+}  // namespace
+
 at::Tensor resolved(const at::Tensor &tensor) {
     if (tensor._is_zerotensor()) return at::zeros(tensor.sizes(), tensor.options());
     return tensor.resolve_conj().resolve_neg();
 }
-
-}  // namespace
 
 void within_storage(Stack &arguments) {
     const at::Tensor &self = arguments[0].toTensor();
@@ -104,6 +103,7 @@ void chunked_dim(Stack &arguments) {
 }
 
 void contiguous_rows(Stack &arguments) {
+    arguments[0] = resolved(arguments[0].toTensor());
     const at::Tensor &self = arguments[0].toTensor();
     need(self.dim() == 2 && self.is_contiguous(), "self is a contiguous matrix");
 }

@@ -330,9 +330,11 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
             new.origin = Origin(held.origin.node, held.origin.index)
         base.value = None if new.origin is None else new
         new, steps = call("detach", new), steps[: base.depth]
-    before = storage.value.origin
+    before, placed = storage.value.origin, new
     new, also = put(new, storage.value, steps)
     seen = seen and also
+    if base.apart and new is not placed:
+        new.origin = None  # not cut by what is put in their way: they pass by it
     if before is not None and before.node is None and before.of is not storage.leaf:
         before = None  # of a tensor apart, which collects its gradients whatever the memory says
     untold = base.apart or not graph.mode.enabled

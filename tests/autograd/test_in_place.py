@@ -318,3 +318,16 @@ def test_one_of_several_views_is_written_as_if_it_were_made_alone():
         return [y, part, x.grad, w.grad]
 
     agree(case)
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["a constant", "a gradient"])
+def test_gradients_pass_by_what_is_written_to_a_detached_part(told):
+    def case(m):
+        x, w = m.tensor([1.0, 2.0, 3.0], requires_grad=True), m.tensor(5.0, requires_grad=True)
+        y = x * 2
+        apart = y[1:].detach()
+        apart[:1].mul_(w if told else 5.0)
+        ((y * y).sum() + (apart * apart).sum()).backward()
+        return [y, apart, x.grad, w.grad]
+
+    agree(case)

@@ -41,6 +41,18 @@ def _wide(x: Value) -> Value:
     return flat.convert(x, dtypes.float32) if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
 
 
+def _length(x, dims, least):
+    """The norm, and where it is less than `least` that; its gradient is the norm's all the same, 0 at 0."""
+    squared = flat.sum(x * x, dims, keepdim=True)
+    zero = flat.eq(squared, 0)
+    norm = flat.where(
+        zero,
+        flat.full(zero.shape, 0, x.dtype),
+        flat.sqrt(flat.where(zero, flat.full(zero.shape, 1, x.dtype), squared)),
+    )
+    return norm + flat.stop_gradient(flat.maximum(norm, least) - norm)
+
+
 @op(
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
     promote=common,
@@ -54,7 +66,7 @@ def cosine_similarity(x, y, dim, eps):
     x, y = flat.broadcast(_wide(x), _wide(y))
     dim = flat.axis(dim, x.rank)
     dims = (dim,) if x.rank else ()
-    x, y = (v / flat.maximum(flat.sqrt(flat.sum(v * v, dims, keepdim=True)), eps) for v in (x, y))
+    x, y = (v / _length(v, dims, eps) for v in (x, y))
     return flat.convert(flat.sum(x * y, dims) if dims else x * y, dtype)
 
 

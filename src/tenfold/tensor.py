@@ -46,11 +46,12 @@ __all__ = ["Tensor", "leaf"]
 class Tensor(Holder):
     """An n-dimensional array that is computed when its value is first needed."""
 
-    __slots__ = ("__dict__", "__weakref__", "_alias", "_leaf", "_value")
+    __slots__ = ("__dict__", "__weakref__", "_alias", "_leaf", "_shelf", "_value")
     __array_priority__ = 1000
     _value: Value
     _alias: views.Alias | None
     _leaf: Origin | None  # of a tensor that requires gradients and was not computed: where they collect
+    _shelf: Origin | None  # where its gradient is while it requires none
 
     def __init__(self, value: Any = (), alias: Any = None, *sizes: int):
         """From a value of the trace; or, as PyTorch's own constructor, from sizes or from data."""
@@ -58,7 +59,7 @@ class Tensor(Holder):
             value, alias = _constructed(value, alias, sizes), None
         self._value = value
         self._alias = alias
-        self._leaf = None
+        self._leaf = self._shelf = None
 
     # Reading and writing the value
 
@@ -253,12 +254,12 @@ class Tensor(Holder):
                 help="convert with .float() first",
             ).located("requires_grad_", capture())
         present = self.current()
-        before, self._leaf = self._leaf, Origin() if requires_grad else None
-        if self._leaf is not None:
-            self._leaf.grad = vars(self).pop("_grad", None)
+        # The same place each time, so that a compiled function that collects gradients there may run again.
+        if requires_grad:
+            self._leaf, self._shelf = self._shelf or Origin(), None
             self._leaf.leaf = weakref.ref(self)
-        elif before is not None and before.grad is not None:
-            vars(self)["_grad"] = before.grad
+        else:
+            self._leaf, self._shelf = None, self._leaf
         value = self._marked(graph.fresh(present, capture()))
         self._value = value
         if self._alias is not None and not self._alias.is_view:
@@ -294,7 +295,10 @@ class Tensor(Holder):
     def grad(self) -> Tensor | None:
         origin = self._leaf or self._value.origin
         collected = None if origin is None else origin.grad
-        return vars(self).get("_grad") if collected is None and self._leaf is None else collected
+        if collected is None and self._leaf is None:
+            shelf = self._shelved()
+            return None if shelf is None else shelf.grad
+        return collected
 
     @grad.setter
     def grad(self, gradient: Tensor | None) -> None:
@@ -313,8 +317,18 @@ class Tensor(Holder):
         origin = self._leaf or self._value.origin
         if origin is not None:
             origin.grad = gradient
-        if self._leaf is None:
-            vars(self)["_grad"] = gradient  # stays when a write in place gives the tensor another origin
+        if self._leaf is None:  # it stays when a write in place gives the tensor another origin
+            shelf = self._shelved() if gradient is None else self._shelf or Origin()
+            if shelf is not None:
+                self._shelf = shelf
+                shelf.grad = gradient
+
+    def _shelved(self) -> Origin | None:
+        """Where the gradient is of a tensor that requires none. A function that is recorded depends on there
+        being none, too."""
+        if self._shelf is None and graph.recorder is not None:
+            self._shelf = Origin()
+        return self._shelf
 
     @property
     def is_leaf(self) -> bool:
@@ -548,8 +562,7 @@ class Tensor(Holder):
         if made.requires_grad != self.requires_grad:
             made.requires_grad_(self.requires_grad)
         memo[id(self)] = made
-        if self._leaf is not None and made._leaf is not None:
-            made._leaf.grad = copy.deepcopy(self._leaf.grad, memo)
+        made.grad = copy.deepcopy(self.grad, memo)
         vars(made).update(copy.deepcopy(vars(self), memo))
         return made
 

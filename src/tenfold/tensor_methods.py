@@ -12,6 +12,7 @@ import numpy as np
 
 from tenfold import dispatch
 from tenfold.autograd import RemovableHandle
+from tenfold.autograd.handles import Noticed
 from tenfold.dtypes import float32
 from tenfold.errors import ArgumentError, GradientError, ShapeError, located
 from tenfold.flat.strides import contiguous
@@ -295,7 +296,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
         if owner is not None:
             hook(owner)
 
-    hooks = self._leaf.after = self._leaf.after or {}
+    hooks = self._leaf.after = Noticed() if self._leaf.after is None else self._leaf.after
     return RemovableHandle(hooks, call)
 
 

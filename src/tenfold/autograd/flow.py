@@ -13,7 +13,7 @@ from typing import Any
 
 from tenfold.autograd import anomaly
 from tenfold.autograd.custom import CustomNode
-from tenfold.autograd.handles import RemovableHandle
+from tenfold.autograd.handles import CHANGES, Noticed, RemovableHandle
 from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.functional import aten
 from tenfold.grad_mode import no_grad, set_grad_mode
@@ -265,6 +265,9 @@ class _Sweep:
         into[key] = (value, cotangent)
 
     def run(self) -> list[tuple[Value, Tensor]]:
+        recorder = graph.active()
+        if recorder is not None:
+            recorder.guard(CHANGES, "count")
         _endings.stack.append({})
         try:
             found = self.swept()
@@ -468,7 +471,7 @@ def _register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHand
     origin = self._leaf or self.current().origin
     assert origin is not None
     if origin.hooks is None:
-        origin.hooks = {}
+        origin.hooks = Noticed() if origin.node is None else {}
     return RemovableHandle(origin.hooks, hook)
 
 

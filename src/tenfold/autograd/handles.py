@@ -1,9 +1,29 @@
-"""What hooks are removed by."""
+"""Hooks that are noticed when they come and go, and what they are removed by."""
 
 from __future__ import annotations
 
 import itertools
 from typing import Any
+
+# How often hooks of modules and leaves came or went: what a compiled function was recorded with may have
+# changed.
+CHANGES = {"count": 0}
+
+
+class Noticed(dict[int, Any]):
+    """Hooks that a compiled function may depend on."""
+
+    def __setitem__(self, key: int, hook: Any) -> None:
+        CHANGES["count"] += 1
+        super().__setitem__(key, hook)
+
+    def __delitem__(self, key: int) -> None:
+        CHANGES["count"] += 1
+        super().__delitem__(key)
+
+    def pop(self, key: int, *default: Any) -> Any:
+        CHANGES["count"] += 1
+        return super().pop(key, *default)
 
 
 class RemovableHandle:

@@ -22,7 +22,20 @@ def _pop(self: Any, key: Any) -> Module:
     return module
 
 
-class _Numbered(Module):
+class _Container(Module):
+    """A module of others, which are asked for by name."""
+
+    @property
+    def _held(self) -> dict[str, Any]:
+        """The modules, to be read: a function that is recorded depends on which there are."""
+        self._guard()
+        return self._modules
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+class _Numbered(_Container):
     """Modules under the names "0", "1", …"""
 
     def _name(self, index: Any) -> str:
@@ -32,7 +45,7 @@ class _Numbered(Module):
             raise IndexOutOfRange(f"index {place} is out of range for {len(self)} modules").located(
                 type(self).__name__, capture()
             )
-        return list(self._modules)[place]
+        return list(self._held)[place]
 
     def _replace(self, modules: Iterable[Any]) -> None:
         held = list(modules)
@@ -52,11 +65,8 @@ class _Numbered(Module):
             delattr(self, name)
         self._replace(self._modules.values())
 
-    def __len__(self) -> int:
-        return len(self._modules)
-
     def __iter__(self) -> Iterator[Any]:
-        return iter(list(self._modules.values()))
+        return iter(list(self._held.values()))
 
     def __dir__(self) -> list[str]:
         return [each for each in super().__dir__() if not each.isdigit()]
@@ -166,7 +176,7 @@ class ModuleList(_Numbered):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])
+            return type(self)(list(self._held.values())[index])
         return super().__getitem__(index)
 
     def insert(self, index: int, module: Module) -> None:
@@ -195,7 +205,7 @@ class ModuleList(_Numbered):
         return _bracketed(self._get_name(), lines, single=False)
 
 
-class ModuleDict(Module):
+class ModuleDict(_Container):
     """A dict whose modules count as the module's own
 
     choices = nn.ModuleDict({"relu": nn.ReLU(), "gelu": nn.GELU()})
@@ -207,7 +217,7 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key: str) -> Any:
-        return self._modules[key]
+        return self._held[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
@@ -215,14 +225,11 @@ class ModuleDict(Module):
     def __delitem__(self, key: str) -> None:
         del self._modules[key]
 
-    def __len__(self) -> int:
-        return len(self._modules)
-
     def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
+        return iter(self._held)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._modules
+        return key in self._held
 
     def clear(self) -> None:
         self._modules.clear()
@@ -230,13 +237,13 @@ class ModuleDict(Module):
     pop = _pop
 
     def keys(self) -> Any:
-        return self._modules.keys()
+        return self._held.keys()
 
     def items(self) -> Any:
-        return self._modules.items()
+        return self._held.items()
 
     def values(self) -> Any:
-        return self._modules.values()
+        return self._held.values()
 
     @in_layer
     def update(self, modules: Any) -> None:

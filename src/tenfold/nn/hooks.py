@@ -4,9 +4,10 @@ of gradients through a module, where its backward hooks have their say."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from tenfold.autograd import Function, RemovableHandle
+from tenfold.autograd.handles import Noticed
 from tenfold.errors import ArgumentError
 from tenfold.functional import aten
 from tenfold.tensor import Tensor
@@ -24,23 +25,8 @@ class Hook:
         self.always = always
 
 
-class Hooks(dict[int, Hook]):
+class Hooks(Noticed):
     """Hooks in the order of their calls."""
-
-    # How often hooks came or went, anywhere: what a compiled function was recorded with may have changed.
-    changes: ClassVar[dict[str, int]] = {"count": 0}
-
-    def __setitem__(self, key: int, hook: Hook) -> None:
-        self.changes["count"] += 1
-        super().__setitem__(key, hook)
-
-    def __delitem__(self, key: int) -> None:
-        self.changes["count"] += 1
-        super().__delitem__(key)
-
-    def pop(self, key: int, *default: Any) -> Any:
-        self.changes["count"] += 1
-        return super().pop(key, *default)
 
     def add(
         self, call: Callable[..., Any], with_kwargs: bool = False, prepend: bool = False, always: bool = False

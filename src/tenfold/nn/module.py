@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from tenfold import program
 from tenfold.autograd import RemovableHandle
+from tenfold.autograd.handles import CHANGES
 from tenfold.devices import Device
 from tenfold.dispatch import require_placement
 from tenfold.dtypes import DType, as_dtype
@@ -37,6 +38,16 @@ Self = TypeVar("Self", bound="Module")
 # What attributes are that decide what a module does.
 SETTINGS = frozenset([bool, int, float, complex, str, tuple, list, dict])
 REGISTERS = frozenset(["_parameters", "_buffers", "_modules"])
+
+
+class _Counts:
+    """How many modules are in each, as a container."""
+
+    def __getitem__(self, module: Module) -> int:
+        return len(module._modules)
+
+
+COUNTS = _Counts()
 
 
 class Module(Stateful):
@@ -105,7 +116,9 @@ class Module(Stateful):
         training for one, on which modules are in it, and on the hooks there are."""
         recorder = graph.active()
         if recorder is not None:
-            recorder.guard(Hooks.changes, "count")
+            recorder.guard(CHANGES, "count")
+            if self._modules:
+                recorder.guard(COUNTS, self)
             for name, value in self.__dict__.items():
                 if type(value) in SETTINGS and name not in REGISTERS:
                     recorder.guard(self.__dict__, name, type(value) in CONTAINERS and len(value) <= MANY)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,20 @@ from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import ArgumentError, OutOfMemory, TenfoldError, TraceError
 from tenfold.flat.graph import TensorType
+from tenfold.flat.structured import Check
+from tenfold.mlir.interrupts import uninterrupted
 from tenfold.runtime import executables
 from tenfold.runtime.checks import AHEAD, Donations, settle, size_in_bytes
 from tenfold.runtime.packing import Pending
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.gradient import used_up
-from tenfold.trace.graph import Holder, Program, Value, collect
+from tenfold.trace.graph import Holder, Node, Program, Value, collect
 
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
 _written: dict[int, tuple[weakref.ref[Holder], Value, int]] = {}
+# Writes that could not be computed, and that nobody has asked for.
+_failed: list[tuple[weakref.ref[Holder], Value, Value]] = []
 # So often a tensor may be written before it is computed: a loop that writes without reading would otherwise
 # be recorded as one program, longer with every round.
 MAX_WRITES = 16
@@ -42,16 +47,24 @@ def evaluate(values: Sequence[Value]) -> None:
         wanted = [each for each in values if each.buffer is None]  # another thread may have been here first
         if not wanted:
             return
-        pending, replaced = _take_written()
+        writes = _take_written()
+        # For tensors that had data before, by which value it is replaced.
+        replaced = {before: value for _, before, value in writes if before.buffer is not None}
         try:
-            _run_by_device(wanted + pending, replaced)
+            _run_by_device(wanted + [value for _, _, value in writes], replaced)
         except TenfoldError:
+            _failed[:] = [each for each in _failed + writes if _is_failed(*each)]
+            del writes
             # If something else is at fault, a write or another result of an op, it is for those to hear who
             # read it: what was asked for is computed alone.
             remaining = [each for each in wanted if each.buffer is None]
             if not remaining:
                 raise
-            _run_by_device(remaining)
+            try:
+                _run_by_device(remaining)
+            except TenfoldError:
+                _take_back(remaining)
+                raise
 
 
 def _run_by_device(values: Sequence[Value], replaced: dict[Value, Value] | None = None) -> None:
@@ -68,15 +81,19 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
     program, given = collect(targets, held if replaced is not None else None)
     donated = _donations(program, given, replaced or {})
     try:
-        results, failure, donated = _execute(program, device, donated)
+        run = _prepared(program, device, donated)
+        with uninterrupted() if donated else nullcontext():
+            results, failure, donated = run()
+            if failure is not None:
+                for place, result in donated:
+                    program.leaves[place].buffer = results[result]
+            else:
+                for value, buffer in zip(given, results, strict=True):
+                    value.settle(buffer)
     except TenfoldError as error:
         raise placed(error, program) from None
     if failure is not None:
-        for place, result in donated:
-            program.leaves[place].buffer = results[result]
         raise failure
-    for value, buffer in zip(given, results, strict=True):
-        value.settle(buffer)
 
 
 def _donations(program: Program, given: list[Value], replaced: dict[Value, Value]) -> Donations:
@@ -122,27 +139,31 @@ def _lend(program: Program, donated: Donations, buffers: list[Any]) -> None:
             uses[each] = uses.get(each, 0) + 1
     del each
     for place, _ in donated:
-        # Known are: `uses` itself, program.leaves, and the table of what was replaced.
-        buffers[place] = lent(program.leaves[place], buffers[place], uses.get(program.leaves[place], 0) + 3)
+        # Known are: `uses` itself, program.leaves, the writes, and the table of what was replaced.
+        buffers[place] = lent(program.leaves[place], buffers[place], uses.get(program.leaves[place], 0) + 4)
 
 
-def _execute(
-    program: Program, device: Device, donated: Donations = ()
-) -> tuple[list[Any], TenfoldError | None, Donations]:
-    """Run a program: its results, what a check says, and what was donated. One that is compiled for all
-    numbers takes nothing for itself."""
+def _prepared(
+    program: Program, device: Device, donated: Donations
+) -> Callable[[], tuple[list[Any], TenfoldError | None, Donations]]:
+    """What runs a program: gives its results, what a check says, and what was donated. One that is compiled
+    for all numbers takes nothing for itself."""
     if engine == "libtorch":
         from tenfold.engines import libtorch
 
-        return libtorch.run(program, [host_array(leaf) for leaf in program.leaves], device), None, ()
+        return lambda: (
+            libtorch.run(program, [host_array(leaf) for leaf in program.leaves], device),
+            None,
+            (),
+        )
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
     loaded, numbers, order = executables.found(program, device, donated)
     if order is not None:
         given = buffers + [xla.put(np.asarray(each), device) for each in numbers]
-        return (*loaded([given[place] for place in order]), ())
+        return lambda: (*loaded([given[place] for place in order]), ())
     if donated:
         _lend(program, donated, buffers)
-    return (*loaded(buffers), donated)
+    return lambda: (*loaded(buffers), donated)
 
 
 def set_engine(name: str) -> None:
@@ -184,21 +205,51 @@ def written(holder: Holder, before: Value) -> None:
             _written[id(holder)] = (reference, holder.current(), 1)
 
 
-def _take_written() -> tuple[list[Value], dict[Value, Value]]:
-    """What tensors that were written in place now hold, to be computed; and for those that had data before,
-    by which value it is replaced."""
-    pending: list[Value] = []
-    replaced: dict[Value, Value] = {}
-    taken = list(_written.values())
+def _take_written() -> list[tuple[weakref.ref[Holder], Value, Value]]:
+    """What tensors that were written in place held before, and hold now, which is to be computed."""
+    taken = [(reference, before, reference()) for reference, before, _ in _written.values()]
     _written.clear()
-    for reference, before, _ in taken:
+    return [
+        (reference, before, holder.current())
+        for reference, before, holder in taken
+        if holder is not None and holder.current().buffer is None and holder.current().node is not None
+    ]
+
+
+def _is_failed(reference: weakref.ref[Holder], before: Value, value: Value) -> bool:
+    holder = reference()
+    return holder is not None and value.buffer is None and holder.current() is value
+
+
+def _take_back(heard: Sequence[Value]) -> None:
+    """After an error for these values: let tensors be as they were if what was written to them comes of the
+    op that failed, since it would have raised before the write."""
+    failed: set[Node] = set()
+    for node in collect(heard)[0].nodes:  # each after those that it depends on
+        if any(each.node in failed for each in node.inputs) or (_checks(node) and _fails(node)):
+            failed.add(node)
+    kept = []
+    for write in _failed:
+        reference, before, value = write
+        nodes = collect([value])[0].nodes if _is_failed(*write) else ()
         holder = reference()
-        value = holder.current() if holder is not None else None
-        if value is not None and value.buffer is None and value.node is not None:
-            pending.append(value)
-            if before.buffer is not None:
-                replaced[before] = value
-    return pending, replaced
+        if holder is not None and any(node in failed for node in nodes):
+            holder.replace(before)
+        elif nodes:
+            kept.append(write)
+    _failed[:] = kept
+
+
+def _checks(node: Node) -> bool:
+    return any(isinstance(op, Check) for op in node.signature.fragment.ops)
+
+
+def _fails(node: Node) -> bool:
+    try:
+        _run_by_device([Value(node.signature.result_types[0], node.inputs[0].device, node)])
+    except TenfoldError:
+        return True
+    return False
 
 
 def host_array(value: Value) -> np.ndarray:

@@ -116,6 +116,7 @@ class State(Vector):
 
     def _gathered(self, device: Device, fetch: Callable[[Value], np.ndarray]) -> Any:
         self.lent = self.intact = False
+        self.kept = [None] * len(self.roots)  # others may hold the values that there are
         for root, front, leaf in self.roots:
             if root.leaf is not leaf or (front is not None and not is_in_front(front, root)):
                 return None

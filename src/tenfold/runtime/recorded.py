@@ -12,6 +12,7 @@ from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import EngineError, TenfoldError
 from tenfold.flat.graph import TensorType
+from tenfold.mlir.interrupts import uninterrupted
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.checks import AHEAD, Loaded, settle
@@ -141,9 +142,15 @@ class Recorded:
         """Where what goes in comes from, and where what comes out belongs, but for what travels packed."""
         taken, packed = (self.packing.taken, self.packing.results) if self.packing else (set(), set())
         places = [i for i in range(len(self.inputs)) if i not in taken]
-        # Each with its type; of memory also the leaf that it is, and the tensor in front of it.
+        # Each with its type; of memory also the leaf that it is, and the tensor in front of it; of a tensor
+        # without memory of its own the leaf in the latter's place.
         self.alone = [
-            (each, self.types[i], getattr(each, "leaf", NOT_MEMORY), self.fronts.get(i))
+            (
+                each,
+                self.types[i],
+                getattr(each, "leaf", NOT_MEMORY),
+                self.fronts.get(i, getattr(each, "_leaf", None)),
+            )
             for i, each in [(i, self.inputs[i]) for i in places]
         ]
         targets = [
@@ -204,12 +211,8 @@ class Recorded:
             return OTHER
         if self.differentiable and graph.mode.enabled:
             results = list(zip(self.targets, self._call_node(values), strict=True))
-        else:
-            executed = self._execute(values, arguments, wrap)
-            if executed is None:
-                return OTHER
-            results = executed
-        return self._finish(arguments, results, wrap)
+            return self._finish(arguments, results, wrap)
+        return self._execute(values, arguments, wrap)
 
     def _inputs(self, arguments: Sequence[Any]) -> list[Value] | None:
         """The values of what goes in by itself; None if one is of another type than it was, or of other
@@ -224,16 +227,16 @@ class Recorded:
                 value = arguments[each].current()
             else:
                 value = each if type(each) is Value else each.current()
+                if front is not getattr(each, "_leaf", None):
+                    return None
             if value.type is not expected:
                 return None
             values.append(value)
         return values
 
-    def _execute(
-        self, values: list[Value], arguments: Sequence[Any], wrap: Callable[[Value], Any]
-    ) -> list[tuple[Target, Value]] | None:
-        """The results, computed now, but for those that stay where they are: the memory of what is written
-        goes to what replaces it. None if a tensor is of other memory than it was."""
+    def _execute(self, values: list[Value], arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
+        """What the function returns, computed now: the memory of what is written goes to what replaces it.
+        OTHER if a tensor is of other memory than it was."""
         if self.loaded is None:
             self.loaded = self._load()
         device, packing = self.device, self.packing
@@ -261,12 +264,29 @@ class Recorded:
             for state in packing.states:
                 buffer = state.take(device, evaluate.computed_array)
                 if buffer is None:
-                    return None
+                    return OTHER
                 buffers.append(buffer)
+        if self.order is not None:
+            buffers += self.numbers
+            buffers = [buffers[place] for place in self.order]
+        if self.stateless:
+            return self._finish(arguments, self._computed(buffers, values, copied, arguments, wrap), wrap)
+        with uninterrupted():
+            return self._finish(arguments, self._computed(buffers, values, copied, arguments, wrap), wrap)
+
+    def _computed(
+        self,
+        buffers: list[Any],
+        values: list[Value],
+        copied: list[int],
+        arguments: Sequence[Any],
+        wrap: Callable[[Value], Any],
+    ) -> list[tuple[Target, Value]]:
+        """Run the program. Its results, but for those that stay where they are."""
+        assert self.loaded is not None
+        device, packing = self.device, self.packing
+        value: Any
         try:
-            if self.order is not None:
-                buffers += self.numbers
-                buffers = [buffers[place] for place in self.order]
             computed, failure = self.loaded(buffers)
         except TenfoldError as error:
             raise evaluate.placed(error, self.program) from None

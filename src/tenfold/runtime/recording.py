@@ -178,6 +178,7 @@ def trace(
             written = recording.results()
             finals = [each.current() for each in stand_ins]
             after = {origin: origin.collected for origin in recording.grads}
+            collected = {each: each.current() for each in after.values() if each is not None}
             recording.restore()
     first = {id(each): i for i, each in reversed(list(enumerate(stand_ins)))}
     changed = [i for i in first.values() if finals[i] is not values[i]]
@@ -193,8 +194,8 @@ def trace(
             help="pass it in one of the two ways",
         ).located("compile", capture())
     leaves = {each._leaf: i for i, each in enumerate(stand_ins) if each._leaf is not None}
-    gradients, collected = _gradients(recording, after, leaves)
-    wanted = targets + list(written.values()) + [finals[i] for i in changed] + collected
+    gradients, made = _gradients(recording, after, collected, leaves)
+    wanted = targets + list(written.values()) + [finals[i] for i in changed] + made
     if not wanted:
         raise TraceError(
             "the compiled function neither returns nor changes a tensor", help="return what it computes"
@@ -222,7 +223,7 @@ def trace(
         ]
     )
     if reuse and not followed:
-        for i, owner in enumerate(gradients.made, len(wanted) - len(collected)):
+        for i, owner in enumerate(gradients.made, len(wanted) - len(made)):
             if owner in recording.cleared and evaluate.donatable(wanted[i].type, wanted[i].type):
                 replaced += ((len(inputs), i),)
                 inputs.append(Cleared(owner, wanted[i].type, wanted[i].device))
@@ -274,9 +275,10 @@ def _spent(origin: Origin) -> bool:
 
 
 def _gradients(
-    recording: Recording, after: dict[Origin, Any], leaves: dict[Any, int]
+    recording: Recording, after: dict[Origin, Any], collected: dict[Any, Value], leaves: dict[Any, int]
 ) -> tuple[Gradients, list[Value]]:
-    """What became of the gradients that a function touched, and the values it made for them."""
+    """What became of the gradients that a function touched, and the values it made for them; `after` has them
+    as tensors, `collected` what those held in the end."""
     gradients, values = Gradients(), []
     used = {id(each) for each in (*recording.holders.values(), *recording.written)}
     for origin, final in after.items():
@@ -287,7 +289,7 @@ def _gradients(
             gradients.cleared.append(owner)
         elif final is not None and final is not before:
             gradients.made.append(owner)
-            values.append(final.current())
+            values.append(collected[final])
     return gradients, values
 
 

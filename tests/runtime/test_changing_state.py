@@ -1,0 +1,217 @@
+"""Compiled functions on state that changes between their calls: which parameters require gradients, what a
+gradient holds, which modules and hooks there are. Each is what PyTorch, and the same function recorded
+lazily, makes of it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import tenfold as tn
+
+WAYS = [pytest.param(tn.compile, id="compiled"), pytest.param(lambda function: function, id="lazy")]
+
+
+def same(program: Callable[[Any, Any], Any], wrap: Any) -> None:
+    assert program(tn, wrap) == program(torch, lambda function: function)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_a_gradient_is_what_was_written_to_it_in_place(wrap):
+    def program(library, wrap):
+        w, seen = library.nn.Parameter(library.ones(2)), []
+
+        @wrap
+        def scaled(x):
+            w.grad = None
+            (w * x).sum().backward()
+            w.grad.mul_(10)
+            return x.sum()
+
+        @wrap
+        def twice(x):
+            (w * x).sum().backward()
+            (w * w * x).sum().backward()
+            return x.sum()
+
+        for function in (scaled, twice):
+            for i in range(4):
+                function(library.full((2,), float(i + 1)))
+                seen.append(w.grad.tolist())
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_parameters_freeze_and_thaw(wrap):
+    def program(library, wrap):
+        model = library.nn.Sequential(library.nn.Linear(2, 2), library.nn.Linear(2, 1))
+        with library.no_grad():
+            for each in model.parameters():
+                each.fill_(0.5)
+        optimizer = library.optim.SGD(model.parameters(), lr=0.125)
+        first, seen = model[0].weight, []
+
+        @wrap
+        def step(x):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+            return x.sum()
+
+        for i in range(9):
+            model[0].requires_grad_(i % 4 in (0, 3))
+            step(library.ones(1, 2))
+            seen.append((first.tolist(), None if first.grad is None else first.grad.tolist()))
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_what_a_function_returns_requires_gradients_if_its_parameter_does_now(wrap):
+    def program(library, wrap):
+        w, seen = library.nn.Parameter(library.ones(2), requires_grad=False), []
+        scaled = wrap(lambda x: w * x)
+        for i in range(5):
+            w.requires_grad_(i % 2 == 1)
+            seen.append(scaled(library.ones(2)).requires_grad)
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("count", [1, 4, 8])
+@pytest.mark.parametrize("wrap", WAYS)
+def test_a_copy_of_the_state_stays_as_it_was(wrap, count):
+    def program(library, wrap):
+        state = [library.zeros(3) for _ in range(count)]
+
+        @wrap
+        def step(x):
+            for each in state:
+                each.add_(x)
+            return x * 1
+
+        step(library.tensor(1.0))
+        state[0].mul_(2)
+        copies = [each.clone() for each in state]
+        step(library.tensor(100.0))
+        step(library.tensor(100.0))
+        return [each.tolist() for each in (*copies, *state)]
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_modules_come_and_go(wrap):
+    def program(library, wrap):
+        nn, x = library.nn, library.ones(2)
+        model, layers = nn.Sequential(nn.ReLU(), nn.ReLU()), nn.ModuleList([nn.ReLU()])
+        named = nn.ModuleDict({"relu": nn.ReLU()})
+        functions = [
+            wrap(model),
+            wrap(lambda x: [each(x) for each in layers][-1] * 1),
+            wrap(lambda x: sum(each(x) for each in named.values())),
+        ]
+        seen = []
+
+        def look():
+            seen.append([function(x).tolist() for function in functions])
+
+        look()
+        model.append(nn.Threshold(5.0, 2.0))
+        layers.append(nn.Threshold(5.0, 2.0))
+        named["threshold"] = nn.Threshold(5.0, 2.0)
+        look()
+        model.insert(1, nn.Threshold(5.0, 3.0))
+        layers[1] = nn.Threshold(5.0, 4.0)
+        named["threshold"] = nn.Threshold(5.0, 4.0)
+        look()
+        del model[2:], layers[1], named["threshold"]
+        look()
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_hooks_of_tensors_come_and_go(wrap):
+    def program(library, wrap):
+        w, seen = library.nn.Parameter(library.ones(2)), []
+
+        @wrap
+        def gradient(x):
+            w.grad = None
+            (w * x).sum().backward()
+            return x * 1
+
+        def look():
+            gradient(library.ones(2))
+            seen.append(w.grad.tolist())
+
+        look()
+        handle = w.register_hook(lambda found: found * 10)
+        look()
+        handle.remove()
+        look()
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_a_batch_that_fails_changes_nothing(wrap):
+    def program(library, wrap):
+        model = library.nn.Sequential(library.nn.Embedding(4, 2), library.nn.Linear(2, 2))
+        with library.no_grad():
+            for each in model.parameters():
+                each.copy_(library.arange(float(each.numel())).reshape(each.shape))
+        optimizer = library.optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
+
+        @wrap
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        seen = []
+        for place in (1, 2, 9, 3, 1, -9, 0):
+            try:
+                seen.append(step(library.tensor([0, place])).item())
+            except IndexError:
+                seen.append(model.state_dict()["1.weight"].tolist())
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_an_interrupt_loses_nothing(wrap):
+    model = tn.nn.Linear(64, 4096)
+    optimizer = tn.optim.Adam(model.parameters())
+
+    def step(x):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+        return model.bias[0] * 1
+
+    run, x = wrap(step), tn.ones(32, 64)
+    run(x).item()
+    for delay in (0.005, 0.011, 0.02):
+        timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            while True:
+                run(x).item()
+        assert all(bool(each.isfinite().all()) for each in model.state_dict().values())
+        run(x).item()

@@ -215,3 +215,29 @@ def test_an_interrupt_loses_nothing(wrap):
                 run(x).item()
         assert all(bool(each.isfinite().all()) for each in model.state_dict().values())
         run(x).item()
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_state_that_a_module_binds_anew_goes_on(wrap):
+    def program(library, wrap):
+        class Mean(library.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", library.zeros(2))
+                self.last = library.zeros(2)
+
+            def forward(self, x):
+                self.mean = 0.5 * self.mean + x
+                self.last, before = x * 2, self.last
+                return self.mean + before
+
+        module, seen = Mean(), []
+        functions = [wrap(module), wrap(lambda x: module(x) * 1)]
+        for i in range(3):
+            seen += [function(library.full((2,), float(i))).tolist() for function in functions]
+            seen += [module.mean.tolist(), module.last.tolist()]
+        module.last = library.ones(2)
+        seen += [function(library.ones(2)).tolist() for function in functions]
+        return seen
+
+    same(program, wrap)

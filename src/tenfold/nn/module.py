@@ -120,7 +120,7 @@ class Module(Stateful):
             if self._modules:
                 recorder.guard(COUNTS, self)
             for name, value in self.__dict__.items():
-                if type(value) in SETTINGS and name not in REGISTERS:
+                if (type(value) in SETTINGS and name not in REGISTERS) or isinstance(value, Tensor):
                     recorder.guard(self.__dict__, name, type(value) in CONTAINERS and len(value) <= MANY)
             for name in self._modules:
                 recorder.guard(self._modules, name)

@@ -18,10 +18,10 @@ def ours(name: str) -> int:
     largest = 0
     start = Executable.__call__
 
-    def measured(self: Executable, buffers: Sequence[Any]) -> list[Any]:
+    def measured(self: Executable, buffers: Sequence[Any], held: list[Any] | None = None) -> list[Any]:
         nonlocal largest
         largest = max(largest, self.memory())
-        return start(self, buffers)
+        return start(self, buffers, held)
 
     Executable.__call__ = measured  # type: ignore[method-assign]
     try:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import math
+import operator
 import os
 import sys
 import threading
@@ -314,7 +315,7 @@ class Executable:
     """A compiled program: call it with buffers, get buffers. Inside, `start` gives all results in one piece,
     of which `makers` make the buffers."""
 
-    __slots__ = ("loaded", "makers", "start")
+    __slots__ = ("_made", "loaded", "makers", "start")
 
     def __init__(self, loaded: Any, results: Sequence[TensorType], xla_device: Any):
         self.loaded = loaded
@@ -324,12 +325,17 @@ class Executable:
         sharding = j.sharding(xla_device)
         avals = [_Aval(each.shape, each.dtype.numpy, sharding) for each in results]
         self.makers = [j.handler(each, sharding, committed=True) for each in avals]
+        self._made = operator.methodcaller("consume_with_handlers", self.makers)
 
-    def __call__(self, buffers: Sequence[Any]) -> list[Any]:
+    def __call__(self, buffers: Sequence[Any], held: list[Any] | None = None) -> list[Any]:
+        """The results, which `held` has even if an interrupt keeps this from returning them: Python hears of
+        one between its own steps, of which this is one."""
         if _forked:
             _refuse_fork()
+        held = [] if held is None else held
         try:
-            return self.start(buffers).consume_with_handlers(self.makers)
+            held.extend(map(self._made, map(self.start, (buffers,))))
+            return held[0]
         except Exception as error:
             raise translate(error) from None
 

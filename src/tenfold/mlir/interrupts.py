@@ -1,45 +1,32 @@
 """Ctrl-C and native code, which must not be left in the middle: a library that is half loaded, or a compiler
-that still runs, crashes Python at its exit; a program that has run, and whose results are not yet where they
-belong, has written over what they replace."""
+that still runs, crashes Python at its exit."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
 
-_MAIN = threading.main_thread().ident
-_SIGINT = int(signal.SIGINT)
-
-
-class uninterrupted(contextlib.ContextDecorator):
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
     """A block, or a decorated function, after which an interrupt is heard that came inside."""
-
-    def _recreate_cm(self) -> uninterrupted:
-        return uninterrupted()
-
-    def __enter__(self) -> None:
-        self._heard: tuple[int, Any] | None = None
-        self._handler: Any = None
-        if threading.get_ident() == _MAIN:  # signals are the main thread's
-            self._handler = signal.signal(_SIGINT, self._hear)
-            if not callable(self._handler):  # nobody hears this one
-                signal.signal(_SIGINT, self._handler)
-                self._handler = None
-
-    def _hear(self, number: int, frame: Any) -> None:
-        self._heard = number, frame
-
-    def __exit__(self, *raised: object) -> None:
-        if self._handler is not None:
-            signal.signal(_SIGINT, self._handler)
-            if self._heard is not None:
-                self._handler(*self._heard)
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield  # signals are the main thread's, and here nobody hears this one
+        return
+    heard: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *arguments: heard.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if heard:
+            handler(*heard[0])
 
 
 def aside(*works: Callable[[], Result]) -> list[Result]:

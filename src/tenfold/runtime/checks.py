@@ -50,22 +50,24 @@ class Loaded:
         self.checks = tuple(checks)
         self.donated = donated
 
-    def __call__(self, buffers: Sequence[Any]) -> tuple[list[Any], TenfoldError | None]:
-        """The results, and the error of a check that failed. Then the results must be kept nevertheless where
-        they replace what was donated: the program made them equal to it."""
-        results = self.executable(buffers)
+    def __call__(self, buffers: Sequence[Any], held: list[Any]) -> tuple[list[Any], TenfoldError | None]:
+        """The results, the verdict among them, and the error of a check that failed. Then the results must be
+        kept nevertheless where they replace what was donated: the program made them equal to it. `held` has
+        the results even if an interrupt keeps this from giving them."""
+        results = self.executable(buffers, held)
         if not self.checks:
             return results, None
-        verdict = results.pop()
         if self.donated and self.device.type != "cpu":
             with _lock:
-                _unsettled.append((self, verdict))
+                _unsettled.append((self, results[-1:]))
             return results, None
-        return results, self.failure(verdict)
+        return results, self.failure(results)
 
-    def failure(self, verdict: Any) -> Any:
+    def failure(self, results: list[Any]) -> Any:
         """The error of the first check that failed; its number, counted from 1, is the verdict."""
-        found = xla.number(verdict, VERDICT, self.device)
+        if not self.checks:
+            return None
+        found = xla.number(results[-1], VERDICT, self.device)
         if not found:
             return None
         failed = self.checks[found - 1]
@@ -85,8 +87,8 @@ def settle(ahead: int = 0) -> None:
         with _lock:
             if len(_unsettled) <= ahead:
                 return
-            loaded, verdict = _unsettled.pop(0)
-        failure = loaded.failure(verdict)
+            loaded, results = _unsettled.pop(0)
+        failure = loaded.failure(results)
         if failure is not None:
             raise failure
 

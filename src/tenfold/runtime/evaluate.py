@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,8 @@ from tenfold.engines import xla
 from tenfold.errors import ArgumentError, OutOfMemory, TenfoldError, TraceError
 from tenfold.flat.graph import TensorType
 from tenfold.flat.structured import Check
-from tenfold.mlir.interrupts import uninterrupted
 from tenfold.runtime import executables
-from tenfold.runtime.checks import AHEAD, Donations, settle, size_in_bytes
+from tenfold.runtime.checks import AHEAD, Donations, Loaded, settle, size_in_bytes
 from tenfold.runtime.packing import Pending
 from tenfold.source import capture
 from tenfold.trace import graph
@@ -80,20 +78,41 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
     settle(AHEAD)
     program, given = collect(targets, held if replaced is not None else None)
     donated = _donations(program, given, replaced or {})
+    if engine == "libtorch":
+        from tenfold.engines import libtorch
+
+        arrays = [host_array(leaf) for leaf in program.leaves]
+        _keep(program, given, libtorch.run(program, arrays, device), None, ())
+        return
+    held_results: list[Any] = []
     try:
-        run = _prepared(program, device, donated)
-        with uninterrupted() if donated else nullcontext():
-            results, failure, donated = run()
-            if failure is not None:
-                for place, result in donated:
-                    program.leaves[place].buffer = results[result]
-            else:
-                for value, buffer in zip(given, results, strict=True):
-                    value.settle(buffer)
+        loaded, buffers, donated = _prepared(program, device, donated)
+        results, failure = loaded(buffers, held_results)
     except TenfoldError as error:
         raise placed(error, program) from None
+    except (KeyboardInterrupt, SystemExit):
+        if held_results:  # it has run, and the memory that it was given is gone
+            _keep(program, given, held_results[0], loaded.failure(held_results[0]), donated)
+        raise
+    try:
+        _keep(program, given, results, failure, donated)
+    except (KeyboardInterrupt, SystemExit):
+        _keep(program, given, results, failure, donated)
+        raise
     if failure is not None:
         raise failure
+
+
+def _keep(
+    program: Program, given: Sequence[Value], results: list[Any], failure: Any, donated: Donations
+) -> None:
+    """Give values their data; or, after a failure, leaves back what they were lent for."""
+    if failure is not None:
+        for place, result in donated:
+            program.leaves[place].buffer = results[result]
+        return
+    for value, buffer in zip(given, results):  # of which the last may be a verdict
+        value.settle(buffer)
 
 
 def _donations(program: Program, given: list[Value], replaced: dict[Value, Value]) -> Donations:
@@ -143,27 +162,17 @@ def _lend(program: Program, donated: Donations, buffers: list[Any]) -> None:
         buffers[place] = lent(program.leaves[place], buffers[place], uses.get(program.leaves[place], 0) + 4)
 
 
-def _prepared(
-    program: Program, device: Device, donated: Donations
-) -> Callable[[], tuple[list[Any], TenfoldError | None, Donations]]:
-    """What runs a program: gives its results, what a check says, and what was donated. One that is compiled
-    for all numbers takes nothing for itself."""
-    if engine == "libtorch":
-        from tenfold.engines import libtorch
-
-        return lambda: (
-            libtorch.run(program, [host_array(leaf) for leaf in program.leaves], device),
-            None,
-            (),
-        )
+def _prepared(program: Program, device: Device, donated: Donations) -> tuple[Loaded, list[Any], Donations]:
+    """What runs a program, on what, and what is donated to it. One that is compiled for all numbers takes
+    nothing for itself."""
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
     loaded, numbers, order = executables.found(program, device, donated)
     if order is not None:
         given = buffers + [xla.put(np.asarray(each), device) for each in numbers]
-        return lambda: (*loaded([given[place] for place in order]), ())
+        return loaded, [given[place] for place in order], ()
     if donated:
         _lend(program, donated, buffers)
-    return lambda: (*loaded(buffers), donated)
+    return loaded, buffers, donated
 
 
 def set_engine(name: str) -> None:

@@ -12,7 +12,6 @@ from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import EngineError, TenfoldError
 from tenfold.flat.graph import TensorType
-from tenfold.mlir.interrupts import uninterrupted
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.checks import AHEAD, Loaded, settle
@@ -269,32 +268,38 @@ class Recorded:
         if self.order is not None:
             buffers += self.numbers
             buffers = [buffers[place] for place in self.order]
-        if self.stateless:
-            return self._finish(arguments, self._computed(buffers, values, copied, arguments, wrap), wrap)
-        with uninterrupted():
-            return self._finish(arguments, self._computed(buffers, values, copied, arguments, wrap), wrap)
+        held: list[Any] = []
+        try:
+            computed, failure = self.loaded(buffers, held)
+            if failure is None:
+                return self._finish(arguments, self._place(computed, values, copied, arguments, wrap), wrap)
+        except TenfoldError as error:
+            raise evaluate.placed(error, self.program) from None
+        except (KeyboardInterrupt, SystemExit):
+            # It has run, and the memory that it was given is gone: so that nothing is lost, what replaces it
+            # is put in its place, once more where that was done.
+            if held and self.loaded.failure(held[0]) is None:
+                self._finish(arguments, self._place(held[0], values, copied, arguments, wrap), wrap)
+            elif held:
+                self._give_back(values, held[0])
+            raise
+        self._give_back(values, computed)
+        raise failure
 
-    def _computed(
+    def _place(
         self,
-        buffers: list[Any],
+        computed: list[Any],
         values: list[Value],
         copied: list[int],
         arguments: Sequence[Any],
         wrap: Callable[[Value], Any],
     ) -> list[tuple[Target, Value]]:
-        """Run the program. Its results, but for those that stay where they are."""
-        assert self.loaded is not None
+        """Put results where they belong that replace what was there, and give the others. Of `values` nothing
+        is left."""
         device, packing = self.device, self.packing
         value: Any
-        try:
-            computed, failure = self.loaded(buffers)
-        except TenfoldError as error:
-            raise evaluate.placed(error, self.program) from None
-        if failure is not None:
-            self._give_back(values, computed)
-            raise failure
         references = sys.getrefcount
-        for i, front, result, root, in_place in self.kept:
+        for i, front, result, root, in_place in self.kept if values else ():
             value = values[i]
             # A value that nobody else holds is used again. Known are the references of the memory, the list,
             # the name here, the call, and the tensor in front if it has looked.

@@ -42,6 +42,8 @@ def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(
         ("_native_batch_norm_legit.no_stats", "training is true", (x, None, None, False, 0.1, 0.1)),
         ("_native_batch_norm_legit_no_training", "each channel", (x, None, None, one, one, 0.1, 0.1)),
         ("range.step", "step", (0, 1, 0.5, INT64)),
+        ("arange.start_step", "64 bits", (1 << 62, -(1 << 62) - 1, -1, INT64)),
+        ("arange.start_out", "64 bits", (1 << 62, -(1 << 62) - 1, -1, whole)),
         ("_fft_c2c", "out of range", (x, [1 << 40], 0, True)),
         ("_stack", "at least one tensor", ([], 0)),
         ("_weight_norm_interface", "dimensions", (empty, empty, 3)),

@@ -4,8 +4,6 @@ lazily, makes of it."""
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +11,8 @@ import pytest
 import torch
 
 import tenfold as tn
+from tenfold.runtime import evaluate
+from tenfold.runtime.recorded import Recorded
 
 WAYS = [pytest.param(tn.compile, id="compiled"), pytest.param(lambda function: function, id="lazy")]
 
@@ -195,49 +195,81 @@ def test_a_batch_that_fails_changes_nothing(wrap):
 
 
 @pytest.mark.parametrize("wrap", WAYS)
-def test_an_interrupt_loses_nothing(wrap):
-    model = tn.nn.Linear(64, 4096)
-    optimizer = tn.optim.Adam(model.parameters())
-
-    def step(x):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-        return model.bias[0] * 1
-
-    run, x = wrap(step), tn.ones(32, 64)
-    run(x).item()
-    for delay in (0.005, 0.011, 0.02):
-        timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
-        with pytest.raises(KeyboardInterrupt):
-            timer.start()
-            while True:
-                run(x).item()
-        assert all(bool(each.isfinite().all()) for each in model.state_dict().values())
-        run(x).item()
-
-
-@pytest.mark.parametrize("wrap", WAYS)
-def test_state_that_a_module_binds_anew_goes_on(wrap):
+def test_attributes_that_were_none_and_hooks_that_are_cleared_are_noticed(wrap):
     def program(library, wrap):
-        class Mean(library.nn.Module):
+        class Masked(library.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.register_buffer("mean", library.zeros(2))
-                self.last = library.zeros(2)
+                self.mask, self.inner = None, library.nn.Identity()
 
             def forward(self, x):
-                self.mean = 0.5 * self.mean + x
-                self.last, before = x * 2, self.last
-                return self.mean + before
+                return self.inner(x) if self.mask is None else self.inner(x) * self.mask
 
-        module, seen = Mean(), []
-        functions = [wrap(module), wrap(lambda x: module(x) * 1)]
-        for i in range(3):
-            seen += [function(library.full((2,), float(i))).tolist() for function in functions]
-            seen += [module.mean.tolist(), module.last.tolist()]
-        module.last = library.ones(2)
-        seen += [function(library.ones(2)).tolist() for function in functions]
+        module, seen = Masked(), []
+        masked = wrap(module)
+
+        def look():
+            seen.append(masked(library.ones(2)).tolist())
+
+        look()
+        module.mask = library.zeros(2)
+        look()
+        module.mask = None
+        module.inner.register_forward_hook(lambda module, given, result: result * 10)
+        look()
+        module.inner._forward_hooks.clear()
+        look()
         return seen
 
     same(program, wrap)
+
+
+def test_a_leaf_that_is_frozen_after_the_forward_pass_gets_no_gradient():
+    def program(library, wrap):
+        w = library.ones(2, requires_grad=True)
+        y = (w * 3).sum()
+        w.requires_grad_(False)
+        y.backward()
+        seen = [w.grad]
+        w.requires_grad_(True)
+        (w * 2).sum().backward()
+        return [*seen, w.grad.tolist()]
+
+    same(program, None)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "lazy"])
+def test_an_interrupt_after_a_program_has_run_loses_nothing(compiled, kind, monkeypatch):
+    owner, name = (Recorded, "_place") if compiled else (evaluate, "_keep")
+    place: Any = getattr(owner, name)
+
+    def trained(interrupted: bool) -> list[Any]:
+        w, total = tn.ones(64, 256, requires_grad=True), tn.zeros(3)
+
+        def step(x):
+            w.grad = None
+            (w * w * x).sum().backward()
+            with tn.no_grad():
+                w.sub_(w.grad * 0.25)
+                total.add_(x)
+            return w.detach()[0, 0] * 1
+
+        run, x = tn.compile(step) if compiled else step, tn.tensor(0.5)
+        run(x).item()
+        held = w.detach().clone()
+        if interrupted:
+
+            def once(*arguments):
+                monkeypatch.setattr(owner, name, place)
+                raise kind
+
+            monkeypatch.setattr(owner, name, once)
+            with pytest.raises(kind):
+                run(x).item()
+        else:
+            run(x).item()
+        run(x).item()
+        return [each.detach().sum().item() for each in (w, w.grad, total, held)]
+
+    assert trained(True) == trained(False)

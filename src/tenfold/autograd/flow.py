@@ -58,6 +58,9 @@ def backward(
 
 
 def _accumulate(leaf: Origin, found: Tensor, create_graph: bool) -> None:
+    owner = None if leaf.leaf is None else leaf.leaf()
+    if owner is not None and owner._leaf is not leaf:
+        return  # it requires no gradients any more
     if leaf.grad is None:
         leaf.grad = found
     elif create_graph:

@@ -13,17 +13,19 @@ CHANGES = {"count": 0}
 class Noticed(dict[int, Any]):
     """Hooks that a compiled function may depend on."""
 
-    def __setitem__(self, key: int, hook: Any) -> None:
-        CHANGES["count"] += 1
-        super().__setitem__(key, hook)
 
-    def __delitem__(self, key: int) -> None:
-        CHANGES["count"] += 1
-        super().__delitem__(key)
+def _noticing(name: str) -> Any:
+    change = getattr(dict, name)
 
-    def pop(self, key: int, *default: Any) -> Any:
+    def noticed(self: Noticed, *args: Any, **kwargs: Any) -> Any:
         CHANGES["count"] += 1
-        return super().pop(key, *default)
+        return change(self, *args, **kwargs)
+
+    return noticed
+
+
+for _name in ("__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"):
+    setattr(Noticed, _name, _noticing(_name))
 
 
 class RemovableHandle:

@@ -337,6 +337,8 @@ class Executable:
             held.extend(map(self._made, map(self.start, (buffers,))))
             return held[0]
         except Exception as error:
+            if held:
+                raise  # it is no error of XLA's, but what a signal's handler raises
             raise translate(error) from None
 
     def memory(self) -> int:

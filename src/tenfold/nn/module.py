@@ -36,7 +36,7 @@ Self = TypeVar("Self", bound="Module")
 
 
 # What attributes are that decide what a module does.
-SETTINGS = frozenset([bool, int, float, complex, str, tuple, list, dict])
+SETTINGS = frozenset([type(None), bool, int, float, complex, str, tuple, list, dict])
 REGISTERS = frozenset(["_parameters", "_buffers", "_modules"])
 
 
@@ -120,7 +120,7 @@ class Module(Stateful):
             if self._modules:
                 recorder.guard(COUNTS, self)
             for name, value in self.__dict__.items():
-                if (type(value) in SETTINGS and name not in REGISTERS) or isinstance(value, Tensor):
+                if type(value) in SETTINGS and name not in REGISTERS:
                     recorder.guard(self.__dict__, name, type(value) in CONTAINERS and len(value) <= MANY)
             for name in self._modules:
                 recorder.guard(self._modules, name)

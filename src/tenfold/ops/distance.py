@@ -50,7 +50,7 @@ def _length(x, dims, least):
         flat.full(zero.shape, 0, x.dtype),
         flat.sqrt(flat.where(zero, flat.full(zero.shape, 1, x.dtype), squared)),
     )
-    return norm + flat.stop_gradient(flat.maximum(norm, least) - norm)
+    return flat.where(flat.lt(norm, least), norm + (least - flat.stop_gradient(norm)), norm)
 
 
 @op(

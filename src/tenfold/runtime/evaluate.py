@@ -18,6 +18,7 @@ from tenfold.engines import xla
 from tenfold.errors import ArgumentError, OutOfMemory, TenfoldError, TraceError
 from tenfold.flat.graph import TensorType
 from tenfold.flat.structured import Check
+from tenfold.ops.table import Signature
 from tenfold.runtime import executables
 from tenfold.runtime.checks import AHEAD, Donations, Loaded, settle, size_in_bytes
 from tenfold.runtime.packing import Pending
@@ -45,13 +46,18 @@ def evaluate(values: Sequence[Value]) -> None:
         wanted = [each for each in values if each.buffer is None]  # another thread may have been here first
         if not wanted:
             return
+        settle(AHEAD)  # before the rest, whose errors are its own
+        _failed[:] = [each for each in _failed if _is_failed(*each)]
+        several = {id(before) for _, before, count in _written.values() if count > 1}
         writes = _take_written()
         # For tensors that had data before, by which value it is replaced.
         replaced = {before: value for _, before, value in writes if before.buffer is not None}
         try:
             _run_by_device(wanted + [value for _, _, value in writes], replaced)
         except TenfoldError:
-            _failed[:] = [each for each in _failed + writes if _is_failed(*each)]
+            # Of a tensor that was written more than once nobody knows what it was before the last time.
+            _failed.extend([each for each in writes if id(each[1]) not in several])
+            _failed[:] = [each for each in _failed if _is_failed(*each)]
             del writes
             # If something else is at fault, a write or another result of an op, it is for those to hear who
             # read it: what was asked for is computed alone.
@@ -75,7 +81,6 @@ def _run_by_device(values: Sequence[Value], replaced: dict[Value, Value] | None 
 
 def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | None) -> None:
     """Compute these values, and with them others that are held, unless (without `replaced`) they alone."""
-    settle(AHEAD)
     program, given = collect(targets, held if replaced is not None else None)
     donated = _donations(program, given, replaced or {})
     if engine == "libtorch":
@@ -88,16 +93,12 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
     try:
         loaded, buffers, donated = _prepared(program, device, donated)
         results, failure = loaded(buffers, held_results)
-    except TenfoldError as error:
-        raise placed(error, program) from None
-    except (KeyboardInterrupt, SystemExit):
+        _keep(program, given, results, failure, donated)
+    except BaseException as error:
         if held_results:  # it has run, and the memory that it was given is gone
             _keep(program, given, held_results[0], loaded.failure(held_results[0]), donated)
-        raise
-    try:
-        _keep(program, given, results, failure, donated)
-    except (KeyboardInterrupt, SystemExit):
-        _keep(program, given, results, failure, donated)
+        if isinstance(error, TenfoldError):
+            raise placed(error, program) from None
         raise
     if failure is not None:
         raise failure
@@ -234,7 +235,7 @@ def _take_back(heard: Sequence[Value]) -> None:
     """After an error for these values: let tensors be as they were if what was written to them comes of the
     op that failed, since it would have raised before the write."""
     failed: set[Node] = set()
-    for node in collect(heard)[0].nodes:  # each after those that it depends on
+    for node in collect(heard)[0].nodes if _failed else ():  # each after those that it depends on
         if any(each.node in failed for each in node.inputs) or (_checks(node) and _fails(node)):
             failed.add(node)
     kept = []
@@ -250,7 +251,9 @@ def _take_back(heard: Sequence[Value]) -> None:
 
 
 def _checks(node: Node) -> bool:
-    return any(isinstance(op, Check) for op in node.signature.fragment.ops)
+    return isinstance(node.signature, Signature) and any(
+        isinstance(op, Check) for op in node.signature.fragment.ops
+    )
 
 
 def _fails(node: Node) -> bool:

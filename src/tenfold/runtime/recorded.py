@@ -273,17 +273,17 @@ class Recorded:
             computed, failure = self.loaded(buffers, held)
             if failure is None:
                 return self._finish(arguments, self._place(computed, values, copied, arguments, wrap), wrap)
-        except TenfoldError as error:
-            raise evaluate.placed(error, self.program) from None
-        except (KeyboardInterrupt, SystemExit):
-            # It has run, and the memory that it was given is gone: so that nothing is lost, what replaces it
-            # is put in its place, once more where that was done.
+            self._give_back(values, computed)
+        except BaseException as error:
+            # If it has run, the memory that it was given is gone: so that an interrupt loses nothing, what
+            # replaces it is put in its place, once more where that was done.
             if held and self.loaded.failure(held[0]) is None:
                 self._finish(arguments, self._place(held[0], values, copied, arguments, wrap), wrap)
             elif held:
                 self._give_back(values, held[0])
+            if isinstance(error, TenfoldError):
+                raise evaluate.placed(error, self.program) from None
             raise
-        self._give_back(values, computed)
         raise failure
 
     def _place(
@@ -301,6 +301,8 @@ class Recorded:
         references = sys.getrefcount
         for i, front, result, root, in_place in self.kept if values else ():
             value = values[i]
+            if root.value is not value:
+                continue  # it is done, before an interrupt
             # A value that nobody else holds is used again. Known are the references of the memory, the list,
             # the name here, the call, and the tensor in front if it has looked.
             if (in_place and i not in copied) or references(value) <= 4 + (

@@ -91,23 +91,6 @@ class Recording:
         kept = Contents(found) if contents and type(found) in CONTAINERS else found
         self.guards.setdefault((id(container), key), (container, key, kept))
 
-    def write_bound(self) -> None:
-        """Where an attribute that was a tensor is now another, which the function has computed, as in
-        `self.mean = 0.9 * self.mean + …`: write to the tensor that it was, so that the next call finds it
-        changed."""
-        for container, key, before in list(self.guards.values()):
-            try:
-                found = container[key]
-            except LookupError:
-                continue
-            if found is before or not isinstance(before, Holder) or not isinstance(found, Holder):
-                continue
-            value, old = found.current(), before.current()
-            alike = value.type is old.type and value.device is old.device and old.origin is None
-            if alike and self.made(value):
-                before.copy_(found.detach())  # type: ignore[attr-defined]
-                container[key] = before
-
 
 def _root(holder: Any) -> Any:
     """The memory that a tensor lies in, be it all of it or a part."""
@@ -187,7 +170,6 @@ def trace(
         try:
             call_args, call_kwargs = tree.unflatten(structure, iter(stand_ins))
             result = function(*call_args, **call_kwargs)
-            recording.write_bound()
             outputs: list[Any] = []
             result_structure = tree.flatten(result, lambda each: isinstance(each, tensor), outputs)
             targets = [each.current() for each in outputs]

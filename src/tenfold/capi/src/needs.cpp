@@ -106,6 +106,8 @@ Needs needs_of(const std::string &op) {
         {"aten::adaptive_max_pool2d_backward.grad_input", indices_of_pooling<2, 2>},
         {"aten::adaptive_max_pool3d_backward", indices_of_pooling<3, 2>},
         {"aten::adaptive_max_pool3d_backward.grad_input", indices_of_pooling<3, 2>},
+        {"aten::arange.start_out", counted_into},
+        {"aten::arange.start_step", counted},
         {"aten::batch_norm_backward", statistics_of_gradient},
         {"aten::batch_norm_update_stats", running_statistics},
         {"aten::batch_norm_update_stats.out", running_statistics},

@@ -75,6 +75,8 @@ template <size_t place>
 void positive_groups(Stack &arguments);
 void whole_step(Stack &arguments);
 void whole_step_into(Stack &arguments);
+void counted(Stack &arguments);
+void counted_into(Stack &arguments);
 void absolute_power(Stack &arguments);
 void no_overflow(Stack &arguments);
 void next_number(Stack &arguments);

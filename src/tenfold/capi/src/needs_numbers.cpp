@@ -30,6 +30,22 @@ void whole_step_into(Stack &arguments) {
     whole_step(same);
 }
 
+// Whole numbers are counted in 64 bits: beyond them the count is wrong, or the smallest integer is divided by
+// -1.
+static void countable(const Stack &arguments, c10::ScalarType type) {
+    const double distance = arguments[1].toScalar().toDouble() - arguments[0].toScalar().toDouble();
+    const bool fits = distance < 9.2e18 && distance > -9.2e18;
+    need(type != c10::kLong || fits, "end - start is a number of 64 bits");
+}
+
+void counted(Stack &arguments) {
+    const bool whole = arguments[0].isInt() && arguments[1].isInt() && arguments[2].isInt();
+    if (arguments[3].isInt()) countable(arguments, static_cast<c10::ScalarType>(arguments[3].toInt()));
+    else if (whole) countable(arguments, c10::kLong);
+}
+
+void counted_into(Stack &arguments) { countable(arguments, arguments[3].toTensor().scalar_type()); }
+
 void absolute_power(Stack &arguments) {
     need(arguments[1].toInt() != std::numeric_limits<int64_t>::min(), "n has an absolute value of 64 bits");
 }

@@ -30,7 +30,6 @@ UNINITIALISED = ("empty", "new_empty", "resize", "_resize", "_empty", "_make_dep
 GARBAGE = {
     "_convert_indices_from_csr_to_coo",
     "_weight_norm_interface_backward",
-    "lstm",
     "fbgemm_pack_gemm_matrix_fp16",
 }
 SHAPES = [(3, 3), (2, 3, 4, 4), (4,), (2, 3, 4), (), (2, 3, 4, 4, 4)]

@@ -341,6 +341,8 @@ def main() -> None:
     built = build()
     if fenced:
         begin_fenced()
+        if not getattr(ctypes.CDLL(None), "fence_is_up", lambda: 0)():
+            raise RuntimeError("there is no fence: fence.c was not preloaded, or found no memory")
     most = (64 if built.libtorch.cuda else 8) << 30  # CUDA takes addresses for all that its devices have
     most += FENCED_BYTES if fenced else 0
     resource.setrlimit(resource.RLIMIT_AS, (most, most))  # whatever is asked for, others go on

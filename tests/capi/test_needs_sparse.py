@@ -9,8 +9,6 @@ import pytest
 from tenfold.errors import TenfoldError
 from tests.capi.bridge import Bridge, Handle
 
-COMPRESSED = {"csr": 2, "csc": 4}  # codes of layouts
-
 
 def refused(tn: Bridge, broken: Handle) -> None:
     """By name, typed, and where elements are read; it can still be freed."""
@@ -19,22 +17,6 @@ def refused(tn: Bridge, broken: Handle) -> None:
     assert tn.typed("tn_sum", broken) is None
     assert "lie outside of it" in tn.tn_error_message().decode()
     assert tn.lib.raw("tn_tensor_get")(broken, (ctypes.c_int64 * 2)(), 2, (ctypes.c_int64 * 4)()) != 0
-
-
-@pytest.mark.parametrize("layout", COMPRESSED)
-def test_what_was_made_empty_has_no_indices(tn: Bridge, layout: str) -> None:
-    made = tn.call("empty.memory_format", [300, 300], 6, COMPRESSED[layout], None, None, None)
-    starts = tn.call(
-        "crow_indices" if layout == "csr" else "ccol_indices",
-        tn.call(f"to_sparse_{layout}", tn.tensor([[1.0]])),
-    )
-    assert tn.array(starts).tolist() == [0, 1]
-    try:
-        zeros = tn.array(tn.call("to_dense", made))  # its memory was zeros by chance
-    except TenfoldError:
-        refused(tn, made)
-    else:
-        assert not zeros.any()
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
     def call(*args: Any, **kwargs: Any) -> Any:
         key: tuple[Any, ...] | None = None
         inputs: tuple[Value, ...] = ()
-        if not kwargs and autocast is None:
+        if not kwargs and autocast is None and graph.level is None:
             key, inputs = _quick_key(args)
             signature = quick.get(key) if key is not None else None
             if signature is not None and (len(inputs) == 1 or inputs[0].device is inputs[-1].device):

@@ -190,7 +190,7 @@ _seen: dict[Any, Signature] = {}
 
 def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor:
     """`invoke` for a view op: one that was seen before on this type of tensor is recorded at once."""
-    if graph.recorder is None:
+    if graph.recorder is None and graph.level is None:
         value = x.current()
         signature = _seen.get((row, value.type, arguments))
         if signature is not None:

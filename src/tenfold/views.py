@@ -349,6 +349,13 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
     if seen:
         alias.version = storage.version
 
+    if base.apart and graph.level is not None:
+        if given in graph.level.tangents:
+            raise UnsupportedError(
+                "a tensor with a tangent is written to a detached one, in forward mode",
+                help="write to a copy, made with .detach().clone()",
+            ).located("in-place", where)
+        graph.level.same(storage.value, new)  # and so do tangents
 
 def _strided_from(steps: Sequence[Step]) -> int | None:
     """Where the ops at the end that only strides can undo begin; None if the last can be undone by itself."""

@@ -415,3 +415,28 @@ def test_a_gradient_nobody_asked_for_may_have_any_shape():
         return [x.grad]
 
     agree(case)
+
+
+def test_what_forward_returns_besides_tensors_has_a_place_among_the_gradients():
+    def case(m):
+        class Pair(m.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.factor = 3
+                ctx.save_for_backward(x)
+                return None, x * 3, "name"
+
+            @staticmethod
+            def backward(ctx, none, gradient, name):
+                assert none is None and name is None
+                return gradient * ctx.factor
+
+        x = leaf(m)
+        _, y, _ = Pair.apply(x)
+        shared = y.grad_fn
+        assert shared.factor == 3 and shared.needs_input_grad == (True,)
+        (saved,) = shared.saved_tensors
+        y.sum().backward()
+        return [saved, x.grad]
+
+    agree(case)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tenfold.autograd import graph
+from tenfold.autograd import forward_ad, graph
 from tenfold.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tenfold.autograd.custom import Function
 from tenfold.autograd.flow import backward, grad, is_grad_enabled, survey
@@ -22,6 +22,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",

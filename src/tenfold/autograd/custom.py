@@ -3,6 +3,7 @@ passes them."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,22 +25,33 @@ class Context:
         self.needs_input_grad = tuple(needs)
         self._called = function.__name__, capture()
         self._saved: tuple[Any, ...] = ()
+        self._ahead: tuple[Any, ...] = ()  # saved for jvp
         self._values: tuple[Value | None, ...] | None = None  # of the saved tensors, when forward was over
         self.materialize = True
         self.non_differentiable: list[Tensor] = []
         self.dirty: list[Tensor] = []
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
+        self._saved = self._checked("save_for_backward", tensors)
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `jvp`, which finds them in `saved_tensors`."""
+        self._ahead = self._checked("save_for_forward", tensors)
+
+    def _checked(self, name: str, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         for each in tensors:
             if each is not None and not isinstance(each, Tensor):
                 raise ArgumentError(
-                    f"save_for_backward keeps tensors, not a {type(each).__name__}",
+                    f"{name} keeps tensors, not a {type(each).__name__}",
                     help="keep anything else as an attribute: ctx.name = value",
                 ).located(*self._called)
-        self._saved = tensors
+        return tensors
 
-    def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Nothing is to be done: how a result moves is told by what `backward` computes."""
+    def ahead(self) -> Context:
+        """The same context as `jvp` sees it."""
+        seen = copy.copy(self)
+        seen._saved, seen._values = self._ahead, None
+        return seen
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -89,6 +101,8 @@ class CustomNode:
         self.arguments = list(inputs)
         self.inputs = tuple([each.current() for each in inputs if isinstance(each, Tensor)])
         self.outputs: list[Value] = []
+        self.places: list[int] = []  # of the outputs among what forward returned
+        self.count = 1
         self.source = capture()
         self.spent = False
 
@@ -101,8 +115,11 @@ class CustomNode:
                     else given
                     for given, each in zip(gradients, self.outputs, strict=True)
                 ]
+        spread: list[Any] = [None] * self.count
+        for place, each in zip(self.places, gradients, strict=True):
+            spread[place] = each
         with set_grad_mode(create_graph):
-            results = self.function.backward(self.context, *gradients)
+            results = self.function.backward(self.context, *spread)
         results = results if isinstance(results, tuple) else (results,)
         given = list(results)
         while len(given) > len(self.arguments) and given[-1] is None:
@@ -149,27 +166,14 @@ class CustomNode:
             ).located("backward", self.source)
         return result.to(wanted)
 
-    def give(
-        self, result: Tensor, arguments: Sequence[Tensor], memory: Sequence[tuple[Tensor, Value]]
-    ) -> Tensor:
-        """The tensor to hand out for a result of forward, whose gradients flow back here. `memory` is what
-        lay behind arguments that share it, before forward ran."""
-        dirty = _is_among(result, self.context.dirty)
-        if dirty:
-            _pass_by(result, memory)
-        value = graph.fresh(result.current(), capture())
+    def follow(self, result: Tensor, value: Value, place: int) -> None:
+        """Let gradients of a result of forward, for which `value` stands from now on, flow back here."""
         index = len(self.outputs)
         self.outputs.append(value)
+        self.places.append(place)
         fixed = _is_among(result, self.context.non_differentiable)
         if not fixed and value.type.dtype.kind in ("float", "complex"):
             value.origin = Origin(self, index)
-        if dirty:
-            result.assign(value)  # so that tensors which share its memory get their gradients from here, too
-        elif result._alias is not None or _is_among(result, arguments):
-            return Tensor(value)
-        else:
-            result._value = value
-        return result
 
     @property
     def signature(self) -> Any:
@@ -207,6 +211,35 @@ def _pass_by(view: Tensor, memory: Sequence[tuple[Tensor, Value]]) -> None:
                 now.origin = Origin(before.origin.node, before.origin.index)
 
 
+def _is_float(argument: Any) -> bool:
+    return isinstance(argument, Tensor) and argument.dtype.kind in ("float", "complex")
+
+
+def _move(value: Value, tangent: Tensor | None) -> None:
+    assert graph.level is not None
+    graph.level.tangents.pop(value, None)  # that of an argument which forward returns as it is
+    graph.level.move(value, None if tangent is None else tangent.current())
+
+
+def _handed_out(result: Tensor, value: Value, dirty: bool, arguments: Sequence[Tensor]) -> Tensor:
+    """The tensor that is given for a result of forward, for which this value stands."""
+    if dirty:
+        result.assign(value)  # so that tensors which share its memory get their derivatives from here, too
+    elif result._alias is not None or _is_among(result, arguments):
+        return Tensor(value)
+    else:
+        result._value = value
+    return result
+
+
+def _moving(args: Sequence[Any]) -> list[Tensor | None]:
+    """The tangents of the arguments, where forward mode follows some."""
+    if graph.level is None:
+        return [None] * len(args)
+    found = [graph.level.tangents.get(each.current()) if isinstance(each, Tensor) else None for each in args]
+    return [None if each is None else Tensor(each) for each in found]
+
+
 class _Named:
     def __init__(self, name: str):
         self.row = self
@@ -241,6 +274,41 @@ class Function:
         raise UnsupportedError("a Function needs a static method backward")
 
     setup_context: Any = None
+    jvp: Any = None  # `jvp(ctx, *tangents)`: how the results move; None for an argument that is no float
+
+    @classmethod
+    def pushed(
+        cls, context: Context, args: Sequence[Any], tangents: Sequence[Tensor | None], results: Any
+    ) -> list[Tensor | None]:
+        """The tangents of what forward gave, by the Function's own `jvp`: 0 for what does not move."""
+        if cls.jvp is None:
+            raise UnsupportedError(
+                f"{cls.__name__} has no jvp, by which its results would move in forward mode",
+                help="give it a static method jvp(ctx, *tangents)",
+            ).located(cls.__name__, capture())
+        if context.materialize:
+            tangents = [
+                aten("zeros_like")(arg.detach()) if given is None and _is_float(arg) else given
+                for arg, given in zip(args, tangents, strict=True)
+            ]
+        found = cls.jvp(context.ahead(), *tangents)
+        moved = list(found) if isinstance(found, tuple) else [found]
+        given = results if isinstance(results, tuple) else (results,)
+        if len(moved) != len(given):
+            raise GradientError(
+                f"{cls.__name__}.jvp returned {len(moved)} tangents for {len(given)} results",
+                help="return one for each result of forward, None for those that do not move",
+            ).located(cls.__name__, capture())
+        for each, result in zip(moved, given, strict=True):
+            if each is None or not isinstance(result, Tensor):
+                continue
+            if not isinstance(each, Tensor) or each.current().type is not result.current().type:
+                what = each.current().type if isinstance(each, Tensor) else type(each).__name__
+                raise GradientError(
+                    f"{cls.__name__}.jvp returned {what} as the tangent of {result.current().type}",
+                    help="return a tangent of the result's own shape and dtype",
+                ).located(cls.__name__, capture())
+        return moved
 
     @classmethod
     def computed(cls, context: Context, args: Sequence[Any]) -> Any:
@@ -268,17 +336,38 @@ class Function:
         # What forward writes to is taken as it was before: that is what gradients flow on to.
         node = CustomNode(cls, context, args) if followed else None
         memory = [(each, each._alias.storage.value) for each in tensors if each._alias is not None]
-        with no_grad():
-            results = cls.computed(context, args)
+        level, moving = graph.level, _moving(args)
+        graph.level = None if any(each is not None for each in moving) else level
+        try:
+            with no_grad():
+                results = cls.computed(context, args)
+            moved = None if graph.level is level else cls.pushed(context, args, moving, results)
+        finally:
+            graph.level = level
         given = results if isinstance(results, tuple) else (results,)
         if not all(_is_among(each, given) for each in context.dirty):
             raise GradientError(
                 f"{cls.__name__}.forward marked a tensor as dirty and did not return it",
                 help="return every tensor that is marked with ctx.mark_dirty",
             ).located(cls.__name__, capture())
-        if node is None:
+        if node is None and moved is None:
             return results
-        made = [node.give(each, tensors, memory) if isinstance(each, Tensor) else each for each in given]
+        made: list[Any] = []
+        for i, each in enumerate(given):
+            if isinstance(each, Tensor):
+                dirty = _is_among(each, context.dirty)
+                if dirty and node is not None:
+                    _pass_by(each, memory)
+                value = graph.fresh(each.current(), capture())
+                if moved is not None:
+                    _move(value, moved[i])
+                if node is not None:
+                    node.follow(each, value, i)
+                each = _handed_out(each, value, dirty, tensors)
+            made.append(each)
+        if node is None:
+            return tuple(made) if isinstance(results, tuple) else made[0]
         stand_ins = [pair for pair in zip(given, made, strict=True) if not _is_among(pair[0], tensors)]
         context.close(stand_ins)
+        node.count = len(made)
         return tuple(made) if isinstance(results, tuple) else made[0]

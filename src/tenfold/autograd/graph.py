@@ -40,6 +40,13 @@ class Node:
             known = cls._known[id(maker)] = kind(maker)
         return known
 
+    def __getattr__(self, name: str) -> Any:
+        """The node of a Function is to its user the context that forward and backward share."""
+        maker = self.__dict__.get("_maker")
+        if isinstance(maker, CustomNode) and not name.startswith("__"):
+            return getattr(maker.context, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def name(self) -> str:
         return type(self).__name__
 

@@ -21,16 +21,21 @@ from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
 Rule = Callable[[Sequence[Value | None], Sequence[Value], Sequence[Value]], Sequence[Value | None]]
 
 
+Push = Callable[[Sequence[Value | None], Sequence[Value]], Sequence[Value | None]]
+
+
 class Composite(Op):
     """`body` on `inputs`. `rule` turns the results' cotangents (None for what has none), the results and the
     inputs into the inputs' cotangents (None for no gradient). `elsewhere` has other bodies, by the type of
-    device that they are for."""
+    device that they are for. `push` turns the inputs' tangents and the inputs into the results' tangents; it
+    may be None: the rule tells of them, too."""
 
     name: ClassVar[str] = "tenfold.composite"
     inputs: tuple[Value, ...]
     body: Function
     rule: Rule
     elsewhere: dict[str, Function]
+    push: Push | None
 
     def infer(self) -> tuple[TensorType, ...]:
         types = tuple([each.type for each in self.body.results])
@@ -48,7 +53,7 @@ def stopped(
 def stop_gradient(value: Value) -> Value:
     """The value itself, as a constant to all derivatives."""
     param = Value(value.type)
-    return Composite((value,), Function([param], [param], "stop_gradient"), stopped, {}).result
+    return Composite((value,), Function([param], [param], "stop_gradient"), stopped, {}, None).result
 
 
 def _number(value: Value) -> LateNumber:
@@ -99,7 +104,7 @@ def differentiated(
                 places_there = [type(each)(each.type) for each in inputs]
                 there = other(*given(places_there))
                 others[device] = Function(places_there, there if several else (there,), other.__name__)
-            results = Composite(tuple(inputs), body, on_values, others).results
+            results = Composite(tuple(inputs), body, on_values, others, None).results
             return type(made)(results) if several else results[0]
 
         return call

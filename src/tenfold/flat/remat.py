@@ -37,7 +37,7 @@ def recomputed(lowering: Callable[..., Value]) -> Callable[..., Value]:
         def rule(cotangents: Sequence[Any], results: Sequence[Value], values: Sequence[Value]) -> list[Any]:
             return pulled_back(body, values, cotangents[0])
 
-        return Composite(inputs, body, rule, {}).result
+        return Composite(inputs, body, rule, {}, None).result
 
     return call
 
@@ -61,7 +61,7 @@ def pulled_back(body: Function, values: Sequence[Value], cotangent: Value) -> li
         made = iter(_function([*plain.params, *used], second, plain.name).inline(arguments, whole=True))
         return [None if each is None else next(made) for each in second]
 
-    made = iter(Composite((*values, cotangent), plain, rule, {"cuda": cuda}).results)
+    made = iter(Composite((*values, cotangent), plain, rule, {"cuda": cuda}, None).results)
     return [None if each is None else next(made) for each in found]
 
 

@@ -65,7 +65,7 @@ def _chosen(which: Value, on_true: Value, on_false: Value) -> Value:
 
 
 def composite_rule(op: Composite, b: Batch) -> Op:
-    """A composite still: of the batched body, and with a rule that is the batched rule.
+    """A composite still: of the batched body, and with rules that are the batched rules.
 
     All its results have the batch, or else the cotangent of one that has not would count for each element.
     """
@@ -98,7 +98,30 @@ def composite_rule(op: Composite, b: Batch) -> Op:
             for is_there, has in zip(there, having, strict=True)
         ]
 
-    return Composite(b.all_at(op.inputs), body, batched_rule, {})
+    pushes: dict[tuple[bool, ...], tuple[Function, list[bool]]] = {}
+
+    def pushed(given: tuple[bool, ...]) -> tuple[Function, list[bool]]:
+        """As `pullback`, of the rule for tangents."""
+        assert op.push is not None
+        tangents = [Value(each.type) if has else None for each, has in zip(op.inputs, given, strict=True)]
+        inputs = [type(each)(each.type) for each in op.body.params]
+        found = op.push(tangents, inputs)
+        moving = [each for each in tangents if each is not None]
+        rule = Function([*moving, *inputs], [each for each in found if each is not None])
+        stacked = [has for has, is_given in zip(having, given, strict=True) if is_given]
+        batched, _ = b.function(rule, [*stacked, *having], [True] * len(rule.results))
+        return batched, [each is not None for each in found]
+
+    def batched_push(tangents: Sequence[Value | None], inputs: Sequence[Value]) -> list[Value | None]:
+        given = tuple([each is not None for each in tangents])
+        if given not in pushes:
+            pushes[given] = pushed(given)
+        function, there = pushes[given]
+        found = iter(function.inline([*[each for each in tangents if each is not None], *inputs], whole=True))
+        return [next(found) if is_there else None for is_there in there]
+
+    push = None if op.push is None else batched_push
+    return Composite(b.all_at(op.inputs), body, batched_rule, {}, push)
 
 
 def _summed(cotangent: Value) -> Value:

@@ -12,15 +12,12 @@ from tenfold.flat.jvp import tangents as pushed_forward
 from tenfold.func.recording import Recorder, is_tensor, like, record
 from tenfold.functional import aten
 from tenfold.grad_mode import enable_grad
-from tenfold.ops.table import Row
 from tenfold.runtime import tree
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
 from tenfold.trace.graph import Value
-
-JVP = Row("jvp(Tensor[] primals, Tensor[] tangents) -> Tensor[]", lambda *values: values, {})
-RANDOM_JVP = Row(JVP.text, JVP.lowering, {"random": True})
+from tenfold.trace.tangent import JVP, RANDOM_JVP
 
 
 class Level:

@@ -1,5 +1,6 @@
-"""A `Function` of the user's own inside a transformed function. Its forward is recorded, and so is its
-backward; they become one op with a gradient of its own, which vmap and jvp transform as they do others."""
+"""A `Function` of the user's own inside a transformed function. Its forward is recorded, and so are its
+backward and its jvp; they become one op with derivatives of its own, which vmap transforms as it does others.
+Without a jvp, backward tells how results move."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.autograd.custom import Context, summed_to
+from tenfold.autograd.custom import Context, Function, summed_to
 from tenfold.errors import GradientError, UnsupportedError
 from tenfold.func.recording import Recorded, record
 from tenfold.functional import aten
@@ -59,6 +60,21 @@ class _Call:
         pairs = [pair for pair in zip(self.args, found, strict=False) if isinstance(pair[0], Tensor)]
         return [self.fitted(inputs[i], pairs[i][1]) for i in self.floats]
 
+    def push(self, stand_ins: Sequence[Tensor]) -> list[Tensor]:
+        """The tangents of the results that have some, 0 where jvp returns None."""
+        inputs, moving = stand_ins[: len(self.tensors)], iter(stand_ins[len(self.tensors) :])
+        context, results = self.forward(inputs)
+        given = iter(inputs)
+        filled = [next(given) if isinstance(each, Tensor) else each for each in self.args]
+        along = [next(moving) if isinstance(each, Tensor) and _carries(each) else None for each in filled]
+        moved = self.function.pushed(context, filled, along, results)
+        pairs = zip(results if isinstance(results, tuple) else (results,), moved, strict=True)
+        return [
+            aten("zeros_like")(result) if tangent is None else tangent
+            for result, tangent in pairs
+            if _carries(result)
+        ]
+
     def fitted(self, argument: Tensor, found: Tensor | None) -> Tensor:
         if found is None:
             return aten("zeros_like")(argument)
@@ -78,23 +94,30 @@ def applied(function: Any, args: tuple[Any, ...]) -> Any:
     outputs = ahead.fragment().results[: ahead.count]
     device = call.values[0].device
     starts = [Value(each.type, device) for each in outputs if each.type.dtype.kind in ("float", "complex")]
-    back = record(f"{function.__name__}.backward", call.backward, [*call.values, *starts])
-    if ahead.writes or back.writes:
+    along = [Value(call.values[i].type, device) for i in call.floats]
+    back = push = None
+    if function.backward is not Function.backward or function.jvp is None:
+        back = record(f"{function.__name__}.backward", call.backward, [*call.values, *starts])
+    if function.jvp is not None:
+        push = record(f"{function.__name__}.jvp", call.push, [*call.values, *along])
+    if any(each is not None and each.writes for each in (ahead, back, push)):
         raise UnsupportedError(
             f"{function.__name__} writes to a tensor, which a transformed function cannot follow",
             help="return a new tensor",
         ).located(function.__name__, capture())
-    inputs = _Inputs(call, ahead, back)
-    key = (function, back.key, tuple(inputs.key))
-    results = ahead.call(FUNCTION, key, call.tensors, lambda: _composite(call, inputs), *inputs.more)
+    inputs = _Inputs(call, ahead, [each for each in (back, push) if each is not None])
+    key = (function, back and back.key, push and push.key, tuple(inputs.key))
+    make = lambda: _composite(call, inputs, ahead, back, push)
+    results = ahead.call(FUNCTION, key, call.tensors, make, *inputs.more)
     return tree.unflatten(ahead.structure, iter(results))
 
 
 class _Inputs:
-    """All that both halves take: what forward does, then further arguments and tensors from outside."""
+    """All that forward and the rules take: what forward does, then further arguments and tensors from
+    outside."""
 
-    def __init__(self, call: _Call, ahead: Recorded, back: Recorded):
-        self.ahead, self.back = ahead, back
+    def __init__(self, call: _Call, ahead: Recorded, rules: Sequence[Recorded]):
+        self.call, self.ahead = call, ahead
         self.arguments = {place: i for i, place in enumerate(ahead.places) if place is not None}
         self.outside = {
             leaf: i
@@ -103,52 +126,83 @@ class _Inputs:
         }
         self.more: list[Tensor] = []
         self.key: list[int | None] = []
-        needed = [each for each in back.places if each is not None and each < len(call.tensors)]
+        taken = [place for rule in rules for place in rule.places]
+        needed = [each for each in taken if each is not None and each < len(call.tensors)]
         for place in dict.fromkeys([*map(call.place, call.floats), *needed]):
             if place not in self.arguments:
                 self.arguments[place] = len(ahead.leaves) + len(self.more)
                 self.more.append(call.tensors[place])
                 self.key.append(place)
-        for leaf, at in zip(back.leaves, back.places, strict=True):
-            if at is None and leaf not in self.outside:
-                self.outside[leaf] = len(ahead.leaves) + len(self.more)
-                self.more.append(Tensor(leaf))
-                self.key.append(None)
+        for rule in rules:
+            for leaf, at in zip(rule.leaves, rule.places, strict=True):
+                if at is None and leaf not in self.outside:
+                    self.outside[leaf] = len(ahead.leaves) + len(self.more)
+                    self.more.append(Tensor(leaf))
+                    self.key.append(None)
+
+    def at(self, argument: int) -> int:
+        """Where one of the arguments that have derivatives is among the inputs."""
+        return self.arguments[self.call.place(argument)]
+
+    def taken(
+        self, rule: Recorded, given: Sequence[flat.Value], more: Sequence[flat.Value]
+    ) -> list[flat.Value]:
+        """What a rule takes, of the inputs and of what it is given after the arguments."""
+        found = []
+        for leaf, place in zip(rule.leaves, rule.places, strict=True):
+            if place is None:
+                found.append(given[self.outside[leaf]])
+            elif place < len(self.call.tensors):
+                found.append(given[self.arguments[place]])
+            else:
+                found.append(more[place - len(self.call.tensors)])
+        return found
 
 
-def _composite(call: _Call, inputs: _Inputs) -> flat.Function:
-    ahead, back = inputs.ahead.fragment(), inputs.back.fragment()
-    types = [each.type for each in (*inputs.ahead.leaves, *[each.current() for each in inputs.more])]
-    count = len(inputs.ahead.leaves)
+def _composite(
+    call: _Call, inputs: _Inputs, forward: Recorded, backward: Recorded | None, jvp: Recorded | None
+) -> flat.Function:
+    ahead = forward.fragment()
+    types = [each.type for each in (*forward.leaves, *[each.current() for each in inputs.more])]
+    count = len(forward.leaves)
 
     def rule(
         cotangents: Sequence[flat.Value | None], results: Sequence[flat.Value], given: Sequence[flat.Value]
     ) -> list[flat.Value | None]:
+        if backward is None:
+            raise UnsupportedError(
+                f"{call.function.__name__} has no backward", help="give it a static method backward"
+            )
         pairs = zip(cotangents, results, strict=True)
         starts = [
             flat.full_like(result, 0) if each is None else each
             for each, result in pairs
             if result.dtype.kind in ("float", "complex")
         ]
-        taken = []
-        for leaf, place in zip(inputs.back.leaves, inputs.back.places, strict=True):
-            if place is None:
-                taken.append(given[inputs.outside[leaf]])
-            elif place < len(call.tensors):
-                taken.append(given[inputs.arguments[place]])
-            else:
-                taken.append(starts[place - len(call.tensors)])
         found: list[flat.Value | None] = [None] * len(given)
-        for argument, each in zip(call.floats, back.inline(taken, None, whole=True), strict=True):
-            at = inputs.arguments[call.place(argument)]
+        pulled = backward.fragment().inline(inputs.taken(backward, given, starts), None, whole=True)
+        for argument, each in zip(call.floats, pulled, strict=True):
+            at = inputs.at(argument)
             before = found[at]
             found[at] = each if before is None else before + each
         return found
 
+    def push(tangents: Sequence[flat.Value | None], given: Sequence[flat.Value]) -> list[flat.Value | None]:
+        assert jvp is not None
+        moving = [tangents[inputs.at(each)] for each in call.floats]
+        along = [
+            flat.full_like(given[inputs.at(i)], 0) if each is None else each
+            for i, each in zip(call.floats, moving, strict=True)
+        ]
+        found = iter(jvp.fragment().inline(inputs.taken(jvp, given, along), None, whole=True))
+        floats = [each.dtype.kind in ("float", "complex") for each in ahead.results]
+        return [next(found) if is_float else None for is_float in floats]
+
     own = [flat.Value(each) for each in types]
     body = flat.Function(own, ahead.inline(own[:count], None, whole=True), ahead.name)
     params = [flat.Value(each) for each in types]
-    return flat.Function(params, flat.Composite(tuple(params), body, rule, {}).results, ahead.name)
+    composite = flat.Composite(tuple(params), body, rule, {}, None if jvp is None else push)
+    return flat.Function(params, composite.results, ahead.name)
 
 
 def _carries(tensor: Tensor) -> bool:

@@ -230,12 +230,13 @@ def record(
         try:
             result = call(stand_ins)
             outputs: list[Any] = []
+        level, graph.level = graph.level, None  # it is the node in its place that moves
             structure = tree.flatten(result, is_tensor, outputs)
             if tensors_only:
                 _check_outputs(what, structure)
             targets = [each.current() for each in outputs]
         finally:
-            graph.recorder, graph.mode.enabled = before, enabled
+            graph.recorder, graph.mode.enabled, graph.level = before, enabled, level
             finals = {root: root.current() for root in recorder.before}
             touched = {origin: origin.collected for origin in recorder.grads}
             for root, value in recorder.before.items():

@@ -218,6 +218,8 @@ class Updating(Optimizer):
         node = Node(signature, inputs, capture())
         graph.follow(node)
         results = [Value(each, device, node, i) for i, each in enumerate(signature.result_types)]
+        if graph.level is not None:
+            graph.level.push(node, results)
         graph.track(node, results)
         followed: dict[int, Tensor] = {}  # state that gradients flow through is not written: they need it
         for target, result in zip(targets, results, strict=True):

@@ -16,6 +16,7 @@ from tenfold.errors import GradientError, TenfoldError
 from tenfold.flat.grad import gradients
 from tenfold.flat.graph import in_order, replay
 from tenfold.ops.table import Row, Signature
+from tenfold.trace import graph
 from tenfold.trace.graph import Node, Origin, Value, follow, results_of, track
 
 NOTHING = -1
@@ -173,7 +174,7 @@ def gradient(
     _check_saved(path, wiring)
     types = tuple([each.type for each in reached])
     device = reached[0].device
-    if closed or batch is not None:
+    if closed or batch is not None or graph.level is not None:  # a closed one moves with what it takes
         node = _closed_node(path, wiring, cotangents, types, where, batch)
     else:
         key = (*wiring.key, types)

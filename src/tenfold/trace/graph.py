@@ -147,6 +147,21 @@ class Mode(threading.local):
 mode = Mode()
 
 
+class Level(Protocol):
+    """What follows tangents while forward mode is on: see `autograd/forward_ad.py`."""
+
+    tangents: Any
+
+    def push(self, node: Node, results: Sequence[Value]) -> None: ...
+
+    def move(self, value: Value, moved: Value | None) -> None: ...
+
+    def same(self, value: Value, other: Value) -> None: ...
+
+
+level: Level | None = None
+
+
 def track(node: Node, results: Sequence[Value]) -> None:
     """Give the results of an op the origins by which gradients flow to its inputs."""
     if mode.enabled:
@@ -166,6 +181,8 @@ def fresh(value: Value, where: Any) -> Value:
         return same
     copy = Value(value.type, value.device, None, value.index, value.buffer)
     copy.source = value.source
+    if level is not None:
+        level.same(value, copy)
     return copy
 
 
@@ -266,6 +283,8 @@ def results_of(node: Node, device: Device) -> tuple[Value, ...]:
         node.results = tuple([weakref.ref(each) for each in results])
     return results
 
+    if level is not None:
+        level.push(node, results)
 
 def _take(argument: Any, inputs: list[Value]) -> Any:
     if type(argument) is Value:

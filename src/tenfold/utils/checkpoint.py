@@ -56,7 +56,7 @@ def checkpoint(
         params = [flat.Value(each.type) for each in body.params]
         arguments = [place is not None for place in recorded.places]
         rule = _recomputed(body, arguments if any(arguments) else [True] * len(params))
-        return flat.Function(params, Composite(tuple(params), body, rule, {}).results, "checkpoint")
+        return flat.Function(params, Composite(tuple(params), body, rule, {}, None).results, "checkpoint")
 
     row = RANDOM_CHECKPOINT if recorded.random else CHECKPOINT
     results = recorded.call(row, None, given, make)

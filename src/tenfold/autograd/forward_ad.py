@@ -1,0 +1,162 @@
+"""`tenfold.autograd.forward_ad`: tensors that carry a tangent, and forward mode as they are computed with.
+
+A level knows the tangent of each value of the Trace that has one. Values are never written, so what ops in
+place and views do to tangents follows from how they are recorded. A dual tensor has memory of its own.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
+from tenfold.ops.table import Signature, find
+from tenfold.source import capture
+from tenfold.tensor import Tensor
+from tenfold.trace import graph
+from tenfold.trace.graph import Node, Value
+from tenfold.trace.tangent import push
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
+
+class Level:
+    """What moves while forward mode is followed, and how."""
+
+    def __init__(self) -> None:
+        self.tangents: weakref.WeakKeyDictionary[Value, Value] = weakref.WeakKeyDictionary()
+
+    def push(self, node: Node, results: Sequence[Value]) -> None:
+        """Let results of a new node move with its inputs."""
+        tangents = [self.tangents.get(each) for each in node.inputs]
+        if all(each is None for each in tangents) or not isinstance(node.signature, Signature):
+            return
+        with suspended():
+            found = push(node, tangents)
+        for each, moved in zip(results, found, strict=True):
+            self.move(each, moved)
+
+    def move(self, value: Value, moved: Value | None) -> None:
+        if moved is not None:
+            self.tangents[value] = moved
+
+    def same(self, value: Value, other: Value) -> None:
+        """Let another value move as this one does, however it was made."""
+        moved = self.tangents.get(value)
+        if moved is None:
+            self.tangents.pop(other, None)
+        else:
+            self.tangents[other] = moved
+
+
+class suspended:
+    """A `with` block in which tangents are not followed."""
+
+    def __enter__(self) -> None:
+        self.level, graph.level = graph.level, None
+
+    def __exit__(self, *error: Any) -> None:
+        graph.level = self.level
+
+
+_ALIAS = find("alias")
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A tensor's value, and its tangent or None."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+@located
+def enter_dual_level() -> int:
+    """Open the level in which tensors have tangents: there is one at a time."""
+    if graph.level is not None:
+        raise GradientError(
+            "a level of forward mode is open already, and levels do not nest",
+            help="use tenfold.func.jvp for derivatives of derivatives",
+        )
+    graph.level = Level()
+    return 0
+
+
+@located
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level: all tangents are gone."""
+    if graph.level is None:
+        raise GradientError("no level of forward mode is open")
+    if level not in (None, 0):
+        raise GradientError(f"level {level} is not the one that is open")
+    graph.level = None
+
+
+class dual_level:
+    """A `with` block in which tensors have tangents.
+
+    with forward_ad.dual_level():
+        moving = forward_ad.make_dual(x, along)
+        value, tangent = forward_ad.unpack_dual(f(moving))
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *error: Any) -> None:
+        exit_dual_level()
+
+
+@located
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A tensor of this value that moves along `tangent`."""
+    if graph.level is None:
+        raise GradientError(
+            "a dual tensor is made while a level of forward mode is open",
+            help="use it inside `with dual_level():`",
+        )
+    for each in (tensor, tangent):
+        if not isinstance(each, Tensor):
+            raise ArgumentError(f"a dual tensor is made of Tensors, not of a {type(each).__name__}")
+        if each.dtype.kind not in ("float", "complex"):
+            raise _NoTangent(f"only tensors of float and complex dtypes have tangents, not {each.dtype.name}")
+    if tensor.current().type is not tangent.current().type or tensor.device is not tangent.device:
+        raise ShapeError(
+            f"the tangent of {tensor.current().type} on {tensor.device} cannot be {tangent.current().type} "
+            f"on {tangent.device}",
+            help="a tangent has its primal's shape, dtype and device",
+        )
+    if tangent.current() in graph.level.tangents:
+        raise GradientError("a tangent that has a tangent itself: levels of forward mode do not nest")
+    made = Tensor(_alone(tensor.current()))
+    graph.level.move(made._value, tangent.current())
+    return made
+
+
+class _NoTangent(DTypeError, ValueError):
+    """A dtype that forward mode does not follow."""
+
+
+@located
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The value and the tangent of a tensor; None for the tangent of one that does not move."""
+    if not isinstance(tensor, Tensor):
+        raise ArgumentError(f"a dual tensor is a Tensor, not a {type(tensor).__name__}")
+    moved = None if graph.level is None else graph.level.tangents.get(tensor.current())
+    if moved is None:
+        return UnpackedDualTensor(tensor, None)
+    with suspended():
+        return UnpackedDualTensor(Tensor(_alone(tensor.current())), Tensor(_alone(moved)))
+
+
+def _alone(value: Value) -> Value:
+    """The same, gradients and all, as a value that does not move."""
+    with suspended():
+        return graph.record(_ALIAS, (value,), capture())[0]

@@ -83,7 +83,8 @@ static tn_status epoch(model *m, const tn_tensor *images, const tn_tensor *label
 }
 
 /* How many of the images from `start` on are read correctly, or -1. */
-static double correct(const model *m, const tn_tensor *images, const tn_tensor *labels, int64_t start, int64_t count) {
+static double correct(const model *m, const tn_tensor *images, const tn_tensor *labels, int64_t start,
+                      int64_t count) {
     const int64_t dim = 1;
     const int64_t scope = tn_no_grad_begin();
     tn_scalar number;

@@ -1,10 +1,12 @@
-/* Trace a C function into a TorchScript module: print its graph, call it, save it, load it, and meet an error. */
+/* Trace a C function into a TorchScript module: print its graph, call it, save it, load it, and
+ * meet an error. */
 #include <stdio.h>
 #include <string.h>
 #include <tenfold.h>
 
 /* relu(x) * x, summed over the last dimension. */
-static tn_status squares(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs, int64_t outputs_count, void *user) {
+static tn_status squares(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs,
+                         int64_t outputs_count, void *user) {
     const int64_t last = -1;
     (void)user;
     if (inputs_count != 1 || outputs_count != 1) return tn_fail("one tensor in, one tensor out");

@@ -30,7 +30,8 @@ int main() {
     {
         std::vector<int64_t> shape = {2, 2};
         std::vector<double> elements = {2, 1, 1, 3};
-        Tensor matrix = checked(tn_tensor_from_data(elements.data(), TN_FLOAT64, shape.data(), 2, nullptr, 0));
+        Tensor matrix =
+            checked(tn_tensor_from_data(elements.data(), TN_FLOAT64, shape.data(), 2, nullptr, 0));
         Tensor inverse = checked(tn_linalg_inv(matrix.get()));
         Tensor product = checked(tn_mm(matrix.get(), inverse.get()));
         std::cout << text(inverse) << "\n" << text(product) << "\n";

@@ -35,7 +35,8 @@ static void multiply(const tn_tensor *matrix) {
 }
 
 /* Milliseconds for both, the copies on one stream and the products on another, which may be the same. */
-static double both(const tn_stream *copies, const tn_stream *products, const tn_tensor *pinned, const tn_tensor *matrix) {
+static double both(const tn_stream *copies, const tn_stream *products, const tn_tensor *pinned,
+                   const tn_tensor *matrix) {
     double best = 1e9;
     for (int round = 0; round < 5; round++) {
         tn_synchronize(gpu);

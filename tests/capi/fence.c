@@ -1,7 +1,7 @@
-/* A fence behind every tensor: preloaded, it gives what libtorch's allocator asks for memory that ends where a page
- * begins that nobody may touch, so that a read or a write behind it stops the program at that call; or memory that
- * begins where such a page ends, if FENCE_BEFORE is in the environment. Freed memory may not be touched either. Blocks
- * that are large, or more than there are places for, come from the C library. */
+/* A fence behind every tensor: preloaded, it gives what libtorch's allocator asks for memory that ends where
+ * a page begins that nobody may touch, so that a read or a write behind it stops the program at that call; or
+ * memory that begins where such a page ends, if FENCE_BEFORE is in the environment. Freed memory may not be
+ * touched either. Blocks that are large, or more than there are places for, come from the C library. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -35,7 +35,8 @@ __attribute__((constructor)) static void reserve(void) {
     start = found;
 }
 
-/* Whether there are places: the fuzzer asks, since a library that cannot be preloaded is left out in silence. */
+/* Whether there are places: the fuzzer asks, since a library that cannot be preloaded is left
+ * out in silence. */
 int fence_is_up(void) { return start != NULL; }
 
 static int is_fenced(const void *block) {
@@ -71,8 +72,8 @@ static void *fenced(size_t size) {
     return NULL;
 }
 
-/* Elements are aligned as their own size asks for, since a block is a multiple of it; no more than that, or a tensor
- * of one byte would have 63 behind it. */
+/* Elements are aligned as their own size asks for, since a block is a multiple of it; no more than that, or a
+ * tensor of one byte would have 63 behind it. */
 int posix_memalign(void **block, size_t alignment, size_t size) {
     *block = fenced(size);
     if (*block == NULL) *block = __libc_memalign(alignment, size);

@@ -1,4 +1,5 @@
-/* A host that loads the library by itself, closes it, loads it again, and ends with a tensor in an exit handler. */
+/* A host that loads the library by itself, closes it, loads it again, and ends with a tensor in
+ * an exit handler. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-// A host in C++ that has a BLAS, the standard streams, a locale and exceptions of its own; libtorch warns by std::cerr.
+// A host in C++ that has a BLAS, the standard streams, a locale and exceptions of its own; libtorch
+// warns by std::cerr.
 #include <iostream>
 #include <locale>
 #include <regex>

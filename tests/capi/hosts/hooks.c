@@ -1,4 +1,5 @@
-/* Callbacks that call back: backward inside a hook, a hook that frees itself, functions in functions, and failures. */
+/* Callbacks that call back: backward inside a hook, a hook that frees itself, functions in
+ * functions, and failures. */
 #include "check.h"
 
 static tn_status deeper(const tn_tensor *gradient, tn_tensor **out, void *user) {
@@ -26,8 +27,8 @@ static tn_status free_itself(const tn_tensor *gradient, tn_tensor **out, void *u
     return TN_OK;
 }
 
-static tn_status forward(tn_context *context, const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs,
-                         int64_t outputs_count, void *user) {
+static tn_status forward(tn_context *context, const tn_tensor *const *inputs, int64_t inputs_count,
+                         tn_tensor **outputs, int64_t outputs_count, void *user) {
     tn_function **again = user;
     (void)context, (void)inputs_count, (void)outputs_count;
     if (*again != NULL) {
@@ -39,8 +40,8 @@ static tn_status forward(tn_context *context, const tn_tensor *const *inputs, in
     return outputs[0] == NULL ? tn_error_code() : TN_OK;
 }
 
-static tn_status backward(tn_context *context, const tn_tensor *const *gradients, int64_t gradients_count, tn_tensor **outputs,
-                          int64_t outputs_count, void *user) {
+static tn_status backward(tn_context *context, const tn_tensor *const *gradients, int64_t gradients_count,
+                          tn_tensor **outputs, int64_t outputs_count, void *user) {
     (void)context, (void)gradients_count, (void)outputs_count, (void)user;
     outputs[0] = tn_tensor_share(gradients[0]);
     return TN_OK;

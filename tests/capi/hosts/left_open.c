@@ -1,5 +1,5 @@
-/* Callbacks that leave things in disorder: scopes open, scopes of others closed, a trace inside a trace, an operator
- * that fails while it is traced, parameters that change their size under an optimizer. */
+/* Callbacks that leave things in disorder: scopes open, scopes of others closed, a trace inside a trace, an
+ * operator that fails while it is traced, parameters that change their size under an optimizer. */
 #include "check.h"
 
 enum disorder { OPENS_NO_GRAD, OPENS_INFERENCE, CLOSES_OTHERS, TRACES, FAILS_AND_GOES_ON, NOTHING };
@@ -9,8 +9,8 @@ struct plan {
     int64_t outer;
 };
 
-static tn_status traced(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs, int64_t outputs_count,
-                        void *user);
+static tn_status traced(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs,
+                        int64_t outputs_count, void *user);
 
 static void disturb(const struct plan *plan, const tn_tensor *x) {
     tn_tensor *other;
@@ -29,16 +29,16 @@ static void disturb(const struct plan *plan, const tn_tensor *x) {
     }
 }
 
-static tn_status traced(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs, int64_t outputs_count,
-                        void *user) {
+static tn_status traced(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs,
+                        int64_t outputs_count, void *user) {
     (void)inputs_count, (void)outputs_count;
     disturb(user, inputs[0]);
     outputs[0] = tn_neg(inputs[0]);
     return outputs[0] == NULL ? tn_error_code() : TN_OK;
 }
 
-static tn_status forward(tn_context *context, const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs,
-                         int64_t outputs_count, void *user) {
+static tn_status forward(tn_context *context, const tn_tensor *const *inputs, int64_t inputs_count,
+                         tn_tensor **outputs, int64_t outputs_count, void *user) {
     (void)context;
     return traced(inputs, inputs_count, outputs, outputs_count, user);
 }

@@ -1,5 +1,5 @@
-/* Threads with small stacks that come and go: each has its own errors, frees what others made, and frees its last when
- * it is nearly gone. */
+/* Threads with small stacks that come and go: each has its own errors, frees what others made, and frees its
+ * last when it is nearly gone. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 

@@ -1,17 +1,20 @@
 /* tenfold.h: libtorch for any language. C99.
  *
- * Ownership. A `tn_X *` that a function returns, or writes through `out`, is owned by the caller and freed once, by
- * `tn_free` for tensors and `tn_X_free` for the rest; every argument is borrowed for the call. Freeing NULL is fine.
- * Failure. A function that returns a pointer gives NULL, a `tn_status` is not TN_OK, and a count or a yes-or-no is
- * -1; `tn_error_code` and `tn_error_message` then tell this thread why. No C++ exception leaves the library.
- * Threads. Every function may be called from any thread; one handle must not be freed while another thread uses it.
- * Text comes back in a caller's buffer, as by snprintf: the length that the whole takes is returned, and what fits
- * is written, with a NUL. `size` 0 with a NULL buffer only asks for the length.
+ * Ownership. A `tn_X *` that a function returns, or writes through `out`, is owned by the caller and freed
+ * once, by `tn_free` for tensors and `tn_X_free` for the rest; every argument is borrowed for the call.
+ * Freeing NULL is fine.
+ * Failure. A function that returns a pointer gives NULL, a `tn_status` is not TN_OK, and a count or a
+ * yes-or-no is -1; `tn_error_code` and `tn_error_message` then tell this thread why. No C++ exception leaves
+ * the library.
+ * Threads. Every function may be called from any thread; one handle must not be freed while another thread
+ * uses it.
+ * Text comes back in a caller's buffer, as by snprintf: the length that the whole takes is returned, and what
+ * fits is written, with a NUL. `size` 0 with a NULL buffer only asks for the length.
  *
- * Marks in the comments, read by `tenfold capi describe`: `@borrowed` for a result that is not the caller's to free,
- * `@optional x` for an argument that may be NULL, `@out x` for one that is written, `@consumes x` for one whose
- * ownership passes to the library, `@count x y` where several arrays share the count x_count, `@here` for what
- * works without libtorch, and `@never_fails`.
+ * Marks in the comments, read by `tenfold capi describe`: `@borrowed` for a result that is not the caller's
+ * to free, `@optional x` for an argument that may be NULL, `@out x` for one that is written, `@consumes x`
+ * for one whose ownership passes to the library, `@count x y` where several arrays share the count x_count,
+ * `@here` for what works without libtorch, and `@never_fails`.
  */
 #ifndef TENFOLD_H
 #define TENFOLD_H
@@ -111,7 +114,8 @@ enum {
 typedef int32_t tn_memory_format;
 enum { TN_CONTIGUOUS_FORMAT = 0, TN_PRESERVE_FORMAT = 1, TN_CHANNELS_LAST = 2, TN_CHANNELS_LAST_3D = 3 };
 
-/* A number whose type is part of it, passed by value: tn_int(3), tn_double(0.5), tn_complex(0, 1), tn_bool(true). */
+/* A number whose type is part of it, passed by value: tn_int(3), tn_double(0.5),
+ * tn_complex(0, 1), tn_bool(true). */
 typedef struct tn_scalar {
     int32_t tag;
     union {
@@ -191,9 +195,11 @@ TN_API int tn_cuda_available(void);
 
 /* ==== errors ==== */
 
-/** The code of this thread's last error, TN_OK when there was none since tn_error_clear. @here @never_fails */
+/** The code of this thread's last error, TN_OK when there was none since
+ * tn_error_clear. @here @never_fails */
 TN_API tn_status tn_error_code(void);
-/** The text of this thread's last error, "" when there was none; valid until its next error. @borrowed @here @never_fails */
+/** The text of this thread's last error, "" when there was none; valid until its next error.
+ * @borrowed @here @never_fails */
 TN_API const char *tn_error_message(void);
 /** Forget this thread's last error. @here @never_fails */
 TN_API void tn_error_clear(void);
@@ -204,7 +210,8 @@ TN_API const char *tn_error_name(tn_status code);
 
 /** How many tensor handles are alive. @never_fails */
 TN_API int64_t tn_live_tensors(void);
-/** How many other handles are alive: values, stacks, generators, modules, optimizers and the like. @never_fails */
+/** How many other handles are alive: values, stacks, generators, modules, optimizers and
+ * the like. @never_fails */
 TN_API int64_t tn_live_objects(void);
 /** Bytes of host memory that tensors hold now. @never_fails */
 TN_API int64_t tn_live_bytes(void);
@@ -212,34 +219,46 @@ TN_API int64_t tn_live_bytes(void);
 TN_API int64_t tn_peak_bytes(void);
 /** Start counting tn_peak_bytes anew. @never_fails */
 TN_API void tn_reset_peak_bytes(void);
-/** Have fn called on the allocating thread when live bytes pass a mark, again for each half of it more, and before an out-of-memory error; NULL switches it off. @optional fn user */
+/** Have fn called on the allocating thread when live bytes pass a mark, again for each half of it more, and
+ * before an out-of-memory error; NULL switches it off. @optional fn user */
 TN_API tn_status tn_set_pressure_callback(int64_t bytes, tn_pressure_fn fn, void *user);
 /** Let the n-th allocation from now fail, once, as if memory had run out; 0 switches it off. */
 TN_API tn_status tn_debug_fail_allocation(int64_t n);
-/** How many allocations were made since this was first asked, to know what tn_debug_fail_allocation may count to. @never_fails */
+/** How many allocations were made since this was first asked, to know what tn_debug_fail_allocation may
+ * count to. @never_fails */
 TN_API int64_t tn_debug_allocations(void);
 /** Whether handles are checked (TENFOLD_CHECKED=1 when the library was loaded): 1 or 0. */
 TN_API int tn_checked(void);
-/** Name the place of the host's program that this thread's next calls come from, for reports of checked mode. @optional place */
+/** Name the place of the host's program that this thread's next calls come from, for reports of checked
+ * mode. @optional place */
 TN_API tn_status tn_set_place(const char *place);
-/** Write one line for each live handle of checked mode, with what made it and where. @out buffer @optional buffer */
+/** Write one line for each live handle of checked mode, with what made it and where.
+ * @out buffer @optional buffer */
 TN_API int64_t tn_report_live(char *buffer, int64_t size);
 
 /* ==== tensors ==== */
 
 /** Free a tensor handle; the tensor goes when nothing else uses it. @consumes tensor @optional tensor */
 TN_API void tn_free(tn_tensor *tensor);
-/** Free tensors and the array that a function gave through `out` with their number. @consumes tensors @optional tensors */
+/** Free tensors and the array that a function gave through `out` with their number.
+ * @consumes tensors @optional tensors */
 TN_API void tn_free_all(tn_tensor **tensors, int64_t tensors_count);
 /** Another handle of the same tensor. */
 TN_API tn_tensor *tn_tensor_share(const tn_tensor *tensor);
-/** A tensor with a copy of the host's elements; strides count elements, none means row-major order. @optional strides shape data */
-TN_API tn_tensor *tn_tensor_from_data(const void *data, tn_dtype dtype, const int64_t *shape, int64_t shape_count, const int64_t *strides, int64_t strides_count);
-/** A tensor over the host's own memory, which must stay until deleter(user) is called, when it is no longer used, unless this fails. @optional strides shape data deleter user */
-TN_API tn_tensor *tn_tensor_wrap_data(void *data, tn_dtype dtype, const int64_t *shape, int64_t shape_count, const int64_t *strides, int64_t strides_count, tn_deleter deleter, void *user);
-/** Copy all elements in row-major order into the host's memory, whose size in bytes must be tn_tensor_bytes. @out data @optional data */
+/** A tensor with a copy of the host's elements; strides count elements, none means row-major order.
+ * @optional strides shape data */
+TN_API tn_tensor *tn_tensor_from_data(const void *data, tn_dtype dtype, const int64_t *shape,
+                                      int64_t shape_count, const int64_t *strides, int64_t strides_count);
+/** A tensor over the host's own memory, which must stay until deleter(user) is called, when it is no longer
+ * used, unless this fails. @optional strides shape data deleter user */
+TN_API tn_tensor *tn_tensor_wrap_data(void *data, tn_dtype dtype, const int64_t *shape, int64_t shape_count,
+                                      const int64_t *strides, int64_t strides_count, tn_deleter deleter,
+                                      void *user);
+/** Copy all elements in row-major order into the host's memory, whose size in bytes must be tn_tensor_bytes.
+ * @out data @optional data */
 TN_API tn_status tn_tensor_to_data(const tn_tensor *tensor, void *data, int64_t bytes);
-/** Whether the tensor is one, and not the undefined tensor that some operators give for a result not asked for. */
+/** Whether the tensor is one, and not the undefined tensor that some operators give for a result
+ * not asked for. */
 TN_API int tn_tensor_is_defined(const tn_tensor *tensor);
 /** The element type. */
 TN_API tn_dtype tn_tensor_dtype(const tn_tensor *tensor);
@@ -261,7 +280,8 @@ TN_API const char *tn_dtype_name(tn_dtype dtype);
 TN_API int64_t tn_tensor_size(const tn_tensor *tensor, int64_t dim);
 /** Write the sizes of the first dimensions; returns how many there are in all. @out sizes @optional sizes */
 TN_API int64_t tn_tensor_shape(const tn_tensor *tensor, int64_t *sizes, int64_t sizes_count);
-/** Write the strides, in elements, of the first dimensions; returns how many there are in all. @out strides @optional strides */
+/** Write the strides, in elements, of the first dimensions; returns how many there are in all.
+ * @out strides @optional strides */
 TN_API int64_t tn_tensor_strides(const tn_tensor *tensor, int64_t *strides, int64_t strides_count);
 /** Where in its storage the first element lies, in elements. */
 TN_API int64_t tn_tensor_storage_offset(const tn_tensor *tensor);
@@ -269,19 +289,24 @@ TN_API int64_t tn_tensor_storage_offset(const tn_tensor *tensor);
 TN_API int tn_tensor_is_contiguous(const tn_tensor *tensor);
 /** Whether two handles stand for one tensor: 1 or 0. */
 TN_API int tn_tensor_is_same(const tn_tensor *tensor, const tn_tensor *other);
-/** The address of the first element, valid as long as the tensor; NULL without an error when it has none. Memory of a conjugated or negated view is as it was before: see tn_resolve_conj, tn_resolve_neg. @borrowed */
+/** The address of the first element, valid as long as the tensor; NULL without an error when
+ * it has none. Memory of a conjugated or negated view is as it was before: see
+ * tn_resolve_conj, tn_resolve_neg. @borrowed */
 TN_API void *tn_tensor_data(const tn_tensor *tensor);
 /** The only element. @out value */
 TN_API tn_status tn_tensor_item(const tn_tensor *tensor, tn_scalar *value);
-/** The element at an index, one entry a dimension; negative entries count from the end. @out value @optional index */
-TN_API tn_status tn_tensor_get(const tn_tensor *tensor, const int64_t *index, int64_t index_count, tn_scalar *value);
+/** The element at an index, one entry a dimension; negative entries count from the end.
+ * @out value @optional index */
+TN_API tn_status tn_tensor_get(const tn_tensor *tensor, const int64_t *index, int64_t index_count,
+                               tn_scalar *value);
 /** Write the element at an index. @optional index */
 TN_API tn_status tn_tensor_set(tn_tensor *tensor, const int64_t *index, int64_t index_count, tn_scalar value);
 /** The tensor as text, as libtorch prints it. @out buffer @optional buffer */
 TN_API int64_t tn_tensor_print(const tn_tensor *tensor, char *buffer, int64_t size);
 /** A DLManagedTensor that shares the tensor's memory; its consumer calls its deleter. */
 TN_API void *tn_tensor_to_dlpack(const tn_tensor *tensor);
-/** A tensor over a DLManagedTensor, whose deleter is called when the memory is no longer used, unless this fails. @consumes dlpack */
+/** A tensor over a DLManagedTensor, whose deleter is called when the memory is no longer used, unless this
+ * fails. @consumes dlpack */
 TN_API tn_tensor *tn_tensor_from_dlpack(void *dlpack);
 
 /* ==== generators ==== */
@@ -343,8 +368,10 @@ TN_API tn_value *tn_value_optional_tensor_list(const tn_tensor *const *tensors, 
 TN_API tn_value *tn_value_list(const tn_value *const *items, int64_t items_count);
 /** A tuple of values. @optional items */
 TN_API tn_value *tn_value_tuple(const tn_value *const *items, int64_t items_count);
-/** A dict; keys are strings, ints, doubles, bools, complex numbers, tensors or devices, of one type. @optional keys values @count values keys */
-TN_API tn_value *tn_value_dict(const tn_value *const *keys, const tn_value *const *values, int64_t values_count);
+/** A dict; keys are strings, ints, doubles, bools, complex numbers, tensors or devices, of one type.
+ * @optional keys values @count values keys */
+TN_API tn_value *tn_value_dict(const tn_value *const *keys, const tn_value *const *values,
+                               int64_t values_count);
 /** What a value holds. */
 TN_API tn_tag tn_value_tag(const tn_value *value);
 /** The tensor in a value. */
@@ -375,9 +402,11 @@ TN_API tn_value *tn_value_key_at(const tn_value *value, int64_t index);
 TN_API tn_value *tn_value_get(const tn_value *value, const tn_value *key);
 /** What a dict has under a key that is text. */
 TN_API tn_value *tn_value_get_string(const tn_value *value, const char *key);
-/** Write the first whole numbers of a list of them; returns how many there are in all. @out numbers @optional numbers */
+/** Write the first whole numbers of a list of them; returns how many there are in all.
+ * @out numbers @optional numbers */
 TN_API int64_t tn_value_to_ints(const tn_value *value, int64_t *numbers, int64_t numbers_count);
-/** Write the first numbers of a list of doubles; returns how many there are in all. @out numbers @optional numbers */
+/** Write the first numbers of a list of doubles; returns how many there are in all.
+ * @out numbers @optional numbers */
 TN_API int64_t tn_value_to_doubles(const tn_value *value, double *numbers, int64_t numbers_count);
 /** The tensors of a list or tuple of tensors; tn_free_all frees them. @out out out_count */
 TN_API tn_status tn_value_to_tensors(const tn_value *value, tn_tensor ***out, int64_t *out_count);
@@ -417,7 +446,8 @@ TN_API tn_status tn_stack_push_string(tn_stack *stack, const char *text);
 /** Push a list of whole numbers. @optional numbers */
 TN_API tn_status tn_stack_push_ints(tn_stack *stack, const int64_t *numbers, int64_t numbers_count);
 /** Push a list of tensors. @optional tensors */
-TN_API tn_status tn_stack_push_tensors(tn_stack *stack, const tn_tensor *const *tensors, int64_t tensors_count);
+TN_API tn_status tn_stack_push_tensors(tn_stack *stack, const tn_tensor *const *tensors,
+                                       int64_t tensors_count);
 /** Take the last value off. */
 TN_API tn_value *tn_stack_pop(tn_stack *stack);
 /** Take the last value off, which must be a tensor. */
@@ -433,7 +463,8 @@ TN_API tn_status tn_stack_set(tn_stack *stack, int64_t index, const tn_value *va
 
 /** An operator's overload by name, such as "aten::add.Tensor", to call many times. @borrowed */
 TN_API const tn_op *tn_find(const char *name);
-/** Call an operator: its arguments are on the stack, missing ones at the end have defaults, results replace them; on failure the stack is empty. */
+/** Call an operator: its arguments are on the stack, missing ones at the end have defaults, results replace
+ * them; on failure the stack is empty. */
 TN_API tn_status tn_call_op(const tn_op *op, tn_stack *stack);
 /** Call an operator by name, such as "aten::add.Tensor". */
 TN_API tn_status tn_call(const char *name, tn_stack *stack);
@@ -447,7 +478,8 @@ TN_API const tn_op *tn_op_at(int64_t index);
 /* ==== files ==== */
 
 /** Write named tensors to a safetensors file. @count tensors names @optional names tensors */
-TN_API tn_status tn_save_safetensors(const char *path, const char *const *names, const tn_tensor *const *tensors, int64_t tensors_count);
+TN_API tn_status tn_save_safetensors(const char *path, const char *const *names,
+                                     const tn_tensor *const *tensors, int64_t tensors_count);
 /** Read a safetensors file into a dict of tensors by name. */
 TN_API tn_value *tn_load_safetensors(const char *path);
 
@@ -457,12 +489,16 @@ typedef struct tn_function tn_function; /* a function whose gradient the host co
 typedef struct tn_context tn_context;   /* one call of such a function, while one of its callbacks runs */
 typedef struct tn_hook tn_hook;         /* a callback on the gradient of a tensor */
 
-/* Callbacks borrow their inputs and give their results away. They return TN_OK, or anything else to fail: the call
- * around them then fails with TN_ERROR_CALLBACK and the message of this thread's error (see tn_fail). A backward may
- * run in another thread, and leaves the gradient of an input that has none NULL. A hook that leaves `out` NULL keeps
- * the gradient as it is. Scopes that a callback opens (tn_no_grad_begin and the like) end with it at the latest. */
-typedef tn_status (*tn_forward_fn)(tn_context *context, const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs, int64_t outputs_count, void *user);
-typedef tn_status (*tn_backward_fn)(tn_context *context, const tn_tensor *const *gradients, int64_t gradients_count, tn_tensor **outputs, int64_t outputs_count, void *user);
+/* Callbacks borrow their inputs and give their results away. They return TN_OK, or anything else to fail: the
+ * call around them then fails with TN_ERROR_CALLBACK and the message of this thread's error (see tn_fail). A
+ * backward may run in another thread, and leaves the gradient of an input that has none NULL. A hook that
+ * leaves `out` NULL keeps the gradient as it is. Scopes that a callback opens (tn_no_grad_begin and the like)
+ * end with it at the latest. */
+typedef tn_status (*tn_forward_fn)(tn_context *context, const tn_tensor *const *inputs, int64_t inputs_count,
+                                   tn_tensor **outputs, int64_t outputs_count, void *user);
+typedef tn_status (*tn_backward_fn)(tn_context *context, const tn_tensor *const *gradients,
+                                    int64_t gradients_count, tn_tensor **outputs, int64_t outputs_count,
+                                    void *user);
 typedef tn_status (*tn_hook_fn)(const tn_tensor *gradient, tn_tensor **out, void *user);
 
 /** Whether gradients are computed for a tensor: 1 or 0. */
@@ -483,13 +519,22 @@ TN_API tn_status tn_set_grad(tn_tensor *tensor, const tn_tensor *gradient);
 TN_API tn_status tn_zero_grad(tn_tensor *tensor);
 /** Add the gradients of a tensor with one element to those of the leaves that it depends on. */
 TN_API tn_status tn_backward(const tn_tensor *tensor);
-/** As tn_backward, from a given gradient of the tensor; the graph may be retained, or made for gradients of gradients. @optional gradient */
-TN_API tn_status tn_backward_with(const tn_tensor *tensor, const tn_tensor *gradient, bool retain_graph, bool create_graph);
+/** As tn_backward, from a given gradient of the tensor; the graph may be retained, or made for gradients of
+ * gradients. @optional gradient */
+TN_API tn_status tn_backward_with(const tn_tensor *tensor, const tn_tensor *gradient, bool retain_graph,
+                                  bool create_graph);
 /** As tn_backward_with, for several tensors together. @optional gradients */
-TN_API tn_status tn_backward_all(const tn_tensor *const *tensors, int64_t tensors_count, const tn_tensor *const *gradients, int64_t gradients_count, bool retain_graph, bool create_graph);
-/** The gradients of outputs by inputs, one for each input; with allow_unused NULL for an input that they do not depend on. @optional gradients @out out */
-TN_API tn_status tn_gradients(const tn_tensor *const *outputs, int64_t outputs_count, const tn_tensor *const *inputs, int64_t inputs_count, const tn_tensor *const *gradients, int64_t gradients_count, bool retain_graph, bool create_graph, bool allow_unused, tn_tensor **out, int64_t out_count);
-/** Stop recording for gradients in this thread, until tn_scope_end is called with the number that is returned. */
+TN_API tn_status tn_backward_all(const tn_tensor *const *tensors, int64_t tensors_count,
+                                 const tn_tensor *const *gradients, int64_t gradients_count,
+                                 bool retain_graph, bool create_graph);
+/** The gradients of outputs by inputs, one for each input; with allow_unused NULL for an input that they do
+ * not depend on. @optional gradients @out out */
+TN_API tn_status tn_gradients(const tn_tensor *const *outputs, int64_t outputs_count,
+                              const tn_tensor *const *inputs, int64_t inputs_count,
+                              const tn_tensor *const *gradients, int64_t gradients_count, bool retain_graph,
+                              bool create_graph, bool allow_unused, tn_tensor **out, int64_t out_count);
+/** Stop recording for gradients in this thread, until tn_scope_end is called with the number
+ * that is returned. */
 TN_API int64_t tn_no_grad_begin(void);
 /** Record for gradients in this thread again, inside a scope that does not, until tn_scope_end. */
 TN_API int64_t tn_enable_grad_begin(void);
@@ -503,14 +548,19 @@ TN_API tn_status tn_scope_end(int64_t scope);
 TN_API int tn_grad_enabled(void);
 /** Whether this thread is inside tn_inference_begin: 1 or 0. */
 TN_API int tn_inference_enabled(void);
-/** Set this thread's error to TN_ERROR_CALLBACK with a message, and return it: `return tn_fail("why");` ends a callback. */
+/** Set this thread's error to TN_ERROR_CALLBACK with a message, and return it: `return tn_fail("why");`
+ * ends a callback. */
 TN_API tn_status tn_fail(const char *message);
-/** A function with a gradient of its own, of as many results as outputs_count says; destroy(user) is called when it is no longer used, unless this fails. @optional user destroy */
-TN_API tn_function *tn_function_new(const char *name, tn_forward_fn forward, tn_backward_fn backward, int64_t outputs_count, void *user, tn_deleter destroy);
-/** Free a function; graphs that were recorded with it keep what they need. @consumes function @optional function */
+/** A function with a gradient of its own, of as many results as outputs_count says; destroy(user) is called
+ * when it is no longer used, unless this fails. @optional user destroy */
+TN_API tn_function *tn_function_new(const char *name, tn_forward_fn forward, tn_backward_fn backward,
+                                    int64_t outputs_count, void *user, tn_deleter destroy);
+/** Free a function; graphs that were recorded with it keep what they need.
+ * @consumes function @optional function */
 TN_API void tn_function_free(tn_function *function);
 /** Call a function on inputs, with as many results as it was made with. @optional inputs @out outputs */
-TN_API tn_status tn_function_call(const tn_function *function, const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs, int64_t outputs_count);
+TN_API tn_status tn_function_call(const tn_function *function, const tn_tensor *const *inputs,
+                                  int64_t inputs_count, tn_tensor **outputs, int64_t outputs_count);
 /** In forward: keep inputs or results for backward. @optional tensors */
 TN_API tn_status tn_context_save(tn_context *context, const tn_tensor *const *tensors, int64_t tensors_count);
 /** In backward: how many tensors forward kept. */
@@ -519,7 +569,8 @@ TN_API int64_t tn_context_saved_count(const tn_context *context);
 TN_API tn_tensor *tn_context_saved(const tn_context *context, int64_t index);
 /** Whether the gradient of an input is needed: 1 or 0. */
 TN_API int tn_context_needs_grad(const tn_context *context, int64_t input);
-/** Have a callback called with each gradient of a tensor, which it may replace; destroy(user) is called when it is no longer used, unless this fails. @optional user destroy */
+/** Have a callback called with each gradient of a tensor, which it may replace; destroy(user) is called when
+ * it is no longer used, unless this fails. @optional user destroy */
 TN_API tn_hook *tn_hook_new(const tn_tensor *tensor, tn_hook_fn callback, void *user, tn_deleter destroy);
 /** Remove a hook from its tensor and free it. @consumes hook @optional hook */
 TN_API void tn_hook_free(tn_hook *hook);
@@ -530,7 +581,8 @@ typedef struct tn_module tn_module;   /* a TorchScript module */
 typedef struct tn_package tn_package; /* a model that AOTInductor compiled: a .pt2 file */
 
 /* A function to trace: it borrows its inputs and gives its results away; see the callbacks of autograd. */
-typedef tn_status (*tn_trace_fn)(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs, int64_t outputs_count, void *user);
+typedef tn_status (*tn_trace_fn)(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs,
+                                 int64_t outputs_count, void *user);
 
 /** Load a TorchScript module from a file, onto a device if one is given. @optional device */
 TN_API tn_module *tn_module_load(const char *path, const tn_device *device);
@@ -545,11 +597,14 @@ TN_API void tn_module_free(tn_module *module);
 /** A module whose methods are the functions that a TorchScript source defines. */
 TN_API tn_module *tn_module_compile(const char *source);
 /** Run a callback once on example inputs and keep what it computed as a module's `forward`. @optional user */
-TN_API tn_module *tn_module_trace(tn_trace_fn callback, const tn_tensor *const *inputs, int64_t inputs_count, int64_t outputs_count, void *user);
-/** Call a method of a module: its arguments are on the stack, missing ones at the end have defaults, its result replaces them; on failure the stack is empty. */
+TN_API tn_module *tn_module_trace(tn_trace_fn callback, const tn_tensor *const *inputs, int64_t inputs_count,
+                                  int64_t outputs_count, void *user);
+/** Call a method of a module: its arguments are on the stack, missing ones at the end have defaults, its
+ * result replaces them; on failure the stack is empty. */
 TN_API tn_status tn_module_call(const tn_module *module, const char *method, tn_stack *stack);
 /** Call a module's `forward` on tensors, for a result that is a tensor. @optional inputs */
-TN_API tn_tensor *tn_module_forward(const tn_module *module, const tn_tensor *const *inputs, int64_t inputs_count);
+TN_API tn_tensor *tn_module_forward(const tn_module *module, const tn_tensor *const *inputs,
+                                    int64_t inputs_count);
 /** The names of a module's methods, a list of strings. */
 TN_API tn_value *tn_module_methods(const tn_module *module);
 /** A module's parameters, a dict of tensors by names such as "layer.weight". */
@@ -574,12 +629,14 @@ TN_API tn_status tn_module_to_dtype(tn_module *module, tn_dtype dtype);
 TN_API int64_t tn_module_graph(const tn_module *module, const char *method, char *buffer, int64_t size);
 /** The code of a module's methods as TorchScript. @out buffer @optional buffer */
 TN_API int64_t tn_module_code(const tn_module *module, char *buffer, int64_t size);
-/** Load a model from a .pt2 package of AOTInductor's, which holds machine code: load no file that you do not trust. @optional model */
+/** Load a model from a .pt2 package of AOTInductor's, which holds machine code: load no file that you do not
+ * trust. @optional model */
 TN_API tn_package *tn_package_load(const char *path, const char *model);
 /** Free a package. @consumes package @optional package */
 TN_API void tn_package_free(tn_package *package);
 /** Run a package's model; tn_free_all frees its results. @optional inputs @out out out_count */
-TN_API tn_status tn_package_run(const tn_package *package, const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor ***out, int64_t *out_count);
+TN_API tn_status tn_package_run(const tn_package *package, const tn_tensor *const *inputs,
+                                int64_t inputs_count, tn_tensor ***out, int64_t *out_count);
 /** What is written in a package about itself, a dict of strings. */
 TN_API tn_value *tn_package_metadata(const tn_package *package);
 
@@ -588,15 +645,20 @@ TN_API tn_value *tn_package_metadata(const tn_package *package);
 typedef struct tn_optimizer tn_optimizer; /* a way to improve parameters by their gradients, with its state */
 
 /** Stochastic gradient descent; options: lr, momentum, dampening, weight_decay, nesterov, maximize. */
-TN_API tn_optimizer *tn_optimizer_sgd(const tn_tensor *const *parameters, int64_t parameters_count, double lr);
+TN_API tn_optimizer *tn_optimizer_sgd(const tn_tensor *const *parameters, int64_t parameters_count,
+                                      double lr);
 /** Adam; options: lr, beta1, beta2, eps, weight_decay, amsgrad, maximize. */
-TN_API tn_optimizer *tn_optimizer_adam(const tn_tensor *const *parameters, int64_t parameters_count, double lr);
+TN_API tn_optimizer *tn_optimizer_adam(const tn_tensor *const *parameters, int64_t parameters_count,
+                                       double lr);
 /** Adam with decoupled weight decay, 0.01 unless set; options: those of tn_optimizer_adam. */
-TN_API tn_optimizer *tn_optimizer_adamw(const tn_tensor *const *parameters, int64_t parameters_count, double lr);
+TN_API tn_optimizer *tn_optimizer_adamw(const tn_tensor *const *parameters, int64_t parameters_count,
+                                        double lr);
 /** RMSprop; options: lr, alpha, eps, weight_decay, momentum, centered, maximize. */
-TN_API tn_optimizer *tn_optimizer_rmsprop(const tn_tensor *const *parameters, int64_t parameters_count, double lr);
+TN_API tn_optimizer *tn_optimizer_rmsprop(const tn_tensor *const *parameters, int64_t parameters_count,
+                                          double lr);
 /** Adagrad; options: lr, lr_decay, weight_decay, initial_accumulator_value, eps, maximize. */
-TN_API tn_optimizer *tn_optimizer_adagrad(const tn_tensor *const *parameters, int64_t parameters_count, double lr);
+TN_API tn_optimizer *tn_optimizer_adagrad(const tn_tensor *const *parameters, int64_t parameters_count,
+                                          double lr);
 /** Free an optimizer. @consumes optimizer @optional optimizer */
 TN_API void tn_optimizer_free(tn_optimizer *optimizer);
 /** Set an option by name; yes-or-no ones are 1 or 0. */
@@ -609,10 +671,14 @@ TN_API tn_status tn_optimizer_step(tn_optimizer *optimizer);
 TN_API tn_status tn_optimizer_zero_grad(tn_optimizer *optimizer);
 /** All that an optimizer remembers and its options, as a dict that later steps do not change. */
 TN_API tn_value *tn_optimizer_state(const tn_optimizer *optimizer);
-/** Take over what tn_optimizer_state gave for an optimizer of this kind with parameters of the same shapes. */
+/** Take over what tn_optimizer_state gave for an optimizer of this kind with parameters of
+ * the same shapes. */
 TN_API tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const tn_value *state);
-/** One step of training: zero_grad, `forward` on the inputs, the loss of that name against the target, backward, step. The loss comes back, detached. @optional inputs */
-TN_API tn_tensor *tn_train_step(const tn_module *module, tn_optimizer *optimizer, const char *loss, const tn_tensor *const *inputs, int64_t inputs_count, const tn_tensor *target);
+/** One step of training: zero_grad, `forward` on the inputs, the loss of that name against the target,
+ * backward, step. The loss comes back, detached. @optional inputs */
+TN_API tn_tensor *tn_train_step(const tn_module *module, tn_optimizer *optimizer, const char *loss,
+                                const tn_tensor *const *inputs, int64_t inputs_count,
+                                const tn_tensor *target);
 /** A loss by its name, such as "cross_entropy" or "mse_loss", averaged; gradients flow through it. */
 TN_API tn_tensor *tn_loss(const char *loss, const tn_tensor *input, const tn_tensor *target);
 
@@ -622,7 +688,8 @@ typedef struct tn_stream tn_stream; /* a queue of work on a CUDA device */
 
 /** How many devices of a type there are. */
 TN_API int64_t tn_device_count(int32_t type);
-/** The tensor on a device, itself if it is there already; a non-blocking copy may not be done when this returns. */
+/** The tensor on a device, itself if it is there already; a non-blocking copy may not be done
+ * when this returns. */
 TN_API tn_tensor *tn_to_device(const tn_tensor *tensor, tn_device device, bool non_blocking);
 /** The tensor in host memory that CUDA copies from and to without waiting. */
 TN_API tn_tensor *tn_pin_memory(const tn_tensor *tensor);
@@ -632,13 +699,15 @@ TN_API tn_status tn_synchronize(tn_device device);
 TN_API tn_stream *tn_stream_new(tn_device device);
 /** Free a stream; work that was asked of it goes on. @consumes stream @optional stream */
 TN_API void tn_stream_free(tn_stream *stream);
-/** Have this thread's work done on a stream, until tn_scope_end is called with the number that is returned. */
+/** Have this thread's work done on a stream, until tn_scope_end is called with the number
+ * that is returned. */
 TN_API int64_t tn_stream_begin(const tn_stream *stream);
 /** Wait until all that was asked of a stream is done. */
 TN_API tn_status tn_stream_synchronize(const tn_stream *stream);
 /** Whether all that was asked of a stream is done: 1 or 0. */
 TN_API int tn_stream_query(const tn_stream *stream);
-/** Let what is asked of a stream from now on wait for all that was asked of another so far; NULL is the default stream. @optional other */
+/** Let what is asked of a stream from now on wait for all that was asked of another so far; NULL is the
+ * default stream. @optional other */
 TN_API tn_status tn_stream_wait(const tn_stream *stream, const tn_stream *other);
 /** Keep a tensor's memory from being used again before a stream is done with it. */
 TN_API tn_status tn_stream_record(const tn_stream *stream, const tn_tensor *tensor);

@@ -1,4 +1,5 @@
-// What callbacks of the host have in common: tensors lent to them, tensors taken from them, and their failure.
+// What callbacks of the host have in common: tensors lent to them, tensors taken from them,
+// and their failure.
 #pragma once
 
 #include <exception>
@@ -85,7 +86,8 @@ void call_back(const std::string &who, Callback callback, Arguments... arguments
     }
     if (status == TN_OK) return;
     const std::string reason = error_message();
-    if (reason.empty()) fail(TN_ERROR_CALLBACK, who, " failed with status ", status, " (tn_fail gives a reason)");
+    if (reason.empty())
+        fail(TN_ERROR_CALLBACK, who, " failed with status ", status, " (tn_fail gives a reason)");
     fail(TN_ERROR_CALLBACK, who, " failed: ", reason);
 }
 

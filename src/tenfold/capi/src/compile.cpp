@@ -44,7 +44,8 @@ tn_module *tn_module_compile(const char *source) {
         jit::CompilationUnit functions;
         auto defined = functions.define(std::nullopt, given, jit::nativeResolver(), nullptr);
         if (defined.empty()) fail(TN_ERROR_ARGUMENT, "the source defines no function");
-        jit::Module module(c10::QualifiedName("__torch__.Compiled"), std::make_shared<jit::CompilationUnit>());
+        jit::Module module(c10::QualifiedName("__torch__.Compiled"),
+                           std::make_shared<jit::CompilationUnit>());
         module.register_attribute("training", c10::BoolType::get(), false);
         for (jit::Function *each : defined) add_method(module, *each);
         return own_as<tn_module>(std::move(module));

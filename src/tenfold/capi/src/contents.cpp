@@ -53,7 +53,8 @@ class Comparison {
         if (!a.isList() && !a.isTuple() && !a.isGenericDict()) return a == b;
         // Once begun, a pair need not be compared again: the first that differ end it all.
         if (!begun_.emplace(a.internalToPointer(), b.internalToPointer()).second) return true;
-        if (a.isTuple()) return all_equal(a.toTupleRef().elements().asArrayRef(), b.toTupleRef().elements().asArrayRef());
+        if (a.isTuple())
+            return all_equal(a.toTupleRef().elements().asArrayRef(), b.toTupleRef().elements().asArrayRef());
         if (a.isList()) return all_equal(a.toListRef(), b.toListRef());
         auto these = a.toGenericDict(), those = b.toGenericDict();
         if (these.size() != those.size() || *these.keyType() != *those.keyType()) return false;
@@ -104,7 +105,8 @@ tn_status tn_value_to_double(const tn_value *value, double *number) {
         auto held = borrow(value, "value");
         tn_tag tag = tag_of(*held);
         if (tag != TN_TAG_DOUBLE && tag != TN_TAG_INT) fail_tag("a double or an int", *held);
-        non_null(number, "number") = tag == TN_TAG_INT ? static_cast<double>(held->toInt()) : held->toDouble();
+        non_null(number, "number") =
+            tag == TN_TAG_INT ? static_cast<double>(held->toInt()) : held->toDouble();
     });
 }
 
@@ -187,7 +189,8 @@ tn_value *tn_value_get(const tn_value *value, const tn_value *key) {
 }
 
 tn_value *tn_value_get_string(const tn_value *value, const char *key) {
-    return make("tn_value_get_string", [&] { return look_up(*borrow(value, "value"), IValue(std::string(text(key, "key")))); });
+    return make("tn_value_get_string",
+                [&] { return look_up(*borrow(value, "value"), IValue(std::string(text(key, "key")))); });
 }
 
 int64_t tn_value_to_ints(const tn_value *value, int64_t *numbers, int64_t count) {

@@ -59,7 +59,7 @@ Counts *start_counts() try {
     if (own.over) return nullptr;
     return counts = &own.own;
 } catch (const std::bad_alloc &) {
-    return nullptr;  // it may be that memory is just being freed, which must not fail: the sum of all counts it
+    return nullptr;  // memory may just be being freed, which must not fail: the sum of all counts it
 }
 
 int64_t live_tensors() { return sum(settled_tensors, &Counts::tensors); }

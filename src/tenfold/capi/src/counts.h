@@ -1,5 +1,5 @@
-// What each thread counts for itself, and the small blocks of memory that it keeps for its next tensors: a locked
-// instruction costs a hundredth of an `add`, and aligned memory from the system a tenth.
+// What each thread counts for itself, and the small blocks of memory that it keeps for its next tensors: a
+// locked instruction costs a hundredth of an `add`, and aligned memory from the system a tenth.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,8 @@ inline void count_tensors(int64_t change) {
         settled_tensors.fetch_add(change, std::memory_order_relaxed);
 }
 
-// The bytes that all tensors hold now, as far as this thread knows: each other one may have a batch that is not in it.
+// The bytes that all tensors hold now, as far as this thread knows: each other one may have a batch that is
+// not in it.
 constexpr int64_t batch = 64 << 10;
 inline int64_t count_bytes(int64_t change) {
     Counts *own = own_counts();

@@ -1,5 +1,5 @@
-// Devices: copies between them, streams, memory statistics, seeds and thread counts. All of it is reached through
-// libtorch's interfaces for any accelerator, so that it builds without CUDA's own headers.
+// Devices: copies between them, streams, memory statistics, seeds and thread counts. All of it is reached
+// through libtorch's interfaces for any accelerator, so that it builds without CUDA's own headers.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -28,7 +28,8 @@ c10::impl::VirtualGuardImpl cuda() {
 // A CUDA device by its number; -1 is the current one of this thread.
 c10::Device cuda_device(tn_device given) {
     const c10::Device asked = device(given, "device");
-    if (!asked.is_cuda()) fail(TN_ERROR_ARGUMENT, "this is for CUDA devices, and the device is ", asked.str());
+    if (!asked.is_cuda())
+        fail(TN_ERROR_ARGUMENT, "this is for CUDA devices, and the device is ", asked.str());
     auto runtime = cuda();
     if (asked.index() >= runtime.deviceCount()) {
         fail(TN_ERROR_INDEX, "there is no ", asked.str(), ": this machine has ", int{runtime.deviceCount()});
@@ -66,7 +67,8 @@ int64_t tn_device_count(int32_t type) {
     return guarded("tn_device_count", int64_t{-1}, [&]() -> int64_t {
         const auto asked = device({type, -1}, "type");
         if (asked.is_cpu()) return 1;
-        if (!asked.is_cuda()) fail(TN_ERROR_ARGUMENT, "the devices that can be counted are TN_CPU and TN_CUDA");
+        if (!asked.is_cuda())
+            fail(TN_ERROR_ARGUMENT, "the devices that can be counted are TN_CPU and TN_CUDA");
         return at::hasCUDA() ? c10::impl::VirtualGuardImpl(asked.type()).deviceCount() : 0;
     });
 }
@@ -144,11 +146,13 @@ int64_t tn_memory_allocated(tn_device device) {
 }
 
 int64_t tn_memory_peak(tn_device device) {
-    return guarded("tn_memory_peak", int64_t{-1}, [&] { return statistics(device).allocated_bytes[ALL].peak; });
+    return guarded("tn_memory_peak", int64_t{-1},
+                   [&] { return statistics(device).allocated_bytes[ALL].peak; });
 }
 
 int64_t tn_memory_reserved(tn_device device) {
-    return guarded("tn_memory_reserved", int64_t{-1}, [&] { return statistics(device).reserved_bytes[ALL].current; });
+    return guarded("tn_memory_reserved", int64_t{-1},
+                   [&] { return statistics(device).reserved_bytes[ALL].current; });
 }
 
 tn_status tn_memory_reset_peak(tn_device device) {
@@ -175,7 +179,8 @@ int64_t tn_threads(void) {
 
 tn_status tn_set_threads(int64_t threads) {
     return guarded_status("tn_set_threads", [&] {
-        if (threads < 1 || threads > 1 << 16) fail(TN_ERROR_ARGUMENT, "there cannot be ", threads, " threads");
+        if (threads < 1 || threads > 1 << 16)
+            fail(TN_ERROR_ARGUMENT, "there cannot be ", threads, " threads");
         at::set_num_threads(static_cast<int>(threads));
     });
 }
@@ -187,7 +192,8 @@ int64_t tn_interop_threads(void) {
 
 tn_status tn_set_interop_threads(int64_t threads) {
     return guarded_status("tn_set_interop_threads", [&] {
-        if (threads < 1 || threads > 1 << 16) fail(TN_ERROR_ARGUMENT, "there cannot be ", threads, " threads");
+        if (threads < 1 || threads > 1 << 16)
+            fail(TN_ERROR_ARGUMENT, "there cannot be ", threads, " threads");
         at::set_num_interop_threads(static_cast<int>(threads));
     });
 }

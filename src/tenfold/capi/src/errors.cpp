@@ -19,7 +19,8 @@ tn_status set_error(tn_status code, const std::string &message) noexcept {
 
 const char *error_message() noexcept { return host->error_message(); }
 
-// One line says it: what follows in libtorch's messages are C++ frames, or the exception's repetition of itself.
+// One line says it: what follows in libtorch's messages are C++ frames, or the exception's
+// repetition of itself.
 static tn_status report_as(const char *entry, tn_status code, const char *message) noexcept {
     try {
         std::string whole = text_of(entry, ": ", message);
@@ -68,7 +69,8 @@ const char *text(const char *given, const char *argument) {
 
 void check_count(const void *array, int64_t count, const char *argument) {
     if (count < 0) fail(TN_ERROR_ARGUMENT, argument, "_count is negative: ", count);
-    if (count > 0 && array == nullptr) fail(TN_ERROR_ARGUMENT, argument, " is NULL, but has ", count, " entries");
+    if (count > 0 && array == nullptr)
+        fail(TN_ERROR_ARGUMENT, argument, " is NULL, but has ", count, " entries");
     if (count > (int64_t{1} << 40)) fail(TN_ERROR_ARGUMENT, argument, "_count is too large: ", count);
 }
 
@@ -78,7 +80,9 @@ at::Scalar scalar(tn_scalar given, const char *argument) {
         case TN_SCALAR_DOUBLE: return given.as.d;
         case TN_SCALAR_COMPLEX: return c10::complex<double>(given.as.c.re, given.as.c.im);
         case TN_SCALAR_BOOL: return static_cast<bool>(given.as.b);
-        default: fail(TN_ERROR_ARGUMENT, argument, " has the tag ", given.tag, ", which no tn_scalar has: make it by tn_int, tn_double, tn_complex_number or tn_bool");
+        default:
+            fail(TN_ERROR_ARGUMENT, argument, " has the tag ", given.tag,
+                 ", which no tn_scalar has: make it by tn_int, tn_double, tn_complex_number or tn_bool");
     }
 }
 
@@ -100,8 +104,10 @@ c10::Device device(tn_device given, const char *argument) {
     if (given.type < 0 || given.type >= c10::COMPILE_TIME_MAX_DEVICE_TYPES)
         fail(TN_ERROR_ARGUMENT, argument, " has the type ", given.type, ", which no device has");
     if (given.index < -1 || given.index > 127)
-        fail(TN_ERROR_ARGUMENT, argument, " has the index ", given.index, ": give -1 for the current device, or 0 to 127");
-    if (given.type == 0 && given.index > 0) fail(TN_ERROR_ARGUMENT, argument, ": there is one CPU, with index 0 or -1");
+        fail(TN_ERROR_ARGUMENT, argument, " has the index ", given.index,
+             ": give -1 for the current device, or 0 to 127");
+    if (given.type == 0 && given.index > 0)
+        fail(TN_ERROR_ARGUMENT, argument, ": there is one CPU, with index 0 or -1");
     return c10::Device(static_cast<c10::DeviceType>(given.type), static_cast<c10::DeviceIndex>(given.index));
 }
 

@@ -68,8 +68,8 @@ struct HostFunction : torch::autograd::Function<HostFunction> {
         Lent lent(inputs);
         Given given(definition->results);
         OpenContext open({context, std::move(needed), true});
-        call_back(who, definition->forward, open.handle(), lent.data(), lent.count(), given.data(), given.count(),
-                  definition->user.get());
+        call_back(who, definition->forward, open.handle(), lent.data(), lent.count(), given.data(),
+                  given.count(), definition->user.get());
         return given.take(who, true);
     }
 
@@ -83,8 +83,8 @@ struct HostFunction : torch::autograd::Function<HostFunction> {
         Lent lent(gradients);
         Given given(static_cast<int64_t>(needed.size()));
         OpenContext open({context, std::move(needed), false});
-        call_back(who, definition->backward, open.handle(), lent.data(), lent.count(), given.data(), given.count(),
-                  definition->user.get());
+        call_back(who, definition->backward, open.handle(), lent.data(), lent.count(), given.data(),
+                  given.count(), definition->user.get());
         variable_list found = given.take(who, false);
         found.emplace_back();  // the definition was an argument of forward, too, and has no gradient
         return found;
@@ -126,8 +126,8 @@ tn_status tn_fail(const char *message) {
                    [&] { return set_error(TN_ERROR_CALLBACK, text(message, "message")); });
 }
 
-tn_function *tn_function_new(const char *name, tn_forward_fn forward, tn_backward_fn backward, int64_t outputs_count,
-                             void *user, tn_deleter destroy) {
+tn_function *tn_function_new(const char *name, tn_forward_fn forward, tn_backward_fn backward,
+                             int64_t outputs_count, void *user, tn_deleter destroy) {
     return guarded("tn_function_new", static_cast<tn_function *>(nullptr), [&] {
         if (forward == nullptr) fail_null("forward");
         if (backward == nullptr) fail_null("backward");
@@ -152,8 +152,8 @@ tn_status tn_function_call(const tn_function *function, const tn_tensor *const *
         check_count(outputs, outputs_count, "outputs");
         auto definition = *borrow(function, "function");
         if (outputs_count != definition->results) {
-            fail(TN_ERROR_ARGUMENT, definition->name, " has ", definition->results, " results, and there is room for ",
-                 outputs_count);
+            fail(TN_ERROR_ARGUMENT, definition->name, " has ", definition->results,
+                 " results, and there is room for ", outputs_count);
         }
         const auto given = tensors(inputs, inputs_count, "inputs");
         own_each_defined(HostFunction::apply(at::TensorList(given), definition), outputs);

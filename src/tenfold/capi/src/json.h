@@ -14,7 +14,9 @@ class Value {
   public:
     enum class Kind { object, list, text, whole, other };
 
-    const std::vector<std::pair<std::string, Value>> &members() const { return need(Kind::object, "an object"), members_; }
+    const std::vector<std::pair<std::string, Value>> &members() const {
+        return need(Kind::object, "an object"), members_;
+    }
     const std::vector<Value> &list() const { return need(Kind::list, "a list"), list_; }
     const std::string &text() const { return need(Kind::text, "text"), text_; }
     int64_t whole() const { return need(Kind::whole, "a whole number"), whole_; }
@@ -101,12 +103,14 @@ class Reader {
         bool overflow = false, digits = false;
         while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
             digits = true;
-            overflow |= __builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, text_[at_] - '0', &whole);
+            overflow |= __builtin_mul_overflow(whole, 10, &whole) ||
+                        __builtin_add_overflow(whole, text_[at_] - '0', &whole);
             at_++;
         }
         if (!digits) wrong("a number without digits");
         bool fraction = false;
-        while (at_ < text_.size() && std::string_view(".eE+-0123456789").find(text_[at_]) != std::string_view::npos) {
+        while (at_ < text_.size() &&
+               std::string_view(".eE+-0123456789").find(text_[at_]) != std::string_view::npos) {
             fraction = true;
             at_++;
         }
@@ -147,7 +151,10 @@ class Reader {
         for (int i = 0; i < 4; i++) {
             char c = peek();
             at_++;
-            int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+            int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
             if (digit < 0) wrong("a bad \\u escape");
             code = code * 16 + static_cast<uint32_t>(digit);
         }
@@ -190,7 +197,8 @@ class Reader {
         return true;
     }
     void skip() {
-        while (at_ < text_.size() && std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos) at_++;
+        while (at_ < text_.size() && std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos)
+            at_++;
     }
     char peek() {
         if (at_ >= text_.size()) wrong("it ends too early");
@@ -200,7 +208,9 @@ class Reader {
         if (peek() != c) wrong(c10::str("'", c, "' is missing"));
         at_++;
     }
-    [[noreturn]] void wrong(const std::string &why) { fail(TN_ERROR_TORCH, "the header is not JSON at byte ", at_, ": ", why); }
+    [[noreturn]] void wrong(const std::string &why) {
+        fail(TN_ERROR_TORCH, "the header is not JSON at byte ", at_, ": ", why);
+    }
 
     std::string_view text_;
     size_t at_ = 0;

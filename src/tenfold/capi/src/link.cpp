@@ -1,4 +1,5 @@
-// Where libtenfold.so finds this half: one symbol, which starts the library and gives the table of its entries.
+// Where libtenfold.so finds this half: one symbol, which starts the library and gives the table
+// of its entries.
 #include <cstdio>
 
 #include "internal.h"
@@ -13,7 +14,8 @@ extern const tn_link_table table;  // generated
 extern "C" __attribute__((visibility("default"))) const tn_link_table *tenfold_link(
     const tn_link_host *host, char *reason, int64_t size) {
     if (tenfold::host != nullptr) {  // whose thread errors would go to the other's
-        std::snprintf(reason, static_cast<size_t>(size), "another copy of libtenfold.so uses it in this process");
+        std::snprintf(reason, static_cast<size_t>(size),
+                      "another copy of libtenfold.so uses it in this process");
         return nullptr;
     }
     try {

@@ -1,5 +1,5 @@
-/* What the two halves of the library tell each other: libtenfold.so, which programs link, and libtenfold_torch.so,
- * which it loads. Neither reaches the other by any symbol but `tenfold_link`. */
+/* What the two halves of the library tell each other: libtenfold.so, which programs link, and
+ * libtenfold_torch.so, which it loads. Neither reaches the other by any symbol but `tenfold_link`. */
 #ifndef TENFOLD_LINK_H
 #define TENFOLD_LINK_H
 

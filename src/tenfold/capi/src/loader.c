@@ -1,6 +1,6 @@
-/* libtenfold.so by hand: finding and loading the half that links libtorch, and the errors of threads. The entries
- * themselves are generated (stubs.c): each jumps through a slot, which at first loads that half and then holds its
- * function. Pure C11, so that a program that links this starts as fast as if it did not. */
+/* libtenfold.so by hand: finding and loading the half that links libtorch, and the errors of threads. The
+ * entries themselves are generated (stubs.c): each jumps through a slot, which at first loads that half and
+ * then holds its function. Pure C11, so that a program that links this starts as fast as if it did not. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -27,7 +27,8 @@ static void set_error(int32_t code, const char *message) {
         return;
     }
     length = sizeof error.message - 4;
-    while (length && ((unsigned char)message[length] & 0xC0) == 0x80) length--; /* not inside a UTF-8 character */
+    while (length && ((unsigned char)message[length] & 0xC0) == 0x80)
+        length--; /* not inside a UTF-8 character */
     memmove(error.message, message, length);
     strcpy(error.message + length, "...");
 }
@@ -42,8 +43,9 @@ void tn_error_clear(void) {
 
 const char *tn_error_name(tn_status code) {
     static const char *const names[] = {
-        "TN_OK",           "TN_ERROR_ARGUMENT", "TN_ERROR_INDEX",         "TN_ERROR_TYPE",  "TN_ERROR_HANDLE",   "TN_ERROR_NOT_FOUND",
-        "TN_ERROR_MEMORY", "TN_ERROR_NOT_AVAILABLE", "TN_ERROR_TORCH", "TN_ERROR_CALLBACK", "TN_ERROR_INTERNAL"};
+        "TN_OK",           "TN_ERROR_ARGUMENT",  "TN_ERROR_INDEX",   "TN_ERROR_TYPE",
+        "TN_ERROR_HANDLE", "TN_ERROR_NOT_FOUND", "TN_ERROR_MEMORY",  "TN_ERROR_NOT_AVAILABLE",
+        "TN_ERROR_TORCH",  "TN_ERROR_CALLBACK",  "TN_ERROR_INTERNAL"};
     return code >= 0 && code < (tn_status)(sizeof names / sizeof *names) ? names[code] : "unknown";
 }
 
@@ -65,7 +67,8 @@ static bool load_file(const char *path) {
         return false;
     }
     if (!there && !tn_bind_own_symbols()) {
-        snprintf(failure, sizeof failure, "libtorch's own functions could not be kept apart from the host's: mprotect was refused");
+        snprintf(failure, sizeof failure,
+                 "libtorch's own functions could not be kept apart from the host's: mprotect was refused");
         return false;
     }
     tn_link_fn link_with;
@@ -81,10 +84,13 @@ static bool load_file(const char *path) {
     }
     if (table->abi != tn_abi || table->count != tn_slot_count) {
         snprintf(failure, sizeof failure,
-                 "%.1800s belongs to another build of libtenfold.so: run `tenfold capi build` and use both of its files", path);
+                 "%.1800s belongs to another build of libtenfold.so: run `tenfold capi build` and use both "
+                 "of its files",
+                 path);
         return false;
     }
-    for (int64_t i = 0; i < tn_slot_count; i++) atomic_store_explicit(&tn_slots[i], table->entries[i], memory_order_release);
+    for (int64_t i = 0; i < tn_slot_count; i++)
+        atomic_store_explicit(&tn_slots[i], table->entries[i], memory_order_release);
     linked = table;
     return true;
 }
@@ -96,8 +102,8 @@ static bool exists(const char *path) {
     return true;
 }
 
-/* By environment variable, beside this library, or where the package built it. The first that is there counts: a
- * broken one is an error to tell, not a reason to try another. */
+/* By environment variable, beside this library, or where the package built it. The first that is there
+ * counts: a broken one is an error to tell, not a reason to try another. */
 static void load(void) {
     char beside[4096] = "";
     Dl_info self;
@@ -109,7 +115,8 @@ static void load(void) {
     if (dladdr((void *)&host, &self) && self.dli_fname != NULL) {
         const char *slash = strrchr(self.dli_fname, '/');
         int folder = slash ? (int)(slash - self.dli_fname + 1) : 0;
-        snprintf(beside, sizeof beside, "%s%.*slibtenfold_torch.so", slash ? "" : "./", folder, self.dli_fname);
+        snprintf(beside, sizeof beside, "%s%.*slibtenfold_torch.so", slash ? "" : "./", folder,
+                 self.dli_fname);
         if (exists(beside)) {
             load_file(beside);
             return;
@@ -120,8 +127,10 @@ static void load(void) {
         return;
     }
     snprintf(failure, sizeof failure,
-             "libtenfold_torch.so was not found beside libtenfold.so (%.1000s) nor at %.500s: run `tenfold capi build`, or "
-             "set TENFOLD_TORCH_LIBRARY to its path", beside, TENFOLD_RECORDED_LIBRARY);
+             "libtenfold_torch.so was not found beside libtenfold.so (%.1000s) nor at %.500s: run `tenfold "
+             "capi build`, or "
+             "set TENFOLD_TORCH_LIBRARY to its path",
+             beside, TENFOLD_RECORDED_LIBRARY);
 }
 
 bool tn_loader_ready(const char *entry) {
@@ -135,4 +144,6 @@ bool tn_loader_ready(const char *entry) {
 
 int tn_available(void) { return tn_loader_ready("tn_available"); }
 const char *tn_version(void) { return TENFOLD_VERSION; }
-const char *tn_torch_version(void) { return tn_loader_ready("tn_torch_version") ? linked->torch_version : NULL; }
+const char *tn_torch_version(void) {
+    return tn_loader_ready("tn_torch_version") ? linked->torch_version : NULL;
+}

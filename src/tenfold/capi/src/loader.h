@@ -13,7 +13,8 @@ __attribute__((visibility("hidden"))) extern _Atomic(tn_entry) tn_slots[];
 __attribute__((visibility("hidden"))) extern const int64_t tn_slot_count;
 __attribute__((visibility("hidden"))) extern const uint64_t tn_abi;
 
-/* Have libtorch's libraries call the C functions they define, whatever the host calls the same; false when it cannot be. */
+/* Have libtorch's libraries call the C functions they define, whatever the host calls the same; false
+ * when it cannot be. */
 __attribute__((visibility("hidden"))) bool tn_bind_own_symbols(void);
 
 /* Whether the slots hold the entries now; sets this thread's error when they cannot. */

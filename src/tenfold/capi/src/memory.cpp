@@ -1,5 +1,5 @@
-// Host memory: an allocator of our own that counts it, asks the host for some when it runs out or grows past a mark,
-// and fails on demand.
+// Host memory: an allocator of our own that counts it, asks the host for some when it runs out or grows past
+// a mark, and fails on demand.
 #include <algorithm>
 #include <limits>
 #include <mutex>
@@ -17,7 +17,8 @@ namespace tenfold {
 namespace {
 
 std::atomic<int64_t> peak_bytes{0}, allocations{0}, failing{0};
-std::atomic<bool> watched{false};  // whether anyone wants allocations counted: each would cost a locked instruction
+// Whether anyone wants allocations counted: each would cost a locked instruction.
+std::atomic<bool> watched{false};
 
 struct Pressure {
     std::mutex mutex;
@@ -59,10 +60,12 @@ bool call_host() {
 bool next_fails() {
     if (__builtin_expect(!watched.load(std::memory_order_relaxed), true)) return false;
     allocations.fetch_add(1, std::memory_order_relaxed);
-    return failing.load(std::memory_order_relaxed) > 0 && failing.fetch_sub(1, std::memory_order_relaxed) == 1;
+    return failing.load(std::memory_order_relaxed) > 0 &&
+           failing.fetch_sub(1, std::memory_order_relaxed) == 1;
 }
 
-// Each block starts with its size, in a header that keeps the alignment; blocks come from the allocator before us.
+// Each block starts with its size, in a header that keeps the alignment; blocks come from the
+// allocator before us.
 constexpr size_t header = 64;
 static_assert(header >= c10::gAlignment, "elements stay aligned");
 
@@ -105,7 +108,9 @@ class CountingAllocator final : public c10::Allocator {
     }
 
     c10::DeleterFnPtr raw_deleter() const override { return &forget; }
-    void copy_data(void *to, const void *from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+    void copy_data(void *to, const void *from, std::size_t bytes) const override {
+        default_copy_data(to, from, bytes);
+    }
 
   private:
     // A block for so many bytes of elements, or NULL.
@@ -140,8 +145,9 @@ class CountingAllocator final : public c10::Allocator {
     [[gnu::noinline, gnu::cold]] void *take_with_host(size_t bytes) {
         void *block = call_host() ? take(bytes) : nullptr;
         if (block == nullptr) {
-            C10_THROW_ERROR(OutOfMemoryError, text_of("out of memory: ", bytes, " bytes were asked for while ",
-                                                      live_bytes(), " are in use"));
+            C10_THROW_ERROR(OutOfMemoryError,
+                            text_of("out of memory: ", bytes, " bytes were asked for while ", live_bytes(),
+                                    " are in use"));
         }
         return block;
     }
@@ -180,7 +186,7 @@ void start_memory() {
 
 }  // namespace tenfold
 
-// ---- entries -------------------------------------------------------------------------------------------------
+// ---- entries ----------------------------------------------------------------------------------------------
 
 using namespace tenfold;
 

@@ -1,4 +1,5 @@
-// What starting the library, freeing tensors and copying their elements out take; see handles.cpp, memory.cpp, tensors.cpp.
+// What starting the library, freeing tensors and copying their elements out take; see
+// handles.cpp, memory.cpp, tensors.cpp.
 #pragma once
 
 #include "internal.h"

@@ -1,5 +1,5 @@
-// Optimizers over lists of tensors: their options, their state as a value, and the entries. The arithmetic is in
-// steps.cpp.
+// Optimizers over lists of tensors: their options, their state as a value, and the entries. The
+// arithmetic is in steps.cpp.
 #include "optimizers.h"
 
 #include <cmath>
@@ -74,8 +74,10 @@ void check_option(Method method, const std::string &option, double value) {
         known += (known.empty() ? "" : ", ") + std::string(rule.name);
         if (option != rule.name) continue;
         if (!std::isfinite(value)) fail(TN_ERROR_ARGUMENT, option, " is a finite number, not ", value);
-        if (rule.range != Rule::any && value < 0) fail(TN_ERROR_ARGUMENT, option, " is not negative: ", value);
-        if (rule.range == Rule::below_one && value >= 1) fail(TN_ERROR_ARGUMENT, option, " is below 1, not ", value);
+        if (rule.range != Rule::any && value < 0)
+            fail(TN_ERROR_ARGUMENT, option, " is not negative: ", value);
+        if (rule.range == Rule::below_one && value >= 1)
+            fail(TN_ERROR_ARGUMENT, option, " is below 1, not ", value);
         if (rule.range == Rule::yes_or_no && value != 0 && value != 1) {
             fail(TN_ERROR_ARGUMENT, option, " is 1 for yes or 0 for no, not ", value);
         }
@@ -96,7 +98,8 @@ tn_optimizer *make(Method method, const tn_tensor *const *parameters, int64_t co
             fail(TN_ERROR_TYPE, "parameter ", i, " is not of floating-point or complex numbers");
         }
         for (size_t j = 0; j < i; ++j) {
-            if (each.is_same(made->parameters[j])) fail(TN_ERROR_ARGUMENT, "parameters ", j, " and ", i, " are one");
+            if (each.is_same(made->parameters[j]))
+                fail(TN_ERROR_ARGUMENT, "parameters ", j, " and ", i, " are one");
         }
     }
     for (const Rule &rule : describe(method).rules) made->options[rule.name] = rule.initial;
@@ -124,7 +127,9 @@ c10::IValue saved(const Optimizer &optimizer) {
     return all;
 }
 
-[[noreturn]] void refuse(const char *why) { fail(TN_ERROR_ARGUMENT, "this is no state of this optimizer: ", why); }
+[[noreturn]] void refuse(const char *why) {
+    fail(TN_ERROR_ARGUMENT, "this is no state of this optimizer: ", why);
+}
 
 c10::IValue entry(const c10::IValue &dict, const char *key) {
     if (!dict.isGenericDict() || dict.toGenericDict().keyType()->kind() != c10::TypeKind::StringType) {
@@ -152,7 +157,8 @@ State read_state(const c10::IValue &given, const at::Tensor &parameter, const De
             state[name] = kept.detach().reshape({}).to(kept.options().dtype(c10::kFloat), false, true);
             continue;
         }
-        if (kept.sizes() != parameter.sizes()) refuse((name + " has another shape than its parameter").c_str());
+        if (kept.sizes() != parameter.sizes())
+            refuse((name + " has another shape than its parameter").c_str());
         // In the parameter's own layout, so that one kernel can go over both.
         at::Tensor own = at::zeros_like(parameter.detach());
         own.copy_(kept.detach());
@@ -193,10 +199,11 @@ void load(Optimizer &optimizer, const c10::IValue &given) {
 
 using namespace tenfold;
 
-#define MAKES_OPTIMIZER(name)                                                                                    \
-    tn_optimizer *tn_optimizer_##name(const tn_tensor *const *parameters, int64_t parameters_count, double lr) { \
-        return guarded("tn_optimizer_" #name, static_cast<tn_optimizer *>(nullptr),                              \
-                       [&] { return make(Method::name, parameters, parameters_count, lr); });                    \
+#define MAKES_OPTIMIZER(name)                                                                       \
+    tn_optimizer *tn_optimizer_##name(const tn_tensor *const *parameters, int64_t parameters_count, \
+                                      double lr) {                                                  \
+        return guarded("tn_optimizer_" #name, static_cast<tn_optimizer *>(nullptr),                 \
+                       [&] { return make(Method::name, parameters, parameters_count, lr); });       \
     }
 MAKES_OPTIMIZER(sgd)
 MAKES_OPTIMIZER(adam)

@@ -1,8 +1,9 @@
-/* Libtorch keeps its own functions. It exports C functions that hosts have too: a BLAS (R's), libuv (Node's). By the
- * rules of ELF the host's would stand before them, also for libtorch's own calls: another speed, another version,
- * another calling convention. RTLD_DEEPBIND would turn that order round for every name, the host's standard streams and
- * malloc included, and so crash hosts in C++. Here, where a host has a function of the same plain C name, each library
- * of libtorch is bound to the C functions it defines itself: as if it were linked with -Bsymbolic-functions. */
+/* Libtorch keeps its own functions. It exports C functions that hosts have too: a BLAS (R's), libuv (Node's).
+ * By the rules of ELF the host's would stand before them, also for libtorch's own calls: another speed,
+ * another version, another calling convention. RTLD_DEEPBIND would turn that order round for every name, the
+ * host's standard streams and malloc included, and so crash hosts in C++. Here, where a host has a function
+ * of the same plain C name, each library of libtorch is bound to the C functions it defines itself: as if it
+ * were linked with -Bsymbolic-functions. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
@@ -63,7 +64,8 @@ static library library_of(const struct dl_phdr_info *info) {
     return of;
 }
 
-/* A function that the library defines, with a name as C gives it: C++ counts on one definition for a whole program. */
+/* A function that the library defines, with a name as C gives it: C++ counts on one definition
+ * for a whole program. */
 static const char *plain_function(const library *of, const Elf64_Sym *symbol) {
     if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC) return NULL;
     const char *name = of->names + symbol->st_name;
@@ -113,7 +115,8 @@ static bool protect(const library *of, int how) {
 }
 
 static bool bind_each(library *own, const Elf64_Rela *relocations, size_t size) {
-    for (const Elf64_Rela *each = relocations; (const char *)each < (const char *)relocations + size; each++) {
+    for (const Elf64_Rela *each = relocations; (const char *)each < (const char *)relocations + size;
+         each++) {
         uint32_t type = (uint32_t)ELF64_R_TYPE(each->r_info);
         if (!IS_CALL(type) && !IS_POINTER(type)) continue;
         const Elf64_Sym *symbol = own->symbols + ELF64_R_SYM(each->r_info);
@@ -146,9 +149,13 @@ typedef struct {
     bool shadowed;
 } process;
 
-static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
+static bool starts_with(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
 
-static bool is_torch(const char *file) { return starts_with(file, "libtorch") || starts_with(file, "libc10"); }
+static bool is_torch(const char *file) {
+    return starts_with(file, "libtorch") || starts_with(file, "libc10");
+}
 
 static bool asks_for(const library *own, const char *file) {
     for (const Elf64_Dyn *entry = own->dynamic; entry->d_tag != DT_NULL; entry++) {
@@ -161,7 +168,8 @@ static int collect(struct dl_phdr_info *info, size_t size, void *found) {
     process *all = found;
     library of = library_of(info);
     (void)size;
-    if (is_torch(of.file) && of.symbols && of.names && of.hash && all->count < 16) all->own[all->count++] = of;
+    if (is_torch(of.file) && of.symbols && of.names && of.hash && all->count < 16)
+        all->own[all->count++] = of;
     return 0;
 }
 
@@ -185,7 +193,8 @@ bool tn_bind_own_symbols(void) {
     dl_iterate_phdr(compare, &all);
     for (int i = 0; i < all.count && bound; i++) {
         library *own = &all.own[i];
-        if (all.shadowed) bound = bind_each(own, own->data, own->data_size) && bind_each(own, own->calls, own->calls_size);
+        if (all.shadowed)
+            bound = bind_each(own, own->data, own->data_size) && bind_each(own, own->calls, own->calls_size);
         if (own->unsealed) protect(own, PROT_READ);
         let_go(own);
     }

@@ -39,7 +39,8 @@ tn_status tn_package_run(const tn_package *package, const tn_tensor *const *inpu
 tn_value *tn_package_metadata(const tn_package *package) {
     return guarded("tn_package_metadata", static_cast<tn_value *>(nullptr), [&] {
         c10::Dict<std::string, std::string> found;
-        for (const auto &[key, value] : (*borrow(package, "package"))->get_metadata()) found.insert(key, value);
+        for (const auto &[key, value] : (*borrow(package, "package"))->get_metadata())
+            found.insert(key, value);
         return own_value(found);
     });
 }

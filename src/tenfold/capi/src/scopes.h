@@ -18,8 +18,9 @@ struct Guard {
 // The number by which `tn_scope_end` knows it.
 int64_t open_scope(std::unique_ptr<Guard> guard);
 
-// While the host is called back: scopes that it opens end with the callback, and those around it are not its to end.
-// What a scope puts back is what it found, so one that lived on would bring the inside of libtorch out.
+// While the host is called back: scopes that it opens end with the callback, and those around it are
+// not its to end. What a scope puts back is what it found, so one that lived on would bring the
+// inside of libtorch out.
 class HostsTurn {
   public:
     HostsTurn();

@@ -1,4 +1,5 @@
-// TorchScript modules: loading and saving, calling their methods, what they hold; and tracing a callback into one.
+// TorchScript modules: loading and saving, calling their methods, what they hold; and tracing a
+// callback into one.
 #include "modules.h"
 
 #include <fstream>
@@ -49,7 +50,8 @@ at::Tensor find_by_name(const Named &list, const char *name, const char *what) {
 
 jit::Module traced(tn_trace_fn callback, std::vector<at::Tensor> inputs, int64_t outputs, void *user) {
     // libtorch refuses it too, but forgets the trace around it.
-    if (jit::tracer::isTracing()) fail(TN_ERROR_ARGUMENT, "a function that is being traced cannot trace another");
+    if (jit::tracer::isTracing())
+        fail(TN_ERROR_ARGUMENT, "a function that is being traced cannot trace another");
     auto unit = std::make_shared<jit::CompilationUnit>();
     jit::Module module(c10::QualifiedName("__torch__.Traced"), unit);
     module.register_attribute("training", c10::BoolType::get(), false);
@@ -58,7 +60,8 @@ jit::Module traced(tn_trace_fn callback, std::vector<at::Tensor> inputs, int64_t
         for (const c10::IValue &each : arguments) given.push_back(each.toTensor());
         Lent lent(given);
         Given results(outputs);
-        call_back("the traced function", callback, lent.data(), lent.count(), results.data(), results.count(), user);
+        call_back("the traced function", callback, lent.data(), lent.count(), results.data(), results.count(),
+                  user);
         // An operator that fails takes the trace with it, whether or not the host went on.
         if (!jit::tracer::isTracing()) {
             fail(TN_ERROR_CALLBACK, "an operator of the traced function failed, so there is no trace of it");
@@ -70,7 +73,8 @@ jit::Module traced(tn_trace_fn callback, std::vector<at::Tensor> inputs, int64_t
     jit::Stack arguments(inputs.begin(), inputs.end());
     auto nameless = [](const at::Tensor &) { return std::string(); };
     auto recorded = jit::tracer::trace(std::move(arguments), run, nameless, true, false, &module).first;
-    auto *function = unit->create_function(c10::QualifiedName(*module.type()->name(), "forward"), recorded->graph);
+    auto *function =
+        unit->create_function(c10::QualifiedName(*module.type()->name(), "forward"), recorded->graph);
     module.type()->addMethod(function);
     return module;
 }
@@ -121,7 +125,8 @@ tn_module *tn_module_trace(tn_trace_fn callback, const tn_tensor *const *inputs,
         if (outputs_count < 1 || outputs_count > 1 << 20) {
             fail(TN_ERROR_ARGUMENT, "a traced function has one result or more, not ", outputs_count);
         }
-        return own_as<tn_module>(traced(callback, tensors(inputs, inputs_count, "inputs"), outputs_count, user));
+        return own_as<tn_module>(
+            traced(callback, tensors(inputs, inputs_count, "inputs"), outputs_count, user));
     });
 }
 
@@ -141,7 +146,8 @@ tn_tensor *tn_module_forward(const tn_module *module, const tn_tensor *const *in
         auto called = method_of(*borrow(module, "module"), "forward");
         const c10::IValue result = called(torch::jit::Stack(given.begin(), given.end()));
         if (!result.isTensor()) {
-            fail(TN_ERROR_TYPE, "forward gave a value of type ", result.type()->str(), ": use tn_module_call for it");
+            fail(TN_ERROR_TYPE, "forward gave a value of type ", result.type()->str(),
+                 ": use tn_module_call for it");
         }
         return own(result.toTensor());
     });
@@ -172,14 +178,16 @@ tn_tensor *tn_module_parameter(const tn_module *module, const char *name) {
 }
 
 tn_tensor *tn_module_buffer(const tn_module *module, const char *name) {
-    return guarded("tn_module_buffer", static_cast<tn_tensor *>(nullptr),
-                   [&] { return own(find_by_name(borrow(module, "module")->named_buffers(), name, "buffer")); });
+    return guarded("tn_module_buffer", static_cast<tn_tensor *>(nullptr), [&] {
+        return own(find_by_name(borrow(module, "module")->named_buffers(), name, "buffer"));
+    });
 }
 
 tn_value *tn_module_attribute(const tn_module *module, const char *name) {
     return guarded("tn_module_attribute", static_cast<tn_value *>(nullptr), [&] {
         auto found = borrow(module, "module");
-        if (!found->hasattr(text(name, "name"))) fail(TN_ERROR_NOT_FOUND, "the module has no attribute ", name);
+        if (!found->hasattr(text(name, "name")))
+            fail(TN_ERROR_NOT_FOUND, "the module has no attribute ", name);
         return own_value(found->attr(name));
     });
 }
@@ -189,7 +197,8 @@ tn_status tn_module_train(tn_module *module, bool training) {
 }
 
 int tn_module_is_training(const tn_module *module) {
-    return guarded("tn_module_is_training", -1, [&] { return borrow(module, "module")->is_training() ? 1 : 0; });
+    return guarded("tn_module_is_training", -1,
+                   [&] { return borrow(module, "module")->is_training() ? 1 : 0; });
 }
 
 tn_status tn_module_to(tn_module *module, tn_device device) {

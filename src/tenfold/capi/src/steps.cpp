@@ -37,7 +37,8 @@ Work collect(Optimizer &optimizer) {
         at::Tensor gradient = optimizer.parameters[i].grad();
         if (!gradient.defined()) continue;
         if (gradient.layout() != c10::kStrided) {
-            fail(TN_ERROR_ARGUMENT, "the gradient of parameter ", i, " is sparse: make it dense with tn_to_dense");
+            fail(TN_ERROR_ARGUMENT, "the gradient of parameter ", i,
+                 " is sparse: make it dense with tn_to_dense");
         }
         // A parameter may have been resized, and kernels over whole lists do not look.
         if (gradient.sizes() != parameter.sizes()) {
@@ -71,7 +72,8 @@ void maximize_and_decay(Work &work, const Optimizer &optimizer) {
 auto zeros_for(const Optimizer &optimizer, const Work &work) {
     // By the parameter itself: of a complex one the state is complex, too.
     std::vector<const at::Tensor *> originals;
-    for (State *state : work.states) originals.push_back(&optimizer.parameters[state - optimizer.states.data()]);
+    for (State *state : work.states)
+        originals.push_back(&optimizer.parameters[state - optimizer.states.data()]);
     return [originals](size_t i) { return at::zeros_like(originals[i]->detach()); };
 }
 
@@ -108,8 +110,8 @@ void sgd(Work &work, const Optimizer &optimizer) {
     at::_foreach_add_(work.parameters, work.gradients, -lr);
 }
 
-void adam_one(const at::Tensor &parameter, at::Tensor gradient, const at::Tensor &mean, const at::Tensor &square,
-              const at::Tensor &most, double step, const Optimizer &optimizer) {
+void adam_one(const at::Tensor &parameter, at::Tensor gradient, const at::Tensor &mean,
+              const at::Tensor &square, const at::Tensor &most, double step, const Optimizer &optimizer) {
     const double lr = option(optimizer, "lr"), decay = option(optimizer, "weight_decay");
     const double beta1 = option(optimizer, "beta1"), beta2 = option(optimizer, "beta2");
     if (option(optimizer, "maximize") != 0) gradient = -gradient;
@@ -122,7 +124,8 @@ void adam_one(const at::Tensor &parameter, at::Tensor gradient, const at::Tensor
     square.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2);
     if (most.defined()) at::maximum_out(const_cast<at::Tensor &>(most), most, square);
     const double correction = std::sqrt(1 - std::pow(beta2, step));
-    const at::Tensor size = (most.defined() ? most : square).sqrt().div_(correction).add_(option(optimizer, "eps"));
+    const at::Tensor size =
+        (most.defined() ? most : square).sqrt().div_(correction).add_(option(optimizer, "eps"));
     parameter.addcdiv_(mean, size, -lr / (1 - std::pow(beta1, step)));
 }
 
@@ -168,7 +171,8 @@ void adam(Work &work, const Optimizer &optimizer) {
         const auto call = [&, &g = group](auto fused) {
             fused(g.parameters, g.gradients, g.means, g.squares, g.most, g.steps, option(optimizer, "lr"),
                   option(optimizer, "beta1"), option(optimizer, "beta2"), option(optimizer, "weight_decay"),
-                  option(optimizer, "eps"), amsgrad, option(optimizer, "maximize") != 0, std::nullopt, std::nullopt);
+                  option(optimizer, "eps"), amsgrad, option(optimizer, "maximize") != 0, std::nullopt,
+                  std::nullopt);
         };
         if (optimizer.method == Method::adamw) {
             call(&at::_ops::_fused_adamw_::call);
@@ -223,7 +227,8 @@ void adagrad(Work &work, const Optimizer &optimizer) {
     at::_foreach_add_(sizes, option(optimizer, "eps"));
     std::vector<at::Scalar> rates;
     for (const at::Tensor &step : steps) {
-        rates.push_back(-option(optimizer, "lr") / (1 + (step.item<double>() - 1) * option(optimizer, "lr_decay")));
+        rates.push_back(-option(optimizer, "lr") /
+                        (1 + (step.item<double>() - 1) * option(optimizer, "lr_decay")));
     }
     at::_foreach_addcdiv_(work.parameters, work.gradients, sizes, rates);
 }

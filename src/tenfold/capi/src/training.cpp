@@ -23,17 +23,20 @@ using Loss = at::Tensor (*)(const at::Tensor &, const at::Tensor &);
 
 Loss loss_of(const char *name) {
     static const std::map<std::string, Loss> losses = {
-        {"binary_cross_entropy", [](const at::Tensor &x, const at::Tensor &y) { return at::binary_cross_entropy(x, y); }},
+        {"binary_cross_entropy",
+         [](const at::Tensor &x, const at::Tensor &y) { return at::binary_cross_entropy(x, y); }},
         {"binary_cross_entropy_with_logits",
          [](const at::Tensor &x, const at::Tensor &y) { return at::binary_cross_entropy_with_logits(x, y); }},
-        {"cross_entropy", [](const at::Tensor &x, const at::Tensor &y) { return at::cross_entropy_loss(x, y); }},
+        {"cross_entropy",
+         [](const at::Tensor &x, const at::Tensor &y) { return at::cross_entropy_loss(x, y); }},
         {"huber_loss", [](const at::Tensor &x, const at::Tensor &y) { return at::huber_loss(x, y); }},
         {"kl_div", [](const at::Tensor &x, const at::Tensor &y) { return at::kl_div(x, y); }},
         {"l1_loss", [](const at::Tensor &x, const at::Tensor &y) { return at::l1_loss(x, y); }},
         {"mse_loss", [](const at::Tensor &x, const at::Tensor &y) { return at::mse_loss(x, y); }},
         {"nll_loss", [](const at::Tensor &x, const at::Tensor &y) { return at::nll_loss_nd(x, y); }},
         {"smooth_l1_loss", [](const at::Tensor &x, const at::Tensor &y) { return at::smooth_l1_loss(x, y); }},
-        {"soft_margin_loss", [](const at::Tensor &x, const at::Tensor &y) { return at::soft_margin_loss(x, y); }},
+        {"soft_margin_loss",
+         [](const at::Tensor &x, const at::Tensor &y) { return at::soft_margin_loss(x, y); }},
     };
     auto found = losses.find(text(name, "loss"));
     if (found != losses.end()) return found->second;
@@ -67,7 +70,8 @@ tn_tensor *tn_train_step(const tn_module *module, tn_optimizer *optimizer, const
         c10::AutoGradMode recording(true);
         const c10::IValue result = (*called)(torch::jit::Stack(given.begin(), given.end()));
         if (!result.isTensor()) {
-            fail(TN_ERROR_TYPE, "forward gave a value of type ", result.type()->str(), ", and a loss takes a tensor");
+            fail(TN_ERROR_TYPE, "forward gave a value of type ", result.type()->str(),
+                 ", and a loss takes a tensor");
         }
         at::Tensor found = compute(result.toTensor(), wanted);
         found.backward();

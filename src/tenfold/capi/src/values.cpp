@@ -27,8 +27,9 @@ tn_tag tag_of(const c10::IValue &value) {
 }
 
 const char *tag_name(tn_tag tag) {
-    static const char *const names[] = {"None",   "a tensor",    "an int", "a double", "a complex number", "a bool",
-                                        "a string", "a device", "a generator", "a list", "a tuple", "a dict", "an object"};
+    static const char *const names[] = {"None",    "a tensor", "an int",   "a double",    "a complex number",
+                                        "a bool",  "a string", "a device", "a generator", "a list",
+                                        "a tuple", "a dict",   "an object"};
     return names[tag];
 }
 
@@ -60,8 +61,8 @@ using c10::IValue;
 
 namespace {
 
-// How deep lists, tuples and dicts nest in values. What libtorch does with values is recursive, freeing them too, and
-// would run out of stack where they nest without bound.
+// How deep lists, tuples and dicts nest in values. What libtorch does with values is recursive, freeing them
+// too, and would run out of stack where they nest without bound.
 class Nesting {
   public:
     static constexpr int most = 1000;
@@ -72,7 +73,8 @@ class Nesting {
 
   private:
     int depth(const IValue &value, int outside) {
-        const bool flat = value.isTensorList() || value.isIntList() || value.isDoubleList() || value.isBoolList();
+        const bool flat =
+            value.isTensorList() || value.isIntList() || value.isDoubleList() || value.isBoolList();
         if (flat || !(value.isList() || value.isTuple() || value.isGenericDict())) return 0;
         if (outside >= most) return most;
         auto [place, is_new] = known_.try_emplace(value.internalToPointer(), 0);
@@ -179,7 +181,8 @@ tn_value *tn_value_int_list(const int64_t *numbers, int64_t count) {
     return make("tn_value_int_list", [&] { return int_list(numbers, count); });
 }
 tn_value *tn_value_double_list(const double *numbers, int64_t count) {
-    return make("tn_value_double_list", [&] { return IValue(c10::List<double>(array(numbers, count, "numbers"))); });
+    return make("tn_value_double_list",
+                [&] { return IValue(c10::List<double>(array(numbers, count, "numbers"))); });
 }
 tn_value *tn_value_bool_list(const bool *truths, int64_t count) {
     return make("tn_value_bool_list", [&] { return bool_list(truths, count); });
@@ -191,7 +194,8 @@ tn_value *tn_value_tensor_list(const tn_tensor *const *handles, int64_t count) {
     return make("tn_value_tensor_list", [&] { return tensor_list(handles, count); });
 }
 tn_value *tn_value_optional_tensor_list(const tn_tensor *const *handles, int64_t count) {
-    return make("tn_value_optional_tensor_list", [&] { return IValue(optional_tensors(handles, count, "tensors")); });
+    return make("tn_value_optional_tensor_list",
+                [&] { return IValue(optional_tensors(handles, count, "tensors")); });
 }
 
 tn_value *tn_value_list(const tn_value *const *items, int64_t count) {
@@ -205,7 +209,8 @@ tn_value *tn_value_list(const tn_value *const *items, int64_t count) {
 }
 
 tn_value *tn_value_tuple(const tn_value *const *items, int64_t count) {
-    return make("tn_value_tuple", [&] { return IValue(c10::ivalue::Tuple::create(items_of(items, count, "items"))); });
+    return make("tn_value_tuple",
+                [&] { return IValue(c10::ivalue::Tuple::create(items_of(items, count, "items"))); });
 }
 
 tn_value *tn_value_dict(const tn_value *const *keys, const tn_value *const *values, int64_t count) {
@@ -214,10 +219,13 @@ tn_value *tn_value_dict(const tn_value *const *keys, const tn_value *const *valu
         c10::TypePtr key = names.empty() ? c10::TypePtr(c10::StringType::get()) : common_type(names);
         for (const auto &name : names) {
             tn_tag tag = tag_of(name);
-            bool may = tag == TN_TAG_TENSOR || tag == TN_TAG_INT || tag == TN_TAG_DOUBLE || tag == TN_TAG_COMPLEX ||
-                       tag == TN_TAG_BOOL || tag == TN_TAG_STRING || tag == TN_TAG_DEVICE;
+            bool may = tag == TN_TAG_TENSOR || tag == TN_TAG_INT || tag == TN_TAG_DOUBLE ||
+                       tag == TN_TAG_COMPLEX || tag == TN_TAG_BOOL || tag == TN_TAG_STRING ||
+                       tag == TN_TAG_DEVICE;
             if (!may || key->kind() == c10::AnyType::Kind)
-                fail(TN_ERROR_TYPE, "a dict's keys are of one type: strings, ints, doubles, complex numbers, bools, tensors or devices");
+                fail(TN_ERROR_TYPE,
+                     "a dict's keys are of one type: strings, ints, doubles, complex numbers, bools, tensors "
+                     "or devices");
         }
         c10::impl::GenericDict dict(key, common_type(entries));
         for (size_t i = 0; i < names.size(); i++) dict.insert_or_assign(names[i], entries[i]);

@@ -1,5 +1,5 @@
-/* What the functions of libtenfold_rt are made of; rt.py generates them from its table. A call of an operator is
- * START, a PUSH_* for each argument, and a RUN_* for the kind of its result. */
+/* What the functions of libtenfold_rt are made of; rt.py generates them from its table. A call of an operator
+ * is START, a PUSH_* for each argument, and a RUN_* for the kind of its result. */
 #include "tenfold_rt.h"
 
 #include <pthread.h>
@@ -172,7 +172,8 @@ static tn_tensor *from_data(const double *data, int64_t data_count, const int64_
     return FIRST(&call);
 }
 
-/* Classes are whole numbers, one dimension less than the input; else the target has a probability for each. */
+/* Classes are whole numbers, one dimension less than the input; else the target has a
+ * probability for each. */
 static double cross_entropy(const tn_tensor *input, const tn_tensor *target) {
     static const tn_op *op;
     CALL call = START(&op, "aten::cross_entropy_loss");
@@ -182,7 +183,9 @@ static double cross_entropy(const tn_tensor *input, const tn_tensor *target) {
     return RUN_NUMBER(call);
 }
 
-static tn_tensor *gradient(const tn_tensor *tensor) { return tn_has_grad(tensor) == 1 ? tn_grad(tensor) : NULL; }
+static tn_tensor *gradient(const tn_tensor *tensor) {
+    return tn_has_grad(tensor) == 1 ? tn_grad(tensor) : NULL;
+}
 
 /* The scopes without gradients that this thread has open. */
 static __thread int64_t *scopes;

@@ -73,22 +73,33 @@ def test_compilers_are_stopped_with_what_they_started(tmp_path: Path) -> None:
         running.run(["true"], "compiling another")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_build_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    cache, script = tmp_path / "cache", str(compiler_that_never_ends(tmp_path))
-    environment = {**os.environ, "TENFOLD_CAPI_DIR": str(cache), "CC": script, "CXX": script}
-    heed = functools.partial(signal.signal, number, signal.SIG_DFL)  # also where a shell's job ignores it
+def stop_a_build(folder: Path, number: signal.Signals, *, heeded: bool = True) -> None:
+    """By a signal, while it compiles into the folder `cache`. None of its compilers goes on."""
+    script = str(compiler_that_never_ends(folder))
+    environment = {**os.environ, "TENFOLD_CAPI_DIR": str(folder / "cache"), "CC": script, "CXX": script}
+    # Also where a shell's job ignores it.
+    heed = functools.partial(signal.signal, number, signal.SIG_DFL) if heeded else None
     command = [sys.executable, "-m", "tenfold", "capi", "build"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, preexec_fn=heed) as build:
-        wait_until((tmp_path / "pids").exists)
+        wait_until((folder / "pids").exists)
         build.send_signal(number)
         try:
             assert build.wait(timeout=60) != 0
         finally:
             build.kill()
-    wait_until(lambda: not any(map(lives, pids(tmp_path))))
+    wait_until(lambda: not any(map(lives, pids(folder))))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_build_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    stop_a_build(tmp_path, number)
+    cache = tmp_path / "cache"
     assert [each.name for each in cache.iterdir() if each.suffix != ".lock"] == ["objects"]
     assert list((cache / "objects").iterdir()) == []
+
+
+def test_compilers_end_with_a_build_that_is_killed(tmp_path: Path) -> None:
+    stop_a_build(tmp_path, signal.SIGKILL, heeded=False)  # nobody can ignore that one
 
 
 def test_what_a_killed_build_left_is_removed_and_one_that_runs_is_not(tmp_path: Path) -> None:

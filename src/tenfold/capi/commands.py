@@ -48,9 +48,11 @@ def _sanitizers(parsed: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _built(sanitize: tuple[str, ...] = (), jobs: int | None = None) -> Built:
-    """The build, with a bar on the standard error so that what is printed stays clean. When it is terminated
-    it clears up as after Ctrl-C."""
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    """The build, with a bar on the standard error so that what is printed stays clean. When it is terminated,
+    or its terminal closed, it clears up as after Ctrl-C."""
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) is not signal.SIG_IGN:  # as nohup asks for
+            signal.signal(each, lambda number, frame: sys.exit(128 + number))
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("libtenfold", total=None)

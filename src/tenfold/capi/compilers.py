@@ -32,9 +32,21 @@ def version_of(path: str) -> str:
     return done.stdout.splitlines()[0]
 
 
+# Runs a command, and ends its group of processes when the other end of the standard input is closed: the
+# system does so when the build is killed, which then can stop no compiler itself.
+_GUARDED = """
+exec 3<&0
+(read -r nothing <&3; kill -9 0) &
+"$@" </dev/null 3<&-
+code=$?
+kill $!
+exit $code
+"""
+
+
 class Running:
     """The compilers of one build that run now. Each is a group of processes: what a compiler starts itself
-    ends with it."""
+    ends with it, and all of them with this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,13 +58,26 @@ class Running:
         with self._lock:
             if self._stopped:
                 raise EngineError(f"{what} was given up with the build")
-            process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-            )
+            watched, alive = os.pipe()
+            try:
+                process = subprocess.Popen(
+                    ["/bin/sh", "-c", _GUARDED, "sh", *command],
+                    stdin=watched,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    start_new_session=True,
+                )
+            except BaseException:
+                os.close(alive)
+                raise
+            finally:
+                os.close(watched)
             self._processes.add(process)
         try:
             printed, told = process.communicate()
         finally:
+            os.close(alive)
             with self._lock:
                 self._processes.discard(process)
         if process.returncode:

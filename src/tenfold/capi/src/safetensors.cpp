@@ -1,5 +1,6 @@
-// Named tensors in a file, in the safetensors format: eight bytes of length, a JSON header, the elements. A file may be
-// damaged or hostile, so the header is read strictly and every byte it names is checked to be there.
+// Named tensors in a file, in the safetensors format: eight bytes of length, a JSON header, the
+// elements. A file may be damaged or hostile, so the header is read strictly and every byte it names
+// is checked to be there.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,10 +26,22 @@ struct Named {
     c10::ScalarType type;
 };
 constexpr Named types[] = {
-    {"BOOL", c10::kBool},       {"U8", c10::kByte},          {"I8", c10::kChar},          {"U16", c10::kUInt16},
-    {"I16", c10::kShort},       {"U32", c10::kUInt32},       {"I32", c10::kInt},          {"U64", c10::kUInt64},
-    {"I64", c10::kLong},        {"F16", c10::kHalf},         {"BF16", c10::kBFloat16},    {"F32", c10::kFloat},
-    {"F64", c10::kDouble},      {"F8_E5M2", c10::kFloat8_e5m2}, {"F8_E4M3", c10::kFloat8_e4m3fn}, {"F8_E8M0", c10::kFloat8_e8m0fnu},
+    {"BOOL", c10::kBool},
+    {"U8", c10::kByte},
+    {"I8", c10::kChar},
+    {"U16", c10::kUInt16},
+    {"I16", c10::kShort},
+    {"U32", c10::kUInt32},
+    {"I32", c10::kInt},
+    {"U64", c10::kUInt64},
+    {"I64", c10::kLong},
+    {"F16", c10::kHalf},
+    {"BF16", c10::kBFloat16},
+    {"F32", c10::kFloat},
+    {"F64", c10::kDouble},
+    {"F8_E5M2", c10::kFloat8_e5m2},
+    {"F8_E4M3", c10::kFloat8_e4m3fn},
+    {"F8_E8M0", c10::kFloat8_e8m0fnu},
     {"C64", c10::kComplexFloat},
 };
 constexpr int64_t longest_header = 100'000'000;
@@ -58,7 +71,8 @@ class File {
 
     int64_t size() {
         struct stat about;
-        if (fstat(fileno(file_), &about) != 0 || !S_ISREG(about.st_mode)) fail(TN_ERROR_ARGUMENT, path_, " is no file");
+        if (fstat(fileno(file_), &about) != 0 || !S_ISREG(about.st_mode))
+            fail(TN_ERROR_ARGUMENT, path_, " is no file");
         return about.st_size;
     }
     void read(void *to, int64_t bytes) {
@@ -75,7 +89,9 @@ class File {
     }
 
   private:
-    [[noreturn]] void fail_writing() { fail(TN_ERROR_ARGUMENT, path_, " could not be written: ", std::strerror(errno)); }
+    [[noreturn]] void fail_writing() {
+        fail(TN_ERROR_ARGUMENT, path_, " could not be written: ", std::strerror(errno));
+    }
     std::string path_;
     std::FILE *file_;
 };
@@ -99,10 +115,12 @@ Entry read_entry(const std::string &name, const json::Value &described) {
     Entry entry{name, type_of(described.at("dtype").text()), {}, 0, 0};
     for (const auto &size : described.at("shape").list()) entry.shape.push_back(size.whole());
     const auto &offsets = described.at("data_offsets").list();
-    if (offsets.size() != 2) fail(TN_ERROR_TORCH, "'", name, "' has ", offsets.size(), " data offsets, and two are needed");
+    if (offsets.size() != 2)
+        fail(TN_ERROR_TORCH, "'", name, "' has ", offsets.size(), " data offsets, and two are needed");
     entry.begin = offsets[0].whole();
     entry.end = offsets[1].whole();
-    if (entry.begin < 0 || entry.end < entry.begin || bytes_of(entry.shape, entry.type) != entry.end - entry.begin)
+    if (entry.begin < 0 || entry.end < entry.begin ||
+        bytes_of(entry.shape, entry.type) != entry.end - entry.begin)
         fail(TN_ERROR_TORCH, "'", name, "' has a shape that does not take the bytes it is given");
     return entry;
 }
@@ -129,10 +147,12 @@ std::vector<Entry> read_header(File &file, int64_t size) {
     });
     int64_t reached = 0;
     for (const Entry &entry : entries) {
-        if (entry.begin != reached) fail(TN_ERROR_TORCH, "'", entry.name, "' does not start where the tensor before it ends");
+        if (entry.begin != reached)
+            fail(TN_ERROR_TORCH, "'", entry.name, "' does not start where the tensor before it ends");
         reached = entry.end;
     }
-    if (reached != size - 8 - static_cast<int64_t>(length)) fail(TN_ERROR_TORCH, "the file's tensors do not take all of its bytes");
+    if (reached != size - 8 - static_cast<int64_t>(length))
+        fail(TN_ERROR_TORCH, "the file's tensors do not take all of its bytes");
     return entries;
 }
 
@@ -142,13 +162,15 @@ void save(const std::string &path, const char *const *names, const std::vector<a
     std::set<std::string> used;
     for (size_t i = 0; i < tensors.size(); i++) {
         std::string name = text(names[i], "names");
-        if (name == "__metadata__" || !used.insert(name).second) fail(TN_ERROR_ARGUMENT, "the name '", name, "' is used twice or kept for metadata");
+        if (name == "__metadata__" || !used.insert(name).second)
+            fail(TN_ERROR_ARGUMENT, "the name '", name, "' is used twice or kept for metadata");
         int64_t begin = end;
         end += static_cast<int64_t>(tensors[i].nbytes());
         std::string shape;
         for (int64_t size : tensors[i].sizes()) shape += text_of(shape.empty() ? "" : ",", size);
-        header += text_of(i ? "," : "", json::quote(name), ":{\"dtype\":\"", name_of(tensors[i].scalar_type(), name), "\",\"shape\":[",
-                           shape, "],\"data_offsets\":[", begin, ",", end, "]}");
+        header += text_of(i ? "," : "", json::quote(name), ":{\"dtype\":\"",
+                          name_of(tensors[i].scalar_type(), name), "\",\"shape\":[", shape,
+                          "],\"data_offsets\":[", begin, ",", end, "]}");
     }
     header += "}";
     header.append((8 - header.size() % 8) % 8, ' ');
@@ -177,7 +199,8 @@ void save(const std::string &path, const char *const *names, const std::vector<a
 
 extern "C" {
 
-tn_status tn_save_safetensors(const char *path, const char *const *names, const tn_tensor *const *handles, int64_t count) {
+tn_status tn_save_safetensors(const char *path, const char *const *names, const tn_tensor *const *handles,
+                              int64_t count) {
     return guarded_status("tn_save_safetensors", [&] {
         text(path, "path");
         check_count(names, count, "names");

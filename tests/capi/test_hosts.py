@@ -52,6 +52,16 @@ def test_the_streams_exceptions_and_locale_of_a_cpp_host_stay_whole(tmp_path: Pa
     assert "was resized" in done.stderr and done.stderr.endswith("between 1\n")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("checked", ["0", "1"], ids=["plain", "checked"])
+def test_a_tensor_holds_what_an_operator_put_in_its_place(checked: str, tmp_path: Path) -> None:
+    torch = built().libtorch
+    flags = ["-std=c++20", *(f"-isystem{each}" for each in torch.include), f"-L{torch.lib}"]
+    libraries = [f"-Wl,-rpath,{torch.lib}", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10"]
+    program = compiled(HOSTS / "swapping.cpp", tmp_path, built(), *flags, *libraries)
+    ends_well(program, TENFOLD_CHECKED=checked)
+
+
 def test_a_library_that_is_closed_and_loaded_again_goes_on(tmp_path: Path) -> None:
     program = compiled(HOSTS / "closing.c", tmp_path, built(), "-ldl")
     ends_well(program, str(built().library))

@@ -32,6 +32,7 @@ def call_of(form: TypedForm) -> Iterator[str]:
     values: list[str] = []
     read: list[str] = []
     written: list[str] = []
+    held: list[str] = []  # of those written, those that an operator may put another tensor for
     for theirs in form.installed.schema.arguments:
         ours = given.get(theirs.name)
         if ours is None:
@@ -43,6 +44,7 @@ def call_of(form: TypedForm) -> Iterator[str]:
         if theirs.type.kind == "Tensor" and not theirs.type.is_list and not _nullable(ours):
             holder = "Written" if theirs.type.is_written else "Read" if form.form == "out" else "Borrowed"
             yield f'{holder} {name}_given({name}, "{name}");'
+            held += [name] if theirs.type.is_written else []
             values.append(f"*{name}_given")
         elif (
             theirs.type.kind in ("Tensor", "Scalar")
@@ -69,7 +71,7 @@ def call_of(form: TypedForm) -> Iterator[str]:
         call = f'call_checked<{_result_type(form)}>("{op}", {", ".join(values)})'
     else:
         call = f"at::_ops::{form.installed.struct}::call({', '.join(values)})"
-    yield from _give_back(form, call)
+    yield from _give_back(form, call, held)
 
 
 @functools.cache
@@ -84,7 +86,13 @@ def _result_type(form: TypedForm) -> str:
     return {"tensor": "at::Tensor", "list": "std::vector<at::Tensor>", "none": "void"}[form.result]
 
 
-def _give_back(form: TypedForm, call: str) -> Iterator[str]:
+def _give_back(form: TypedForm, call: str, held: list[str]) -> Iterator[str]:
+    if form.result == "none":
+        yield f"{call};"
+    elif held:
+        yield f"auto result = {call};"
+        call = "std::move(result)"
+    yield from (f'{name}_given.finish("{name}");' for name in held)
     if form.result == "tensor":
         yield f"return own({call});"
     elif form.result == "tensors":
@@ -93,8 +101,6 @@ def _give_back(form: TypedForm, call: str) -> Iterator[str]:
         yield f"own_list({call}, {form.parameters[-2].name}, {form.parameters[-1].name});"
     elif form.result == "number":
         yield f'non_null({form.parameters[-1].name}, "{form.parameters[-1].name}") = {call};'
-    else:
-        yield f"{call};"
 
 
 def _nullable(argument: Argument) -> bool:

@@ -8,7 +8,7 @@
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
 
-#include "internal.h"
+#include "written.h"
 
 namespace tenfold {
 

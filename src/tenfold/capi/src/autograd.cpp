@@ -35,21 +35,23 @@ std::vector<at::Tensor> starts(const tn_tensor *const *gradients, int64_t count,
 }  // namespace
 
 int tn_requires_grad(const tn_tensor *tensor) {
-    return guarded("tn_requires_grad", -1, [&] { return Borrowed(tensor, "tensor")->requires_grad() ? 1 : 0; });
+    return guarded("tn_requires_grad", -1,
+                   [&] { return Asked(tensor, "tensor")->requires_grad() ? 1 : 0; });
 }
 
 tn_status tn_set_requires_grad(tn_tensor *tensor, bool requires_grad) {
     return guarded_status("tn_set_requires_grad", [&] {
         Borrowed leaf(tensor, "tensor");
         if (!requires_grad && !leaf->is_leaf()) {
-            fail(TN_ERROR_ARGUMENT, "only a leaf can stop requiring gradients: use tn_detach for this tensor");
+            fail(TN_ERROR_ARGUMENT,
+                 "only a leaf can stop requiring gradients: use tn_detach for this tensor");
         }
         leaf->set_requires_grad(requires_grad);
     });
 }
 
 int tn_is_leaf(const tn_tensor *tensor) {
-    return guarded("tn_is_leaf", -1, [&] { return Borrowed(tensor, "tensor")->is_leaf() ? 1 : 0; });
+    return guarded("tn_is_leaf", -1, [&] { return Asked(tensor, "tensor")->is_leaf() ? 1 : 0; });
 }
 
 tn_status tn_retain_grad(tn_tensor *tensor) {
@@ -58,7 +60,8 @@ tn_status tn_retain_grad(tn_tensor *tensor) {
 
 namespace {
 
-// The gradient that a leaf, or a tensor that retains it, collected. Others have none, and libtorch would warn.
+// The gradient that a leaf, or a tensor that retains it, collected. Others have none, and
+// libtorch would warn.
 at::Tensor collected(const at::Tensor &tensor) {
     return tensor.is_leaf() || tensor.retains_grad() ? tensor.grad() : at::Tensor();
 }
@@ -66,7 +69,8 @@ at::Tensor collected(const at::Tensor &tensor) {
 }  // namespace
 
 int tn_has_grad(const tn_tensor *tensor) {
-    return guarded("tn_has_grad", -1, [&] { return collected(Borrowed(tensor, "tensor")).defined() ? 1 : 0; });
+    return guarded("tn_has_grad", -1,
+                   [&] { return collected(Borrowed(tensor, "tensor")).defined() ? 1 : 0; });
 }
 
 tn_tensor *tn_grad(const tn_tensor *tensor) {
@@ -110,7 +114,8 @@ tn_status tn_backward(const tn_tensor *tensor) {
     });
 }
 
-tn_status tn_backward_with(const tn_tensor *tensor, const tn_tensor *gradient, bool retain_graph, bool create_graph) {
+tn_status tn_backward_with(const tn_tensor *tensor, const tn_tensor *gradient, bool retain_graph,
+                           bool create_graph) {
     return guarded_status("tn_backward_with", [&] {
         Borrowed root(tensor, "tensor");
         std::vector<at::Tensor> given;
@@ -119,8 +124,9 @@ tn_status tn_backward_with(const tn_tensor *tensor, const tn_tensor *gradient, b
     });
 }
 
-tn_status tn_backward_all(const tn_tensor *const *tensors, int64_t tensors_count, const tn_tensor *const *gradients,
-                          int64_t gradients_count, bool retain_graph, bool create_graph) {
+tn_status tn_backward_all(const tn_tensor *const *tensors, int64_t tensors_count,
+                          const tn_tensor *const *gradients, int64_t gradients_count, bool retain_graph,
+                          bool create_graph) {
     return guarded_status("tn_backward_all", [&] {
         auto roots = tenfold::tensors(tensors, tensors_count, "tensors");
         auto given = starts(gradients, gradients_count, roots.size());
@@ -130,22 +136,24 @@ tn_status tn_backward_all(const tn_tensor *const *tensors, int64_t tensors_count
 
 tn_status tn_gradients(const tn_tensor *const *outputs, int64_t outputs_count, const tn_tensor *const *inputs,
                        int64_t inputs_count, const tn_tensor *const *gradients, int64_t gradients_count,
-                       bool retain_graph, bool create_graph, bool allow_unused, tn_tensor **out, int64_t out_count) {
+                       bool retain_graph, bool create_graph, bool allow_unused, tn_tensor **out,
+                       int64_t out_count) {
     return guarded_status("tn_gradients", [&] {
         check_count(out, out_count, "out");
         auto roots = tenfold::tensors(outputs, outputs_count, "outputs");
         auto leaves = tenfold::tensors(inputs, inputs_count, "inputs");
         if (out_count != inputs_count) {
-            fail(TN_ERROR_ARGUMENT, "there is room for ", out_count, " gradients of ", inputs_count, " inputs");
+            fail(TN_ERROR_ARGUMENT, "there is room for ", out_count, " gradients of ", inputs_count,
+                 " inputs");
         }
         auto given = starts(gradients, gradients_count, roots.size());
-        auto found =
-            torch::autograd::grad(roots, leaves, given, retain_graph || create_graph, create_graph, allow_unused);
+        auto found = torch::autograd::grad(roots, leaves, given, retain_graph || create_graph, create_graph,
+                                           allow_unused);
         own_each_defined(found, out);
     });
 }
 
-// ---- scopes --------------------------------------------------------------------------------------------------
+// ---- scopes -----------------------------------------------------------------------------------------------
 
 namespace tenfold {
 namespace {
@@ -155,7 +163,8 @@ struct Scope {
     std::unique_ptr<Guard> guard;
 };
 
-// The open scopes of a thread, innermost last. A thread that ends closes what it left open in that order, too.
+// The open scopes of a thread, innermost last. A thread that ends closes what it left open in
+// that order, too.
 struct Scopes {
     std::vector<Scope> open;
     size_t around = 0;  // how many were open when the host was called back
@@ -199,7 +208,8 @@ HostsTurn::~HostsTurn() {
 }  // namespace tenfold
 
 int64_t tn_no_grad_begin(void) {
-    return guarded("tn_no_grad_begin", int64_t{-1}, [&] { return open_scope(std::make_unique<GradientGuard>(false)); });
+    return guarded("tn_no_grad_begin", int64_t{-1},
+                   [&] { return open_scope(std::make_unique<GradientGuard>(false)); });
 }
 
 int64_t tn_enable_grad_begin(void) {
@@ -208,7 +218,8 @@ int64_t tn_enable_grad_begin(void) {
 }
 
 int64_t tn_inference_begin(void) {
-    return guarded("tn_inference_begin", int64_t{-1}, [&] { return open_scope(std::make_unique<InferenceGuard>()); });
+    return guarded("tn_inference_begin", int64_t{-1},
+                   [&] { return open_scope(std::make_unique<InferenceGuard>()); });
 }
 
 int64_t tn_detect_anomaly_begin(void) {

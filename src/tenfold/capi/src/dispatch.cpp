@@ -1,4 +1,5 @@
-// Every operator by its name: looked up once, arguments checked against its schema, called through the dispatcher.
+// Every operator by its name: looked up once, arguments checked against its schema, called
+// through the dispatcher.
 #include <algorithm>
 #include <functional>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "apart.h"
 #include "needs.h"
 #include "values.h"
+#include "written.h"
 
 using namespace tenfold;
 using c10::IValue;
@@ -34,30 +36,36 @@ namespace {
 
 constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
 
-// ---- arguments -----------------------------------------------------------------------------------------------
+// ---- arguments --------------------------------------------------------------------------------------------
 
 // An undefined tensor is none, though it has the tag of one: kernels would read where it points.
 bool is_there(const IValue &value) {
     if (!value.isTensor() || !value.toTensor().defined()) return false;
-    if (__builtin_expect(has_indices(value.toTensor()), false)) check_indices(value.toTensor(), "an argument");
+    if (__builtin_expect(has_indices(value.toTensor()), false))
+        check_indices(value.toTensor(), "an argument");
     return true;
 }
 
+// In a list of tensors that may be None, an undefined one is None to kernels too.
 bool all_there(const IValue &list) {
-    if (!list.isTensorList()) return true;
+    if (!list.isTensorList() && !list.isOptionalTensorList()) return true;
+    const bool may_be_none = list.isOptionalTensorList();
     for (const IValue &each : list.toListRef())
-        if (!is_there(each)) return false;
+        if (!is_there(each) && !may_be_none) return false;
     return true;
 }
 
 [[noreturn]] void fail_argument(const tn_op &op, const c10::Argument &argument, const IValue &value) {
     if (!all_there(value) || (value.isTensor() && !is_there(value)))
-        fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(), ", and was given an undefined tensor");
-    fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(), ", and was given ",
-         tag_name(tag_of(value)), value.isList() || value.isTuple() ? text_of(" (", value.type()->repr_str(), ")") : "");
+        fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(),
+             ", and was given an undefined tensor");
+    fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(),
+         ", and was given ", tag_name(tag_of(value)),
+         value.isList() || value.isTuple() ? text_of(" (", value.type()->repr_str(), ")") : "");
 }
 
-// A list of another element type, entry by entry; used where the entries fit and only the list's type does not.
+// A list of another element type, entry by entry; used where the entries fit and only the list's
+// type does not.
 bool fits(IValue &value, const c10::Type &type);
 
 bool list_fits(IValue &value, const c10::Type &type) {
@@ -76,7 +84,8 @@ bool list_fits(IValue &value, const c10::Type &type) {
     return true;
 }
 
-// Whether a value has a type, after changing an int to the double or the list that PyTorch would also make of it.
+// Whether a value has a type, after changing an int to the double or the list that PyTorch would also
+// make of it.
 bool fits(IValue &value, const c10::Type &type) {
     switch (type.kind()) {
         case TypeKind::TensorType: return is_there(value);
@@ -96,7 +105,7 @@ bool fits(IValue &value, const c10::Type &type) {
         case TypeKind::DeviceObjType: return value.isDevice();
         case TypeKind::GeneratorType: return value.isGenerator();
         case TypeKind::OptionalType:
-            if (value.isTensor() && !is_there(value)) value = IValue();
+            if (value.isTensor() && !value.toTensor().defined()) value = IValue();
             return value.isNone() || fits(value, *type.castRaw<c10::OptionalType>()->getElementType());
         case TypeKind::ListType: return list_fits(value, type);
         default: return value.type()->isSubtypeOf(type);
@@ -112,33 +121,39 @@ void check_enumeration(const tn_op &op, const c10::Argument &argument, const IVa
     int64_t number = value.toInt(), limit = -1;
     if (type->kind() == TypeKind::ScalarTypeType) limit = static_cast<int64_t>(c10::ScalarType::Undefined);
     if (type->kind() == TypeKind::LayoutType) limit = static_cast<int64_t>(c10::Layout::NumOptions);
-    if (type->kind() == TypeKind::MemoryFormatType) limit = static_cast<int64_t>(c10::MemoryFormat::NumOptions);
+    if (type->kind() == TypeKind::MemoryFormatType)
+        limit = static_cast<int64_t>(c10::MemoryFormat::NumOptions);
     if (limit >= 0 && (number < 0 || number >= limit))
-        fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " is ", number, ", which is no ", type->str());
+        fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " is ", number, ", which is no ",
+             type->str());
 }
 
-// A list of a fixed length, which kernels read without looking how long it is: one entry stands for all, and none is
-// fine where the default is none.
+// A list of a fixed length, which kernels read without looking how long it is: one entry stands for all, and
+// none is fine where the default is none.
 void check_length(const tn_op &op, const c10::Argument &argument, IValue &value) {
     auto given = value.toIntList();
     auto needed = static_cast<size_t>(*argument.N());
-    bool empty = argument.default_value() && argument.default_value()->isIntList() && argument.default_value()->toIntList().empty();
+    bool empty = argument.default_value() && argument.default_value()->isIntList() &&
+                 argument.default_value()->toIntList().empty();
     if (given.size() == needed || (given.empty() && empty)) return;
     if (given.size() != 1)
-        fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " takes ", needed, " entries, and was given ", given.size());
+        fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " takes ", needed, " entries, and was given ",
+             given.size());
     value = c10::List<int64_t>(std::vector<int64_t>(needed, given.get(0)));
 }
 
 void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
     const auto &arguments = op.schema.arguments();
     if (stack.size() > arguments.size() && !op.schema.is_vararg())
-        fail(TN_ERROR_ARGUMENT, op.name, " takes ", arguments.size(), " arguments, and was given ", stack.size());
+        fail(TN_ERROR_ARGUMENT, op.name, " takes ", arguments.size(), " arguments, and was given ",
+             stack.size());
     size_t start = 0;
     while (start < op.tensors && start < stack.size() && is_there(stack[start])) start++;
     for (size_t i = start; i < arguments.size(); i++) {
         const c10::Argument &argument = arguments[i];
         if (i == stack.size()) {
-            if (!argument.default_value()) fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " is missing");
+            if (!argument.default_value())
+                fail(TN_ERROR_ARGUMENT, op.name, ": ", argument.name(), " is missing");
             stack.push_back(*argument.default_value());
             continue;
         }
@@ -154,21 +169,6 @@ void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
         check_enumeration(op, argument, value);
         if (argument.N().value_or(1) > 1 && value.isIntList()) check_length(op, argument, value);
     }
-}
-
-// The tensors that a call will write, which see internal.h.
-std::vector<at::Tensor> written_by(const tn_op &op, const torch::jit::Stack &stack) {
-    std::vector<at::Tensor> found;
-    for (size_t i = 0; i < op.schema.arguments().size(); i++) {
-        const c10::Argument &argument = op.schema.arguments()[i];
-        if (argument.alias_info() == nullptr || !argument.alias_info()->isWrite()) continue;
-        if (stack[i].isTensorList())
-            for (const at::Tensor &each : stack[i].toTensorList().vec()) found.push_back(each);
-        if (!stack[i].isTensor()) continue;
-        found.push_back(stack[i].toTensor());
-        if (found.back()._is_zerotensor()) fail_immutable(argument.name().c_str());
-    }
-    return found;
 }
 
 // Operands that are also given to be written into, as `alias_of` says.
@@ -192,10 +192,10 @@ void run(const tn_op &op, torch::jit::Stack &stack) {
 }
 
 void run_writing(const tn_op &op, torch::jit::Stack &stack) {
-    std::vector<at::Tensor> written = written_by(op, stack);
-    WrittenEach settled(written);
+    const WrittenOnStack written(op.schema, stack);
     keep_operands_apart(op, stack);
     run(op, stack);
+    written.finish(stack);
 }
 
 void call(const tn_op &op, tn_stack *handle) {
@@ -210,10 +210,10 @@ void call(const tn_op &op, tn_stack *handle) {
     }
 }
 
-// ---- calling without boxes -----------------------------------------------------------------------------------
+// ---- calling without boxes --------------------------------------------------------------------------------
 
-// The commonest signatures, of tensors and scalars alone, are called as C++ calls them: libtorch then does not take
-// each argument out of its box on the way.
+// The commonest signatures, of tensors and scalars alone, are called as C++ calls them: libtorch then does
+// not take each argument out of its box on the way.
 template <class Argument>
 Argument from_box(const IValue &value) {
     if constexpr (std::is_same_v<Argument, at::Scalar>)
@@ -223,7 +223,8 @@ Argument from_box(const IValue &value) {
 }
 
 template <class... Arguments, size_t... places>
-std::function<void(torch::jit::Stack &)> unboxed_as(const c10::OperatorHandle &handle, std::index_sequence<places...>) {
+std::function<void(torch::jit::Stack &)> unboxed_as(const c10::OperatorHandle &handle,
+                                                    std::index_sequence<places...>) {
     auto typed = handle.typed<at::Tensor(const std::remove_reference_t<Arguments> &...)>();
     return [typed](torch::jit::Stack &stack) {
         at::Tensor result = typed.call(from_box<Arguments>(stack[places])...);
@@ -243,9 +244,14 @@ std::function<void(torch::jit::Stack &)> unboxed_call(const c10::OperatorHandle 
     for (const auto &argument : schema.arguments()) {
         bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
         TypeKind kind = argument.type()->kind();
-        signature += written ? '?' : kind == TypeKind::TensorType ? 'T' : kind == TypeKind::NumberType ? 'S' : '?';
+        signature += written                        ? '?'
+                     : kind == TypeKind::TensorType ? 'T'
+                     : kind == TypeKind::NumberType ? 'S'
+                                                    : '?';
     }
-    if (schema.is_vararg() || schema.returns().size() != 1 || schema.returns()[0].type()->kind() != TypeKind::TensorType) return {};
+    if (schema.is_vararg() || schema.returns().size() != 1 ||
+        schema.returns()[0].type()->kind() != TypeKind::TensorType)
+        return {};
     using T = const at::Tensor &;
     using S = at::Scalar;
     if (signature == "T") return unboxed_as<T>(handle);
@@ -257,7 +263,7 @@ std::function<void(torch::jit::Stack &)> unboxed_call(const c10::OperatorHandle 
     return {};
 }
 
-// ---- names ---------------------------------------------------------------------------------------------------
+// ---- names ------------------------------------------------------------------------------------------------
 
 struct Found {
     std::shared_mutex mutex;
@@ -286,11 +292,13 @@ c10::OperatorName parse(const std::string &name) {
         };
         size_t end = dot == std::string::npos ? name.size() : dot;
         auto namespace_character = [&](char c) { return plain(c) || c == '.'; };
-        well_formed = std::all_of(name.begin(), name.begin() + colons, namespace_character) && all_plain(colons + 2, end) &&
+        well_formed = std::all_of(name.begin(), name.begin() + colons, namespace_character) &&
+                      all_plain(colons + 2, end) &&
                       (dot == std::string::npos || all_plain(dot + 1, name.size()));
     }
     if (!well_formed)
-        fail(TN_ERROR_ARGUMENT, "'", name.substr(0, 200), "' is no operator's name: write it as in aten::add.Tensor or aten::relu");
+        fail(TN_ERROR_ARGUMENT, "'", name.substr(0, 200),
+             "' is no operator's name: write it as in aten::add.Tensor or aten::relu");
     return {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)};
 }
 
@@ -313,15 +321,20 @@ const tn_op &find(const char *given) {
     }
     c10::OperatorName parsed = parse(name);
     auto handle = c10::Dispatcher::singleton().findSchema(parsed);
-    if (!handle) fail(TN_ERROR_NOT_FOUND, "libtorch ", TENFOLD_TORCH_VERSION, " has no operator ", name, overloads_of(parsed));
+    if (!handle)
+        fail(TN_ERROR_NOT_FOUND, "libtorch ", TENFOLD_TORCH_VERSION, " has no operator ", name,
+             overloads_of(parsed));
     const auto &arguments = handle->schema().arguments();
-    auto is_tensor = [](const c10::Argument &argument) { return argument.type()->kind() == TypeKind::TensorType; };
+    auto is_tensor = [](const c10::Argument &argument) {
+        return argument.type()->kind() == TypeKind::TensorType;
+    };
     auto tensors = std::find_if_not(arguments.begin(), arguments.end(), is_tensor) - arguments.begin();
     bool writes = std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument &argument) {
         return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
     });
-    auto made = std::make_unique<tn_op>(
-        tn_op{op_mark, *handle, handle->schema(), name, static_cast<size_t>(tensors), writes, needs_of(name), unboxed_call(*handle)});
+    auto made =
+        std::make_unique<tn_op>(tn_op{op_mark, *handle, handle->schema(), name, static_cast<size_t>(tensors),
+                                      writes, needs_of(name), unboxed_call(*handle)});
     std::unique_lock<std::shared_mutex> lock(table.mutex);
     return *table.ops.emplace(name, std::move(made)).first->second;
 }
@@ -331,7 +344,8 @@ const tn_op &checked_op(const tn_op *op) {
     if (checked) {
         Found &table = found();
         std::shared_lock<std::shared_mutex> lock(table.mutex);
-        bool known = std::any_of(table.ops.begin(), table.ops.end(), [&](auto &each) { return each.second.get() == op; });
+        bool known = std::any_of(table.ops.begin(), table.ops.end(),
+                                 [&](auto &each) { return each.second.get() == op; });
         if (!known) fail(TN_ERROR_HANDLE, "op is no tn_op that tn_find gave");
     } else if (op->mark != op_mark) {
         fail(TN_ERROR_HANDLE, "op is no tn_op that tn_find gave");

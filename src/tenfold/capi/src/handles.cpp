@@ -1,4 +1,5 @@
-// Handles: how tensors and objects are known outside. In checked mode a table knows each, what made it and where.
+// Handles: how tensors and objects are known outside. In checked mode a table knows each, what made
+// it and where.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -6,11 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <limits>
 #include <mutex>
 #include <unordered_map>
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/core/List.h>
 
 #include "internal.h"
@@ -21,7 +20,7 @@ namespace tenfold {
 bool checked = false;
 std::atomic<int64_t> live_objects{0};
 
-// ---- checked mode --------------------------------------------------------------------------------------------
+// ---- checked mode -----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -42,7 +41,8 @@ std::string describe(const Origin &origin) {
     char offset[160];
     if (info.dli_sname != nullptr) {
         auto from = static_cast<char *>(origin.caller) - static_cast<char *>(info.dli_saddr);
-        std::snprintf(offset, sizeof offset, "%.100s+0x%" PRIxPTR, info.dli_sname, static_cast<uintptr_t>(from));
+        std::snprintf(offset, sizeof offset, "%.100s+0x%" PRIxPTR, info.dli_sname,
+                      static_cast<uintptr_t>(from));
     } else {
         auto from = static_cast<char *>(origin.caller) - static_cast<char *>(info.dli_fbase);
         std::snprintf(offset, sizeof offset, "0x%" PRIxPTR, static_cast<uintptr_t>(from));
@@ -68,8 +68,8 @@ struct Gone {
     Origin made, freed;
 };
 
-// Ids are counted up and never come back, so a freed handle is known for what it is. How it was freed is kept for
-// the latest of them only.
+// Ids are counted up and never come back, so a freed handle is known for what it is. How it was freed is kept
+// for the latest of them only.
 struct Handles {
     std::mutex mutex;
     uint64_t next = 1;
@@ -175,21 +175,12 @@ tn_tensor *own_checked(c10::TensorImpl *counted) {
     return handle;
 }
 
-void Borrowed::look_up(const char *argument) {
+void Asked::look_up(const char *argument) {
     if (handle_ == nullptr) fail_null(argument);
     new (&tensor_) at::Tensor(handles().get(Kind::tensor, handle_, argument).tensor);
 }
 
-void Borrowed::look_through(const char *argument) {
-    try {
-        check_indices(tensor_, argument);
-    } catch (...) {
-        if (checked) let_go();  // of what is not made yet nothing is destroyed
-        throw;
-    }
-}
-
-void Borrowed::let_go() noexcept { tensor_.~Tensor(); }
+void Asked::let_go() noexcept { tensor_.~Tensor(); }
 
 void *own_object(Kind kind, std::shared_ptr<void> box) {
     void *handle = handles().add({kind, {}, std::move(box), {}});
@@ -223,34 +214,7 @@ void start_handles() {
     if (checked) std::atexit(report_leaks);
 }
 
-// ---- tensors that calls write --------------------------------------------------------------------------------
-
-void fail_immutable(const char *argument) {
-    fail(TN_ERROR_ARGUMENT, argument, " is known to be zero and has no memory to write: use tn_clone first");
-}
-
-void settle(const at::Tensor &tensor) noexcept {
-    if (!tensor.defined() || !tensor.has_storage()) return;
-    const auto sizes = tensor.sizes();
-    const bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; });
-    if (!negative && tensor.numel() == 0) return;
-    size_t needed = std::numeric_limits<size_t>::max();
-    try {
-        if (!negative) needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
-                                                  static_cast<size_t>(tensor.storage_offset()));
-    } catch (...) {  // more than a size can say
-    }
-    if (needed <= tensor.storage().nbytes()) return;
-    auto *impl = tensor.unsafeGetTensorImpl();
-    impl->set_storage_offset(0);
-    impl->set_sizes_contiguous({0});
-}
-
-at::Tensor alias_of(const at::Tensor &written) {
-    return written.defined() && written.layout() == c10::kStrided ? written.tensor_data() : written;
-}
-
-// ---- argument and result lists -------------------------------------------------------------------------------
+// ---- argument and result lists ----------------------------------------------------------------------------
 
 at::Tensor tensor(const tn_tensor *handle, const char *argument) { return *Borrowed(handle, argument); }
 
@@ -295,7 +259,8 @@ void own_list(const std::vector<at::Tensor> &list, tn_tensor ***out, int64_t *co
     non_null(count, "out_count");
     allocation_point();
     auto size = static_cast<int64_t>(list.size());
-    auto **array = static_cast<tn_tensor **>(std::malloc(std::max<size_t>(list.size(), 1) * sizeof(tn_tensor *)));
+    auto **array =
+        static_cast<tn_tensor **>(std::malloc(std::max<size_t>(list.size(), 1) * sizeof(tn_tensor *)));
     if (array == nullptr) throw std::bad_alloc();
     std::vector<at::Tensor> moved = list;
     try {
@@ -310,7 +275,7 @@ void own_list(const std::vector<at::Tensor> &list, tn_tensor ***out, int64_t *co
 
 }  // namespace tenfold
 
-// ---- entries -------------------------------------------------------------------------------------------------
+// ---- entries ----------------------------------------------------------------------------------------------
 
 using namespace tenfold;
 
@@ -339,7 +304,8 @@ tn_status tn_set_place(const char *place) {
 
 int64_t tn_report_live(char *buffer, int64_t size) {
     return guarded("tn_report_live", int64_t{-1}, [&] {
-        if (!checked) fail(TN_ERROR_NOT_AVAILABLE, "handles are listed in checked mode only: set TENFOLD_CHECKED=1");
+        if (!checked)
+            fail(TN_ERROR_NOT_AVAILABLE, "handles are listed in checked mode only: set TENFOLD_CHECKED=1");
         return write_text(handles().report(), buffer, size);
     });
 }

@@ -23,7 +23,7 @@
 
 namespace tenfold {
 
-// ---- errors (errors.cpp) -------------------------------------------------------------------------------------
+// ---- errors (errors.cpp) ----------------------------------------------------------------------------------
 
 // Thrown inside, turned into this thread's error by the guard.
 struct Failure {
@@ -31,8 +31,9 @@ struct Failure {
     std::string message;
 };
 
-// The parts of a message as one text. Numbers are not written through a C++ stream: a host may have loaded a library
-// that brings its own copy of the standard one (CUDA's do), and streams that meet the other's locales crash.
+// The parts of a message as one text. Numbers are not written through a C++ stream: a host may have
+// loaded a library that brings its own copy of the standard one (CUDA's do), and streams that meet the
+// other's locales crash.
 template <class Part>
 std::string text_of_part(const Part &part) {
     if constexpr (std::is_same_v<Part, char>) {
@@ -61,13 +62,13 @@ tn_status report(const char *entry) noexcept;
 tn_status set_error(tn_status code, const std::string &message) noexcept;
 const char *error_message() noexcept;
 
-// ---- checked mode (handles.cpp) -------------------------------------------------------------------------------
+// ---- checked mode (handles.cpp) ---------------------------------------------------------------------------
 
 extern bool checked;  // TENFOLD_CHECKED=1 at load; then handles are numbers, looked up, never used twice
 void enter(const char *entry, void *caller) noexcept;  // remembers who makes the next handles
 
-// Every entry is `return guarded("tn_name", failed, [&] { ... });`: nothing is thrown past it. `failed` is what a
-// failing call returns; `guarded_status` returns the error's code.
+// Every entry is `return guarded("tn_name", failed, [&] { ... });`: nothing is thrown past it. `failed` is
+// what a failing call returns; `guarded_status` returns the error's code.
 template <class Result, class Body>
 [[gnu::always_inline]] inline Result guarded(const char *entry, Result failed, Body &&body) {
     if (__builtin_expect(checked, false)) enter(entry, __builtin_return_address(0));
@@ -90,15 +91,16 @@ template <class Body>
     }
 }
 
-// ---- tensor handles ------------------------------------------------------------------------------------------
+// ---- tensor handles ---------------------------------------------------------------------------------------
 
 // Unchecked, a handle is the TensorImpl itself with one count of its own. Checked, it is an id in a table.
 tn_tensor *own_checked(c10::TensorImpl *counted);
 
 [[noreturn, gnu::cold]] void fail_null(const char *argument);
 
-// libtorch makes and resizes sparse tensors without writing their indices, which kernels then follow anywhere: so each
-// tensor that has some is looked through whenever it is given (sparse.cpp).
+// libtorch makes and resizes sparse tensors without writing their indices, which kernels then follow
+// anywhere: so each tensor that has some is looked through whenever it is given for more than to be asked
+// about (sparse.cpp).
 [[gnu::always_inline]] inline bool has_indices(const at::Tensor &tensor) {
     return tensor.unsafeGetTensorImpl()->key_set().has_any(c10::sparse_ks | c10::sparse_csr_ks);
 }
@@ -112,19 +114,19 @@ tn_tensor *own_checked(c10::TensorImpl *counted);
     return reinterpret_cast<tn_tensor *>(counted);
 }
 
-// A tensor argument for the length of a call, without touching its count: `Borrowed x(handle, "self");`. A tensor is a
-// pointer to its TensorImpl, as an unchecked handle is: so there is nothing to make, and nothing to destroy.
-class Borrowed {
+// A tensor that a call only asks about itself, what it is made of aside: `Asked x(handle, "tensor");`. Its
+// count is not touched. A tensor is a pointer to its TensorImpl, as an unchecked handle is: so there is
+// nothing to make, and nothing to destroy.
+class Asked {
   public:
-    [[gnu::always_inline]] Borrowed(const tn_tensor *handle, const char *argument) : handle_(handle) {
+    [[gnu::always_inline]] Asked(const tn_tensor *handle, const char *argument) : handle_(handle) {
         if (__builtin_expect(handle == nullptr || checked, false)) look_up(argument);
-        if (__builtin_expect(has_indices(tensor_), false)) look_through(argument);
     }
-    [[gnu::always_inline]] ~Borrowed() {
+    [[gnu::always_inline]] ~Asked() {
         if (__builtin_expect(checked, false)) let_go();
     }
-    Borrowed(const Borrowed &) = delete;
-    Borrowed &operator=(const Borrowed &) = delete;
+    Asked(const Asked &) = delete;
+    Asked &operator=(const Asked &) = delete;
 
     operator const at::Tensor &() const { return tensor_; }
     operator at::Tensor &() { return tensor_; }
@@ -134,8 +136,8 @@ class Borrowed {
     at::Tensor *operator->() { return &tensor_; }
 
   private:
-    [[gnu::cold]] void look_up(const char *argument);  // fails for NULL; in checked mode makes a counted tensor
-    [[gnu::cold]] void look_through(const char *argument);  // what has indices
+    // Fails for NULL; in checked mode makes a counted tensor.
+    [[gnu::cold]] void look_up(const char *argument);
     [[gnu::cold]] void let_go() noexcept;
 
     static_assert(sizeof(at::Tensor) == sizeof(const tn_tensor *));
@@ -145,44 +147,12 @@ class Borrowed {
     };
 };
 
-// libtorch gives a tensor its new size before it finds the memory, and where that fails the tensor would say that it
-// has more than it has: it is left empty instead.
-void settle(const at::Tensor &tensor) noexcept;
-[[noreturn, gnu::cold]] void fail_immutable(const char *argument);
-
-// What an operand that is also the tensor to write is read through: libtorch gives that one its new size first, and a
-// kernel that then took the operand's new size for its old one would read outside of its memory.
-[[gnu::cold]] at::Tensor alias_of(const at::Tensor &written);
-
-// A tensor argument that the call writes. It is counted: some of libtorch's operators put another tensor into the
-// reference that they are to write through, which lets go of the one that was there.
-class Written : public Borrowed {
+// A tensor argument for the length of a call.
+class Borrowed : public Asked {
   public:
-    Written(const tn_tensor *handle, const char *argument) : Borrowed(handle, argument), counted_(Borrowed::operator*()) {
-        if (counted_._is_zerotensor()) fail_immutable(argument);
+    [[gnu::always_inline]] Borrowed(const tn_tensor *handle, const char *argument) : Asked(handle, argument) {
+        if (__builtin_expect(has_indices(**this), false)) check_indices(**this, argument);
     }
-    ~Written() {
-        if (std::uncaught_exceptions() > 0) settle(Borrowed::operator*());
-    }
-
-    at::Tensor &operator*() { return counted_; }
-
-  private:
-    at::Tensor counted_;
-};
-
-// A list of such tensors, after the list.
-class WrittenEach {
-  public:
-    explicit WrittenEach(const std::vector<at::Tensor> &list) : list_(list) {}
-    WrittenEach(const WrittenEach &) = delete;
-    ~WrittenEach() {
-        if (!list_.empty() && std::uncaught_exceptions() > 0)
-            for (const at::Tensor &each : list_) settle(each);
-    }
-
-  private:
-    const std::vector<at::Tensor> &list_;
 };
 
 // A counted tensor of a handle; NULL is an undefined tensor in `optional_tensor` and an error in `tensor`.
@@ -196,10 +166,10 @@ c10::List<std::optional<at::Tensor>> optional_tensors(
 void own_list(const std::vector<at::Tensor> &list, tn_tensor ***out, int64_t *count);
 void own_each(at::Tensor *list, int64_t count, tn_tensor **out);
 
-// ---- handles of other objects --------------------------------------------------------------------------------
+// ---- handles of other objects -----------------------------------------------------------------------------
 
-// A kind of handle: OPAQUE(tn_stack, Stack, stack) says that a tn_stack is a C++ Stack. Add to the end: a kind is
-// part of checked ids, and at most 15 fit.
+// A kind of handle: OPAQUE(tn_stack, Stack, stack) says that a tn_stack is a C++ Stack. Add to the end: a
+// kind is part of checked ids, and at most 15 fit.
 enum class Kind : uint8_t {
     tensor = 1,
     value,
@@ -299,7 +269,7 @@ void release(C *handle) {
 
 OPAQUE(tn_generator, at::Generator, generator)
 
-// ---- plain arguments (errors.cpp, tensors.cpp) ---------------------------------------------------------------
+// ---- plain arguments (errors.cpp, tensors.cpp) ------------------------------------------------------------
 
 template <class T>
 T &non_null(T *pointer, const char *argument) {

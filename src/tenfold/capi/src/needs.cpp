@@ -9,6 +9,7 @@
 
 #include "internal.h"
 #include "needs_kinds.h"
+#include "written.h"
 
 namespace tenfold {
 
@@ -253,9 +254,11 @@ void call_checked(const std::string &op, Stack &arguments) {
     needs_of(op)(arguments);
     const size_t dot = op.find('.');
     const std::string overload = dot == std::string::npos ? "" : op.substr(dot + 1);
-    c10::Dispatcher::singleton()
-        .findSchemaOrThrow(op.substr(0, dot).c_str(), overload.c_str())
-        .callBoxed(arguments);
+    const auto handle =
+        c10::Dispatcher::singleton().findSchemaOrThrow(op.substr(0, dot).c_str(), overload.c_str());
+    const WrittenOnStack written(handle.schema(), arguments);
+    handle.callBoxed(arguments);
+    written.finish(arguments);
 }
 
 }  // namespace tenfold

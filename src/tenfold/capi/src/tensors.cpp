@@ -1,5 +1,5 @@
-// Tensors as the host sees them: made from its memory and copied back, asked for their shape and elements, printed,
-// and exchanged by DLPack.
+// Tensors as the host sees them: made from its memory and copied back, asked for their shape and elements,
+// printed, and exchanged by DLPack.
 #include <cstring>
 #include <sstream>
 
@@ -26,7 +26,8 @@ static_assert(TN_CHANNELS_LAST_3D == int(c10::MemoryFormat::ChannelsLast3d));
 
 namespace {
 
-// The host's memory described by sizes and strides that were checked: none negative, and their product no overflow.
+// The host's memory described by sizes and strides that were checked: none negative, and their
+// product no overflow.
 struct Lent {
     c10::IntArrayRef sizes;
     std::vector<int64_t> strides;
@@ -48,14 +49,17 @@ Lent lent(const void *data, tn_dtype type, const int64_t *shape, int64_t shape_c
                                   __builtin_mul_overflow(result.numel, bytes, &whole)))
             fail(TN_ERROR_ARGUMENT, "shape has more elements than memory could hold");
     }
-    if (result.numel > 0 && data == nullptr) fail(TN_ERROR_ARGUMENT, "data is NULL, but shape has ", result.numel, " elements");
+    if (result.numel > 0 && data == nullptr)
+        fail(TN_ERROR_ARGUMENT, "data is NULL, but shape has ", result.numel, " elements");
     if (strides != nullptr) {
         if (strides_count != shape_count)
             fail(TN_ERROR_ARGUMENT, "strides has ", strides_count, " entries and shape ", shape_count);
         result.strides.assign(strides, strides + strides_count);
         int64_t reach = 0, step;
         for (int64_t i = 0; i < strides_count; i++) {
-            if (strides[i] < 0) fail(TN_ERROR_ARGUMENT, "strides has a negative entry, which libtorch has none of: ", strides[i]);
+            if (strides[i] < 0)
+                fail(TN_ERROR_ARGUMENT,
+                     "strides has a negative entry, which libtorch has none of: ", strides[i]);
             if (result.numel > 0 && (__builtin_mul_overflow(shape[i] - 1, strides[i], &step) ||
                                      __builtin_add_overflow(reach, step, &reach) ||
                                      __builtin_mul_overflow(reach, bytes, &step)))
@@ -72,8 +76,8 @@ Lent lent(const void *data, tn_dtype type, const int64_t *shape, int64_t shape_c
     return result;
 }
 
-// Give a tensor over the host's memory to the caller; `let_go` is called when it is no longer used. Until all went
-// well the memory stays the host's.
+// Give a tensor over the host's memory to the caller; `let_go` is called when it is no longer used. Until all
+// went well the memory stays the host's.
 template <class Make, class LetGo>
 tn_tensor *give_lent(Make make, LetGo let_go) {
     auto given = std::make_shared<bool>(false);
@@ -89,7 +93,8 @@ tn_tensor *give_lent(Make make, LetGo let_go) {
 // The one element at an index, as a tensor of no dimensions that shares its memory.
 at::Tensor element(const at::Tensor &tensor, const int64_t *index, int64_t count) {
     auto entries = array(index, count, "index");
-    if (count != tensor.dim()) fail(TN_ERROR_INDEX, "index has ", count, " entries, the tensor ", tensor.dim(), " dimensions");
+    if (count != tensor.dim())
+        fail(TN_ERROR_INDEX, "index has ", count, " entries, the tensor ", tensor.dim(), " dimensions");
     at::Tensor found = tensor;
     for (int64_t i = 0; i < count; i++) {
         int64_t size = found.size(0), entry = entries[i];
@@ -115,7 +120,8 @@ at::Tensor packed(const at::Tensor &tensor) {
     // A tensor that is known to be zero has no memory, so there is nothing of it to copy.
     if (plain._is_zerotensor()) plain = at::zeros(plain.sizes(), plain.options());
     plain = plain.resolve_conj().resolve_neg().cpu().contiguous();
-    if (plain.nbytes() > 0 && plain.const_data_ptr() == nullptr) fail(TN_ERROR_ARGUMENT, "the tensor has no elements in memory");
+    if (plain.nbytes() > 0 && plain.const_data_ptr() == nullptr)
+        fail(TN_ERROR_ARGUMENT, "the tensor has no elements in memory");
     return plain;
 }
 
@@ -146,14 +152,16 @@ tn_tensor *tn_tensor_from_data(const void *data, tn_dtype type, const int64_t *s
 }
 
 tn_tensor *tn_tensor_wrap_data(void *data, tn_dtype type, const int64_t *shape, int64_t shape_count,
-                               const int64_t *strides, int64_t strides_count, tn_deleter deleter, void *user) {
+                               const int64_t *strides, int64_t strides_count, tn_deleter deleter,
+                               void *user) {
     return guarded("tn_tensor_wrap_data", (tn_tensor *)nullptr, [&] {
         Lent from = lent(data, type, shape, shape_count, strides, strides_count);
         auto options = at::TensorOptions(from.type);
-        return give_lent([&](auto forget) { return at::from_blob(data, from.sizes, from.strides, forget, options); },
-                         [deleter, user] {
-                             if (deleter != nullptr) deleter(user);
-                         });
+        return give_lent(
+            [&](auto forget) { return at::from_blob(data, from.sizes, from.strides, forget, options); },
+            [deleter, user] {
+                if (deleter != nullptr) deleter(user);
+            });
     });
 }
 
@@ -161,7 +169,8 @@ tn_status tn_tensor_to_data(const tn_tensor *handle, void *data, int64_t bytes) 
     return guarded_status("tn_tensor_to_data", [&] {
         Borrowed from(handle, "tensor");
         auto size = static_cast<int64_t>(from->nbytes());
-        if (bytes != size) fail(TN_ERROR_ARGUMENT, "the tensor has ", size, " bytes, and ", bytes, " were given");
+        if (bytes != size)
+            fail(TN_ERROR_ARGUMENT, "the tensor has ", size, " bytes, and ", bytes, " were given");
         if (size == 0) return;
         if (data == nullptr) fail_null("data");
         std::memcpy(data, packed(*from).const_data_ptr(), size);
@@ -169,37 +178,40 @@ tn_status tn_tensor_to_data(const tn_tensor *handle, void *data, int64_t bytes) 
 }
 
 int tn_tensor_is_defined(const tn_tensor *handle) {
-    return guarded("tn_tensor_is_defined", -1, [&] { return int(Borrowed(handle, "tensor")->defined()); });
+    return guarded("tn_tensor_is_defined", -1, [&] { return int(Asked(handle, "tensor")->defined()); });
 }
 
 tn_dtype tn_tensor_dtype(const tn_tensor *handle) {
-    return guarded("tn_tensor_dtype", -1, [&] { return tn_dtype(Borrowed(handle, "tensor")->scalar_type()); });
+    return guarded("tn_tensor_dtype", -1,
+                   [&] { return tn_dtype(Asked(handle, "tensor")->scalar_type()); });
 }
 
 tn_status tn_tensor_device(const tn_tensor *handle, tn_device *out) {
     return guarded_status("tn_tensor_device", [&] {
-        non_null(out, "device") = from_device(Borrowed(handle, "tensor")->device());
+        non_null(out, "device") = from_device(Asked(handle, "tensor")->device());
     });
 }
 
 tn_layout tn_tensor_layout(const tn_tensor *handle) {
-    return guarded("tn_tensor_layout", -1, [&] { return tn_layout(Borrowed(handle, "tensor")->layout()); });
+    return guarded("tn_tensor_layout", -1, [&] { return tn_layout(Asked(handle, "tensor")->layout()); });
 }
 
 int64_t tn_tensor_dim(const tn_tensor *handle) {
-    return guarded("tn_tensor_dim", int64_t{-1}, [&] { return Borrowed(handle, "tensor")->dim(); });
+    return guarded("tn_tensor_dim", int64_t{-1}, [&] { return Asked(handle, "tensor")->dim(); });
 }
 
 int64_t tn_tensor_numel(const tn_tensor *handle) {
-    return guarded("tn_tensor_numel", int64_t{-1}, [&] { return Borrowed(handle, "tensor")->numel(); });
+    return guarded("tn_tensor_numel", int64_t{-1}, [&] { return Asked(handle, "tensor")->numel(); });
 }
 
 int64_t tn_tensor_bytes(const tn_tensor *handle) {
-    return guarded("tn_tensor_bytes", int64_t{-1}, [&] { return int64_t(Borrowed(handle, "tensor")->nbytes()); });
+    return guarded("tn_tensor_bytes", int64_t{-1},
+                   [&] { return int64_t(Asked(handle, "tensor")->nbytes()); });
 }
 
 int64_t tn_dtype_bytes(tn_dtype type) {
-    return guarded("tn_dtype_bytes", int64_t{-1}, [&] { return int64_t(c10::elementSize(dtype(type, "dtype"))); });
+    return guarded("tn_dtype_bytes", int64_t{-1},
+                   [&] { return int64_t(c10::elementSize(dtype(type, "dtype"))); });
 }
 
 const char *tn_dtype_name(tn_dtype type) {
@@ -233,37 +245,40 @@ const char *tn_dtype_name(tn_dtype type) {
 }
 
 int64_t tn_tensor_size(const tn_tensor *handle, int64_t dim) {
-    return guarded("tn_tensor_size", int64_t{-1}, [&] { return Borrowed(handle, "tensor")->size(dim); });
+    return guarded("tn_tensor_size", int64_t{-1}, [&] { return Asked(handle, "tensor")->size(dim); });
 }
 
 int64_t tn_tensor_shape(const tn_tensor *handle, int64_t *sizes, int64_t count) {
     return guarded("tn_tensor_shape", int64_t{-1}, [&] {
-        return write_list(Borrowed(handle, "tensor")->sizes(), sizes, count, "sizes");
+        return write_list(Asked(handle, "tensor")->sizes(), sizes, count, "sizes");
     });
 }
 
 int64_t tn_tensor_strides(const tn_tensor *handle, int64_t *strides, int64_t count) {
     return guarded("tn_tensor_strides", int64_t{-1}, [&] {
-        return write_list(Borrowed(handle, "tensor")->strides(), strides, count, "strides");
+        return write_list(Asked(handle, "tensor")->strides(), strides, count, "strides");
     });
 }
 
 int64_t tn_tensor_storage_offset(const tn_tensor *handle) {
-    return guarded("tn_tensor_storage_offset", int64_t{-1}, [&] { return Borrowed(handle, "tensor")->storage_offset(); });
+    return guarded("tn_tensor_storage_offset", int64_t{-1},
+                   [&] { return Asked(handle, "tensor")->storage_offset(); });
 }
 
 int tn_tensor_is_contiguous(const tn_tensor *handle) {
-    return guarded("tn_tensor_is_contiguous", -1, [&] { return int(Borrowed(handle, "tensor")->is_contiguous()); });
+    return guarded("tn_tensor_is_contiguous", -1,
+                   [&] { return int(Asked(handle, "tensor")->is_contiguous()); });
 }
 
 int tn_tensor_is_same(const tn_tensor *handle, const tn_tensor *other) {
     return guarded("tn_tensor_is_same", -1, [&] {
-        return int(Borrowed(handle, "tensor")->is_same(*Borrowed(other, "other")));
+        return int(Asked(handle, "tensor")->is_same(*Asked(other, "other")));
     });
 }
 
 void *tn_tensor_data(const tn_tensor *handle) {
-    return guarded("tn_tensor_data", (void *)nullptr, [&] { return Borrowed(handle, "tensor")->mutable_data_ptr(); });
+    return guarded("tn_tensor_data", (void *)nullptr,
+                   [&] { return Borrowed(handle, "tensor")->mutable_data_ptr(); });
 }
 
 tn_status tn_tensor_item(const tn_tensor *handle, tn_scalar *value) {
@@ -298,8 +313,9 @@ void *tn_tensor_to_dlpack(const tn_tensor *handle) {
     return guarded("tn_tensor_to_dlpack", (void *)nullptr, [&] {
         Borrowed shared(handle, "tensor");
         if (shared->is_conj() || shared->is_neg())
-            fail(TN_ERROR_ARGUMENT, "the tensor's memory is yet to be conjugated or negated, which DLPack cannot say: "
-                                    "use tn_resolve_conj and tn_resolve_neg first");
+            fail(TN_ERROR_ARGUMENT,
+                 "the tensor's memory is yet to be conjugated or negated, which DLPack cannot say: "
+                 "use tn_resolve_conj and tn_resolve_neg first");
         return static_cast<void *>(at::toDLPack(shared));
     });
 }

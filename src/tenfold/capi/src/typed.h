@@ -16,6 +16,7 @@
 #include "apart.h"
 #include "internal.h"
 #include "needs.h"
+#include "written.h"
 
 namespace tenfold {
 
@@ -55,7 +56,7 @@ Result call_checked(const char *op, const Arguments &...arguments) {
     if constexpr (!std::is_void_v<Result>) return c10::impl::PopResult<Result>::call(stack);
 }
 
-// ---- arguments -----------------------------------------------------------------------------------------------
+// ---- arguments --------------------------------------------------------------------------------------------
 
 template <class Value, class Given>
 std::optional<Value> maybe(const Given *given) {
@@ -69,23 +70,26 @@ c10::OptionalArrayRef<T> maybe_array(const T *entries, int64_t count, const char
     return array(entries, count, argument);
 }
 
-inline std::optional<c10::ArrayRef<double>> maybe_array(const double *entries, int64_t count, const char *argument) {
+inline std::optional<c10::ArrayRef<double>> maybe_array(const double *entries, int64_t count,
+                                                        const char *argument) {
     if (entries == nullptr) return std::nullopt;
     return array(entries, count, argument);
 }
 
-[[gnu::noinline]] inline c10::SymIntArrayRef symbols(const int64_t *entries, int64_t count, const char *argument) {
+[[gnu::noinline]] inline c10::SymIntArrayRef symbols(const int64_t *entries, int64_t count,
+                                                     const char *argument) {
     return c10::fromIntArrayRefSlow(array(entries, count, argument));
 }
 
-// An argument of the type int[size], which libtorch's kernels read without looking how long it is. One entry stands for
-// all, as it does in PyTorch; none where the schema's default is an empty list.
+// An argument of the type int[size], which libtorch's kernels read without looking how long it is. One entry
+// stands for all, as it does in PyTorch; none where the schema's default is an empty list.
 template <size_t size, bool may_be_empty>
 struct Fixed {
     std::array<int64_t, size> repeated;
     c10::ArrayRef<int64_t> entries;
 
-    Fixed(const int64_t *given, int64_t count, const char *argument) : entries(array(given, count, argument)) {
+    Fixed(const int64_t *given, int64_t count, const char *argument)
+        : entries(array(given, count, argument)) {
         if (count == 1) {
             repeated.fill(given[0]);
             entries = repeated;
@@ -96,7 +100,8 @@ struct Fixed {
     Fixed(const Fixed &) = delete;
 };
 
-inline c10::OptionalArrayRef<c10::SymInt> maybe_symbols(const int64_t *entries, int64_t count, const char *argument) {
+inline c10::OptionalArrayRef<c10::SymInt> maybe_symbols(const int64_t *entries, int64_t count,
+                                                        const char *argument) {
     if (entries == nullptr) return std::nullopt;
     return symbols(entries, count, argument);
 }
@@ -104,13 +109,15 @@ inline c10::OptionalArrayRef<c10::SymInt> maybe_symbols(const int64_t *entries, 
 template <size_t size>
 std::array<bool, size> fixed(const bool *entries, int64_t count, const char *argument) {
     check_count(entries, count, argument);
-    if (count != int64_t{size}) fail(TN_ERROR_ARGUMENT, argument, " takes ", size, " entries, and was given ", count);
+    if (count != int64_t{size})
+        fail(TN_ERROR_ARGUMENT, argument, " takes ", size, " entries, and was given ", count);
     std::array<bool, size> result;
     std::copy(entries, entries + size, result.begin());
     return result;
 }
 
-[[gnu::noinline]] inline std::vector<at::Scalar> scalars(const tn_scalar *entries, int64_t count, const char *argument) {
+[[gnu::noinline]] inline std::vector<at::Scalar> scalars(const tn_scalar *entries, int64_t count,
+                                                         const char *argument) {
     check_count(entries, count, argument);
     std::vector<at::Scalar> list;
     list.reserve(count);
@@ -138,7 +145,8 @@ inline std::optional<c10::Device> maybe_device(const tn_device *given, const cha
     return device(*given, argument);
 }
 
-inline std::optional<c10::MemoryFormat> maybe_memory_format(const tn_memory_format *given, const char *argument) {
+inline std::optional<c10::MemoryFormat> maybe_memory_format(const tn_memory_format *given,
+                                                            const char *argument) {
     if (given == nullptr) return std::nullopt;
     return memory_format(*given, argument);
 }

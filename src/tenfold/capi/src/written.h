@@ -1,0 +1,81 @@
+// Tensors that a call writes, typed or from a stack: what is left of them by an operator that fails, and by
+// one that puts another tensor in their place.
+#pragma once
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/function_schema.h>
+#include <ATen/core/stack.h>
+
+#include "internal.h"
+
+namespace tenfold {
+
+// libtorch gives a tensor its new size before it finds the memory, and where that fails the tensor would say
+// that it has more than it has: it is left empty instead.
+void settle(const at::Tensor &tensor) noexcept;
+[[noreturn, gnu::cold]] void fail_immutable(const char *argument);
+
+// What an operand that is also the tensor to write is read through: libtorch gives that one its new size
+// first, and a kernel that then took the operand's new size for its old one would read outside of its memory.
+[[gnu::cold]] at::Tensor alias_of(const at::Tensor &written);
+
+// Some of libtorch's operators put another tensor into the reference that they are to write through: its
+// elements are written where they were wanted, as an operator's own are.
+[[gnu::cold]] void write_into(const at::Tensor &wanted, const at::Tensor &put, const char *argument);
+
+// A tensor argument that the call writes. It is counted, since a reference lets go of what it held when
+// another tensor is put there.
+class Written : public Borrowed {
+  public:
+    Written(const tn_tensor *handle, const char *argument)
+        : Borrowed(handle, argument), counted_(Borrowed::operator*()) {
+        if (counted_._is_zerotensor()) fail_immutable(argument);
+    }
+    ~Written() {
+        if (std::uncaught_exceptions() > 0) settle(Borrowed::operator*());
+    }
+
+    at::Tensor &operator*() { return counted_; }
+
+    // After the call.
+    void finish(const char *argument) {
+        if (__builtin_expect(!counted_.is_same(Borrowed::operator*()), false))
+            write_into(Borrowed::operator*(), counted_, argument);
+    }
+
+  private:
+    at::Tensor counted_;
+};
+
+// A list of such tensors, after the list. None of them can be put elsewhere.
+class WrittenEach {
+  public:
+    explicit WrittenEach(const std::vector<at::Tensor> &list) : list_(list) {}
+    WrittenEach(const WrittenEach &) = delete;
+    ~WrittenEach() {
+        if (!list_.empty() && std::uncaught_exceptions() > 0)
+            for (const at::Tensor &each : list_) settle(each);
+    }
+
+  private:
+    const std::vector<at::Tensor> &list_;
+};
+
+// Those among the arguments of a call from a stack.
+class WrittenOnStack {
+  public:
+    WrittenOnStack(const c10::FunctionSchema &schema, const torch::jit::Stack &arguments);
+    WrittenOnStack(const WrittenOnStack &) = delete;
+    ~WrittenOnStack();
+
+    void finish(torch::jit::Stack &results) const;  // after the call
+
+  private:
+    const c10::FunctionSchema &schema_;
+    std::vector<std::pair<size_t, at::Tensor>> tensors_;  // each with the place of its argument
+};
+
+}  // namespace tenfold

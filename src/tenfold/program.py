@@ -65,10 +65,9 @@ def compile(
     module, which has the other's parameters; without either it decorates one.
 
     Tensors in nested lists, tuples and dicts are its inputs and results; other arguments are static,
-    compiled anew for each value. Tensors that it reads from outside are read at every call, and those
-    it writes are updated. Which tensors and Python values it refers to is decided when it is recorded: a
-    name that is bound to another object later is not looked up again. Its results are new tensors, no views
-    of its arguments.
+    compiled anew for each value. Tensors that it reads from outside are read at every call; those that it
+    writes are updated, and attributes and variables that it binds to tensors are bound. What else it does to
+    Python happens while it is recorded, and no more. Its results are new tensors, no views of its arguments.
 
     PyTorch's other arguments are hints that make no difference here, but for `disable`: a program is always
     the full graph, its sizes are those of its arguments, and XLA is what optimises it.

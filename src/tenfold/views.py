@@ -258,7 +258,13 @@ def _memory(alias: Alias, where: Any) -> Value:
     """What the storage holds, a constant where gradients know it as another tensor's."""
     value = alias.storage.value
     foreign = value.origin is not None and alias.is_foreign(value.origin)
-    return graph.fresh(value, where) if foreign else value
+    return _apart(value, where) if foreign else value
+
+
+def _apart(value: Value, where: Any) -> Value:
+    """The same data as a value that no gradient flows to; in a function that is recorded, by an op: it reads
+    whatever the memory holds when it runs."""
+    return graph.fresh(value, where, by_op=graph.active() is not None)
 
 
 def _held(alias: Alias, where: Any) -> Value:
@@ -267,7 +273,7 @@ def _held(alias: Alias, where: Any) -> Value:
     base, known = alias.base, alias.base.value
     if known is not None and base.version == alias.storage.version:
         return known
-    value = graph.fresh(alias.storage.value, where)
+    value = _apart(alias.storage.value, where)
     for step in alias.steps[: base.depth]:
         value = step.read(value, where)
     if known is not None and known.origin is not None:

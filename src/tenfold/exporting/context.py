@@ -116,6 +116,9 @@ class _Recorder:
     def guard(self, container: Any, key: Any, contents: bool = False) -> None:
         pass
 
+    def watch(self, container: Any) -> None:
+        pass
+
 
 class _InOrder(set[Node]):
     """Nodes that remember in which order they came."""

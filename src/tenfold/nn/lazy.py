@@ -28,6 +28,7 @@ from tenfold.nn.normalisation import (
 )
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.tensor import Tensor
+from tenfold.trace import graph
 
 
 class LazyModuleMixin(Module):
@@ -49,12 +50,14 @@ class LazyModuleMixin(Module):
 
 
 def _initialize(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    module.initialize_parameters(*args, **kwargs)
+    with graph.outside():  # also where a function is recorded: this happens once
+        module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
         raise ArgumentError(
             f"initialize_parameters of {type(module).__name__} left parameters without shapes"
         )
-    module._initialize_hook.remove()
+    # Unnoticed: nothing that is recorded depends on this hook.
+    dict.pop(module._forward_pre_hooks, module._initialize_hook.id)
     del module._initialize_hook
     if module.cls_to_become is not None:
         module.__class__ = module.cls_to_become

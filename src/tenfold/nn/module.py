@@ -119,9 +119,14 @@ class Module(Stateful):
             recorder.guard(CHANGES, "count")
             if self._modules:
                 recorder.guard(COUNTS, self)
+            recorder.watch(self.__dict__)
+            recorder.watch(self._buffers)
             for name, value in self.__dict__.items():
-                if type(value) in SETTINGS and name not in REGISTERS:
-                    recorder.guard(self.__dict__, name, type(value) in CONTAINERS and len(value) <= MANY)
+                if name not in REGISTERS and (type(value) in SETTINGS or isinstance(value, Tensor)):
+                    contents = type(value) in CONTAINERS and len(value) <= MANY
+                    recorder.guard(self.__dict__, name, contents)
+                    if contents:
+                        recorder.watch(value)
             for name in self._modules:
                 recorder.guard(self._modules, name)
 

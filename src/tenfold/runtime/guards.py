@@ -33,6 +33,11 @@ class Contents:
         return len(self.objects) == len(other.objects) and all(map(operator.is_, self.objects, other.objects))
 
 
+def contents_of(value: Any) -> Any:
+    """What is to be compared of a value: of a list or dict what is in it."""
+    return Contents(value) if type(value) in CONTAINERS else value
+
+
 def hold(guards: Sequence[Guard]) -> bool:
     """Whether there is in each container, under the key, what there was."""
     try:

@@ -14,6 +14,7 @@ from tenfold.errors import EngineError, TenfoldError
 from tenfold.flat.graph import TensorType
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, executables, tree
+from tenfold.runtime.bindings import Place, bind, memory_under
 from tenfold.runtime.checks import AHEAD, Loaded, settle
 from tenfold.runtime.guards import Guard, hold
 from tenfold.runtime.packing import Packing, Pending, collect, is_in_front, pack
@@ -82,8 +83,14 @@ class Recorded:
         replaced: evaluate.Donations,
         differentiable: bool,
         follows: list[bool],
+        places: list[Place],
+        bound: list[tuple[Any, Any]],
     ):
         self.program = program
+        # Where it looks up tensors that are further arguments; and the names that it binds to tensors, which
+        # it returns in a list, beside its result.
+        self.places = places
+        self.bound = bound
         # Memory that is read is asked itself for its value, not the tensor in front of it; which must still
         # be in front of it when the program runs again.
         self.inputs = [memory_of(each) for each in inputs]
@@ -120,10 +127,12 @@ class Recorded:
         self.numbers: list[Any] = []
         self.order: tuple[int, ...] | None = None
         # Whether a call is no more than its arguments in, one tensor out.
-        in_order = all(type(each) is int and each == i for i, each in enumerate(inputs))
+        in_order = not places and all(type(each) is int and each == i for i, each in enumerate(inputs))
         new = structure is tree.LEAF and returned == [None]
-        self.stateless = not (writes or argument_writes or gradients.made or gradients.cleared)
-        self.plain = in_order and new and self.stateless and not guards and not gradients.expected
+        self.stateless = not (writes or argument_writes or gradients.made or gradients.cleared or bound)
+        self.plain = (
+            in_order and not places and new and self.stateless and not guards and not gradients.expected
+        )
         self.packing = None if differentiable else self._packing(replaced)
         self._plan(replaced)
 
@@ -205,6 +214,8 @@ class Recorded:
 
     def _run(self, arguments: Sequence[Any], wrap: Callable[[Value], Any]) -> Any:
         settle(AHEAD)
+        if self.places and (arguments := self._with_found(arguments)) is OTHER:
+            return OTHER
         values = self.fits(arguments)
         if values is None:
             return OTHER
@@ -212,6 +223,17 @@ class Recorded:
             results = list(zip(self.targets, self._call_node(values), strict=True))
             return self._finish(arguments, results, wrap)
         return self._execute(values, arguments, wrap)
+
+    def _with_found(self, arguments: Sequence[Any]) -> Any:
+        """The arguments and the tensors that are looked up; OTHER if those need another program."""
+        written = {*self.writes, *[memory_under(arguments[i]) for i in self.argument_writes]}
+        found = list(arguments)
+        for place in self.places:
+            tensors = place.find(written)
+            if tensors is None:
+                return OTHER
+            found += tensors
+        return found
 
     def _inputs(self, arguments: Sequence[Any]) -> list[Value] | None:
         """The values of what goes in by itself; None if one is of another type than it was, or of other
@@ -384,7 +406,11 @@ class Recorded:
                 tensors.append(arguments[each] if type(each) is int else each)
         if self.structure is tree.LEAF:
             return tensors[0]
-        return tree.unflatten(self.structure, iter(tensors))
+        result = tree.unflatten(self.structure, iter(tensors))
+        if self.bound:
+            result, values = result
+            bind(self.bound, values)
+        return result
 
     def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
         """The values that go in, if what it depends on from outside is as it was: types of tensors, Python

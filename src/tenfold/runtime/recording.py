@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Iterable, Sequence
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from tenfold.errors import TraceError
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Contents, Guard, hold
-from tenfold.runtime.recorded import ANY, Again, Cleared, Gradients, Recorded
+from tenfold.runtime.bindings import Bindings, Cells, Place, memory_under
+from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Guard, contents_of, hold
+from tenfold.runtime.recorded import ANY, Again, Cleared, Gradients, Recorded, memory_of
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value, collect
@@ -28,8 +29,9 @@ class Recording:
 
     through_memory = False
 
-    def __init__(self) -> None:
+    def __init__(self, tensor: type) -> None:
         self.thread = threading.get_ident()
+        self.bindings = Bindings(tensor)
         self.nodes: set[Node] = set()
         self.arguments: set[Value] = set()
         self.holders: dict[Value, Holder] = {}
@@ -87,15 +89,18 @@ class Recording:
         """What is recorded depends on what a container has under a key: something else there needs another
         program, and where it depends on `contents`, so does the same list or dict with something else in it.
         Attributes are what `__dict__` contains."""
-        found = container[key]
-        kept = Contents(found) if contents and type(found) in CONTAINERS else found
-        self.guards.setdefault((id(container), key), (container, key, kept))
+        found = contents_of(container[key]) if contents else container[key]
+        self.guards.setdefault((id(container), key), (container, key, found))
 
+    def watch(self, container: Any) -> None:
+        """What is bound to names of this container may change."""
+        self.bindings.watch(container)
 
-def _root(holder: Any) -> Any:
-    """The memory that a tensor lies in, be it all of it or a part."""
-    alias = getattr(holder, "_alias", None)
-    return holder if alias is None else alias.storage
+    def kept_guards(self, places: Sequence[Place]) -> list[Guard]:
+        """What must be as it was: not what is looked up at each call, nor what the function changed itself,
+        while it was recorded and for good."""
+        found = {(id(each.container), each.name) for each in places}
+        return [guard for key, guard in self.guards.items() if key not in found and hold([guard])]
 
 
 def _is_users_own(argument: Any) -> bool:
@@ -106,37 +111,35 @@ def _is_users_own(argument: Any) -> bool:
     return kind.__hash__ is by_identity and hasattr(argument, "__dict__") and not known
 
 
-class Cells:
-    """The variables of the functions around one, as a container: by their places."""
-
-    def __init__(self, cells: Sequence[CellType]):
-        self._cells = cells
-
-    def __getitem__(self, place: int) -> Any:
-        try:
-            return self._cells[place].cell_contents
-        except ValueError:  # it has no value yet, or no longer
-            raise LookupError(place) from None
-
-
 def _guard_variables(recording: Recording, function: Any) -> None:
     """Let the program depend on the numbers, texts and small containers that the function's own code reads
-    from variables outside of it."""
+    from variables outside of it, or from the object that it is a method of; and see what it binds there."""
+    owner: Any = None
     while isinstance(function, MethodType):
-        function = function.__func__
+        owner, function = function.__self__, function.__func__
     if not isinstance(function, FunctionType):
         return
     codes = [function.__code__]
+    names: dict[str, None] = {}
     for code in codes:
         codes += [each for each in code.co_consts if isinstance(each, CodeType)]
-        for name in code.co_names:
-            if _is_setting(function.__globals__.get(name)):
-                recording.guard(function.__globals__, name, contents=True)
+        names.update(dict.fromkeys(code.co_names))
     cells = Cells(function.__closure__ or ())
-    for place in range(len(function.__closure__ or ())):
+    _guard_names(recording, function.__globals__, names)
+    _guard_names(recording, cells, range(len(function.__closure__ or ())))
+    if hasattr(type(owner), "_guard"):
+        owner._guard()
+    elif owner is not None and _is_users_own(owner):
+        _guard_names(recording, vars(owner), names)
+        recording.watch(vars(owner))
+
+
+def _guard_names(recording: Recording, container: Any, names: Iterable[Any]) -> None:
+    recording.bindings.watch(container, names)
+    for name in names:
         with contextlib.suppress(LookupError):
-            if _is_setting(cells[place]):
-                recording.guard(cells, place, contents=True)
+            if _is_setting(container[name]):
+                recording.guard(container, name, contents=True)
 
 
 def _is_setting(value: Any) -> bool:
@@ -151,7 +154,7 @@ def trace(
     given: list[Any] = []
     structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
     with one_at_a_time:
-        recording = Recording()
+        recording = Recording(tensor)
         by_tensor: dict[int, Any] = {}  # one stand-in for a tensor that is given twice
         for each in given:
             value = Value(each.current().type, each.current().device)
@@ -166,10 +169,14 @@ def trace(
         for each in objects:
             for name in vars(each):
                 recording.guard(vars(each), name, contents=True)
+            recording.watch(vars(each))
         outer, graph.recorder = graph.recorder, recording
         try:
             call_args, call_kwargs = tree.unflatten(structure, iter(stand_ins))
             result = function(*call_args, **call_kwargs)
+            changes = recording.bindings.changes()
+            if changes:
+                result = (result, [each.after for each in changes])
             outputs: list[Any] = []
             result_structure = tree.flatten(result, lambda each: isinstance(each, tensor), outputs)
             targets = [each.current() for each in outputs]
@@ -180,14 +187,16 @@ def trace(
             after = {origin: origin.collected for origin in recording.grads}
             collected = {each: each.current() for each in after.values() if each is not None}
             recording.restore()
+            recording.bindings.put_back()
     first = {id(each): i for i, each in reversed(list(enumerate(stand_ins)))}
+    arguments = {values[i]: i for i in first.values()}
     changed = [i for i in first.values() if finals[i] is not values[i]]
     if changed and shares_memory(given):
         raise TraceError(
             "the function writes to an argument that shares memory with another", help="clone() one of them"
         ).located("compile", capture())
-    memory = {id(_root(each)) for each in given}
-    inside = [each for each in recording.holders.values() if id(_root(each)) in memory]
+    memory = {id(memory_under(each)) for each in given}
+    inside = [each for each in recording.holders.values() if id(memory_under(each)) in memory]
     if any(id(root) in memory for root in recording.before) or (changed and inside):
         raise TraceError(
             "the function writes to a tensor that it is given as an argument and also reads from outside",
@@ -200,13 +209,18 @@ def trace(
         raise TraceError(
             "the compiled function neither returns nor changes a tensor", help="return what it computes"
         ).located("compile", capture())
+    places, same = recording.bindings.places(changes, recording.before, given)
+    looked_up = [each for place in places for each in place.tensors]
+    for i, each in enumerate(looked_up, len(given)):
+        first.setdefault(id(each), i)
+        first.setdefault(id(memory_of(each)), i)
     program, _ = collect(wanted)
     followed = [each.origin for each in targets if each.origin is not None and not _spent(each.origin)]
     _refuse_python(followed)
-    places = {values[i]: i for i in first.values()}
-    inputs: list[int | Holder | Value | Cleared] = [
-        places[leaf] if leaf in places else recording.holders.get(leaf, leaf) for leaf in program.leaves
-    ]
+    inputs: list[int | Holder | Value | Cleared] = []
+    for leaf in program.leaves:
+        holder = recording.holders.get(leaf, leaf)
+        inputs.append(arguments[leaf] if leaf in arguments else first.get(id(holder), holder))
     outside = {id(each): each for each in (*recording.holders.values(), *recording.written)}
     new: dict[int, int] = {}
     returned: list[int | Holder | Again | None] = []
@@ -237,11 +251,12 @@ def trace(
         changed,
         wanted[0].device,
         gradients,
-        # What it changes itself was changed while it was recorded, for good.
-        [each for each in recording.guards.values() if hold([each])],
+        recording.kept_guards(places) + same,
         replaced,
         bool(followed),
         [each.origin is not None for each in wanted],
+        places,
+        [(each.container, each.name) for each in changes],
     )
 
 

@@ -172,10 +172,10 @@ def track(node: Node, results: Sequence[Value]) -> None:
                 node.spent = False
 
 
-def fresh(value: Value, where: Any) -> Value:
+def fresh(value: Value, where: Any, by_op: bool = False) -> Value:
     """The same data as a value of its own, to which no gradient of `backward` flows. A transformation of the
     function around it sees through it."""
-    if value.buffer is None:
+    if by_op or value.buffer is None:
         same = record(find("alias"), (value,), where)[0]
         same.origin = None
         return same
@@ -204,6 +204,8 @@ class Recorder(Protocol):
     def touch_grad(self, origin: Origin, clears: bool) -> None: ...
 
     def guard(self, container: Any, key: Any, contents: bool = False) -> None: ...
+
+    def watch(self, container: Any) -> None: ...
 
 
 recorder: Recorder | None = None

@@ -1,5 +1,5 @@
-"""Compiled functions that bind tensors to names: attributes of modules and objects, variables, entries of lists
-and dicts. What is bound goes on from call to call, as in PyTorch and as recorded lazily."""
+"""Compiled functions that bind tensors to names: attributes of modules and objects, variables, entries of
+lists and dicts. What is bound goes on from call to call, as in PyTorch and as recorded lazily."""
 
 from __future__ import annotations
 

@@ -349,12 +349,6 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
         new = graph.fresh(new, where)  # gradients come to the memory, and not to the view
     if before is not None and new.origin is None and untold:
         new.origin = Origin(before.node, before.index)  # gradients pass by what is done without them
-    storage.replace(new)
-    if told:
-        base.version = storage.version
-    if seen:
-        alias.version = storage.version
-
     if base.apart and graph.level is not None:
         if given in graph.level.tangents:
             raise UnsupportedError(
@@ -362,6 +356,12 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
                 help="write to a copy, made with .detach().clone()",
             ).located("in-place", where)
         graph.level.same(storage.value, new)  # and so do tangents
+    storage.replace(new)
+    if told:
+        base.version = storage.version
+    if seen:
+        alias.version = storage.version
+
 
 def _strided_from(steps: Sequence[Step]) -> int | None:
     """Where the ops at the end that only strides can undo begin; None if the last can be undone by itself."""

@@ -230,10 +230,10 @@ def record(
         recorder.arguments.update(values)
         before, graph.recorder = graph.recorder, recorder
         enabled, graph.mode.enabled = graph.mode.enabled, True  # what is off outside is on in here
+        level, graph.level = graph.level, None  # it is the node in its place that moves
         try:
             result = call(stand_ins)
             outputs: list[Any] = []
-        level, graph.level = graph.level, None  # it is the node in its place that moves
             structure = tree.flatten(result, is_tensor, outputs)
             if tensors_only:
                 _check_outputs(what, structure)

@@ -283,10 +283,10 @@ def results_of(node: Node, device: Device) -> tuple[Value, ...]:
     results = tuple([Value(each, device, node, i) for i, each in enumerate(types)])
     if len(results) > 1:
         node.results = tuple([weakref.ref(each) for each in results])
-    return results
-
     if level is not None:
         level.push(node, results)
+    return results
+
 
 def _take(argument: Any, inputs: list[Value]) -> Any:
     if type(argument) is Value:

@@ -467,3 +467,19 @@ def test_as_strided_sees_the_memory_behind_a_view() -> None:
     assert base[1:, :2].sum().item() == 0 and base.sum().item() == 66 - 26
     scattered = base.t().as_strided_scatter(tn.ones(2), (2,), (1,), 0)
     assert scattered.tolist() == [[1, 0, 0], [1, 0, 0], [2, 6, 10], [3, 7, 11]]
+
+
+def test_a_tensor_knows_its_base_and_how_often_its_memory_was_written() -> None:
+    def told(m):
+        x = m.ones(3, 4)
+        versions = [x._version]
+        x.add_(1)
+        row = x[0]
+        row.mul_(2)
+        versions += [x._version, row._version]
+        x.detach()[1] = 5
+        versions += [x._version, x.clone()._version]
+        bases = [row._base is x, row[1:]._base is x, x._base is None, x.detach()._base is None]
+        return versions, bases, [each._is_view() for each in (x, row, x.t(), x + 1)]
+
+    assert told(tn) == told(torch)

@@ -46,12 +46,13 @@ __all__ = ["Tensor", "leaf"]
 class Tensor(Holder):
     """An n-dimensional array that is computed when its value is first needed."""
 
-    __slots__ = ("__dict__", "__weakref__", "_alias", "_leaf", "_shelf", "_value")
+    __slots__ = ("__dict__", "__weakref__", "_alias", "_leaf", "_shelf", "_value", "_writes")
     __array_priority__ = 1000
     _value: Value
     _alias: views.Alias | None
     _leaf: Origin | None  # of a tensor that requires gradients and was not computed: where they collect
     _shelf: Origin | None  # where its gradient is while it requires none
+    _writes: int  # how often it was written before it had a storage
 
     def __init__(self, value: Any = (), alias: Any = None, *sizes: int):
         """From a value of the trace; or, as PyTorch's own constructor, from sizes or from data."""
@@ -60,6 +61,7 @@ class Tensor(Holder):
         self._value = value
         self._alias = alias
         self._leaf = self._shelf = None
+        self._writes = 0
 
     # Reading and writing the value
 
@@ -121,6 +123,8 @@ class Tensor(Holder):
             evaluate.written(root, before if alias is None else alias.storage.value)
         if alias is not None:
             views.write(alias, value, where, uniform)
+        else:
+            self._writes += 1
         self._value = value
 
     def become(self, value: Value, alias: views.Alias | None) -> None:
@@ -146,9 +150,11 @@ class Tensor(Holder):
     def share(self) -> views.Alias:
         """This tensor's place in a storage, made when first asked for."""
         if self._alias is None:
-            self._alias = views.whole(self._value, self._leaf)
+            self._alias = views.whole(self._value, self._leaf, self._writes)
         else:
             self.current()
+        if self._alias.base.owner is None and not self._alias.is_view:
+            self._alias.base.owner = weakref.ref(self)
         return self._alias
 
     def eval(self) -> Tensor:
@@ -333,6 +339,26 @@ class Tensor(Holder):
     @property
     def is_leaf(self) -> bool:
         return self._leaf is not None or self.current().origin is None
+
+    @property
+    def _version(self) -> int:
+        """How often the memory of this tensor was written in place."""
+        return self._writes if self._alias is None else self._alias.storage.version
+
+    def _is_view(self) -> bool:
+        return self._alias is not None and self._alias.is_view
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor that this one is a view of: that itself, or all of its memory once nobody holds it."""
+        alias = self._alias
+        if alias is None or not alias.is_view:
+            return None
+        owner = None if alias.base.owner is None else alias.base.owner()
+        if owner is not None or alias.base.depth:
+            return owner
+        stored = alias.storage.value
+        return Tensor(stored, views.Alias(alias.storage, (), contiguous(stored.type.shape), 0, alias.base))
 
     def dim(self) -> int:
         return self._value.type.rank

@@ -91,7 +91,7 @@ class Base:
     memory, from which `depth` steps lead to it, with tensors that they flow to. What was written to one apart
     is its own `value` to gradients, where they flow to it, and to the memory a constant."""
 
-    __slots__ = ("_made_in", "apart", "depth", "leaf", "value", "version")
+    __slots__ = ("_made_in", "apart", "depth", "leaf", "owner", "value", "version")
 
     def __init__(self, leaf: Origin | None = None, apart: bool = False, depth: int = 0):
         self.leaf = leaf
@@ -99,6 +99,7 @@ class Base:
         self.depth = depth
         self.value: Value | None = None
         self.version = 0  # of the storage, when it held that value
+        self.owner: Callable[[], Any] | None = None  # the tensor, as a weak reference
         self._made_in = None if graph.recorder is None else weakref.ref(graph.recorder)
 
     @property
@@ -175,9 +176,11 @@ class Alias:
         return origin.of is not self.base.leaf and (self.base.apart or origin.node is None)
 
 
-def whole(value: Value, leaf: Origin | None = None) -> Alias:
+def whole(value: Value, leaf: Origin | None = None, version: int = 0) -> Alias:
     """A storage of its own for a value, and the alias that is all of it."""
-    return Alias(Storage(value, leaf), (), contiguous(value.type.shape), 0, Base(leaf))
+    storage = Storage(value, leaf)
+    storage.version = version
+    return Alias(storage, (), contiguous(value.type.shape), 0, Base(leaf))
 
 
 def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result: Value) -> Alias | None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tenfold as tn
+from tests.autograd.cases import DATA, agree, leaf, refused
 
 
 def test_the_printed_tensor_says_where_it_comes_from():
@@ -109,3 +110,114 @@ def test_hooks_of_several_tensors_belong_to_their_thread():
     for each in threads:
         each.join()
     assert not wrong
+
+
+def test_hooks_of_a_step_see_and_replace_what_passes_it():
+    def case(m):
+        x, y = leaf(m), m.tensor(DATA, requires_grad=True)
+        product = x * y
+        both = product.exp() + product * product
+        seen = []
+        square = both.grad_fn.next_functions[1][0]
+        square.register_hook(lambda gone, come: seen.append([each.clone() for each in (*gone, *come)]))
+        product.grad_fn.register_prehook(lambda come: (come[0] * 2,))
+        halves = product.grad_fn.register_hook(lambda gone, come: (gone[0] / 2, gone[1]))
+        both.sum().backward(retain_graph=True)
+        halves.remove()
+        (again,) = m.autograd.grad(both.sum(), x, create_graph=True)
+        (second,) = m.autograd.grad(again.sum(), y)
+        return [x.grad, y.grad, *seen[0], again, second]
+
+    agree(case)
+
+
+def test_hooks_of_steps_with_several_results_and_of_leaves():
+    def case(m):
+        x = leaf(m)
+        rows = x.unbind(0)
+        seen = []
+        rows[0].grad_fn.register_prehook(lambda come: seen.append([each is None for each in come]))
+        collects = rows[0].grad_fn.next_functions[0][0]
+        assert collects.variable is x
+        collects.register_prehook(lambda come: (come[0] * 3,))
+        collects.register_hook(lambda gone, come: seen.append([len(gone), come[0].clone()]))
+        (rows[0] * rows[1]).sum().backward()
+        assert seen[0] == [False, False] and seen[1][0] == 0
+        return [x.grad, seen[1][1]]
+
+    agree(case)
+
+
+def test_a_step_is_the_same_whenever_it_is_asked_for():
+    y = leaf(tn) * 2
+    y.grad_fn.metadata["name"] = "double"
+    assert y.grad_fn.metadata == {"name": "double"} and len({y.grad_fn, y.grad_fn}) == 1
+
+
+def test_gradients_are_taken_from_and_for_edges():
+    def case(m):
+        x = leaf(m)
+        y = x.exp()
+        edge = m.autograd.graph.get_gradient_edge(y)
+        found = m.autograd.grad((y * y).sum(), edge)
+        del y
+        m.autograd.backward(edge, m.ones(2, 3) * 2)
+        return [*found, x.grad]
+
+    agree(case)
+
+
+def packed_as_halves(m, case):
+    """The case with all that gradients need kept as its half, and given back as its double; and how much."""
+    kept = []
+
+    def pack(tensor):
+        kept.append(tensor)
+        return tensor / 2
+
+    with m.autograd.graph.saved_tensors_hooks(pack, lambda half: half * 4):
+        return case(), kept
+
+
+def test_what_gradients_need_is_packed_and_unpacked():
+    def case(m):
+        x, y = leaf(m), m.tensor(DATA, requires_grad=True)
+
+        class Square(m.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, gradient):
+                (x,) = ctx.saved_tensors
+                return 2 * x * gradient
+
+        z, kept = packed_as_halves(m, lambda: (x * y).exp() + Square.apply(x) + (x + y))
+        assert len(kept) == 4
+        (first,) = m.autograd.grad(z.sum(), x, create_graph=True)
+        (second,) = m.autograd.grad(first.sum(), y)
+        return [z, first, second]
+
+    agree(case)
+
+    def refusing(m):
+        with m.autograd.graph.disable_saved_tensors_hooks("not here"):
+            packed_as_halves(m, lambda: None)
+
+    refused(refusing)
+
+
+def test_saved_tensors_may_be_written_where_that_is_allowed():
+    def case(m):
+        x = leaf(m)
+        with m.autograd.graph.allow_mutation_on_saved_tensors():
+            y = x * 2
+            z = (y * y).exp()
+            y.mul_(0)
+            z.add_(1)
+            z.sum().backward()
+        return [x.grad, y, z]
+
+    agree(case)

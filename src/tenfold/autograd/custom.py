@@ -27,6 +27,7 @@ class Context:
         self._saved: tuple[Any, ...] = ()
         self._ahead: tuple[Any, ...] = ()  # saved for jvp
         self._values: tuple[Value | None, ...] | None = None  # of the saved tensors, when forward was over
+        self._packed: list[Any] | None = None  # what gives them, where hooks have packed them away
         self.materialize = True
         self.non_differentiable: list[Tensor] = []
         self.dirty: list[Tensor] = []
@@ -50,12 +51,14 @@ class Context:
     def ahead(self) -> Context:
         """The same context as `jvp` sees it."""
         seen = copy.copy(self)
-        seen._saved, seen._values = self._ahead, None
+        seen._saved, seen._values, seen._packed = self._ahead, None, None
         return seen
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What was saved; refused, as PyTorch does, where it has been written in place since."""
+        if self._packed is not None:
+            return tuple([None if each is None else Tensor(each()) for each in self._packed])
         for tensor, value in zip(self._saved, self._values or (), strict=False):
             if value is not None and not _unwritten(tensor.current(), value):
                 raise GradientError(
@@ -70,6 +73,8 @@ class Context:
         for result, stands_for_it in results:
             self._saved = tuple([stands_for_it if each is result else each for each in self._saved])
         self._values = tuple([each.current() if isinstance(each, Tensor) else None for each in self._saved])
+        if graph.saving is not None:
+            self._packed = [None if each is None else graph.saving.packed(each) for each in self._values]
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         self.non_differentiable += tensors

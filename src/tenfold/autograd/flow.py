@@ -13,7 +13,8 @@ from typing import Any
 
 from tenfold.autograd import anomaly
 from tenfold.autograd.custom import CustomNode
-from tenfold.autograd.handles import CHANGES, Noticed, RemovableHandle
+from tenfold.autograd.handles import CHANGES, GradientEdge, Noticed, RemovableHandle
+from tenfold.autograd.watched import is_watched, passed
 from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.functional import aten
 from tenfold.grad_mode import no_grad, set_grad_mode
@@ -124,7 +125,10 @@ def grad(
 
 
 def _several(tensors: Any) -> list[Any]:
-    return [tensors] if isinstance(tensors, Tensor) or tensors is None else list(tensors)
+    """One or several tensors, or edges of the graph, as a list of tensors."""
+    if isinstance(tensors, (Tensor, GradientEdge)) or tensors is None:
+        tensors = [tensors]
+    return [each.node.output(each.output_nr) if isinstance(each, GradientEdge) else each for each in tensors]
 
 
 def _batched_sweep(
@@ -337,22 +341,23 @@ class _Sweep:
             self.add(self.found, value, cotangent)
 
     def pass_cut(self, value: Value, cotangent: Tensor) -> None:
-        """Python's part: hooks of the value, and the backward of the Function that made it."""
+        """Python's part: hooks of the value and of the node that made it, or the backward of a Function."""
         origin = value.origin
         assert origin is not None
         cotangent = self.arrived(value, cotangent)
         maker = origin.node
-        if not isinstance(maker, CustomNode):
+        custom = isinstance(maker, CustomNode)
+        if maker is None or not (custom or is_watched(maker)):
             if maker is not None:
                 self.flow([(value, cotangent)])
             return
-        gradients: list[Any] = [None] * len(maker.outputs)
+        gradients: list[Any] = [None] * len(maker.outputs if custom else maker.signature.result_types)
         gradients[origin.index] = cotangent
         for key, (other, given) in list(self.pending.items()):
             if other.origin is not None and other.origin.node is maker:
                 del self.pending[key]
                 gradients[other.origin.index] = self.arrived(other, given)
-        for source, result in maker.run_backward(gradients, self.create_graph):
+        for source, result in passed(maker, gradients, self.create_graph):
             if source.origin is None or result is None:
                 continue
             if source.origin.node is None:
@@ -411,7 +416,7 @@ def _hooked(origin: Origin, gradient: Tensor, create_graph: bool) -> Tensor:
 
 def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]]:
     """All nodes behind these values, each after those it depends on; the leaves; the values where Python has
-    a say: with hooks or a gradient to retain, made by a Function, or taken by one."""
+    a say: with hooks or a gradient to retain, made by a Function or a node with hooks, or taken by one."""
     order: dict[Any, None] = {}
     leaves: dict[int, Value] = {}
     cuts: dict[int, Value] = {}
@@ -421,8 +426,11 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
         assert origin is not None
         if origin.node is None:
             leaves.setdefault(id(origin.of), value)
-        elif taken or origin.hooks or origin.retains or isinstance(origin.node, CustomNode):
+        elif taken or origin.hooks or origin.retains or has_say(origin.node):
             cuts.setdefault(id(origin), value)
+
+    def has_say(node: Any) -> bool:
+        return isinstance(node, CustomNode) or is_watched(node)
 
     for each in starts:
         visit(each, False)
@@ -433,7 +441,7 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
         if node in order:
             stack.pop()
             continue
-        taken = isinstance(node, CustomNode)
+        taken = has_say(node)
         waiting = []
         for each in node.inputs:
             if each.origin is not None:

@@ -5,16 +5,28 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tenfold.autograd.custom import CustomNode
-from tenfold.autograd.flow import at_end
-from tenfold.autograd.handles import RemovableHandle
+from tenfold.autograd.flow import at_end, is_grad_enabled
+from tenfold.autograd.handles import GradientEdge, HandleOfSeveral, RemovableHandle
+from tenfold.autograd.watched import Packing, passed, watch
 from tenfold.errors import ArgumentError, GradientError, located
+from tenfold.source import capture
 from tenfold.tensor import Tensor
-from tenfold.trace.graph import Origin
+from tenfold.trace import graph as trace
+from tenfold.trace.graph import Origin, Value
 
-__all__ = ["GradientEdge", "Node", "get_gradient_edge", "register_multi_grad_hook", "save_on_cpu"]
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
 
 
 class Node:
@@ -25,7 +37,12 @@ class Node:
 
     def __init__(self, maker: Any):
         self._maker = maker
-        self.metadata: dict[Any, Any] = {}
+        self._results: dict[int, Value] = {}  # those that edges lead to
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """What a user keeps with the step, as long as the graph lasts."""
+        return _metadata.setdefault(self._maker, {})
 
     @classmethod
     def of(cls, origin: Origin) -> Node:
@@ -52,11 +69,49 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        origins = [each.origin for each in self._maker.inputs]
-        return tuple([(None, 0) if each is None else (Node.of(each), each.index) for each in origins])
+        found: list[tuple[Node | None, int]] = []
+        for each in self._maker.inputs:
+            if each.origin is None:
+                found.append((None, 0))
+            else:
+                node = Node.of(each.origin)
+                node._results[each.origin.index] = each
+                found.append((node, each.origin.index))
+        return tuple(found)
+
+    def output(self, place: int) -> Tensor:
+        """The result at the end of an edge to this node, as a tensor of its own."""
+        if place not in self._results:
+            raise ArgumentError(f"{self!r} has no edge from result {place}", help="use get_gradient_edge")
+        return Tensor(self._results[place])
+
+    def register_prehook(self, fn: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle | HandleOfSeveral:
+        """Call `fn(gradients)` before a gradient passes: with those of the results, None where there is none;
+        what it returns replaces them."""
+        return RemovableHandle(watch(self._maker).before, fn)
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle | HandleOfSeveral:
+        """Call `fn(gone, come)` after a gradient has passed: with the gradients of what the step took, and of
+        its results; what it returns replaces the former."""
+        return RemovableHandle(watch(self._maker).after, fn)
+
+    def __call__(self, *gradients: Any) -> Any:
+        """The gradients of what the step took, given those of its results."""
+        found = tuple([each for _, each in passed(self._maker, list(gradients), is_grad_enabled())])
+        return found[0] if len(found) == 1 else found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and self._maker is other._maker
+
+    def __hash__(self) -> int:
+        return hash(id(self._maker))
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
+
+
+# By the maker, since nodes are made anew when they are asked for. Leaves keep theirs themselves.
+_metadata: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
 
 class Accumulation(Node):
@@ -71,6 +126,32 @@ class Accumulation(Node):
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         return ()
 
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        return vars(self).setdefault("_metadata", {})
+
+    def register_prehook(self, fn: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle | HandleOfSeveral:
+        def before(gradient: Tensor) -> Any:
+            replaced = fn((gradient,))
+            return replaced[0] if isinstance(replaced, tuple) else replaced
+
+        return self._leaf().register_hook(before)
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle | HandleOfSeveral:
+        come: list[Tensor] = []
+        before = self._leaf().register_hook(come.append)
+        after = self._leaf().register_post_accumulate_grad_hook(lambda leaf: fn((), (come.pop(),)))
+        return HandleOfSeveral([before, after])
+
+    def _leaf(self) -> Any:
+        leaf = self.variable
+        if leaf is None:
+            raise GradientError("the tensor whose gradient is collected here is gone")
+        return leaf
+
+    def __call__(self, *gradients: Any) -> Any:
+        raise GradientError("a gradient is collected by backward()", help="add to the tensor's grad instead")
+
 
 def _name(maker: Any) -> str:
     if isinstance(maker, Origin):
@@ -81,13 +162,6 @@ def _name(maker: Any) -> str:
     return "".join(each[:1].upper() + each[1:] for each in words) + "Backward0"
 
 
-class GradientEdge(NamedTuple):
-    """Which result of which node a tensor is."""
-
-    node: Node
-    output_nr: int
-
-
 @located
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Where a tensor's gradient comes from."""
@@ -95,7 +169,9 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         raise GradientError("a tensor that does not require gradients has no edge")
     origin = tensor._leaf or tensor.current().origin
     assert origin is not None
-    return GradientEdge(Node.of(origin), origin.index)
+    node = Node.of(origin)
+    node._results[origin.index] = tensor.current()
+    return GradientEdge(node, origin.index)
 
 
 @located
@@ -133,27 +209,52 @@ class Arrived:
             self._hook(self.gradients)
 
 
-class HandleOfSeveral:
-    """What removes a hook of several tensors, from all of them."""
-
-    def __init__(self, handles: Sequence[RemovableHandle]):
-        self._handles = handles
-
-    def remove(self) -> None:
-        for each in self._handles:
-            each.remove()
-
-    def __enter__(self) -> HandleOfSeveral:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.remove()
-
-
 @contextlib.contextmanager
 def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> Iterator[None]:
     """Changes nothing: what is kept for gradients, and where, is the compiled program's business."""
     yield
+
+
+class saved_tensors_hooks:
+    """A `with` block in which what gradients will need of values is given to `pack_hook` when it is computed,
+    and `unpack_hook` gives it back when a gradient needs it."""
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
+        self._packing = Packing(pack_hook, unpack_hook)
+
+    def __enter__(self) -> None:
+        if _refusal:
+            raise GradientError(_refusal[-1]).located("saved_tensors_hooks", capture())
+        self._before, trace.saving = trace.saving, self._packing
+
+    def __exit__(self, *raised: object) -> None:
+        trace.saving = self._before
+
+
+_refusal: list[str] = []
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """A `with` block in which `saved_tensors_hooks` is refused, with this message."""
+    before, trace.saving = trace.saving, None
+    _refusal.append(error_message)
+    try:
+        yield
+    finally:
+        _refusal.pop()
+        trace.saving = before
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[None]:
+    """A `with` block in which tensors that gradients need may be written in place: gradients are of what they
+    held."""
+    before, trace.mutable = trace.mutable, True
+    try:
+        yield
+    finally:
+        trace.mutable = before
 
 
 def _grad_fn(self: Tensor) -> Node | None:

@@ -1,9 +1,10 @@
-"""Hooks that are noticed when they come and go, and what they are removed by."""
+"""Hooks that are noticed when they come and go, what they are removed by, and edges of the graph."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 # How often hooks of modules and leaves came or went: what a compiled function was recorded with may have
 # changed.
@@ -46,3 +47,27 @@ class RemovableHandle:
 
     def __exit__(self, *error: Any) -> None:
         self.remove()
+
+
+class HandleOfSeveral:
+    """What removes a hook of several tensors, from all of them."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]):
+        self._handles = handles
+
+    def remove(self) -> None:
+        for each in self._handles:
+            each.remove()
+
+    def __enter__(self) -> HandleOfSeveral:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.remove()
+
+
+class GradientEdge(NamedTuple):
+    """Which result of which node of the graph a tensor is."""
+
+    node: Any
+    output_nr: int

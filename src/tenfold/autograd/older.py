@@ -1,4 +1,4 @@
-"""A name of `torch.autograd` that older scripts use: `Variable`."""
+"""Names of `torch.autograd` that scripts use and that mean little: `Variable`, and a switch for threads."""
 
 from __future__ import annotations
 
@@ -21,3 +21,16 @@ class _Kind(type):
 
 class Variable(metaclass=_Kind):
     """A tensor: `Variable(x, requires_grad=True)` shares the data of x, and collects gradients."""
+
+
+class set_multithreading_enabled:
+    """Changes nothing: gradients are one program, and its threads the engine's business."""
+
+    def __init__(self, mode: bool):
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass

@@ -16,6 +16,7 @@ from tenfold.ops.table import SLOT, Row, Signature, find
 # way. The pieces of such a loop are the same program, so it is compiled once.
 MAX_DEPTH = 5_000
 settle: Callable[[Sequence[Value]], None] | None = None  # set by the runtime, which knows how
+mutable = False  # whether values that gradients need may be written in place: they are what they were
 
 
 class Node:
@@ -87,7 +88,9 @@ class Origin:
         self.collected = gradient
 
     def overwrite(self, value: Value, by: Value) -> None:
-        """Note that the tensor which held `value` was written in place."""
+        """Note that the tensor which held `value` was written in place, so that no gradient may need it."""
+        if mutable:
+            return
         writer = True if by.node is None else weakref.ref(by.node)
         if self.node is None:
             value.origin = Origin()
@@ -159,7 +162,16 @@ class Level(Protocol):
     def same(self, value: Value, other: Value) -> None: ...
 
 
+class Saving(Protocol):
+    """What packs values away that gradients will need: see `autograd/watched.py`."""
+
+    def __call__(self, node: Node, results: Sequence[Value]) -> None: ...
+
+    def packed(self, value: Value) -> Callable[[], Value]: ...
+
+
 level: Level | None = None
+saving: Saving | None = None
 
 
 def track(node: Node, results: Sequence[Value]) -> None:
@@ -170,6 +182,8 @@ def track(node: Node, results: Sequence[Value]) -> None:
             if reached & tracked:
                 each.origin = Origin(node, each.index)
                 node.spent = False
+        if saving is not None and node.spent is not None:
+            saving(node, results)
 
 
 def fresh(value: Value, where: Any, by_op: bool = False) -> Value:

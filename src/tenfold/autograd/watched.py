@@ -1,0 +1,134 @@
+"""Nodes at which Python has a say as a gradient passes them: hooks that see what comes and what goes on, and
+values which a gradient needs that were packed away with `saved_tensors_hooks`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.autograd.custom import CustomNode
+from tenfold.errors import ArgumentError, GradientError, ShapeError
+from tenfold.grad_mode import no_grad, set_grad_mode
+from tenfold.source import capture
+from tenfold.tensor import Tensor
+from tenfold.trace import graph
+from tenfold.trace.graph import Value
+from tenfold.trace.pull import pull, saved_of
+
+Pairs = list[tuple[Value, Tensor | None]]
+
+
+class Watch:
+    """What is asked at one node: hooks before it and after it, and how to unpack what it needs."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, Callable[[tuple[Any, ...]], Any]] = {}
+        self.after: dict[int, Callable[[tuple[Any, ...], tuple[Any, ...]], Any]] = {}
+        self.packed: Packed | None = None
+
+
+_watched: weakref.WeakKeyDictionary[Any, Watch] = weakref.WeakKeyDictionary()
+
+
+def is_watched(node: Any) -> bool:
+    return bool(_watched) and node in _watched
+
+
+def watch(node: Any) -> Watch:
+    return _watched.setdefault(node, Watch())
+
+
+def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
+    """What a node gives each of its inputs, of these gradients of its results."""
+    asked = _watched.get(node) or Watch()
+    for before in list(asked.before.values()):
+        with set_grad_mode(create_graph):
+            gradients = _replaced(before(tuple(gradients)), gradients)
+    if isinstance(node, CustomNode):
+        pairs = node.run_backward(gradients, create_graph)
+    else:
+        inputs, kept = list(node.inputs), dict[int, Value]()
+        if asked.packed is not None:
+            asked.packed.unpack(inputs, kept)
+        cotangents = [None if each is None else each.current() for each in gradients]
+        with set_grad_mode(create_graph):
+            found = pull(node, cotangents, capture(), inputs, kept)
+        results = [None if each is None else Tensor(each) for each in found]
+        pairs = list(zip(node.inputs, results, strict=True))
+    for after in list(asked.after.values()):
+        gone = [each for _, each in pairs]
+        with set_grad_mode(create_graph):
+            gone = _replaced(after(tuple(gone), tuple(gradients)), gone)
+        pairs = [(value, each) for (value, _), each in zip(pairs, gone, strict=True)]
+    return pairs
+
+
+def _replaced(returned: Any, gradients: list[Any]) -> list[Any]:
+    """The gradients that a hook puts in the place of these."""
+    if returned is None:
+        return gradients
+    found = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    if len(found) != len(gradients):
+        raise GradientError(f"a hook returned {len(found)} gradients in the place of {len(gradients)}")
+    for mine, given in zip(found, gradients, strict=True):
+        if mine is None or given is None:
+            continue
+        if not isinstance(mine, Tensor) or mine.current().type is not given.current().type:
+            what = mine.current().type if isinstance(mine, Tensor) else type(mine).__name__
+            raise ArgumentError(f"a hook returns None or a gradient of {given.current().type}, not {what}")
+    return found
+
+
+class Packing:
+    """The two hooks of `saved_tensors_hooks`, at work while gradients are followed."""
+
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]):
+        self._pack = pack
+        self._unpack = unpack
+
+    def __call__(self, node: Any, results: Sequence[Value]) -> None:
+        """Pack what the gradient of a new node needs."""
+        inputs, kept = saved_of(node)
+        if inputs or kept:
+            watch(node).packed = Packed(
+                {i: self.packed(node.inputs[i]) for i in inputs}, {i: self.packed(results[i]) for i in kept}
+            )
+
+    def packed(self, value: Value) -> Callable[[], Value]:
+        """A value as one that is unpacked when it is asked for: gradients flow to it as they did."""
+        before, graph.saving = graph.saving, None
+        try:
+            with no_grad():
+                held = self._pack(Tensor(graph.fresh(value, capture())))
+        finally:
+            graph.saving = before
+        type, origin, unpack = value.type, value.origin, self._unpack
+
+        def unpacked() -> Value:
+            found = unpack(held)
+            if not isinstance(found, Tensor):
+                raise ArgumentError(
+                    f"the hook that unpacks returns a Tensor, not a {found.__class__.__name__}"
+                )
+            if found.current().type is not type:
+                raise ShapeError(f"the hook that unpacks gave {found.current().type} for {type}")
+            again = graph.fresh(found.current(), capture())
+            again.origin = origin
+            return again
+
+        return unpacked
+
+
+class Packed:
+    """What the gradient of a node needs, packed: inputs and results, by place."""
+
+    def __init__(self, inputs: dict[int, Callable[[], Value]], results: dict[int, Callable[[], Value]]):
+        self._inputs = inputs
+        self._results = results
+
+    def unpack(self, inputs: list[Value], kept: dict[int, Value]) -> None:
+        with no_grad():
+            for i, each in self._inputs.items():
+                inputs[i] = each()
+            kept.update({i: each() for i, each in self._results.items()})

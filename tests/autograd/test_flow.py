@@ -17,6 +17,11 @@ def accumulating(m):
     return [x.grad]
 
 
+def hypot_at_the_origin(m):
+    x, y = leaf(m, [0.0, 3.0, 0.0]), leaf(m, [0.0, 4.0, 2.0])
+    return m.autograd.grad(m.hypot(x, y).sum(), [x, y])
+
+
 def grad_of_several(m):
     x, w = leaf(m), leaf(m, [[1.0], [2.0], [3.0]])
     y = (x @ w).tanh()
@@ -209,6 +214,7 @@ CASES = [
     through_backward_with_graph,
     views_and_writes,
     written_without_gradients,
+    hypot_at_the_origin,
     hooks,
     hooks_on_a_diamond,
     removed_hook,

@@ -82,5 +82,23 @@ def test_gradcheck_says_what_it_needs():
         tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2))
     with pytest.warns(UserWarning, match="float64 or complex128"):
         tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2, requires_grad=True), atol=1e-1)
-    with pytest.raises(tn.UnsupportedError, match="forward gradients"):
-        tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2, requires_grad=True), check_forward_ad=True)
+    with pytest.raises(tn.UnsupportedError, match="batched tangents"):
+        tn.autograd.gradcheck(
+            lambda x: x * 2, tn.ones(2, requires_grad=True), check_batched_forward_grad=True
+        )
+
+
+def test_gradcheck_compares_tangents_and_batches():
+    x = tn.tensor([0.5, 2.0], dtype=tn.float64, requires_grad=True)
+    z = tn.tensor([1 + 2j], dtype=tn.complex128, requires_grad=True)
+    every = {"check_forward_ad": True, "check_batched_grad": True}
+    assert tn.autograd.gradcheck(lambda x, z: (x.sin() * x, z * z.conj() + z.exp()), (x, z), **every)
+    assert tn.autograd.gradgradcheck(lambda x: (x**3).sum(), x, check_fwd_over_rev=True)
+
+    class Wrong(HalfOfTheSquare):
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * 7
+
+    only = {"check_forward_ad": True, "check_backward_ad": False, "check_undefined_grad": False}
+    assert not tn.autograd.gradcheck(Wrong.apply, x, raise_exception=False, **only)

@@ -378,10 +378,31 @@ def test_a_module_is_called_with_other_parameters():
     found = tn.func.functional_call(module, given, tn.tensor(BATCH))
     np.testing.assert_allclose(found.numpy(), BATCH @ MATRIX.T, rtol=1e-5)
     assert module.weight is own
-    with pytest.raises(tn.ArgumentError, match="has no parameter or buffer 'wheight'"):
-        tn.func.functional_call(module, {"wheight": own}, tn.tensor(BATCH))
+    found = tn.func.functional_call(module, {**given, "wheight": own}, tn.tensor(BATCH))
+    np.testing.assert_allclose(found.numpy(), BATCH @ MATRIX.T, rtol=1e-5)
+    with pytest.raises(tn.ArgumentError, match=r"unexpected \['wheight'\]"):
+        tn.func.functional_call(module, {**given, "wheight": own}, tn.tensor(BATCH), strict=True)
     with pytest.raises(tn.ArgumentError, match=r"missing are \['bias'\]"):
         tn.func.functional_call(module, {"weight": own}, tn.tensor(BATCH), strict=True)
+
+
+def test_tied_parameters_are_given_once():
+    module = tn.nn.Linear(3, 3, bias=False)
+    pair = tn.nn.Sequential(module, tn.nn.Linear(3, 3, bias=False))
+    pair[1].weight = module.weight
+    double, x = 2 * tn.eye(3), tn.ones(1, 3)
+    assert tn.func.functional_call(pair, {"0.weight": double}, x).tolist() == [[4, 4, 4]]
+    both = {"0.weight": double, "1.weight": 3 * tn.eye(3)}
+    with pytest.raises(tn.ArgumentError, match="is tied to others"):
+        tn.func.functional_call(pair, both, x)
+    assert tn.func.functional_call(pair, both, x, tie_weights=False).tolist() == [[6, 6, 6]]
+
+
+def test_batch_norms_are_told_to_keep_no_statistics():
+    module = tn.nn.Sequential(tn.nn.BatchNorm1d(2), tn.nn.InstanceNorm1d(2, track_running_stats=True))
+    assert tn.func.replace_all_batch_norm_modules_(module) is module
+    assert module[0].running_mean is None and not module[0].track_running_stats
+    assert set(module.state_dict()) == {"0.weight", "0.bias", *[f"1.{n}" for n in module[1].state_dict()]}
 
 
 def test_per_example_gradients_of_a_module():
@@ -476,3 +497,24 @@ def test_a_failed_recording_leaves_nothing_behind():
     with pytest.raises(tn.TraceError):
         tn.func.vmap(lambda a: a.add_(1).sum().item())(tn.tensor(BATCH))
     assert graph.recorder is None and (tn.ones(2) + 1).tolist() == [2.0, 2.0]
+
+
+def test_strict_jvp_refuses_what_does_not_depend_on_the_arguments():
+    x = tn.ones(2)
+    assert tn.func.jvp(lambda x: x * 2, (x,), (x,), strict=True)[1].tolist() == [2, 2]
+    assert tn.func.jvp(lambda x: tn.ones(2), (x,), (x,))[1].tolist() == [0, 0]
+    with pytest.raises(tn.GradientError, match="does not depend"):
+        tn.func.jvp(lambda x: tn.ones(2), (x,), (x,), strict=True)
+    with pytest.raises(tn.ArgumentError, match="no tensor"):
+        tn.func.jvp(lambda: x, (), ())
+
+
+def test_a_functionalized_function_gives_what_it_gave():
+    def write(x):
+        y = x.clone()
+        y[0] = 5
+        return y
+
+    assert tn.func.functionalize(write)(tn.ones(2)).tolist() == [5, 1]
+    with pytest.raises(tn.ArgumentError):
+        tn.func.functionalize(write, remove="all")

@@ -1,4 +1,4 @@
-"""`gradcheck`: gradients compared with finite differences of the function itself."""
+"""`gradcheck`: gradients and tangents compared with finite differences of the function itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from tenfold import dtypes
 from tenfold.autograd.flow import grad
+from tenfold.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tenfold.errors import ArgumentError, GradientError, UnsupportedError, located
 from tenfold.functional import aten
 from tenfold.interchange import from_numpy
@@ -17,6 +18,8 @@ from tenfold.tensor import Tensor
 from tenfold.warning import warn
 
 Tensors = Tensor | Sequence[Any]
+# How the Jacobians of all outputs are computed, for each of the inputs that are asked about.
+Way = Callable[[Callable[..., Any], tuple[Any, ...], Sequence[int], bool], list[list[np.ndarray]]]
 
 
 @located
@@ -43,12 +46,20 @@ def gradcheck(
     x = tenfold.randn(3, dtype=tenfold.float64, requires_grad=True)
     tenfold.autograd.gradcheck(lambda x: x.sin() * x, x)
     """
-    _refuse(batched=check_batched_grad, batched_forward=check_batched_forward_grad, forward=check_forward_ad)
+    given = _as_tuple(inputs)
+    if check_batched_forward_grad:
+        raise UnsupportedError(
+            "gradcheck does not check batched tangents",
+            help="compare tenfold.func.vmap of tenfold.func.jvp with what you expect of it",
+        )
     try:
-        if check_backward_ad:
-            _check(func, _as_tuple(inputs), eps, atol, rtol, nondet_tol, check_grad_dtypes)
+        if check_backward_ad or check_forward_ad:
+            ways = [_analytical] * check_backward_ad + [_pushed] * check_forward_ad
+            _check(func, given, eps, atol, rtol, nondet_tol, check_grad_dtypes, ways)
         if check_undefined_grad and check_backward_ad:
-            _check_silence(func, _as_tuple(inputs))
+            _check_silence(func, given)
+        if check_batched_grad:
+            _check_batched(func, given, atol, rtol)
     except GradientError:
         if raise_exception:
             raise
@@ -78,7 +89,6 @@ def gradgradcheck(
 ) -> bool:
     """Whether the gradients of the gradients of `func` are those that finite differences give; `grad_outputs`
     are the cotangents that they are taken at, random ones by default."""
-    _refuse(batched=check_batched_grad, forward=check_fwd_over_rev)
     given = _as_tuple(inputs)
     outputs = _differentiable(func(*given))
     if grad_outputs is None:
@@ -99,8 +109,6 @@ def gradgradcheck(
         )
         return tuple([each for each in found if each is not None and each.requires_grad])
 
-    if not check_rev_over_rev:
-        return True
     return gradcheck(
         gradients,
         (*given, *cotangents),
@@ -111,16 +119,10 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
     )
-
-
-def _refuse(**wanted: bool) -> None:
-    for kind, asked in wanted.items():
-        if asked:
-            raise UnsupportedError(
-                f"gradcheck does not check {kind.replace('_', ' ')} gradients",
-                help="compare tenfold.func.jvp or tenfold.func.vmap with what you expect of it",
-            )
 
 
 def _check(
@@ -131,6 +133,7 @@ def _check(
     rtol: float,
     nondet_tol: float,
     check_dtypes: bool,
+    ways: Sequence[Way],
 ) -> None:
     asked = [i for i, each in enumerate(inputs) if _asks(each)]
     if not asked:
@@ -144,9 +147,24 @@ def _check(
                 "gradcheck wants float64 or complex128"
             )
     numerical = _numerical(func, inputs, asked, eps)
-    analytical = _analytical(func, inputs, asked, check_dtypes)
+    for way in ways:
+        _compare(way, func, inputs, asked, numerical, atol, rtol, nondet_tol, check_dtypes)
+
+
+def _compare(
+    way: Way,
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    asked: Sequence[int],
+    numerical: list[list[np.ndarray]],
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    check_dtypes: bool,
+) -> None:
+    analytical = way(func, inputs, asked, check_dtypes)
     if nondet_tol < np.inf:
-        again = _analytical(func, inputs, asked, False)
+        again = way(func, inputs, asked, False)
         both = [pair for each in zip(analytical, again, strict=True) for pair in zip(*each, strict=True)]
         for first, second in both:
             if not np.allclose(first, second, rtol=0, atol=nondet_tol, equal_nan=True):
@@ -223,6 +241,49 @@ def _analytical(
         for own, column, given in zip(found, columns, wanted, strict=True):
             own.append(np.stack(column, 1) if column else np.zeros((given.numel(), 0)))
     return found
+
+
+def _pushed(
+    func: Callable[..., Any], inputs: tuple[Any, ...], asked: Sequence[int], check_dtypes: bool
+) -> list[list[np.ndarray]]:
+    """The same Jacobians in forward mode, an element of an input at a time."""
+    found = []
+    for i in asked:
+        given = inputs[i]
+        rows = []
+        for place in range(given.numel()):
+            slope: list[np.ndarray] = []
+            for direction in (1, 1j) if given.dtype.is_complex else (1,):
+                one = np.zeros(given.numel(), given.dtype.numpy)
+                one[place] = direction
+                with dual_level():
+                    moving = make_dual(given, from_numpy(one.reshape(tuple(given.shape))))
+                    outputs = _differentiable(func(*inputs[:i], moving, *inputs[i + 1 :]))
+                    pairs = [unpack_dual(each) for each in outputs]
+                moved = [aten("zeros_like")(each) if t is None else t for each, t in pairs]
+                parts = [_real(np.array(each.detach().numpy())) * direction for each in moved]
+                slope = parts if not slope else [x + y for x, y in zip(slope, parts, strict=True)]
+            rows.append(slope)
+        found.append([np.array(each) for each in zip(*rows, strict=True)])
+    return found
+
+
+def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: float, rtol: float) -> None:
+    """Gradients from several cotangents at once must be those from each."""
+    outputs = _differentiable(func(*inputs))
+    wanted = [each for each in inputs if _asks(each)]
+    rng = np.random.default_rng(0)
+    starts = [aten("stack")([_drawn(rng, each).detach() for _ in range(2)]) for each in outputs]
+    together = grad(outputs, wanted, starts, True, allow_unused=True, is_grads_batched=True)
+    for k in range(2):
+        alone = grad(outputs, wanted, [each[k] for each in starts], True, allow_unused=True)
+        for ours, theirs in zip(together, alone, strict=True):
+            if (ours is None) != (theirs is None) or (
+                ours is not None
+                and theirs is not None
+                and not np.allclose(ours[k].numpy(), theirs.numpy(), rtol=rtol, atol=atol, equal_nan=True)
+            ):
+                raise GradientError("gradients from several cotangents at once are not those from each")
 
 
 def _check_silence(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:

@@ -2,14 +2,15 @@
 
 from tenfold.errors import unknown_name
 from tenfold.func.batching import vmap
-from tenfold.func.derivatives import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
+from tenfold.func.derivatives import functionalize, grad, grad_and_value, jvp, linearize, value_and_grad, vjp
 from tenfold.func.functions import applied
 from tenfold.func.jacobians import hessian, jacfwd, jacrev
-from tenfold.func.modules import functional_call, stack_module_state
+from tenfold.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tenfold.func.recording import Recorder
 
 __all__ = [
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",
@@ -17,6 +18,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "value_and_grad",
     "vjp",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold import autograd, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, located
+from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.flat.jvp import tangents as pushed_forward
 from tenfold.func.recording import Recorder, is_tensor, like, record
 from tenfold.functional import aten
@@ -243,15 +243,15 @@ def jvp(
     has_aux: bool = False,
 ) -> Any:
     """The function's output, and how it moves as the arguments move by `tangents`; with `has_aux`, aux after
-    both."""
+    both. `strict` refuses an output that does not depend on the arguments."""
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise ArgumentError("primals and tangents are tuples, with an entry for each argument")
-    if strict:
-        raise ArgumentError("strict=True is not supported", help="compare the tangents with 0 instead")
     given: list[Any] = []
     moved: list[Any] = []
     structure = tree.flatten(primals, is_tensor, given)
     _require_tensors(structure)
+    if not given:
+        raise ArgumentError("primals has no tensor to differentiate by", help="give one at least")
     if tree.flatten(tangents, is_tensor, moved) != structure:
         raise ArgumentError("tangents are not nested as primals are")
     for primal, tangent in zip(given, moved, strict=True):
@@ -271,6 +271,11 @@ def jvp(
         along = [None if place is None else extra[place] for place in recorded.places]
         outputs = fragment.results[: recorded.count]
         pushed = pushed_forward(fragment.ops, fragment.params, along, outputs)
+        if strict and None in pushed:
+            raise GradientError(
+                f"strict=True: output {pushed.index(None)} does not depend on the arguments",
+                help="leave strict out to get zeros",
+            )
         complete = [
             flat.full_like(out, 0) if t is None else t for out, t in zip(outputs, pushed, strict=True)
         ]
@@ -278,13 +283,21 @@ def jvp(
         return flat.Function([*fragment.params, *[extra[i] for i in moving]], results, "jvp")
 
     row = RANDOM_JVP if recorded.random else JVP
-    results = recorded.call(row, moving, given, make, *[moved[i] for i in moving])
+    results = recorded.call(row, (moving, strict), given, make, *[moved[i] for i in moving])
     outputs = tree.unflatten(recorded.structure, iter(results[: recorded.count]))
     pushed = tree.unflatten(recorded.structure, iter(results[recorded.count :]))
     if not has_aux:
         return outputs, pushed
     output, aux = _split(outputs, has_aux)
     return output, _split(pushed, has_aux)[0], aux
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """The function without writes in place to be seen in what is recorded of it: all functions are recorded
+    so."""
+    if remove not in ("mutations", "mutations_and_views"):
+        raise ArgumentError(f"remove is 'mutations' or 'mutations_and_views', not {remove!r}")
+    return like(func, "functionalize")(func)
 
 
 @located

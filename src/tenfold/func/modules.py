@@ -1,4 +1,5 @@
-"""Modules as functions of their parameters: `functional_call`, `stack_module_state`."""
+"""Modules as functions of their parameters: `functional_call`, `stack_module_state`, and what these ask of
+batch norms."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """Call a module with other tensors in the place of its parameters and buffers, by their names; those not
-    named stay. What is tied, one tensor under several names, is replaced under all of them by `tie_weights`;
-    `strict` requires that all are named, and no others."""
+    named stay, and names that it has not are passed over. What is tied, one tensor under several names, is
+    replaced under all of them by `tie_weights`; `strict` requires that all are named, and no others."""
     given: dict[str, Tensor] = {}
     several = isinstance(parameter_and_buffer_dicts, (list, tuple))
     for part in parameter_and_buffer_dicts if several else (parameter_and_buffer_dicts,):
@@ -37,18 +38,21 @@ def functional_call(
     if strict and (unknown or len(given) < len(slots)):
         missing = [name for name in slots if name not in given]
         raise ArgumentError(f"strict=True: missing are {missing}, unexpected {unknown}")
-    if unknown:
-        raise ArgumentError(f"the module has no parameter or buffer {unknown[0]!r}")
-    replaced = dict(given)
+    replaced = {name: each for name, each in given.items() if name in slots}
     if tie_weights:
-        for name, each in given.items():
+        for name, each in list(replaced.items()):
             holder, own = slots[name]
             tied = [
                 other
                 for other, (kept, key) in slots.items()
                 if kept[key] is holder[own] and holder[own] is not None
             ]
-            replaced.update({other: each for other in tied if other not in given})
+            if any(other in given and given[other] is not each for other in tied):
+                raise ArgumentError(
+                    f"{name!r} is tied to others, and other tensors are given for them: {tied}",
+                    help="give one of them, or tie_weights=False",
+                )
+            replaced.update(dict.fromkeys(tied, each))
     before = {name: slots[name][0][slots[name][1]] for name in replaced}
     positional = () if args is None else args if isinstance(args, tuple) else (args,)
     try:
@@ -92,3 +96,12 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
         for name, _ in models[0].named_buffers()
     }
     return params, buffers
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let no batch norm of a module keep statistics, in place: a transformed function cannot write them."""
+    for each in root.modules():
+        if "running_mean" in each._buffers and "num_batches_tracked" in each._buffers:
+            each.running_mean = each.running_var = each.num_batches_tracked = None
+            each.track_running_stats = False
+    return root

@@ -362,8 +362,14 @@ def lerp(x, end, weight):
     return flat.where(size < 0.5, x + difference * weight, end - difference * (1 - weight))
 
 
+def _of_hypot(cotangent, result, x, y):
+    """By the quotients, which are NaN at the origin."""
+    return cotangent * (x / result), cotangent * (y / result)
+
+
 @op("hypot(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
 @widened
+@flat.differentiated(_of_hypot)
 def hypot(x, y):
     """sqrt(self ** 2 + other ** 2) without overflow"""
     infinite = flat.isinf(x) | flat.isinf(y)

@@ -141,3 +141,21 @@ def test_mistakes_are_refused(act, error, message):
         act()
     assert isinstance(caught.value, error)
     assert "test_containers.py" in str(caught.value)
+
+
+def test_a_compiled_function_notices_the_order_of_a_module_dict():
+    class Chain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps = nn.ModuleDict({"tanh": nn.Tanh(), "floor": nn.Threshold(0.5, 2.0)})
+
+        def forward(self, x):
+            for each in self.steps.values():
+                x = each(x)
+            return x
+
+    chain, x = Chain(), tn.tensor([3.0, 0.1])
+    compiled = tn.compile(chain)
+    assert compiled(x).tolist() == chain(x).tolist()
+    chain.steps["tanh"] = chain.steps.pop("tanh")
+    assert compiled(x).tolist() == chain(x).tolist() == nn.Tanh()(tn.tensor([3.0, 2.0])).tolist()

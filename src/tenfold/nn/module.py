@@ -40,14 +40,18 @@ SETTINGS = frozenset([type(None), bool, int, float, complex, str, tuple, list, d
 REGISTERS = frozenset(["_parameters", "_buffers", "_modules"])
 
 
-class _Counts:
-    """How many modules are in each, as a container."""
+class _Names:
+    """The names of the modules in each, in their order, as a container: equal ones are one tuple, so that it
+    costs little to compare them."""
 
-    def __getitem__(self, module: Module) -> int:
-        return len(module._modules)
+    _known: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def __getitem__(self, module: Module) -> tuple[str, ...]:
+        names = tuple(module._modules)
+        return self._known.setdefault(names, names)
 
 
-COUNTS = _Counts()
+NAMES = _Names()
 
 
 class Module(Stateful):
@@ -118,7 +122,7 @@ class Module(Stateful):
         if recorder is not None:
             recorder.guard(CHANGES, "count")
             if self._modules:
-                recorder.guard(COUNTS, self)
+                recorder.guard(NAMES, self)
             recorder.watch(self.__dict__)
             recorder.watch(self._buffers)
             for name, value in self.__dict__.items():

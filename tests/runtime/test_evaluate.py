@@ -148,6 +148,18 @@ def test_a_failed_write_is_heard_of_by_those_who_read_it():
     assert x.tolist() == [0.0, 0.0, 0.0]  # as it was: an op that raises writes nothing
 
 
+def test_a_tensor_that_was_written_often_is_as_it_was_before_the_op_that_failed():
+    x, table = tn.ones(3), tn.ones(4, 3)
+    x.mul_(2)
+    for row in (1, 9, 2):
+        x.add_(table[tn.tensor([row])].sum())
+    x.mul_(2)
+    with pytest.raises(IndexOutOfRange):
+        x.sum().item()
+    assert x.tolist() == [5.0, 5.0, 5.0]
+    assert x.add_(1).tolist() == [6.0, 6.0, 6.0]
+
+
 def test_out_of_memory_is_an_error_of_ours():
     with pytest.raises((MemoryError, TenfoldError)) as caught:
         (tn.ones(1 << 44) + 1).eval()

@@ -28,9 +28,11 @@ from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import Holder, Node, Program, Value, collect
 
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
-_written: dict[int, tuple[weakref.ref[Holder], Value, int]] = {}
-# Writes that could not be computed, and that nobody has asked for.
-_failed: list[tuple[weakref.ref[Holder], Value, Value]] = []
+# Tensors that were written, what they held before, and what they held in between, where it is still known.
+_written: dict[int, tuple[weakref.ref[Holder], Value, list[weakref.ref[Value]]]] = {}
+# Writes that could not be computed, and that nobody has asked for: with all that the tensor held before, None
+# for what is lost.
+_failed: list[tuple[weakref.ref[Holder], list[Value | None], Value]] = []
 # So often a tensor may be written before it is computed: a loop that writes without reading would otherwise
 # be recorded as one program, longer with every round.
 MAX_WRITES = 16
@@ -48,15 +50,15 @@ def evaluate(values: Sequence[Value]) -> None:
             return
         settle(AHEAD)  # before the rest, whose errors are its own
         _failed[:] = [each for each in _failed if _is_failed(*each)]
-        several = {id(before) for _, before, count in _written.values() if count > 1}
+        between = {id(before): values for _, before, values in _written.values()}
         writes = _take_written()
         # For tensors that had data before, by which value it is replaced.
         replaced = {before: value for _, before, value in writes if before.buffer is not None}
         try:
             _run_by_device(wanted + [value for _, _, value in writes], replaced)
         except TenfoldError:
-            # Of a tensor that was written more than once nobody knows what it was before the last time.
-            _failed.extend([each for each in writes if id(each[1]) not in several])
+            for reference, before, value in writes:
+                _failed.append((reference, [before, *[each() for each in between[id(before)]]], value))
             _failed[:] = [each for each in _failed if _is_failed(*each)]
             del writes
             # If something else is at fault, a write or another result of an op, it is for those to hear who
@@ -205,14 +207,14 @@ def written(holder: Holder, before: Value) -> None:
     with executables.lock:
         known = _written.get(id(holder))
         if known is None or known[0]() is not holder:
-            _written[id(holder)] = (weakref.ref(holder), before, 1)
+            _written[id(holder)] = (weakref.ref(holder), before, [])
             return
-        reference, first, count = known
-        if count < MAX_WRITES:
-            _written[id(holder)] = (reference, first, count + 1)
+        reference, _, between = known
+        if len(between) < MAX_WRITES - 1:
+            between.append(weakref.ref(before))  # held by the op that wrote over it
         else:
             evaluate([holder.current()])
-            _written[id(holder)] = (reference, holder.current(), 1)
+            _written[id(holder)] = (reference, holder.current(), [])
 
 
 def _take_written() -> list[tuple[weakref.ref[Holder], Value, Value]]:
@@ -226,25 +228,30 @@ def _take_written() -> list[tuple[weakref.ref[Holder], Value, Value]]:
     ]
 
 
-def _is_failed(reference: weakref.ref[Holder], before: Value, value: Value) -> bool:
+def _is_failed(reference: weakref.ref[Holder], before: Sequence[Value | None], value: Value) -> bool:
     holder = reference()
     return holder is not None and value.buffer is None and holder.current() is value
 
 
 def _take_back(heard: Sequence[Value]) -> None:
-    """After an error for these values: let tensors be as they were if what was written to them comes of the
-    op that failed, since it would have raised before the write."""
+    """After an error for these values: let tensors be as they were before the op that failed, if what was
+    written to them comes of it, since it would have raised before the write."""
     failed: set[Node] = set()
     for node in collect(heard)[0].nodes if _failed else ():  # each after those that it depends on
         if any(each.node in failed for each in node.inputs) or (_checks(node) and _fails(node)):
             failed.add(node)
     kept = []
     for write in _failed:
-        reference, before, value = write
+        reference, held_before, value = write
         nodes = collect([value])[0].nodes if _is_failed(*write) else ()
         holder = reference()
         if holder is not None and any(node in failed for node in nodes):
-            holder.replace(before)
+            for each in reversed(held_before):
+                if each is None:
+                    break  # what it was is not known
+                if not any(node in failed for node in collect([each])[0].nodes):
+                    holder.replace(each)
+                    break
         elif nodes:
             kept.append(write)
     _failed[:] = kept

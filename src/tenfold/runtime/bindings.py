@@ -77,7 +77,6 @@ class Place:
         self._is_tensor = is_tensor
         self.container = container
         self.name = name
-        self.tensors = tensors  # that were there
         self._structure = structure
         values = [each.current() for each in tensors]
         self._kinds = [(each.type, each.device, each.origin is None) for each in values]
@@ -134,11 +133,12 @@ class Bindings:
 
     def places(
         self, changes: Sequence[Change], written: Collection[Any], given: Sequence[Any]
-    ) -> tuple[list[Place], list[Guard]]:
+    ) -> tuple[list[Place], list[Any], list[Guard]]:
         """Where to look up at each call what the function found under the names that it binds, and those of
-        the variables it reads; and what must be the very same tensors at each call: what is written in place,
-        what gradients are collected for, what is found in two places or by steps from other memory."""
-        places, guards = [], []
+        the variables it reads, and the tensors that were there; and what must be the very same tensors at
+        each call: what is written in place, what gradients are collected for, what is found in two places
+        or by steps from other memory."""
+        places, found, guards = [], [], []
         count = Counter(
             id(memory_under(each))
             for container, before, _ in self._watched.values()
@@ -158,9 +158,10 @@ class Bindings:
             )
             if tensors and alone and each.name is not ALL:
                 places.append(Place(each.container, each.name, structure, tensors, self._is_tensor))
+                found += tensors
             else:
                 guards.append(each.guard())
-        return places, guards
+        return places, found, guards
 
     def _variables(self) -> list[Change]:
         """The names that are watched one by one and bound to tensors, as if they were changed."""

@@ -209,8 +209,7 @@ def trace(
         raise TraceError(
             "the compiled function neither returns nor changes a tensor", help="return what it computes"
         ).located("compile", capture())
-    places, same = recording.bindings.places(changes, recording.before, given)
-    looked_up = [each for place in places for each in place.tensors]
+    places, looked_up, same = recording.bindings.places(changes, recording.before, given)
     for i, each in enumerate(looked_up, len(given)):
         first.setdefault(id(each), i)
         first.setdefault(id(memory_of(each)), i)

@@ -221,3 +221,19 @@ def test_saved_tensors_may_be_written_where_that_is_allowed():
         return [x.grad, y, z]
 
     agree(case)
+
+
+def test_steps_are_called_as_in_pytorch():
+    def names(m):
+        x, v, stack = (m.ones(*shape, requires_grad=True) for shape in ([3, 3], [3], [2, 3, 3]))
+        image, f = m.ones(1, 2, 6, 6, requires_grad=True), m.nn.functional
+        made = [
+            *(x * 2, x @ x, x @ v, v @ v, stack @ stack, x.sum(), x.sum(0), x.mean(0), x.max(), x.max(0)[0]),
+            *(2**x, x**x, x.clamp(0, 1), x.T, x.reshape(9), x.flatten(), x[0], x[1:], x.t().contiguous()),
+            *(f.linear(x, x, v), f.linear(x, x), f.linear(stack, x, v), f.conv2d(image, image), f.relu6(x)),
+            *(f.max_pool2d(image, 2), f.avg_pool2d(image, 2), f.cross_entropy(x, m.tensor([0, 1, 2]))),
+            *(f.layer_norm(x, (3,)), f.mse_loss(x, x.detach()), m.linalg.inv(x + m.eye(3))),
+        ]
+        return [each.grad_fn.name() for each in made]
+
+    assert names(tn) == names(torch)

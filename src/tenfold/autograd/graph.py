@@ -10,6 +10,7 @@ from typing import Any
 from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.flow import at_end, is_grad_enabled
 from tenfold.autograd.handles import GradientEdge, HandleOfSeveral, RemovableHandle
+from tenfold.autograd.step_names import step_name
 from tenfold.autograd.watched import Packing, passed, watch
 from tenfold.errors import ArgumentError, GradientError, located
 from tenfold.source import capture
@@ -158,8 +159,7 @@ def _name(maker: Any) -> str:
         return "AccumulateGrad"
     if isinstance(maker, CustomNode):
         return f"{maker.function.__name__}Backward"
-    words = maker.signature.row.name.strip("_").split("_")
-    return "".join(each[:1].upper() + each[1:] for each in words) + "Backward0"
+    return step_name(maker.signature)
 
 
 @located

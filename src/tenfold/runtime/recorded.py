@@ -11,16 +11,16 @@ import numpy as np
 from tenfold.devices import Device
 from tenfold.engines import xla
 from tenfold.errors import EngineError, TenfoldError
-from tenfold.flat.graph import TensorType
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.bindings import Place, bind, memory_under
 from tenfold.runtime.checks import AHEAD, Loaded, settle
+from tenfold.runtime.collected import ANY, Cleared, Gradients, origin_of
 from tenfold.runtime.guards import Guard, hold
 from tenfold.runtime.packing import Packing, Pending, collect, is_in_front, pack
 from tenfold.source import capture
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Node, Origin, Program, Value
+from tenfold.trace.graph import Holder, Node, Program, Value
 from tenfold.trace.lower import lower
 
 Target = tuple[str, Any]  # what becomes of a result: "returned", "written" to memory, …, and which
@@ -28,42 +28,10 @@ ON_HOST = (np.ndarray, Pending)
 NOT_MEMORY = object()
 
 
-class Gradients:
-    """What a recorded function does to the `grad` of leaves, each an Origin or the place of an argument."""
-
-    def __init__(self) -> None:
-        self.expected: list[tuple[Any, Any]] = []  # a Tensor, None, or ANY tensor
-        self.made: list[Any] = []
-        self.cleared: list[Any] = []
-
-
 class Again(NamedTuple):
     """A tensor that a function returns once more: which of its results that is."""
 
     place: int
-
-
-class Cleared:
-    """A gradient that a function throws away, as what lends its memory to the one that it makes. A gradient
-    that somebody else may still look at does not; then, as for want of one, there is other memory."""
-
-    __slots__ = ("_device", "_origin", "_type")
-
-    def __init__(self, origin: Origin, type: TensorType, device: Device):
-        self._origin = origin
-        self._type = type
-        self._device = device
-
-    def current(self) -> Value:
-        gradient = self._origin.collected
-        # References: the leaf's, the name here and the call's.
-        if gradient is not None and gradient._alias is None and sys.getrefcount(gradient) <= 3:
-            value = gradient._value
-            known = value.type is self._type and value.device is self._device and value.origin is None
-            if known and value.buffer is not None and type(value.buffer) not in (np.ndarray, Pending):
-                return value
-        zeros = np.zeros(self._type.shape, self._type.dtype.numpy)
-        return Value(self._type, self._device, None, 0, xla.put(zeros, self._device))
 
 
 class Recorded:
@@ -337,14 +305,14 @@ class Recorded:
         value = None
         values.clear()  # a gradient whose value nobody else holds is used again
         for result, type_, owner in self.collected:
-            collect(_origin(owner, arguments), type_, device, computed[result], wrap)
+            collect(origin_of(owner, arguments), type_, device, computed[result], wrap)
         if packing is not None:
             place = len(self.alone_types)
             for state in packing.states:
                 state.advance(computed[place], device)
                 place += 1
             for outcome in packing.outcomes:
-                leaves = [_origin(owner, arguments) for owner in outcome.owners]
+                leaves = [origin_of(owner, arguments) for owner in outcome.owners]
                 outcome.advance(computed[place], device, leaves, wrap)
                 place += 1
         return [(target, Value(type, device, None, 0, computed[i])) for i, type, target in self.moved]
@@ -393,9 +361,9 @@ class Recorded:
             elif kind == "argument":
                 arguments[target].assign(value)
             else:
-                _origin(target, arguments).collected = wrap(value)
+                origin_of(target, arguments).collected = wrap(value)
         for owner in self.gradients.cleared:
-            _origin(owner, arguments).collected = None
+            origin_of(owner, arguments).collected = None
         tensors: list[Any] = []
         for each, value in zip(self.returned, returned, strict=True):
             if each is None:
@@ -418,15 +386,11 @@ class Recorded:
         if not hold(self.guards):
             return None
         for owner, gradient in self.gradients.expected:
-            found = _origin(owner, arguments).collected
+            found = origin_of(owner, arguments).collected
             if (found is None) != (gradient is None) or (gradient is not ANY and found is not gradient):
                 return None
         found = None  # a gradient that only its leaf refers to lends its memory
         return self._inputs(arguments)
-
-
-def _origin(owner: Any, arguments: Sequence[Any]) -> Origin:
-    return arguments[owner]._leaf if type(owner) is int else owner
 
 
 def memory_of(holder: Any) -> Any:
@@ -435,7 +399,6 @@ def memory_of(holder: Any) -> Any:
     return holder if alias is None or alias.steps else alias.storage
 
 
-ANY = object()
 OTHER = object()
 
 

@@ -15,8 +15,9 @@ from typing import Any
 from tenfold.errors import TraceError
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.bindings import Bindings, Cells, Place, memory_under
+from tenfold.runtime.collected import ANY, Cleared, Gradients
 from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Guard, contents_of, hold
-from tenfold.runtime.recorded import ANY, Again, Cleared, Gradients, Recorded, memory_of
+from tenfold.runtime.recorded import Again, Recorded, memory_of
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value, collect

@@ -100,8 +100,8 @@ def test_a_file_that_calls_the_system_is_not_run(protocol, form, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "call", [(eval, "1"), (exec, "1"), (getattr, [], "append"), (open, "/dev/null"), (set, [1]), (print, "x"),
-             (np.zeros, 3), (collections.Counter, "a"), (torch.zeros, 3), (tn.manual_seed, 3)],
+    "call", [(eval, "1"), (exec, "1"), (getattr, [], "append"), (open, "/dev/null"), (print, "x"),
+             (list, [1]), (np.zeros, 3), (collections.deque, "a"), (torch.zeros, 3), (tn.manual_seed, 3)],
     ids=lambda call: call[0].__name__,
 )  # fmt: skip
 def test_only_the_names_of_the_list_are_known(call):
@@ -121,6 +121,10 @@ def test_only_the_names_of_the_list_are_known(call):
         (b"\x80\x02]}X\x01\0\0\0aK\x01sb.", "sets attributes of what has none"),
         (b"\x80\x02ctorch\nFloatStorage\n}b.", "sets attributes of what has none"),
         (b"\x80\x02}K\x01a.", "appends to what is no list"),
+        (b"\x80\x02](K\x01\x90.", "adds to what is no set"),
+        (b"\x80\x02\x8f(]\x90.", "has a list as a key"),
+        (b"\x80\x02c__builtin__\nset\n}\x85R.", "not made of a list"),
+        (b"\x80\x02ccollections\nCounter\n}K\x01Ns\x85R.", "does not count"),
         (b"\x80\x02]K\x01K\x02s.", "fills what is no dict"),
         (b"\x80\x02}(K\x01u.", "fills what is no dict"),
         (b"\x80\x02}]K\x01s.", "has a list as a key"),

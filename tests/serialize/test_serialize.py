@@ -31,6 +31,8 @@ PLAIN = {
     ("a", 1): "a tuple is a key",
     7: "so is a number",
     "ordered": collections.OrderedDict(b=1, a=2),
+    "counter": collections.Counter({3: 2, "a": 1}),
+    "sets": [set(), {1, "b", (2, 3)}],
 }
 
 
@@ -82,6 +84,7 @@ def test_plain_data_goes_both_ways():
     assert list(to_torch(PLAIN).items()) == expected
     assert list(from_torch(PLAIN).items()) == expected
     assert list(from_torch(PLAIN, _use_new_zipfile_serialization=False).items()) == expected
+    assert type(through(PLAIN)["counter"]) is type(from_torch(PLAIN)["counter"]) is collections.Counter
     assert type(through(PLAIN)["ordered"]) is type(from_torch(PLAIN)["ordered"]) is collections.OrderedDict
 
 
@@ -273,7 +276,9 @@ def swapped(contents, old, new):
     ("obj", "message"),
     [
         (object(), "a builtins.object cannot be saved"),
-        ({"a": [1, {2}]}, r"a builtins.set at \['a'\]\[1\] cannot be saved"),
+        ({"a": [1, frozenset([2])]}, r"a builtins.frozenset at \['a'\]\[1\] cannot be saved"),
+        ({"a": {frozenset()}}, r"the key .* of \['a'\] cannot be saved"),
+        (collections.Counter(a=0.5), "a Counter counts with other than ints"),
         ({"a": np.ones(2)}, r"a numpy.ndarray at \['a'\] cannot be saved"),
         ({(1, (2,)): 3}, "the key .* of the dict cannot be saved"),
         (1 << 3000, "an int of more than 254 bytes"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +19,9 @@ from tenfold.tensor import Tensor
 
 _NUMBERS = (bool, int, float, complex)
 _STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}
-_KINDS = "tensors, numbers, strings, bytes, None, dtypes, devices, Sizes, and dicts, lists and tuples of them"
+_KINDS = (
+    "tensors, numbers, strings, bytes, None, dtypes, devices, Sizes, sets, dicts, lists and tuples of them"
+)
 
 
 def survey(obj: Any) -> list[Tensor]:
@@ -37,6 +39,11 @@ def survey(obj: Any) -> list[Tensor]:
             raise ArgumentError(
                 f"{where or 'the data'} cannot be saved: it holds itself, or is nested over {MAX_DEPTH} deep"
             )
+        elif type(item) in (set, Counter):
+            for each in item:
+                _check_key(each, where)
+            if type(item) is Counter and not all(type(each) is int for each in item.values()):
+                raise ArgumentError(f"a Counter{f' at {where}' if where else ''} counts with other than ints")
         elif type(item) in (list, tuple, dict) or isinstance(item, (OrderedDict, Tensors)):
             open_.add(id(item))
             if isinstance(item, dict):
@@ -121,8 +128,21 @@ class Pickler:
             self.once(id(obj), lambda: self.tuple(obj))
         elif isinstance(obj, list):
             self.once(id(obj), lambda: self.list(obj))
+        elif isinstance(obj, set):
+            self.once(
+                id(obj), lambda: self.made_of("__builtin__ set", lambda: self.list(sorted(obj, key=repr)))
+            )
+        elif isinstance(obj, Counter):
+            self.once(id(obj), lambda: self.made_of("collections Counter", lambda: self.dict(dict(obj))))
         else:
             self.once(id(obj), lambda: self.dict(obj))
+
+    def made_of(self, name: str, write: Callable[[], Any]) -> None:
+        """Something that is made of one plain container."""
+        self.name(name)
+        self.out += b"("
+        write()
+        self.out += b"tR"
 
     def once(self, identity: Any, write: Callable[[], Any]) -> None:
         """Write an object, or refer to it if it was written before."""

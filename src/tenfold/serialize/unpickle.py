@@ -8,7 +8,7 @@ bounded by the file's length.
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +49,18 @@ def _ordered(pairs: Any = ()) -> OrderedDict[Any, Any]:
         key, value = pair
         made[_key(key)] = value
     return made
+
+
+def _counter(counts: Any = ()) -> Counter[Any]:
+    if type(counts) is not dict or not all(type(each) is int for each in counts.values()):
+        raise FormatError("a Counter of the file does not count")
+    return Counter(counts)
+
+
+def _set(members: Any = ()) -> set[Any]:
+    if type(members) not in (list, tuple):
+        raise FormatError("a set of the file is not made of a list")
+    return {_key(each) for each in members}
 
 
 def _encoded(text: Any, encoding: Any) -> bytes:
@@ -117,6 +129,9 @@ def _parameter(placed: Any, requires_grad: Any, hooks: Any) -> Placed:
 
 _BUILDERS: dict[str, Callable[..., Any]] = {
     "collections.OrderedDict": _ordered,
+    "collections.Counter": _counter,
+    "__builtin__.set": _set,
+    "builtins.set": _set,
     "_codecs.encode": _encoded,
     "__builtin__.bytes": lambda: b"",  # how protocol 2 has bytes of no length
     "__builtin__.complex": _complex,
@@ -215,7 +230,7 @@ class Unpickler:
         if not isinstance(function, Builder) or type(arguments) is not tuple:
             raise FormatError("the file is damaged: its pickle calls what cannot be called")
         for each in arguments:
-            if isinstance(each, (str, tuple, list)):
+            if isinstance(each, (str, tuple, list, dict)):
                 self.spend(len(each))
         self.stack.append(function.build(*arguments))
 
@@ -248,6 +263,14 @@ class Unpickler:
             raise FormatError("the file is damaged: its pickle appends to what is no list")
         self.stack[-1].extend(items)
 
+    def add(self, items: list[Any]) -> None:
+        if type(self.stack[-1]) is not set:
+            raise FormatError("the file is damaged: its pickle adds to what is no set")
+        for each in items:
+            if type(each) is tuple:
+                self.spend(len(each))
+            self.stack[-1].add(_key(each))
+
     def set_items(self, items: list[Any]) -> None:
         target = self.stack[-1]
         if type(target) not in (dict, OrderedDict) or len(items) % 2:
@@ -277,8 +300,8 @@ def tensors_in(item: Any) -> list[Placed]:
         kind = type(item)
         if kind is Placed:
             found[item] = None
-        elif kind in _HASHABLE or kind is Size or id(item) in done:
-            return
+        elif kind in _HASHABLE or kind in (Size, set, Counter) or id(item) in done:
+            return  # of the last two what is in them is
         elif kind not in (list, tuple, dict, OrderedDict):
             raise FormatError(f"the file has a {_named(item)} in the place of data")
         elif id(item) in open_ or depth > MAX_DEPTH:
@@ -356,6 +379,7 @@ def _steps() -> None:
     constant(b"T", lambda u: u.take(u.number(4)).decode("latin-1"))
     constant(b"]", lambda u: [])
     constant(b"}", lambda u: {})
+    constant(b"\x8f", lambda u: set())
     constant(b")", lambda u: ())
     constant(b"h", lambda u: u.memo[u.number(1)])
     constant(b"j", lambda u: u.memo[u.number(4)])
@@ -371,6 +395,7 @@ def _steps() -> None:
     on(b"\x94", lambda u: u.memo.__setitem__(len(u.memo), u.stack[-1]))
     on(b"a", lambda u: u.append([u.stack.pop()]))
     on(b"e", lambda u: u.append(u.pop_marked()))
+    on(b"\x90", lambda u: u.add(u.pop_marked()))
     on(b"s", lambda u: u.set_items([u.stack.pop(), u.stack.pop()][::-1]))
     on(b"u", lambda u: u.set_items(u.pop_marked()))
     on(b"c", lambda u: u.push_name(u.line(), u.line()))

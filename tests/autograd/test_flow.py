@@ -204,8 +204,17 @@ def indexed_writes(m):
     return [x.grad]
 
 
+def zeros_for_what_only_chooses(m):
+    sign, grid = leaf(m), m.zeros(1, 2, 2, 2, requires_grad=True)
+    m.copysign(m.ones(2, 3), sign).sum().backward()
+    image = m.arange(9.0).reshape(1, 1, 3, 3)
+    m.nn.functional.grid_sample(image, grid, mode="nearest", align_corners=True).sum().backward()
+    return [sign.grad, grid.grad]
+
+
 CASES = [
     accumulating,
+    hypot_at_the_origin,
     grad_of_several,
     given_gradient,
     unused_input,
@@ -214,7 +223,6 @@ CASES = [
     through_backward_with_graph,
     views_and_writes,
     written_without_gradients,
-    hypot_at_the_origin,
     hooks,
     hooks_on_a_diamond,
     removed_hook,
@@ -230,6 +238,7 @@ CASES = [
     complex_numbers,
     random_dropout,
     indexed_writes,
+    zeros_for_what_only_chooses,
 ]
 
 

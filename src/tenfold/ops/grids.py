@@ -12,6 +12,7 @@ from tenfold.ops.convolution import all_wanted
 from tenfold.ops.placing import pick
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
+from tenfold.ops.undifferentiable import chosen_by
 
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
@@ -69,7 +70,7 @@ def _sampled(x, grid, mode, padding, align_corners):
         return _cubic(x, raw, inner)
     at = [inner(each, d) for d, each in enumerate(raw)]
     if mode == NEAREST:
-        return _element(x, [flat.round_half_even(each) for each in at], None)
+        return chosen_by(_element(x, [flat.round_half_even(each) for each in at], None), grid)
     low = [flat.floor(each) for each in at]
     parts = []
     for corner in itertools.product((0, 1), repeat=dims):

@@ -7,6 +7,7 @@ from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
+from tenfold.ops.undifferentiable import chosen_by
 
 
 def _rounding(build, *names):
@@ -104,7 +105,7 @@ def copysign(x, y):
     x, y = flat.broadcast(x, y)
     if x.dtype.is_complex:
         raise DTypeError("copysign is not defined for complex numbers")
-    return copy_sign(x, y)
+    return chosen_by(copy_sign(x, y), y)
 
 
 @op(

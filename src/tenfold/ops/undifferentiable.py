@@ -1,7 +1,9 @@
-"""Arguments by which an op has no derivative that is known here: asking for one is an error, not a zero.
+"""Arguments of whose derivative the FlatIR ops do not tell.
 
-A lowering passes such an argument through `undifferentiable` and on to a `differentiated` function that gives
-it a cotangent of zeros. That flows on to here only where someone wants it.
+By one there is none that is known here: asking for it is an error, not a zero. A lowering passes such an
+argument through `undifferentiable` and on to a `differentiated` function that gives it a cotangent of zeros.
+That flows on to here only where someone wants it. By another the derivative is zero, because it only chooses:
+the result is to require gradients with it, as in PyTorch, though no floats lead from one to the other.
 """
 
 from tenfold import flat
@@ -15,4 +17,10 @@ def _refuse(cotangent, result, x, what):
 @flat.differentiated(_refuse)
 def undifferentiable(x, what):
     """x itself; `what` it is, for the message."""
+    return x
+
+
+@flat.differentiated(lambda cotangent, result, x, chooser: (cotangent, None))
+def chosen_by(x, chooser):
+    """x itself, whose derivative by what chose it is zero."""
     return x

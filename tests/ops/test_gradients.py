@@ -338,6 +338,12 @@ CONVENTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "pow": lambda t, x: x.nan_to_num(0.0, 2.0, -1.0) ** 2.0,
     "power of zero": lambda t, x: x.nan_to_num(0.0, 2.0, 0.0) ** x.nan_to_num(0.0, 1.0, 2.0),
     "xlogy": lambda t, x: t.xlogy(x[5], x[5].flip(0)),
+    "angle": lambda t, x: x.angle(),
+    "polar": lambda t, x: t.view_as_real(t.polar(x, x.detach() * 0.0 + 0.7)),
+    "l1_loss": lambda t, x: t.nn.functional.l1_loss(x, t.ones_like(x), reduction="none"),
+    "digamma": lambda t, x: t.digamma(x.abs() + 0.5),
+    "erfcx": lambda t, x: t.special.erfcx(-x.abs()),
+    "log_ndtr": lambda t, x: t.special.log_ndtr(x),
 }
 
 

@@ -15,6 +15,7 @@ from tenfold.ops.extremes import clamp
 from tenfold.ops.pointwise import subtraction
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, floating
+from tenfold.ops.rounding import absolute
 from tenfold.ops.samples import S, T
 from tenfold.ops.special import xlogy
 from tenfold.ops.table import op
@@ -122,8 +123,7 @@ def mse_loss_backward(gradient, x, target, reduction):
 def l1_loss(x, target, reduction):
     """|self - target|"""
     difference = flat.sub(x, target)
-    unsigned = x.dtype.kind == "int" and not x.dtype.is_signed
-    return reduced(difference if unsigned else flat.abs(difference), reduction)
+    return reduced(absolute(difference), reduction)
 
 
 @op(

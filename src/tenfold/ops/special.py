@@ -50,8 +50,16 @@ def erfcx(x):
     for j in range(1, 32):
         s = (j * step) ** 2
         total = total + step * math.exp(-s) / (1 + s * square)
-    small = flat.where(x < 1, x, 1)
-    return flat.where(x < 1, flat.exp(small * small) * flat.erfc(small), total * inverse * (2 / math.pi))
+    return flat.where(x < 1, _erfcx_below(flat.where(x < 1, x, 1)), total * inverse * (2 / math.pi))
+
+
+def _of_erfcx(cotangent, result, x):
+    return (cotangent * (2 * x * result - 2 / math.sqrt(math.pi)),)
+
+
+@flat.differentiated(_of_erfcx)
+def _erfcx_below(x):
+    return flat.exp(x * x) * flat.erfc(x)
 
 
 _unary(erfcx, None, "erfcx")
@@ -76,7 +84,8 @@ def log_ndtr(x):
     """The logarithm of the normal distribution, also where that is too small for a float"""
     scaled = x * math.sqrt(0.5)
     below = x < -1
-    left = flat.log(erfcx(flat.where(below, flat.neg(scaled), 1)) * 0.5) - scaled * scaled
+    size = flat.where(below, flat.neg(scaled), 1)
+    left = flat.log(erfcx(size) * 0.5) - size * size
     return flat.where(below, left, flat.log1p(flat.erfc(flat.where(below, 0, scaled)) * -0.5))
 
 
@@ -298,11 +307,11 @@ def polygamma(n, x):
 
 
 def _trigamma(x):
-    """By reflection below 1/2: the sum there starts at a pole."""
-    below = x < 0.5
+    """By reflection below 1/2: the sum there starts at a pole. XLA's has no limit at infinity."""
+    below, endless = x < 0.5, flat.eq(x, math.inf)
     sine = flat.sin(flat.where(below, x, 0.5) * math.pi)
-    value = flat.zeta(2, flat.where(below, 1 - x, x))
-    return flat.where(below, math.pi**2 / (sine * sine) - value, value)
+    value = flat.zeta(2, flat.where(below, 1 - x, flat.where(endless, 1, x)))
+    return flat.where(below, math.pi**2 / (sine * sine) - value, flat.where(endless, 0, value))
 
 
 def _not_bool(names, arguments):

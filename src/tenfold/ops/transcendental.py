@@ -7,6 +7,7 @@ from tenfold.errors import DTypeError
 from tenfold.ops.pointwise import copy_sign
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, to_float
+from tenfold.ops.rounding import sgn
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -265,10 +266,21 @@ def complex(real, imag):
     return flat.complex(real, imag)
 
 
+def _of_polar(cotangent, result, size, angle):
+    # By PyTorch's convention the size's gradient has the direction of the result, and at zero none.
+    turned = flat.conj(cotangent)
+    return flat.real(turned * sgn(result)), flat.neg(flat.imag(turned * result))
+
+
+@flat.differentiated(_of_polar)
+def _polar(size, angle):
+    return flat.complex(size * flat.cos(angle), size * flat.sin(angle))
+
+
 @op("polar(Tensor abs, Tensor angle) -> Tensor", method=False, samples=_parts)
 def polar(size, angle):
     """abs * exp(angle * 1j)"""
-    return flat.complex(size * flat.cos(angle), size * flat.sin(angle))
+    return _polar(*flat.broadcast(size, angle))
 
 
 @op("angle(Tensor self) -> Tensor", promote=to_float)
@@ -276,7 +288,8 @@ def angle(x):
     """The angle of a complex number; of a real one 0 or pi"""
     if x.dtype.is_complex:
         return flat.atan2(flat.imag(x), flat.real(x))
-    return flat.where(flat.isnan(x), x, flat.where(x < 0, flat.full_like(x, math.pi), 0))
+    # x * 0 is NaN for NaN, and level there as well.
+    return flat.where(flat.isnan(x), x * 0, flat.where(x < 0, flat.full_like(x, math.pi), 0))
 
 
 @op("conj_physical(Tensor self) -> Tensor", inplace=True)

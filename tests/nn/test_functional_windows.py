@@ -290,6 +290,15 @@ def test_half_types_are_rounded_once():
             assert close(found.detach().numpy(), expected, share, share).all(), call
 
 
+def test_places_in_long_images_are_rounded_as_pytorchs():
+    x = drawn(1, 1, 1021, dtype=np.float32) * 100
+    for options in ({"size": 757}, {"scale_factor": 1.43}):
+        ours, theirs = (
+            xp.nn.functional.interpolate(xp.tensor(x), mode="linear", **options) for xp in (tn, torch)
+        )
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6, atol=1e-4)
+
+
 def test_empty_batches_stay_empty():
     empty = {name: ARRAYS[name][:0] for name in ("image", "line", "grid", "columns")}
     calls = [

@@ -122,7 +122,10 @@ def centres(extent: int, count: int, align_corners: bool, scale: float | None, r
     """Where in the input each result lies."""
     step = step_between(extent, count, align_corners, scale, real)
     places = np.arange(count).astype(real)
-    return places * step if align_corners else step * (places + real(0.5)) - real(0.5)
+    if align_corners:
+        return places * step
+    # PyTorch multiplies and subtracts with one rounding: float64 holds a product of float32 numbers whole.
+    return (np.float64(step) * (places + real(0.5)).astype(np.float64) - 0.5).astype(real)
 
 
 def linear(extent: int, count: int, align_corners: bool, scale: float | None, real: Any) -> Taps:

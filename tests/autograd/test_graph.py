@@ -237,3 +237,34 @@ def test_steps_are_called_as_in_pytorch():
         return [each.grad_fn.name() for each in made]
 
     assert names(tn) == names(torch)
+
+
+def test_hooks_of_a_step_see_no_results_without_gradients():
+    def case(m):
+        values, places = leaf(m).sort(dim=1)
+        seen = []
+        values.grad_fn.register_prehook(lambda come: seen.extend(come))
+        (values * places).sum().backward()
+        return seen
+
+    agree(case)
+
+
+def test_a_value_that_is_needed_is_not_overwritten_before_a_step_with_hooks():
+    def case(m):
+        y = leaf(m).exp()
+        y.add_(1)
+        y.grad_fn.register_prehook(lambda come: None)
+        y.sum().backward()
+
+    refused(case)
+
+    def before(m):
+        x = leaf(m)
+        y = x * 2
+        z = y * y
+        z.grad_fn.register_prehook(lambda come: None)
+        y.add_(1)
+        z.sum().backward()
+
+    refused(before)

@@ -13,6 +13,7 @@ from tenfold.grad_mode import no_grad, set_grad_mode
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
+from tenfold.trace.gradient import raise_overwritten, wrote
 from tenfold.trace.graph import Value
 from tenfold.trace.pull import pull, saved_of
 
@@ -42,15 +43,23 @@ def watch(node: Any) -> Watch:
 def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
     """What a node gives each of its inputs, of these gradients of its results."""
     asked = _watched.get(node) or Watch()
+    shown = list(range(len(gradients)))
+    if not isinstance(node, CustomNode):
+        shown = [i for i, reached in enumerate(node.signature.reached) if reached]
+    come = [gradients[i] for i in shown]
     for before in list(asked.before.values()):
         with set_grad_mode(create_graph):
-            gradients = _replaced(before(tuple(gradients)), gradients)
+            come = _replaced(before(tuple(come)), come)
+    for i, each in zip(shown, come, strict=True):
+        gradients[i] = each
     if isinstance(node, CustomNode):
         pairs = node.run_backward(gradients, create_graph)
     else:
         inputs, kept = list(node.inputs), dict[int, Value]()
         if asked.packed is not None:
             asked.packed.unpack(inputs, kept)
+        else:
+            _check_unwritten(node)
         cotangents = [None if each is None else each.current() for each in gradients]
         with set_grad_mode(create_graph):
             found = pull(node, cotangents, capture(), inputs, kept)
@@ -59,9 +68,17 @@ def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
     for after in list(asked.after.values()):
         gone = [each for _, each in pairs]
         with set_grad_mode(create_graph):
-            gone = _replaced(after(tuple(gone), tuple(gradients)), gone)
+            gone = _replaced(after(tuple(gone), tuple(come)), gone)
         pairs = [(value, each) for (value, _), each in zip(pairs, gone, strict=True)]
     return pairs
+
+
+def _check_unwritten(node: Any) -> None:
+    """Refuse, as elsewhere, where an input that the gradient needs has been written in place since."""
+    for i in saved_of(node)[0]:
+        origin = node.inputs[i].origin
+        if origin is not None and origin.overwritten and not wrote(node, i):
+            raise_overwritten(node.inputs[i], node)
 
 
 def _replaced(returned: Any, gradients: list[Any]) -> list[Any]:

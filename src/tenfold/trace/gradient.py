@@ -172,6 +172,8 @@ def gradient(
         if node.spent:
             raise_spent(node)
     _check_saved(path, wiring)
+    for each in starts:
+        _check_result(each, path)
     types = tuple([each.type for each in reached])
     device = reached[0].device
     if closed or batch is not None or graph.level is not None:  # a closed one moves with what it takes
@@ -345,18 +347,34 @@ def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
         for i, each in enumerate(node.inputs):
             if each.origin is None or not each.origin.overwritten:
                 continue
-            fragment = node.signature.fragment
+            _check_result(each, path)
             wanted = tuple([slot != NOTHING for slot in inputs])
             saves = backward_of(node.signature, (True,) * len(results), wanted).saves
-            maker = each.origin.node
-            made = maker is not None and maker in path and _saves_result(maker, each.origin.index)
-            writer = each.origin.overwritten
-            wrote = i == 0 and writer is not True and writer() is node
-            if (fragment.params[i] in saves and not wrote) or made:
-                raise GradientError(
-                    f"a value that the gradient needs, {each.type}, was written in place after it was used",
-                    help="use the op that returns a new tensor, or clone() before the write",
-                ).located(node.signature.row.python_name, node.source)
+            if node.signature.fragment.params[i] in saves and not wrote(node, i):
+                raise_overwritten(each, node)
+
+
+def _check_result(value: Value, path: Sequence[Node]) -> None:
+    """The same for a value that the gradient of the op needs which made it."""
+    origin = value.origin
+    if origin is None or not origin.overwritten or origin.node is None or origin.node not in path:
+        return
+    if _saves_result(origin.node, origin.index):
+        raise_overwritten(value, origin.node)
+
+
+def wrote(node: Node, place: int) -> bool:
+    """Whether it was this node that wrote over its input in this place."""
+    origin = node.inputs[place].origin
+    assert origin is not None
+    return place == 0 and origin.overwritten is not True and origin.overwritten() is node
+
+
+def raise_overwritten(value: Value, node: Node) -> None:
+    raise GradientError(
+        f"a value that the gradient needs, {value.type}, was written in place after it was used",
+        help="use the op that returns a new tensor, or clone() before the write",
+    ).located(node.signature.row.python_name, node.source)
 
 
 def _saves_result(node: Node, index: int) -> bool:

@@ -2,7 +2,7 @@
 #include "check.h"
 
 static void still_usable(tn_tensor *x) {
-    CHECK(tn_tensor_numel(x) == 0);
+    CHECK(tn_tensor_numel(x) == 0 && tn_tensor_dim(x) == 1 && tn_tensor_size(x, 0) == 0);
     tn_tensor *sum = tn_sum(x);
     CHECK(number(sum) == 0);
     tn_free(sum);
@@ -28,6 +28,9 @@ int main(void) {
     FAILS(TN_ERROR_MEMORY, tn_resize_(x, huge, 1));
     still_usable(x);
     x = numbers(1, 4);
+    FAILS(TN_ERROR_TORCH, tn_resize_(x, more, 2));
+    still_usable(x);
+    x = numbers(1, 0);
     FAILS(TN_ERROR_TORCH, tn_resize_(x, more, 2));
     still_usable(x);
     x = numbers(1, 4);

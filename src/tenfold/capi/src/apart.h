@@ -15,12 +15,11 @@ namespace tenfold {
 // An operand of a typed call.
 class Read : public Borrowed {
   public:
-    using Borrowed::Borrowed;
+    Read(const tn_tensor *handle, const char *argument);
+    ~Read();
 
     const at::Tensor &operator*() const { return alias_.defined() ? alias_ : Borrowed::operator*(); }
-    void keep_apart(const at::Tensor &written) {
-        if (__builtin_expect((**this).is_same(written), false)) alias_ = alias_of(written);
-    }
+    void keep_apart(const at::Tensor &written);
 
   private:
     at::Tensor alias_;

@@ -2,10 +2,13 @@
 #include "written.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/ScalarType.h>
+
+#include "apart.h"
 
 namespace tenfold {
 
@@ -15,9 +18,9 @@ void fail_immutable(const char *argument) {
 
 void settle(const at::Tensor &tensor) noexcept {
     if (!tensor.defined() || !tensor.has_storage()) return;
-    const auto sizes = tensor.sizes();
+    const auto sizes = tensor.sizes();  // and not numel, which is that of the old ones where the new overflow
     const bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; });
-    if (!negative && tensor.numel() == 0) return;
+    if (!negative && std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
     size_t needed = std::numeric_limits<size_t>::max();
     try {
         if (!negative)
@@ -44,6 +47,32 @@ void write_into(const at::Tensor &wanted, const at::Tensor &put, const char *arg
     const at::Tensor elements = shared ? put.clone() : put;
     if (wanted.sizes() != elements.sizes()) wanted.resize_(elements.sizes());
     wanted.copy_(elements);
+}
+
+Read::Read(const tn_tensor *handle, const char *argument) : Borrowed(handle, argument) {}
+
+Read::~Read() {}
+
+void Read::keep_apart(const at::Tensor &written) {
+    if ((**this).is_same(written)) alias_ = alias_of(written);
+}
+
+Written::Written(const tn_tensor *handle, const char *argument)
+    : Borrowed(handle, argument), counted_(Borrowed::operator*()) {
+    if (counted_._is_zerotensor()) fail_immutable(argument);
+}
+
+Written::~Written() {
+    if (std::uncaught_exceptions() > 0) settle(Borrowed::operator*());
+}
+
+void Written::finish(const char *argument) {
+    if (!counted_.is_same(Borrowed::operator*())) write_into(Borrowed::operator*(), counted_, argument);
+}
+
+WrittenEach::~WrittenEach() {
+    if (std::uncaught_exceptions() > 0)
+        for (const at::Tensor &each : list_) settle(each);
 }
 
 WrittenOnStack::WrittenOnStack(const c10::FunctionSchema &schema, const torch::jit::Stack &arguments)

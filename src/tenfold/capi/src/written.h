@@ -2,7 +2,6 @@
 // one that puts another tensor in their place.
 #pragma once
 
-#include <exception>
 #include <utility>
 #include <vector>
 
@@ -27,24 +26,14 @@ void settle(const at::Tensor &tensor) noexcept;
 [[gnu::cold]] void write_into(const at::Tensor &wanted, const at::Tensor &put, const char *argument);
 
 // A tensor argument that the call writes. It is counted, since a reference lets go of what it held when
-// another tensor is put there.
+// another tensor is put there. A thousand functions have one: so little of it is compiled with each.
 class Written : public Borrowed {
   public:
-    Written(const tn_tensor *handle, const char *argument)
-        : Borrowed(handle, argument), counted_(Borrowed::operator*()) {
-        if (counted_._is_zerotensor()) fail_immutable(argument);
-    }
-    ~Written() {
-        if (std::uncaught_exceptions() > 0) settle(Borrowed::operator*());
-    }
+    Written(const tn_tensor *handle, const char *argument);
+    ~Written();
 
     at::Tensor &operator*() { return counted_; }
-
-    // After the call.
-    void finish(const char *argument) {
-        if (__builtin_expect(!counted_.is_same(Borrowed::operator*()), false))
-            write_into(Borrowed::operator*(), counted_, argument);
-    }
+    void finish(const char *argument);  // after the call
 
   private:
     at::Tensor counted_;
@@ -55,10 +44,7 @@ class WrittenEach {
   public:
     explicit WrittenEach(const std::vector<at::Tensor> &list) : list_(list) {}
     WrittenEach(const WrittenEach &) = delete;
-    ~WrittenEach() {
-        if (!list_.empty() && std::uncaught_exceptions() > 0)
-            for (const at::Tensor &each : list_) settle(each);
-    }
+    ~WrittenEach();
 
   private:
     const std::vector<at::Tensor> &list_;

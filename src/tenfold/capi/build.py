@@ -116,6 +116,8 @@ class _Work:
         self.sanitize = (
             [f"-fsanitize={','.join(sanitize)}", "-g", "-fno-omit-frame-pointer"] if sanitize else []
         )
+        # To look at an object's class needs the type information of libtorch's, of which it exports some.
+        self.sanitize += ["-fno-sanitize=vptr"] if "undefined" in sanitize else []
         whole = "\n".join(f"{name}\n{text}" for name, text in sorted(self.files.items()))
         self.folder = cache_folder() / f"{libtorch.version}-{self._hash('build', whole)}"
 

@@ -124,7 +124,7 @@ def floor_divide(x, y):
     quotient = flat.where(flat.ne(rest, 0) & flat.ne(rest < 0, y < 0), quotient - 1, quotient)
     floored = flat.floor(quotient)
     floored = flat.where(quotient - floored > 0.5, floored + 1, floored)
-    plain = x / y
+    plain = flat.stop_gradient(x / y)  # a result that goes by steps is level everywhere, by zero as well
     floored = flat.where(flat.eq(quotient, 0), copy_sign(flat.full_like(x, 0), plain), floored)
     return flat.where(flat.eq(y, 0), plain, floored)
 

@@ -141,8 +141,15 @@ def smooth_l1_loss(x, target, reduction, beta):
     if flat.known(beta) and beta == 0:
         return l1_loss(x, target, reduction)
     distance = flat.abs(flat.sub(x, target))
-    loss = flat.where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta)
+    near = distance < beta
+    loss = flat.where(near, _square(distance, near) * (0.5 / beta), distance - 0.5 * beta)
     return reduced(loss, reduction)
+
+
+def _square(distance, near):
+    """Of distances that are near. An infinite one's slope, times zero, would spoil the other branch's."""
+    small = flat.where(near, distance, 0)
+    return small * small
 
 
 @op(
@@ -175,7 +182,8 @@ def huber_loss(x, target, reduction, delta):
 @widened
 def _huber(x, target, reduction, delta):
     distance = flat.abs(flat.sub(x, target))
-    loss = flat.where(distance <= delta, distance * distance * 0.5, (distance - 0.5 * delta) * delta)
+    near = distance <= delta
+    loss = flat.where(near, _square(distance, near) * 0.5, (distance - 0.5 * delta) * delta)
     return reduced(loss, reduction)
 
 

@@ -22,6 +22,14 @@ def hypot_at_the_origin(m):
     return m.autograd.grad(m.hypot(x, y).sum(), [x, y])
 
 
+def lengths_of_zeros_twice(m):
+    x = leaf(m, [[0.0, 0.0, 0.0], [1.5, 0.75, -0.5]])
+    z = m.complex(x, 2 * x)
+    (first,) = m.autograd.grad(x.norm(dim=1).sum() + z.norm(dim=1).sum(), x, create_graph=True)
+    (second,) = m.autograd.grad(first.sum(), x)
+    return [first, second]
+
+
 def grad_of_several(m):
     x, w = leaf(m), leaf(m, [[1.0], [2.0], [3.0]])
     y = (x @ w).tanh()
@@ -215,6 +223,7 @@ def zeros_for_what_only_chooses(m):
 CASES = [
     accumulating,
     hypot_at_the_origin,
+    lengths_of_zeros_twice,
     grad_of_several,
     given_gradient,
     unused_input,

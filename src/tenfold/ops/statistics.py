@@ -223,7 +223,7 @@ def _norm(x, order, dims, keepdim):
     if (order < 0 or order == float("inf")) and extent(x, dims) == 0:
         raise ShapeError(f"the norm of order {order} of no elements is undefined, and {x.type} has none")
     if order == 2:
-        return root(flat.sum(squared(x), dims, keepdim))
+        return _length(x, dims, keepdim)
     if order == 0:
         return flat.sum(flat.convert(flat.ne(x, 0), x.dtype.to_real()), dims, keepdim)
     size = flat.abs(x)
@@ -232,6 +232,19 @@ def _norm(x, order, dims, keepdim):
     if order in (float("inf"), float("-inf")):
         return flat.reduce(size, "max" if order > 0 else "min", dims, keepdim)
     return _power_norm(x, order, dims, keepdim)
+
+
+def _of_length(cotangent, result, x, dims, keepdim):
+    """ct * (x / norm), and nothing where the norm is zero: the gradient of that is NaN there, by the rule."""
+    kept = kept_shape(x, dims)
+    cotangent, result = flat.reshape(cotangent, kept), flat.reshape(result, kept)
+    found = flat.convert(cotangent, x.dtype) * (x / flat.convert(result, x.dtype))
+    return (flat.where(flat.eq(result, 0), 0, found),)
+
+
+@flat.differentiated(_of_length)
+def _length(x, dims, keepdim):
+    return flat.sqrt(flat.sum(squared(x), dims, keepdim))
 
 
 def _of_power_norm(cotangent, result, x, order, dims, keepdim):

@@ -192,16 +192,29 @@ def amin(x, dims, keepdim):
     return _extreme("amin", x, "min", dims, keepdim)
 
 
+def to_equals(cotangent, result, x):
+    """Equal parts to all elements that are the result of them all; where that is NaN, to all that are."""
+    reached = flat.where(flat.isnan(result), flat.isnan(x), flat.eq(x, result))
+    whole = widened(cotangent)
+    count = flat.convert(flat.sum(flat.convert(reached, dtypes.int64)), whole.dtype)
+    return flat.where(reached, flat.convert(whole / count, x.dtype), 0)
+
+
+@flat.differentiated(lambda cotangent, result, x, kind: (to_equals(cotangent, result, x),))
+def _extreme_of_all(x, kind):
+    return _extreme(kind, x, kind, None, False)
+
+
 @op("max(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))])
 def max(x):
     """The largest element; NaN if there is one."""
-    return _extreme("max", x, "max", None, False)
+    return _extreme_of_all(x, "max")
 
 
 @op("min(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))])
 def min(x):
     """The smallest element; NaN if there is one."""
-    return _extreme("min", x, "min", None, False)
+    return _extreme_of_all(x, "min")
 
 
 @op("max.other(Tensor self, Tensor other) -> Tensor", promote=common)

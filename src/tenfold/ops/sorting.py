@@ -6,7 +6,7 @@ element goes; elements are then read from their places, so gradients go back the
 
 from tenfold import dtypes, flat
 from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
-from tenfold.ops.reductions import dim_samples, finite, first_place, real
+from tenfold.ops.reductions import dim_samples, finite, first_place, real, to_equals
 from tenfold.ops.samples import S, T
 from tenfold.ops.scans import running
 from tenfold.ops.table import op
@@ -213,14 +213,7 @@ def _median_of_all(name, x, skip_nan):
     return _middle(x, name, skip_nan)
 
 
-def _of_middle(cotangent, result, x, name, skip_nan):
-    """Equal parts to all elements that are the median."""
-    reached = flat.where(flat.isnan(result), flat.isnan(x), flat.eq(x, result))
-    count = flat.sum(flat.convert(reached, x.dtype))
-    return (flat.where(reached, cotangent / count, 0),)
-
-
-@flat.differentiated(_of_middle)
+@flat.differentiated(lambda cotangent, result, x, name, skip_nan: (to_equals(cotangent, result, x),))
 def _middle(x, name, skip_nan):
     return _median(name, flat.reshape(x, (-1,)), 0, False, skip_nan)[0]
 

@@ -184,6 +184,23 @@ def test_a_rate_that_is_a_tensor_stays_the_same_tensor():
     assert schedule.get_last_lr()[0].item() == 0.25
 
 
+def test_a_schedule_in_a_compiled_function_is_refused():
+    weight = tn.ones(2).requires_grad_()
+    optimizer = tn.optim.SGD([weight], lr=0.5)
+    schedule = tn.optim.lr_scheduler.StepLR(optimizer, 1)
+
+    @tn.compile
+    def step():
+        weight.sum().backward()
+        optimizer.step()
+        schedule.step()
+        return weight * 1
+
+    with pytest.raises(tn.TraceError, match="a schedule in a compiled function"):
+        step()
+    assert optimizer.param_groups[0]["lr"] == 0.5 and weight.tolist() == [1, 1]
+
+
 def test_a_schedule_that_steps_first_is_warned_about():
     optimizer, _ = optimizers()
     schedule = tn.optim.lr_scheduler.StepLR(optimizer, 3)

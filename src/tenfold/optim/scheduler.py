@@ -8,10 +8,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, UnsupportedError
+from tenfold.errors import ArgumentError, TraceError, UnsupportedError
 from tenfold.grad_mode import no_grad
 from tenfold.optim.optimizer import Optimizer, OptionError, construct
+from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.trace import graph
 from tenfold.warning import warn
 
 Rates = list[Any]  # for each group a number, or a Tensor where the group has one
@@ -116,6 +118,11 @@ def unshared(option: Any) -> Any:
 
 def set_option(group: dict[str, Any], name: str, value: Any) -> None:
     """Set an option of a group; one that is a tensor is written to, and so stays the same tensor."""
+    if graph.active() is not None:
+        raise TraceError(
+            f"a schedule in a compiled function would set {name} once, while it is recorded, and no more",
+            help="call the schedule's step() outside, after the function",
+        ).located("lr_scheduler", capture())
     if isinstance(group[name], Tensor):
         with no_grad():
             group[name].copy_(value) if isinstance(value, Tensor) else group[name].fill_(value)

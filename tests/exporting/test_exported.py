@@ -113,6 +113,15 @@ def test_functions_without_inputs_and_empty_tensors():
     assert run(tn.zeros(0, 3)).shape == (0, 3)
 
 
+def test_tensors_that_are_plain_attributes_and_variables_are_parameters():
+    scale = tn.full((2,), 5.0)
+    model = nn.Module()
+    model.mask, model.shifts = tn.full((2,), 3.0), [tn.ones(2)]
+    model.forward = lambda x: x * model.mask * scale + model.shifts[0]
+    exported = tn.export(model, (tn.ones(2),), dialect="stablehlo")
+    assert [array(each).tolist() for each in exported.parameters.values()] == [[3, 3], [5, 5], [1, 1]]
+
+
 def test_what_a_function_makes_itself_is_no_parameter():
     layer, x = nn.LSTM(3, 4), tn.ones(5, 2, 3)
     for dialect in ("torch", "stablehlo"):

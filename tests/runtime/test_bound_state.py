@@ -3,6 +3,9 @@ lists and dicts. What is bound goes on from call to call, as in PyTorch and as r
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+from collections import defaultdict, deque
 from typing import Any
 
 import pytest
@@ -110,6 +113,111 @@ def test_variables_and_objects_go_on_from_call_to_call(wrap):
 
 
 @pytest.mark.parametrize("wrap", WAYS)
+def test_entries_of_containers_and_objects_go_on_from_call_to_call(wrap):
+    def program(library, wrap):
+        @dataclasses.dataclass
+        class State:
+            hidden: Any
+            caches: Any = ()
+
+            def advance(self, x):
+                self.hidden = self.hidden * 0.5 + x
+
+        class Layer(library.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.state, self.rows = State(library.zeros(2)), [{}, {"sum": library.ones(2)}]
+
+            def forward(self, x):
+                self.state.advance(x)
+                for row in self.rows:
+                    row["sum"] = row["sum"] + x if "sum" in row else x * 3
+                return self.state.hidden + self.rows[0]["sum"] + self.rows[1]["sum"]
+
+        layer = Layer()
+        averages, recent, totals = {"a": library.zeros(2)}, deque(maxlen=2), defaultdict(float)
+        state = State(library.ones(2), ({"keys": [library.zeros(2)]}, {}))
+        scale = State(library.ones(2))
+
+        @wrap
+        def step(x):
+            result = layer(x) * scale.hidden
+            averages["a"] = averages["a"] * 0.5 + result
+            recent.append(result)
+            totals["x"] = totals["x"] + x
+            state.advance(x)
+            state.caches[0]["keys"][0] = state.caches[0]["keys"][0] + state.hidden
+            return result + sum(recent)
+
+        seen = []
+        for i in range(5):
+            held = [
+                step(library.full((2,), i + 1.0)),
+                layer.state.hidden,
+                *[row["sum"] for row in layer.rows],
+            ]
+            held += [averages["a"], *recent, totals["x"], state.hidden, state.caches[0]["keys"][0]]
+            seen.append([each.tolist() for each in held])
+            scale.hidden = library.full((2,), i + 2.0)
+            if i == 2:
+                totals.clear()
+                state = State(library.zeros(2), ({"keys": [library.ones(2)]},))
+                layer.rows[1] = {"sum": library.zeros(2)}
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_whatever_is_compiled_binds_what_it_would(wrap):
+    def program(library, wrap):
+        class Counting(library.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.count, self.total, self.rate = library.zeros(()), library.zeros(()), 1.0
+
+            @wrap
+            def forward(self, x):
+                self.count = self.count + 1
+                return x * self.count * self.rate
+
+            def sum(self, x):
+                self.total = self.total + x * self.rate
+                return self.total * 1
+
+        class Called:
+            def __init__(self):
+                self.sum, self.rate = library.zeros(()), 1.0
+
+            def add(self, x):
+                self.sum = self.sum + x * self.rate
+                return self.sum * 1
+
+            def __call__(self, x):
+                return self.add(x)
+
+        module, called, plain, state = Counting(), Called(), Called(), library.zeros(())
+
+        @wrap
+        @library.no_grad()
+        def decorated(x):
+            nonlocal state
+            state = state + x * module.rate
+            return state * 1
+
+        calls = [module, wrap(module.sum), wrap(called), wrap(functools.partial(plain.add)), decorated]
+        seen = []
+        for _ in range(3):
+            results = [call(library.ones(())) for call in calls]
+            held = [*results, module.count, module.total, called.sum, plain.sum, state]
+            seen.append([each.item() for each in held])
+            module.rate = called.rate = plain.rate = module.rate + 1
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
 def test_what_is_bound_is_written_in_place_too(wrap):
     def program(library, wrap):
         class Both(library.nn.Module):
@@ -182,6 +290,22 @@ def test_a_step_that_binds_is_recorded_no_more_than_twice(recordings):
         expected = 0.9 * expected + 0.1 * each
     assert average.item() == pytest.approx(expected, rel=1e-5)
     assert best.tolist() == model.weight.tolist()
+
+
+def test_entries_that_keep_their_types_are_recorded_once(recordings):
+    averages = {str(i): tn.zeros(2) for i in range(150)}
+    nested = [{"sum": tn.zeros(2)}]
+
+    @tn.compile
+    def step(x):
+        for name in averages:
+            averages[name] = averages[name] + x
+        nested[0]["sum"] = nested[0]["sum"] + averages["7"]
+        return nested[0]["sum"] * 1
+
+    assert [step(tn.ones(2)).tolist()[0] for _ in range(4)] == [1, 3, 6, 10]
+    assert averages["149"].tolist() == [4, 4]
+    assert len(recordings) == 1
 
 
 def test_a_call_that_fails_leaves_what_was_bound():

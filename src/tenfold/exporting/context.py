@@ -116,7 +116,7 @@ class _Recorder:
     def guard(self, container: Any, key: Any, contents: bool = False) -> None:
         pass
 
-    def watch(self, container: Any) -> None:
+    def watch(self, container: Any, apart: Any = (), of_object: bool = False) -> None:
         pass
 
 

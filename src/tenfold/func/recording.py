@@ -84,7 +84,7 @@ class Recorder:
         if self.outer is not None:
             self.outer.guard(container, key, contents)
 
-    def watch(self, container: Any) -> None:
+    def watch(self, container: Any, apart: Any = (), of_object: bool = False) -> None:
         pass  # what is bound in here is of this function alone
 
 

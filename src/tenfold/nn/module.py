@@ -123,14 +123,12 @@ class Module(Stateful):
             recorder.guard(CHANGES, "count")
             if self._modules:
                 recorder.guard(NAMES, self)
-            recorder.watch(self.__dict__)
+            recorder.watch(self.__dict__, REGISTERS, of_object=True)
             recorder.watch(self._buffers)
             for name, value in self.__dict__.items():
                 if name not in REGISTERS and (type(value) in SETTINGS or isinstance(value, Tensor)):
                     contents = type(value) in CONTAINERS and len(value) <= MANY
                     recorder.guard(self.__dict__, name, contents)
-                    if contents:
-                        recorder.watch(value)
             for name in self._modules:
                 recorder.guard(self._modules, name)
 

@@ -1,5 +1,5 @@
-"""Names that a recorded function binds to tensors: attributes of modules and of objects, and the variables
-that its own code reads.
+"""Names that a recorded function binds to tensors: attributes of modules and of objects, the variables that
+its own code reads, and entries of the lists and dicts that are found there.
 
 What it binds is a result of its program, bound at each call. What it found under such a name is looked up at
 each call, as if it were one more argument.
@@ -10,14 +10,16 @@ from __future__ import annotations
 import operator
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
-from types import CellType
+from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from tenfold.runtime import tree
-from tenfold.runtime.guards import Guard, contents_of
+from tenfold.runtime.guards import Contents, Guard, contents_of
 
 MISSING = object()
 ALL = slice(None)
+PACKAGE = __name__.partition(".")[0]
+FAR = 10_000  # containers that are watched, and entries of one
 
 
 class Cells:
@@ -39,6 +41,20 @@ class Cells:
         del self._cells[place].cell_contents
 
 
+class Queue:
+    """A deque as a container of one thing: ALL that is in it."""
+
+    def __init__(self, queue: deque[Any]):
+        self._queue = queue
+
+    def __getitem__(self, name: Any) -> list[Any]:
+        return list(self._queue)
+
+    def __setitem__(self, name: Any, values: Any) -> None:
+        self._queue.clear()
+        self._queue.extend(values)
+
+
 class Has:
     """A container by its names: whether something is bound to each."""
 
@@ -49,8 +65,18 @@ class Has:
         return _bound_to(self._container, name) is not MISSING
 
 
+class _Lengths:
+    """How much is in each list or dict, as a container."""
+
+    def __getitem__(self, container: Any) -> int:
+        return len(container)
+
+
+LENGTHS = _Lengths()
+
+
 class Change(NamedTuple):
-    """A name that is bound to other tensors than it was; of a list, ALL that is in it."""
+    """A name that is bound to other tensors than it was; of a list that grew, ALL that is in it."""
 
     container: Any
     name: Any
@@ -102,27 +128,49 @@ class Bindings:
     def __init__(self, tensor: type):
         self._tensor = tensor
         self._watched: dict[int, tuple[Any, Any, bool]] = {}
+        self._objects: set[int] = set()  # of the watched, attributes of objects and what is in them
+        # Under which names each container was found: what that is in, the name, and what is bound to it.
+        self._paths: dict[int, list[tuple[Any, Any, Any]]] = {}
 
-    def watch(self, container: Any, names: Iterable[Any] | None = None) -> None:
-        """Notice what is bound to these names, or to any, or what a list holds."""
-        if id(container) in self._watched:
-            return
-        if type(container) is list:
-            before: Any = list(container)
-        else:
-            before = {name: _bound_to(container, name) for name in (container if names is None else names)}
-        self._watched[id(container)] = (container, before, names is None)
+    def watch(
+        self,
+        container: Any,
+        names: Iterable[Any] | None = None,
+        apart: Collection[Any] = (),
+        of_object: bool = False,
+    ) -> None:
+        """Notice what is bound to these names, or to any, or what a list holds; and what is in the lists,
+        dicts and objects there, but for names that stand apart. What is read of an object is looked up."""
+        waiting = deque([(container, names, apart, of_object)])
+        while waiting:
+            container, names, apart, of_object = waiting.popleft()
+            _, known, whole = self._watched.get(id(container), (None, {}, False))
+            if whole or len(self._watched) > FAR:
+                continue
+            new = _before(container, None if names is None else [each for each in names if each not in known])
+            self._watched[id(container)] = (container, known | new if known else new, names is None)
+            if of_object:
+                self._objects.add(id(container))
+            for name, bound in _entries(new):
+                inside = None if name in apart else _inside(bound)
+                if inside is not None:
+                    self._paths.setdefault(id(inside), []).append((container, name, bound))
+                    within = of_object or not isinstance(bound, (tuple, list, dict, deque))
+                    waiting.append((inside, None, (), within))
 
     def changes(self) -> list[Change]:
         """The names that are bound to other tensors than they were, or to tensors and were not."""
         found = []
         for container, before, whole in self._watched.values():
-            if type(container) is list:
-                same = len(before) == len(container) and all(map(operator.is_, before, container))
-                changed = [] if same else [Change(container, ALL, before, list(container))]
+            if type(container) is Queue or (type(container) is list and len(container) != len(before)):
+                after = container[ALL]
+                same = len(after) == len(before) and all(map(operator.is_, after, before))
+                changed = [] if same else [Change(container, ALL, before, after)]
             else:
-                names = [*before, *[name for name in container if name not in before]] if whole else [*before]
-                pairs = [(name, before.get(name, MISSING), _bound_to(container, name)) for name in names]
+                names = [name for name, _ in _entries(before)]
+                if whole and isinstance(container, dict):
+                    names += [name for name in container if name not in before]
+                pairs = [(name, _bound_to(before, name), _bound_to(container, name)) for name in names]
                 changed = [Change(container, *each) for each in pairs if each[1] is not each[2]]
             found += [each for each in changed if self._tensors(each.before) or self._tensors(each.after)]
         return [each for each in found if each.after is not MISSING]
@@ -132,21 +180,22 @@ class Bindings:
             each.undo()
 
     def places(
-        self, changes: Sequence[Change], written: Collection[Any], given: Sequence[Any]
+        self, changes: Sequence[Change], written: Collection[Any], given: Sequence[Any], read: Iterable[Any]
     ) -> tuple[list[Place], list[Any], list[Guard]]:
         """Where to look up at each call what the function found under the names that it binds, and those of
-        the variables it reads, and the tensors that were there; and what must be the very same tensors at
-        each call: what is written in place, what gradients are collected for, what is found in two places
-        or by steps from other memory."""
+        the variables it reads, and the tensors that were there; and what must be the very same at each call:
+        tensors that are written in place, that gradients are collected for, that are found in two places or
+        by steps from other memory; and what these names are found in."""
         places, found, guards = [], [], []
         count = Counter(
             id(memory_under(each))
-            for container, before, _ in self._watched.values()
-            for bound in (before if type(container) is list else before.values())
-            for each in self._tensors(bound)
+            for _, before, _ in self._watched.values()
+            for _, bound in _entries(before)
+            for each in self._tensors(bound, self._watched)
         )
         count.update([id(memory_under(each)) for each in given])
-        for each in [*changes, *self._variables()]:
+        names = [*changes, *self._others(changes, {id(each) for each in read})]
+        for each in names:
             tensors: list[Any] = []
             structure = tree.flatten(each.before, self._is_tensor, tensors)
             alone = all(
@@ -156,31 +205,70 @@ class Bindings:
                 and memory_under(one) not in written
                 for one in tensors
             )
-            if tensors and alone and each.name is not ALL:
+            if tensors and alone:
                 places.append(Place(each.container, each.name, structure, tensors, self._is_tensor))
                 found += tensors
             else:
                 guards.append(each.guard())
-        return places, found, guards
+        bound = keys_of(names)
+        above = [path for path in self._above(names) if (id(path[0]), path[1]) not in bound]
+        return places, found, guards + above
 
-    def _variables(self) -> list[Change]:
-        """The names that are watched one by one and bound to tensors, as if they were changed."""
-        known = {(id(each.container), each.name) for each in self.changes()}
-        return [
-            Change(container, name, bound, bound)
-            for container, before, whole in self._watched.values()
-            if not whole
-            for name, bound in before.items()
-            if isinstance(bound, self._tensor) and (id(container), name) not in known
-        ]
+    def opened(self, guards: Iterable[Guard], changes: Sequence[Change]) -> list[Guard]:
+        """Of guards of all that is in lists and dicts, those of what the function does not bind there."""
+        opens = {id(each[2]) for each in self._above(changes)}
+        bound = keys_of(changes)
+        stack, opened = list(guards), []
+        while stack:
+            container, name, expected = guard = stack.pop()
+            if type(expected) is not Contents or id(container[name]) not in opens:
+                opened.append(guard)
+                continue
+            found = container[name]
+            opened += [(container, name, found), (LENGTHS, found, len(found))]
+            entries = [(found, key, contents_of(entry)) for key, entry in _entries(found)]
+            stack += [each for each in entries if (id(found), each[1]) not in bound]
+        return opened
+
+    def _above(self, names: Iterable[Change]) -> list[Guard]:
+        """Under which names the containers of these are found, and the containers of those, and so on."""
+        found: dict[tuple[int, Any], Guard] = {}
+        stack = [each.container for each in names]
+        while stack:
+            for path in self._paths.get(id(stack.pop()), ()):
+                if (id(path[0]), path[1]) not in found:
+                    found[id(path[0]), path[1]] = path
+                    stack.append(path[0])
+        return list(found.values())
+
+    def _others(self, changes: Sequence[Change], read: Collection[int]) -> list[Change]:
+        """The names of variables, and of objects where that is read, that are bound to tensors, as if they
+        were changed."""
+        known = keys_of(changes)
+        known_all = {id(each.container) for each in changes if each.name is ALL}
+        found = []
+        for container, before, whole in self._watched.values():
+            if id(container) in known_all:
+                continue
+            if type(container) is Queue:
+                if any(id(each) in read for each in self._tensors(before)):
+                    found.append(Change(container, ALL, before, before))
+            elif not isinstance(container, tuple) and (not whole or id(container) in self._objects):
+                for name, bound in _entries(before):
+                    tensors = self._tensors(bound) if isinstance(bound, (self._tensor, tuple)) else []
+                    used = tensors and (not whole or any(id(each) in read for each in tensors))
+                    if used and (id(container), name) not in known:
+                        found.append(Change(container, name, bound, bound))
+        return found
 
     def _is_tensor(self, each: Any) -> bool:
         return isinstance(each, self._tensor)
 
-    def _tensors(self, bound: Any) -> list[Any]:
+    def _tensors(self, bound: Any, apart: Collection[int] = ()) -> list[Any]:
+        """The tensors that are bound, but for those in some containers."""
         found: list[Any] = []
-        tree.flatten(bound, self._is_tensor, found)
-        return found
+        tree.flatten(bound, lambda each: self._is_tensor(each) or id(each) in apart, found)
+        return [each for each in found if self._is_tensor(each)]
 
 
 def bind(names: Sequence[tuple[Any, Any]], values: Iterable[Any]) -> None:
@@ -189,13 +277,53 @@ def bind(names: Sequence[tuple[Any, Any]], values: Iterable[Any]) -> None:
     deque(map(operator.setitem, containers, keys, values), maxlen=0)
 
 
+def keys_of(names: Iterable[Change | Place]) -> set[tuple[int, Any]]:
+    """The names as guards have them: each by itself, and in which container."""
+    return {(id(each.container), each.name) for each in names if each.name is not ALL}
+
+
 def memory_under(holder: Any) -> Any:
     """The memory that a tensor lies in, be it all of it or a part."""
     alias = getattr(holder, "_alias", None)
     return holder if alias is None else alias.storage
 
 
+def _before(container: Any, names: Iterable[Any] | None) -> Any:
+    """What is in a container, or bound to names of it, as something that does not change with it."""
+    if type(container) in (list, Queue):
+        return container[ALL]
+    if isinstance(container, tuple):
+        return container
+    return {name: _bound_to(container, name) for name in (container if names is None else names)}
+
+
+def _entries(container: Any) -> Iterable[tuple[Any, Any]]:
+    return enumerate(container) if isinstance(container, (list, tuple)) else container.items()
+
+
+def _inside(bound: Any) -> Any:
+    """The list or dict that something is, or its attributes; None of what has nothing to be looked through:
+    what is large, and what is not of the user's own making."""
+    kind = type(bound)
+    if isinstance(bound, tuple):
+        return bound if any(_inside(each) is not None for each in bound[:FAR]) else None
+    if kind is list or isinstance(bound, (dict, deque)):
+        looked_through = len(bound) <= FAR and not _is_ours(kind)
+        return None if not looked_through else Queue(bound) if isinstance(bound, deque) else bound
+    if isinstance(bound, (type, ModuleType, FunctionType)) or _is_ours(kind):
+        return None
+    attributes = getattr(bound, "__dict__", None)
+    return attributes if isinstance(attributes, dict) and len(attributes) <= FAR else None
+
+
+def _is_ours(kind: type) -> bool:
+    """Whether it is one of this package's classes, or derived from one: those say what they depend on."""
+    return any(each.__module__.partition(".")[0] == PACKAGE for each in kind.__mro__)
+
+
 def _bound_to(container: Any, name: Any) -> Any:
+    if isinstance(container, dict):
+        return container.get(name, MISSING)  # a defaultdict makes nothing
     try:
         return container[name]
     except LookupError:

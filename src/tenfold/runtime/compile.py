@@ -10,7 +10,7 @@ from typing import Any
 from tenfold import dtypes
 from tenfold.devices import get_default_device
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError
+from tenfold.errors import ArgumentError, TraceError
 from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.recorded import OTHER, Recorded
 from tenfold.runtime.recording import shares_memory, trace
@@ -149,15 +149,27 @@ class Programs:
                     variants.insert(0, variants.pop(i))
                 break
         else:
-            recorded = trace(self.function, args, kwargs, tensor, reuse=True)
-            numbers: list[Any] = []
-            tree.flatten((args, kwargs), lambda each: type(each) in (int, float), numbers)
-            recorded.for_numbers = bool(numbers)
-            variants.insert(0, recorded)
-            del variants[MAX_VARIANTS:]
-            result = recorded.run(given, tensor)
+            for _ in range(MAX_VARIANTS):
+                recorded = self._record(args, kwargs, variants)
+                result = recorded.run(given, tensor)
+                if result is not OTHER:
+                    break
+            else:
+                raise TraceError(
+                    "what the function depends on changes before it can run",
+                    help="let no other thread change it meanwhile",
+                ).located("compile", capture())
         self._shorten(recorded, args, kwargs)
         return result
+
+    def _record(self, args: tuple, kwargs: dict[str, Any], variants: list[Recorded]) -> Recorded:
+        recorded = trace(self.function, args, kwargs, self._tensor, reuse=True)
+        numbers: list[Any] = []
+        tree.flatten((args, kwargs), lambda each: type(each) in (int, float), numbers)
+        recorded.for_numbers = bool(numbers)
+        variants.insert(0, recorded)
+        del variants[MAX_VARIANTS:]
+        return recorded
 
     def _shorten(self, recorded: Recorded, args: tuple, kwargs: dict[str, Any]) -> None:
         """Let calls like this one go the short way, if they need no more than to start the program."""

@@ -72,6 +72,7 @@ class Recorded:
         self.returned = returned
         self.count = len(returned)
         self.writes = writes
+        self.written = frozenset(writes)
         self.argument_writes = argument_writes
         self.device = device
         self.gradients = gradients
@@ -194,7 +195,7 @@ class Recorded:
 
     def _with_found(self, arguments: Sequence[Any]) -> Any:
         """The arguments and the tensors that are looked up; OTHER if those need another program."""
-        written = {*self.writes, *[memory_under(arguments[i]) for i in self.argument_writes]}
+        written = self.written.union([memory_under(arguments[i]) for i in self.argument_writes])
         found = list(arguments)
         for place in self.places:
             tensors = place.find(written)

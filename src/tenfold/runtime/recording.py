@@ -7,14 +7,15 @@ results, put back after it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from tenfold.errors import TraceError
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.bindings import Bindings, Cells, Place, memory_under
+from tenfold.runtime.bindings import Bindings, Cells, Change, Place, keys_of, memory_under
 from tenfold.runtime.collected import ANY, Cleared, Gradients
 from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Guard, contents_of, hold
 from tenfold.runtime.recorded import Again, Recorded, memory_of
@@ -93,15 +94,17 @@ class Recording:
         found = contents_of(container[key]) if contents else container[key]
         self.guards.setdefault((id(container), key), (container, key, found))
 
-    def watch(self, container: Any) -> None:
-        """What is bound to names of this container may change."""
-        self.bindings.watch(container)
+    def watch(self, container: Any, apart: Collection[Any] = (), of_object: bool = False) -> None:
+        """What is bound to names of this container, be it all that an object has, may change, and what is in
+        that, but for names that stand apart."""
+        self.bindings.watch(container, apart=apart, of_object=of_object)
 
-    def kept_guards(self, places: Sequence[Place]) -> list[Guard]:
+    def kept_guards(self, places: Sequence[Place], changes: Sequence[Change]) -> list[Guard]:
         """What must be as it was: not what is looked up at each call, nor what the function changed itself,
         while it was recorded and for good."""
-        found = {(id(each.container), each.name) for each in places}
-        return [guard for key, guard in self.guards.items() if key not in found and hold([guard])]
+        found = keys_of(places)
+        kept = [guard for key, guard in self.guards.items() if key not in found and hold([guard])]
+        return self.bindings.opened(kept, changes)
 
 
 def _is_users_own(argument: Any) -> bool:
@@ -116,31 +119,68 @@ def _guard_variables(recording: Recording, function: Any) -> None:
     """Let the program depend on the numbers, texts and small containers that the function's own code reads
     from variables outside of it, or from the object that it is a method of; and see what it binds there."""
     owner: Any = None
-    while isinstance(function, MethodType):
-        owner, function = function.__self__, function.__func__
-    if not isinstance(function, FunctionType):
-        return
-    codes = [function.__code__]
     names: dict[str, None] = {}
-    for code in codes:
-        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
-        names.update(dict.fromkeys(code.co_names))
-    cells = Cells(function.__closure__ or ())
-    _guard_names(recording, function.__globals__, names)
-    _guard_names(recording, cells, range(len(function.__closure__ or ())))
+    while function is not None:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, MethodType):
+            owner, function = function.__self__, function.__func__
+        elif isinstance(function, FunctionType):
+            names.update(_guard_code(recording, function))
+            function = getattr(function, "__wrapped__", None)  # what a decorator was given
+        else:
+            called: Any = type(function).__call__
+            owner, function = function, called if isinstance(called, FunctionType) else None
     if hasattr(type(owner), "_guard"):
         owner._guard()
     elif owner is not None and _is_users_own(owner):
-        _guard_names(recording, vars(owner), names)
-        recording.watch(vars(owner))
+        recording.watch(vars(owner), of_object=True)
+        read = list(names)
+        for name in read:
+            method = getattr(type(owner), name, None)
+            if isinstance(method, FunctionType):
+                read += [each for each in _names_of(method) if each not in read]
+        _guard_names(recording, vars(owner), read)
+
+
+def _guard_code(recording: Recording, function: FunctionType) -> dict[str, None]:
+    """Let the program depend on variables of one function; the names that its code has."""
+    names = _names_of(function)
+    cells = Cells(function.__closure__ or ())
+    _guard_names(recording, function.__globals__, names)
+    _guard_names(recording, cells, range(len(function.__closure__ or ())))
+    return names
+
+
+def _names_of(function: FunctionType) -> dict[str, None]:
+    codes = [function.__code__]
+    for code in codes:
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return dict.fromkeys([name for code in codes for name in code.co_names])
+
+
+def _guard_objects(recording: Recording, arguments: Any) -> None:
+    """Let the program depend on the attributes of modules and objects among the arguments."""
+    objects: list[Any] = []
+    tree.flatten(arguments, lambda each: hasattr(type(each), "_guard") or _is_users_own(each), objects)
+    for each in objects:
+        if hasattr(type(each), "_guard"):
+            each._guard()
+            continue
+        for name in vars(each):
+            recording.guard(vars(each), name, contents=True)
+        recording.watch(vars(each), of_object=True)
 
 
 def _guard_names(recording: Recording, container: Any, names: Iterable[Any]) -> None:
     recording.bindings.watch(container, names)
     for name in names:
         with contextlib.suppress(LookupError):
-            if _is_setting(container[name]):
+            value = container[name]
+            if _is_setting(value):
                 recording.guard(container, name, contents=True)
+            elif hasattr(type(value), "_guard"):
+                value._guard()
 
 
 def _is_setting(value: Any) -> bool:
@@ -151,7 +191,8 @@ def trace(
     function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type, reuse: bool = False
 ) -> Recorded:
     """Record a function on arguments like these; `tensor` is the class of tensors, made from a Value. With
-    `reuse`, gradients that it clears lend their memory to those that it makes in their place."""
+    `reuse` it is to be called again: names are looked up at each call, and gradients that it clears lend
+    their memory to those that it makes in their place."""
     given: list[Any] = []
     structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
     with one_at_a_time:
@@ -164,15 +205,10 @@ def trace(
         stand_ins = [by_tensor[id(each)] for each in given]
         values = [each.current() for each in stand_ins]
         recording.arguments.update(values)
-        _guard_variables(recording, function)
-        objects: list[Any] = []
-        tree.flatten((args, kwargs), _is_users_own, objects)
-        for each in objects:
-            for name in vars(each):
-                recording.guard(vars(each), name, contents=True)
-            recording.watch(vars(each))
         outer, graph.recorder = graph.recorder, recording
         try:
+            _guard_variables(recording, function)
+            _guard_objects(recording, (args, kwargs))
             call_args, call_kwargs = tree.unflatten(structure, iter(stand_ins))
             result = function(*call_args, **call_kwargs)
             changes = recording.bindings.changes()
@@ -210,7 +246,9 @@ def trace(
         raise TraceError(
             "the compiled function neither returns nor changes a tensor", help="return what it computes"
         ).located("compile", capture())
-    places, looked_up, same = recording.bindings.places(changes, recording.before, given)
+    read = recording.holders.values()
+    found = recording.bindings.places(changes, recording.before, given, read) if reuse else ([], [], [])
+    places, looked_up, same = found
     for i, each in enumerate(looked_up, len(given)):
         first.setdefault(id(each), i)
         first.setdefault(id(memory_of(each)), i)
@@ -251,7 +289,7 @@ def trace(
         changed,
         wanted[0].device,
         gradients,
-        recording.kept_guards(places) + same,
+        recording.kept_guards(places, changes) + same,
         replaced,
         bool(followed),
         [each.origin is not None for each in wanted],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from tenfold.devices import Device
@@ -219,7 +219,7 @@ class Recorder(Protocol):
 
     def guard(self, container: Any, key: Any, contents: bool = False) -> None: ...
 
-    def watch(self, container: Any) -> None: ...
+    def watch(self, container: Any, apart: Collection[Any] = (), of_object: bool = False) -> None: ...
 
 
 recorder: Recorder | None = None

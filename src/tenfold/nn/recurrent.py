@@ -79,7 +79,11 @@ class RNNBase(Module):
             raise ArgumentError(f"dropout is a probability, not {dropout!r}")
         if dropout > 0 and self.num_layers == 1:
             warn(f"{type(self).__name__}: dropout is between layers, and there is only one")
-        for name in ("hidden_size", "num_layers"):
+        for name in ("bias", "batch_first"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise ArgumentError(f"{name} is True or False, not {value!r}")
+        for name in ("input_size", "hidden_size", "num_layers"):
             value = getattr(self, name)
             if not isinstance(value, int):
                 raise ArgumentError(f"{name} is an int, not a {type(value).__name__}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from tenfold import flat
 from tenfold.errors import UnsupportedError
+from tenfold.flat.composite import Composite
 from tenfold.flat.graph import Function, Op, TensorType
 from tenfold.mlir.sizes import Open, OpenLiteral, OpenType
 from tenfold.ops.table import Row
@@ -251,7 +252,9 @@ def _merged_op(ops: Sequence[Op], values: Mapping[flat.Value, flat.Value]) -> Op
     state: dict[str, Any] = {"source": op.source}
     for field in op.fields:
         own = op.__dict__[field]
-        if field not in operands:
+        if isinstance(op, Composite) and field in ("rule", "push"):
+            state[field] = own  # what is exported is not differentiated: its body is what it is
+        elif field not in operands:
             state[field] = merged([each.__dict__[field] for each in ops])
         elif operands[field]:
             state[field] = tuple([values.get(each, each) for each in own])

@@ -367,13 +367,17 @@ def _of_hypot(cotangent, result, x, y):
     return cotangent * (x / result), cotangent * (y / result)
 
 
-@op("hypot(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
-@widened
 @flat.differentiated(_of_hypot)
-def hypot(x, y):
-    """sqrt(self ** 2 + other ** 2) without overflow"""
+def _hypot(x, y):
     infinite = flat.isinf(x) | flat.isinf(y)
     return flat.where(infinite, float("inf"), flat.abs(flat.complex(x, y)))
+
+
+@op("hypot(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
+@widened
+def hypot(x, y):
+    """sqrt(self ** 2 + other ** 2) without overflow"""
+    return _hypot(*flat.broadcast(x, y))
 
 
 def copy_sign(magnitude, sign):

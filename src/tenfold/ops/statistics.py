@@ -238,8 +238,8 @@ def _of_length(cotangent, result, x, dims, keepdim):
     """ct * (x / norm), and nothing where the norm is zero: the gradient of that is NaN there, by the rule."""
     kept = kept_shape(x, dims)
     cotangent, result = flat.reshape(cotangent, kept), flat.reshape(result, kept)
-    found = flat.convert(cotangent, x.dtype) * (x / flat.convert(result, x.dtype))
-    return (flat.where(flat.eq(result, 0), 0, found),)
+    direction = flat.where(flat.eq(result, 0), 0, x / flat.convert(result, x.dtype))
+    return (flat.convert(cotangent, x.dtype) * direction,)
 
 
 @flat.differentiated(_of_length)

@@ -112,6 +112,7 @@ class _Work:
             "-fPIC",
             "-fvisibility=hidden",
             f'-DTENFOLD_TORCH_VERSION="{libtorch.version.split("+")[0]}"',
+            "-DAT_PER_OPERATOR_HEADERS",  # let libtorch's headers include of all operators those they need
         ]
         self.sanitize = (
             [f"-fsanitize={','.join(sanitize)}", "-g", "-fno-omit-frame-pointer"] if sanitize else []
@@ -171,14 +172,17 @@ class _Work:
         missing = [name for name in names if name.endswith(".cpp") and not objects[name].exists()]
         running: dict[Future[None], str] = {}
 
-        def compile_each(suffix: str, prefix: list[str]) -> None:
-            for name in names:
-                if name.endswith(suffix):
-                    running[pool.submit(self._compile, partial, name, objects[name], prefix)] = name
+        def compile_each(some: Sequence[str], prefix: list[str]) -> None:
+            for name in some:
+                running[pool.submit(self._compile, partial, name, objects[name], prefix)] = name
 
         precompiled = pool.submit(self._precompile, partial) if len(missing) > WORTH_A_PREFIX else None
-        compile_each(".c", [])
-        compile_each(".cpp", precompiled.result() if precompiled else [])
+        # Meanwhile what needs no such headers, and one that takes as long as they do.
+        without = [name for name in names if name.endswith(".c")]
+        without += [name for name in missing if _is_slow(self.files[name])][:1]
+        compile_each(without, [])
+        prefix = precompiled.result() if precompiled else []
+        compile_each([name for name in names if name not in without], prefix)
         for step, done in enumerate(as_completed(running), 1):
             done.result()
             self.progress(running[done], step, steps)

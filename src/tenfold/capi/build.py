@@ -8,6 +8,7 @@ compiles little.
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import os
 import re
@@ -29,6 +30,15 @@ from tenfold.version import release
 __all__ = ["Built", "Progress", "build"]
 
 SHARDS = 12
+# Sources that are compiled as one, so that what libtorch's headers cost is paid once for all of them.
+TOGETHER = (
+    "autograd functions",
+    "compile script training",
+    "contents stacks values",
+    "devices generators memory",
+    "optimizers safetensors steps",
+    "needs*",
+)
 WORTH_A_PREFIX = 5  # with more files than these to compile, precompiling headers saves time
 SANITIZERS = ("address", "undefined", "thread")
 Progress = Callable[[str, int, int], None]  # what was done, how many steps of how many
@@ -102,6 +112,7 @@ class _Work:
         for path in sorted(_SOURCES.iterdir()):
             if path.suffix in (".c", ".cpp", ".h"):
                 self.files[path.name] = path.read_text(encoding="utf-8")
+        self.units = [self._unit(each.split()) for each in TOGETHER]
         self.optimize = {
             ".c": ["-O1", "-foptimize-sibling-calls", "-freorder-functions"],
             ".cpp": ["-O1" if sanitize else "-O2"],  # with sanitizers -O2 compiles for a quarter of an hour
@@ -121,6 +132,12 @@ class _Work:
         self.sanitize += ["-fno-sanitize=vptr"] if "undefined" in sanitize else []
         whole = "\n".join(f"{name}\n{text}" for name, text in sorted(self.files.items()))
         self.folder = cache_folder() / f"{libtorch.version}-{self._hash('build', whole)}"
+
+    def _unit(self, patterns: Sequence[str]) -> list[str]:
+        """Make a source of all sources with such names, and return those."""
+        names = [name for each in patterns for name in fnmatch.filter(self.files, f"{each}.cpp")]
+        self.files[f"unit_{names[0]}"] = "".join([f'#include "{name}"\n' for name in names])
+        return names
 
     def _hash(self, *parts: str) -> str:
         versions = [version_of(each) for each in self.compilers.values()]
@@ -165,8 +182,10 @@ class _Work:
         kept = cache_folder() / "objects"
         kept.mkdir(exist_ok=True)
         # The largest first: what is started last should be short.
-        names = [name for name in self.files if not name.endswith(".h")]
-        names.sort(key=lambda name: (not _is_slow(self.files[name]), -len(self.files[name])))
+        in_units = {name for unit in self.units for name in unit}
+        names = [name for name in self.files if not name.endswith(".h") and name not in in_units]
+        slow = {name for name in names if any("torch/csrc" in text for text in self._made_from(name))}
+        names.sort(key=lambda name: (name not in slow, -len(self.files[name])))
         objects = {name: kept / f"{self._hash(name, *self._made_from(name))}.o" for name in names}
         steps = len(names) + 2
         missing = [name for name in names if name.endswith(".cpp") and not objects[name].exists()]
@@ -179,7 +198,7 @@ class _Work:
         precompiled = pool.submit(self._precompile, partial) if len(missing) > WORTH_A_PREFIX else None
         # Meanwhile what needs no such headers, and one that takes as long as they do.
         without = [name for name in names if name.endswith(".c")]
-        without += [name for name in missing if _is_slow(self.files[name])][:1]
+        without += [name for name in missing if name in slow][:1]
         compile_each(without, [])
         prefix = precompiled.result() if precompiled else []
         compile_each([name for name in names if name not in without], prefix)
@@ -277,7 +296,3 @@ class _Work:
 _INCLUDE = re.compile(r'^#include "([\w.]+)"', re.MULTILINE)
 _DECLARATION = re.compile(r"^TN_API [^;]*;\n", re.MULTILINE)
 _COMMENT = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
-
-
-def _is_slow(text: str) -> bool:
-    return "torch/csrc" in text

@@ -13,6 +13,8 @@ import tenfold as tn
 from tenfold.indexing import one_hot
 from tenfold.runtime.executables import counting_compiles
 
+pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
+
 SHAPES = [(), (5,), (3, 4), (2, 3, 4), (2, 1, 3, 2), (0, 3), (4, 0)]
 
 

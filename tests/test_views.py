@@ -14,6 +14,8 @@ import torch
 import tenfold as tn
 from tenfold.errors import ShapeError, TenfoldError
 
+pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
+
 BATCHES = 10
 PROGRAMS = 20
 STEPS = 12

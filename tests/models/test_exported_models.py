@@ -102,7 +102,7 @@ def compare(size: str, name: str, dialect: str, engine: str) -> None:
 
 
 # Each dialect once; the others where time allows.
-QUICK = {("stablehlo", "xla"), ("torch", "iree"), ("linalg", "iree")}
+QUICK = {("stablehlo", "xla"), ("torch", "iree")}
 SMALL_ROUTES = [each if each in QUICK else pytest.param(*each, marks=pytest.mark.slow) for each in ROUTES]
 
 

@@ -99,9 +99,7 @@ class Recorded:
         in_order = not places and all(type(each) is int and each == i for i, each in enumerate(inputs))
         new = structure is tree.LEAF and returned == [None]
         self.stateless = not (writes or argument_writes or gradients.made or gradients.cleared or bound)
-        self.plain = (
-            in_order and not places and new and self.stateless and not guards and not gradients.expected
-        )
+        self.plain = in_order and new and self.stateless and not guards and not gradients.expected
         self.packing = None if differentiable else self._packing(replaced)
         self._plan(replaced)
 

@@ -187,11 +187,7 @@ def _node(
         taken = tuple([each.type for each in inputs])
         made = control.fragment(row, types, parts, starts)
         signature = _signatures[full_key] = Signature(row, taken, (), made)
-    node = ControlNode(signature, tuple(inputs), capture(), parts, starts)
-    graph.follow(node)
-    results = graph.results_of(node, device)
-    graph.track(node, results)
-    return results
+    return graph.enter(ControlNode(signature, tuple(inputs), capture(), parts, starts), device)
 
 
 def _whole(storage: Storage) -> Tensor:

@@ -151,11 +151,7 @@ class Recorded:
         signature = _signatures.get(full_key)
         if signature is None:
             signature = _signatures[full_key] = Signature(row, types, (), make())
-        node = Node(signature, inputs, capture())
-        graph.follow(node)
-        device = self.program.device
-        results = graph.results_of(node, device)
-        graph.track(node, results)
+        results = graph.enter(Node(signature, inputs, capture()), self.program.device)
         wanted = len(results) - len(self.writes)
         for target, value in zip(self.writes, results[wanted:], strict=True):
             if isinstance(target, Storage):

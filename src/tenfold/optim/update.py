@@ -215,12 +215,7 @@ class Updating(Optimizer):
             signature = _signatures[key] = self._signature(
                 group, input_types, counts, names, tensors, guarded
             )
-        node = Node(signature, inputs, capture())
-        graph.follow(node)
-        results = [Value(each, device, node, i) for i, each in enumerate(signature.result_types)]
-        if graph.level is not None:
-            graph.level.push(node, results)
-        graph.track(node, results)
+        results = graph.enter(Node(signature, inputs, capture()), device)
         followed: dict[int, Tensor] = {}  # state that gradients flow through is not written: they need it
         for target, result in zip(targets, results, strict=True):
             if result.origin is not None and id(target) in places:

@@ -330,15 +330,12 @@ class Recorded:
         for i, state in enumerate(self.packing.states if self.packing else ()):
             state.give_back(computed[len(self.alone_types) + i])
 
-    def _call_node(self, values: list[Value]) -> list[Value]:
+    def _call_node(self, values: list[Value]) -> tuple[Value, ...]:
         """The results as those of one node, so that gradients flow through it."""
         if self.signature is None:
             fragment = lower(self.program, whole=True)
             self.signature = Signature(CALL, tuple(self.types), (), fragment)
-        node = Node(self.signature, tuple(values), capture())
-        graph.follow(node)
-        results = list(graph.results_of(node, self.device))
-        graph.track(node, results)
+        results = graph.enter(Node(self.signature, tuple(values), capture()), self.device)
         for result, follows in zip(results, self.follows, strict=True):
             if not follows:
                 result.origin = None

@@ -281,10 +281,14 @@ def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None
         signature = row.signature(tuple([each.type for each in inputs]), shape)
     except TenfoldError as error:
         raise located(error, row, where, arguments) from None
-    node = Node(signature, tuple(inputs), where)
+    return enter(Node(signature, tuple(inputs), where), place)
+
+
+def enter(node: Node, device: Device) -> tuple[Value, ...]:
+    """Make a new node part of the Trace: what it gives, and gradients flow through it."""
     follow(node)
-    results = results_of(node, place)
-    for each in inputs:
+    results = results_of(node, device)
+    for each in node.inputs:
         if each.origin is not None:
             track(node, results)
             break

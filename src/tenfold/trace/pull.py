@@ -10,7 +10,7 @@ from tenfold import flat
 from tenfold.flat.graph import in_order, replay
 from tenfold.ops.table import Signature
 from tenfold.trace.gradient import GRADIENT, backward_of
-from tenfold.trace.graph import Node, Value, follow, results_of, track
+from tenfold.trace.graph import Node, Value, enter
 
 # By signature, which cotangents are given and wanted, and which results were kept: what computes it, and what
 # of inputs, kept results and cotangents it takes.
@@ -55,10 +55,7 @@ def pull(
     signature, used = found
     available = [*inputs, *kept.values(), *[each for each in cotangents if each is not None]]
     made = Node(signature, tuple([available[i] for i in used]), where)
-    follow(made)
-    results = results_of(made, available[-1].device)
-    track(made, results)
-    remaining = iter(results)
+    remaining = iter(enter(made, available[-1].device))
     return [next(remaining) if is_wanted else None for is_wanted in wanted]
 
 

@@ -12,7 +12,7 @@ from tenfold import flat
 from tenfold.flat.graph import in_order
 from tenfold.flat.jvp import tangents as pushed_forward
 from tenfold.ops.table import Row, Signature
-from tenfold.trace.graph import Node, Value, follow, results_of, track
+from tenfold.trace.graph import Node, Value, enter
 
 JVP = Row("jvp(Tensor[] primals, Tensor[] tangents) -> Tensor[]", lambda *values: values, {})
 RANDOM_JVP = Row(JVP.text, JVP.lowering, {"random": True})
@@ -34,10 +34,7 @@ def push(node: Node, tangents: Sequence[Value | None]) -> list[Value | None]:
         return [None] * len(moved)
     available = [*node.inputs, *[each for each in tangents if each is not None]]
     made = Node(signature, tuple([available[i] for i in used]), node.source)
-    follow(made)
-    results = results_of(made, available[-1].device)
-    track(made, results)
-    found = iter(results)
+    found = iter(enter(made, available[-1].device))
     return [next(found) if moves else None for moves in moved]
 
 

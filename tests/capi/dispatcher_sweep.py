@@ -253,7 +253,7 @@ def examine(schema: Any, told: Callable[[str], None]) -> tuple[str, str]:
             return "differs", f"runs, PyTorch says {refusal}"
         if "entries, and was given" in message:
             return "refused earlier", ""  # a list of a fixed length is checked before the call
-        first = type_names(str(refusal)).splitlines()[0][:60]
+        first = type_names(str(refusal)).splitlines()[0][:60].rstrip()
         return (
             ("same error", "")
             if first in type_names(message)

@@ -104,3 +104,24 @@ def test_an_enumeration_out_of_range_does_not_reach_libtorch() -> None:
         assert tn.raw("tn_call")(b"aten::zeros", stack) == 1
         assert "which is no ScalarType" in tn.tn_error_message().decode()
         tn.tn_stack_free(stack)
+
+
+def test_every_operator_is_found_by_its_number_and_its_name() -> None:
+    tn = Bridge()
+    count = tn.tn_op_count()
+    found = [tn.lib.text("tn_op_schema", tn.tn_op_at(i)).split("(")[0] for i in range(count)]
+    assert len(set(found)) == count > 3000
+    assert all(tn.tn_find(name.encode()) for name in found)
+
+
+def test_operators_of_other_libraries_that_take_tensors_by_value_are_called() -> None:
+    tn = Bridge()
+    with nothing_left(tn):
+        quantized = tn.call("quantize_per_tensor", tn.tensor([1.0, 2.0]), 0.5, 0, 13)
+        stack = tn.tn_stack_new()
+        tn.tn_stack_push_tensor(stack, quantized)
+        tn.tn_stack_push_double(stack, 3.0)
+        tn.tn_call(b"quantized::mul.Scalar", stack)
+        tripled = tn.keep(tn.tn_stack_tensor_at(stack, 0))
+        tn.tn_stack_free(stack)
+        assert tn.array(tn.call("dequantize.self", tripled)).tolist() == [3.0, 6.0]

@@ -44,6 +44,8 @@ def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(
         ("range.step", "step", (0, 1, 0.5, INT64)),
         ("arange.start_step", "64 bits", (1 << 62, -(1 << 62) - 1, -1, INT64)),
         ("arange.start_out", "64 bits", (1 << 62, -(1 << 62) - 1, -1, whole)),
+        ("arange.start_step", "step must be nonzero", (0, 1, 0.1, INT64)),
+        ("arange.start_out", "step must be nonzero", (0, -3, -0.5, whole)),
         ("_fft_c2c", "out of range", (x, [1 << 40], 0, True)),
         ("_stack", "at least one tensor", ([], 0)),
         ("_weight_norm_interface", "dimensions", (empty, empty, 3)),

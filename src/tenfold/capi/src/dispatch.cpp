@@ -249,7 +249,8 @@ std::function<void(torch::jit::Stack &)> unboxed_call(const c10::OperatorHandle 
                      : kind == TypeKind::NumberType ? 'S'
                                                     : '?';
     }
-    if (schema.is_vararg() || schema.returns().size() != 1 ||
+    const bool by_reference = schema.name().rfind("aten::", 0) == 0;  // others may take tensors by value
+    if (!by_reference || schema.is_vararg() || schema.returns().size() != 1 ||
         schema.returns()[0].type()->kind() != TypeKind::TensorType)
         return {};
     using T = const at::Tensor &;

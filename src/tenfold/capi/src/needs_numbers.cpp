@@ -31,11 +31,13 @@ void whole_step_into(Stack &arguments) {
 }
 
 // Whole numbers are counted in 64 bits: beyond them the count is wrong, or the smallest integer is divided by
-// -1.
+// -1; libtorch before 2.13 divides by a step that is 0 in them.
 static void countable(const Stack &arguments, c10::ScalarType type) {
+    if (type != c10::kLong) return;
     const double distance = arguments[1].toScalar().toDouble() - arguments[0].toScalar().toDouble();
-    const bool fits = distance < 9.2e18 && distance > -9.2e18;
-    need(type != c10::kLong || fits, "end - start is a number of 64 bits");
+    need(distance < 9.2e18 && distance > -9.2e18, "end - start is a number of 64 bits");
+    const double step = arguments[2].toScalar().toDouble();
+    need(step >= 1 || step <= -1, "step must be nonzero, also as a whole number");
 }
 
 void counted(Stack &arguments) {

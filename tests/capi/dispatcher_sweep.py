@@ -17,23 +17,22 @@ from typing import Any
 import torch
 
 from tenfold.capi.binding import Device, Scalar
-from tests.capi.bridge import library
+from tests.capi.bridge import DTYPES, library
 from tests.capi.exchange import Frame, array_of, fetch, same
 from tests.capi.fitting import FITTING
 from tests.capi.typed_calls import type_names
 
-# Not called: it makes a file or waits for one, changes the process for good, or means something inside vmap
-# alone.
-UNSAFE = {"from_file", "_add_batch_dim", "_remove_batch_dim", "record_stream"}
+# Not called: it makes a file or waits for one, changes the process for good, means something inside vmap
+# alone, or reads memory of another library's own.
+UNSAFE = {"from_file", "_add_batch_dim", "_remove_batch_dim", "record_stream", "mkldnn_rnn_layer_backward"}
 UNINITIALISED = ("empty", "new_empty", "resize", "_resize", "_empty", "_make_dep_token")
-# Made arguments of these do not fit together, which libtorch does not notice; or the result is an address.
+# The result is an address, or memory that is written by a kernel that trains.
 GARBAGE = {
-    "_convert_indices_from_csr_to_coo",
-    "_weight_norm_interface_backward",
     "fbgemm_pack_gemm_matrix_fp16",
+    "mkldnn_rnn_layer",
 }
 SHAPES = [(3, 3), (2, 3, 4, 4), (4,), (2, 3, 4), (), (2, 3, 4, 4, 4)]
-DTYPES = [torch.float32, torch.int64, torch.bool]
+MADE = [torch.float32, torch.int64, torch.bool]
 
 
 def schemas() -> list[Any]:
@@ -91,7 +90,7 @@ def candidates(schema: Any) -> Iterator[dict[str, Any]]:
     if fitting is not None:
         yield {a.name: fits(fitting, a) for a in schema.arguments if a.name in fitting or is_written(a)}
         return
-    for dtype in DTYPES:
+    for dtype in MADE:
         for shape in SHAPES:
             yield {
                 a.name: make(str(a.type), a.name, shape, dtype, a.N)
@@ -105,11 +104,13 @@ def is_written(argument: Any) -> bool:
 
 
 def fits(fitting: dict[str, Any], argument: Any) -> Any:
-    """An argument of those that fit together; lengths are lists or tensors, as the overload has them."""
+    """An argument of those that fit together; lengths and rates are plain or tensors, as the overload has
+    them."""
     found = fitting.get(argument.name)
     if found is None and is_written(argument):
         return torch.zeros(0)
-    return torch.tensor(found) if isinstance(found, list) and str(argument.type) == "Tensor" else found
+    plain = isinstance(found, (list, float)) and str(argument.type) == "Tensor"
+    return torch.tensor(found) if plain else found
 
 
 def copied(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -124,7 +125,7 @@ def push(frame: Frame, stack: int, value: Any) -> None:
     elif isinstance(value, torch.Tensor):
         # A copy of the library's own, so that it may be resized like PyTorch's.
         shape = array_of(ctypes.c_int64, value.shape)
-        code = {torch.float32: 6, torch.int64: 4, torch.bool: 11, torch.complex64: 9}[value.dtype]
+        code = DTYPES[str(value.dtype).removeprefix("torch.")]
         made = lib.tn_tensor_from_data(value.data_ptr() or None, code, shape, value.dim(), None, 0)
         lib.tn_stack_push_tensor(stack, frame.own(made))
     elif isinstance(value, (bool, int, float)):

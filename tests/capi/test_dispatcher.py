@@ -32,7 +32,6 @@ def test_every_overload_gives_what_pytorch_gives_or_its_error() -> None:
         "refused earlier",
         "no plain arguments",
         "unsafe",
-        "PyTorch crashes",
         "done",
     }
     assert set(found) <= fine, {outcome: each[:10] for outcome, each in found.items() if outcome not in fine}

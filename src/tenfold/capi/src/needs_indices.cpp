@@ -168,6 +168,25 @@ void grid_backward(Stack &arguments) {
     grid_with_gradient(arguments);
 }
 
+// Where each row of a compressed matrix begins among its columns, and last where they end.
+void compressed_rows(Stack &arguments) {
+    const at::Tensor &rows = arguments[0].toTensor(), &columns = arguments[1].toTensor();
+    const int64_t rank = rows.dim();
+    need(rank > 0 && columns.dim() == rank && rows.size(-1) > 0 &&
+             rows.sizes().slice(0, rank - 1) == columns.sizes().slice(0, rank - 1),
+         "crow_indices and col_indices are of the same batches");
+    if (!lies_in_memory(rows) || !of_integers(rows)) return;
+    const bool begin = rows.select(-1, 0).eq(0).all().item<bool>(),
+               end = rows.select(-1, -1).eq(columns.size(-1)).all().item<bool>();
+    need(begin && end && rows.slice(-1, 1).ge(rows.slice(-1, 0, -1)).all().item<bool>(),
+         "crow_indices begin with 0, do not fall, and end with the number of col_indices");
+}
+
+void rows_to_compress(Stack &arguments) {
+    need(arguments[1].toInt() >= 0 && all_within(arguments[0].toTensor(), arguments[1].toInt()),
+         "self has rows of a matrix of size");
+}
+
 // Lengths or offsets are looked at unless it is said that this is not needed.
 void segments(Stack &arguments) {
     divided(arguments[0].toTensor(), arguments[2], arguments[4], arguments[5].toInt());

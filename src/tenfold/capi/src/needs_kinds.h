@@ -17,8 +17,11 @@ void no_statistics(Stack &arguments);
 void running_statistics(Stack &arguments);
 void statistics_in_use(Stack &arguments);
 void statistics_of_gradient(Stack &arguments);
+void statistics_by_index(Stack &arguments);
+void statistics_kept(Stack &arguments);
 void norms_of_rows(Stack &arguments);  // of weights
 void norms_where_fused(Stack &arguments);
+void norms_backward(Stack &arguments);
 
 // needs_gradients.cpp
 void same_shapes(Stack &arguments);
@@ -46,6 +49,8 @@ void labels_of_targets(Stack &arguments);   // CTC
 void labels_backward(Stack &arguments);
 void grid_with_gradient(Stack &arguments);  // grid samplers: here the indices are computed from a tensor
 void grid_backward(Stack &arguments);
+void compressed_rows(Stack &arguments);  // of sparse matrices
+void rows_to_compress(Stack &arguments);
 void segments(Stack &arguments);
 void segments_backward(Stack &arguments);
 
@@ -59,16 +64,43 @@ void new_size(Stack &arguments);         // self, and what is written, take a si
 void size_of_another(Stack &arguments);  // or that of a tensor
 template <int sides>                     // how far images are looked at around each place
 void scales_of_sizes(Stack &arguments);
+void source_with_memory(Stack &arguments);
+void batch_dims(Stack &arguments);
+void removed_dim(Stack &arguments);
+void nested_sizes(Stack &arguments);
 void strided(Stack &arguments);
 void rows_to_write(Stack &arguments);
 void dtype_of_self(Stack &arguments);
 void unrepeated(Stack &arguments);
 void some_tensors(Stack &arguments);
 void chunked_dim(Stack &arguments);
-void contiguous_rows(Stack &arguments);
 void transformed_dims(Stack &arguments);  // of Fourier transforms
 void some_dims(Stack &arguments);
 void half_of_last_dim(Stack &arguments);
+
+// needs_parts.cpp: of operators that are parts of others
+void distances(Stack &arguments);
+void rows_with_gradient(Stack &arguments);
+void contiguous_rows(Stack &arguments);
+void distances_of_pairs(Stack &arguments);
+void solved(Stack &arguments);
+void combined(Stack &arguments);
+void running_extremes(Stack &arguments);
+void sobol_begun(Stack &arguments);
+void sobol_scrambled(Stack &arguments);
+void sobol_drawn(Stack &arguments);
+void gru_cell_backward(Stack &arguments);
+void lstm_cell_backward(Stack &arguments);
+void state_and_cells(Stack &arguments);
+void rescaled_heads(Stack &arguments);
+void convolved_images(Stack &arguments);
+void lstm_layer(Stack &arguments);
+void nothing_fits(Stack &arguments);  // that could be checked
+void weights_to_pack(Stack &arguments);
+void packed_weights(Stack &arguments);
+void quantized_range(Stack &arguments);
+void copied_lists(Stack &arguments);
+void fused_step(Stack &arguments);
 
 // needs_numbers.cpp
 template <size_t place>

@@ -101,6 +101,18 @@ void statistics_of_gradient(Stack &arguments) {
          "the saved statistics are needed where train is true, and the running ones where it is false");
 }
 
+// As `statistics_of_gradient`, by the number of the library that computed them, and in another order.
+void statistics_by_index(Stack &arguments) {
+    Stack same{arguments[2]};
+    for (size_t i : {1, 3, 4, 5, 6, 7, 8}) same.push_back(arguments[i]);
+    statistics_of_gradient(same);
+}
+
+void statistics_kept(Stack &arguments) {
+    need(given(arguments[3]) && given(arguments[4]), "running_mean and running_var are needed");
+    statistics_in_use(arguments);
+}
+
 // ---- weights ---------------------------------------------------------------------------------------------
 
 static void norms(Stack &arguments) {
@@ -129,6 +141,18 @@ void norms_where_fused(Stack &arguments) {
     norms(arguments);
     need(arguments[1].toTensor().numel() == weight.size(dim),
          "g has a number for each entry of v along dim, and no more");
+}
+
+void norms_backward(Stack &arguments) {
+    Stack rows{arguments[1], arguments[2], arguments[4]};
+    norms_of_rows(rows);
+    arguments[0] = resolved(arguments[0].toTensor());
+    arguments[1] = rows[0], arguments[2] = rows[1];
+    const at::Tensor &grad = arguments[0].toTensor(), &kept = arguments[3].toTensor();
+    need(grad.sizes() == arguments[1].toTensor().sizes() && grad.is_contiguous(),
+         "grad_w has the shape of saved_v, and is contiguous");
+    need(kept.numel() == arguments[2].toTensor().numel() && kept.is_contiguous(),
+         "saved_norms has a number for each entry of saved_g");
 }
 
 }  // namespace tenfold

@@ -64,6 +64,30 @@ void new_size(Stack &arguments) { resized(arguments, arguments[1].toIntVector())
 
 void size_of_another(Stack &arguments) { resized(arguments, arguments[1].toTensor().sizes()); }
 
+void source_with_memory(Stack &arguments) {
+    need(!arguments[1].toTensor()._is_zerotensor(), "source has memory, and is no mere zero");
+}
+
+void batch_dims(Stack &arguments) {
+    const at::Tensor &self = arguments[0].toTensor(), &other = arguments[1].toTensor();
+    need(arguments[2].toInt() >= 0 && arguments[2].toInt() <= self.dim(),
+         "self_num_batch_dims is not negative, and no more than self has");
+    need(other.layout() == c10::kStrided && other.has_storage(), "other has memory, and strides");
+}
+
+void removed_dim(Stack &arguments) {
+    need(arguments[2].toInt() >= 0, "batch_size is not negative");
+    need(arguments[3].toInt() >= 0 && arguments[3].toInt() <= arguments[0].toTensor().dim(),
+         "out_dim is a place among the dimensions of self");
+}
+
+void nested_sizes(Stack &arguments) {
+    const at::Tensor &sizes = arguments[0].toTensor();
+    need(lies_in_memory(sizes) && sizes.dim() == 2 && sizes.size(0) > 0 &&
+             sizes.scalar_type() == c10::kLong && sizes.is_contiguous(),
+         "nested_size is a contiguous matrix of integers of 64 bits, with at least one row");
+}
+
 void strided(Stack &arguments) {
     for (size_t i = 0; i < 2; i++)
         need(given(arguments[i]) && arguments[i].toTensor().layout() == c10::kStrided,
@@ -100,12 +124,6 @@ void chunked_dim(Stack &arguments) {
     for (const at::Tensor &each : arguments[0].toTensorVector())
         need(arguments[1].toInt() >= 0 && arguments[1].toInt() < each.dim(),
              "dim is a dimension of each tensor, and not negative");
-}
-
-void contiguous_rows(Stack &arguments) {
-    arguments[0] = resolved(arguments[0].toTensor());
-    const at::Tensor &self = arguments[0].toTensor();
-    need(self.dim() == 2 && self.is_contiguous(), "self is a contiguous matrix");
 }
 
 // A scale that is given is followed, whatever the sizes are: also to where the input has nothing. Most

@@ -9,37 +9,9 @@ from collections import defaultdict, deque
 from typing import Any
 
 import pytest
-import torch
 
 import tenfold as tn
-from tenfold.runtime import compile as programs
-
-WAYS = [pytest.param(tn.compile, id="compiled"), pytest.param(lambda function: function, id="lazy")]
-
-
-def close(found: Any, expected: Any) -> bool:
-    if isinstance(expected, list):
-        return len(found) == len(expected) and all(map(close, found, expected))
-    return found == (pytest.approx(expected, rel=1e-5, abs=1e-7) if isinstance(expected, float) else expected)
-
-
-def same(program: Any, wrap: Any) -> None:
-    found, expected = program(tn, wrap), program(torch, lambda function: function)
-    assert close(found, expected), f"{found} is not {expected}"
-
-
-@pytest.fixture
-def recordings(monkeypatch):
-    """Every function that is recorded from here on."""
-    made = []
-    recorded = programs.trace
-
-    def trace(*args: Any, **kwargs: Any) -> Any:
-        made.append(args[0])
-        return recorded(*args, **kwargs)
-
-    monkeypatch.setattr(programs, "trace", trace)
-    return made
+from tests.runtime.cases import WAYS, same
 
 
 @pytest.mark.parametrize("wrap", WAYS)

@@ -348,3 +348,25 @@ def test_a_compiled_step_follows_a_learning_rate_that_becomes_a_tensor():
         optimizer.param_groups[0]["lr"] = m.tensor(0.5)
 
     trained(change)
+
+
+def test_a_loss_that_was_differentiated_inside_a_compiled_step_cannot_be_again():
+    def program(library, wrap):
+        weight = library.ones(3, requires_grad=True)
+
+        @wrap
+        def step(x):
+            loss = (weight * x).sum()
+            loss.backward()
+            return loss, loss.detach()
+
+        seen = []
+        for _ in range(2):
+            loss, apart = step(library.ones(3))
+            seen += [loss.requires_grad, loss.is_leaf, apart.requires_grad, weight.grad.tolist()]
+            for again in (loss, loss * 2 + weight.sum()):
+                with pytest.raises(RuntimeError):
+                    again.backward()
+        return seen
+
+    assert program(tn, tn.compile) == program(torch, lambda function: function)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -23,22 +23,41 @@ FAR = 10_000  # containers that are watched, and entries of one
 
 
 class Cells:
-    """The variables of the functions around one, as a container: by their places."""
+    """The variables of functions around others, as a container: by the identities of their cells."""
 
-    def __init__(self, cells: Sequence[CellType]):
-        self._cells = cells
+    def __init__(self, cells: Iterable[CellType]):
+        self._cells = {id(each): each for each in cells}
 
-    def __getitem__(self, place: int) -> Any:
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._cells)
+
+    def __getitem__(self, cell: int) -> Any:
         try:
-            return self._cells[place].cell_contents
+            return self._cells[cell].cell_contents
         except ValueError:  # it has no value yet, or no longer
-            raise LookupError(place) from None
+            raise LookupError(cell) from None
 
-    def __setitem__(self, place: int, value: Any) -> None:
-        self._cells[place].cell_contents = value
+    def __setitem__(self, cell: int, value: Any) -> None:
+        self._cells[cell].cell_contents = value
 
-    def __delitem__(self, place: int) -> None:
-        del self._cells[place].cell_contents
+    def __delitem__(self, cell: int) -> None:
+        del self._cells[cell].cell_contents
+
+
+class Attributes:
+    """The attributes of a class, as a container."""
+
+    def __init__(self, kind: type):
+        self._kind = kind
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self._kind)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self._kind, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self._kind, name)
 
 
 class Queue:
@@ -308,15 +327,15 @@ def _inside(bound: Any) -> Any:
     if isinstance(bound, tuple):
         return bound if any(_inside(each) is not None for each in bound[:FAR]) else None
     if kind is list or isinstance(bound, (dict, deque)):
-        looked_through = len(bound) <= FAR and not _is_ours(kind)
+        looked_through = len(bound) <= FAR and not is_ours(kind)
         return None if not looked_through else Queue(bound) if isinstance(bound, deque) else bound
-    if isinstance(bound, (type, ModuleType, FunctionType)) or _is_ours(kind):
+    if isinstance(bound, (type, ModuleType, FunctionType)) or is_ours(kind):
         return None
     attributes = getattr(bound, "__dict__", None)
     return attributes if isinstance(attributes, dict) and len(attributes) <= FAR else None
 
 
-def _is_ours(kind: type) -> bool:
+def is_ours(kind: type) -> bool:
     """Whether it is one of this package's classes, or derived from one: those say what they depend on."""
     return any(each.__module__.partition(".")[0] == PACKAGE for each in kind.__mro__)
 

@@ -20,7 +20,8 @@ from tenfold.runtime.guards import Guard, hold
 from tenfold.runtime.packing import Packing, Pending, collect, is_in_front, pack
 from tenfold.source import capture
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Node, Program, Value
+from tenfold.trace.gradient import Gone
+from tenfold.trace.graph import Holder, Node, Origin, Program, Value
 from tenfold.trace.lower import lower
 
 Target = tuple[str, Any]  # what becomes of a result: "returned", "written" to memory, …, and which
@@ -50,7 +51,7 @@ class Recorded:
         guards: list[Guard],
         replaced: evaluate.Donations,
         differentiable: bool,
-        follows: list[bool],
+        origins: list[Origin | None],
         places: list[Place],
         bound: list[tuple[Any, Any]],
     ):
@@ -87,7 +88,13 @@ class Recorded:
             ]
         )
         self.differentiable = differentiable
-        self.follows = follows  # of each result, whether gradients flow through it
+        self.follows = [each is not None for each in origins]  # of each result, whether gradients flow to it
+        # Which of what is returned they flowed through, inside.
+        self.spent = [
+            (i, Gone(each.node), each.index)
+            for i, each in enumerate(origins[: self.count])
+            if each is not None and is_spent(each)
+        ]
         self.signature: Signature | None = None
         self.loaded: Loaded | None = None
         # Whether it was recorded for numbers among the arguments. Then others like it may share an executable
@@ -99,7 +106,8 @@ class Recorded:
         in_order = not places and all(type(each) is int and each == i for i, each in enumerate(inputs))
         new = structure is tree.LEAF and returned == [None]
         self.stateless = not (writes or argument_writes or gradients.made or gradients.cleared or bound)
-        self.plain = in_order and new and self.stateless and not guards and not gradients.expected
+        depends = bool(guards or gradients.expected or self.spent)
+        self.plain = in_order and new and self.stateless and not depends
         self.packing = None if differentiable else self._packing(replaced)
         self._plan(replaced)
 
@@ -360,6 +368,8 @@ class Recorded:
                 origin_of(target, arguments).collected = wrap(value)
         for owner in self.gradients.cleared:
             origin_of(owner, arguments).collected = None
+        for place, node, index in self.spent:
+            returned[place].origin = Origin(node, index)
         tensors: list[Any] = []
         for each, value in zip(self.returned, returned, strict=True):
             if each is None:
@@ -393,6 +403,11 @@ def memory_of(holder: Any) -> Any:
     """The memory that a tensor is all of; other inputs as they are."""
     alias = getattr(holder, "_alias", None)
     return holder if alias is None or alias.steps else alias.storage
+
+
+def is_spent(origin: Origin) -> bool:
+    """Whether gradients flowed through it and may not again."""
+    return origin.node is not None and bool(origin.node.spent)
 
 
 OTHER = object()

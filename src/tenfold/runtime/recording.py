@@ -7,18 +7,18 @@ results, put back after it.
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
-from types import CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Collection, Sequence
+from types import ModuleType
 from typing import Any
 
 from tenfold.errors import TraceError
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.bindings import Bindings, Cells, Change, Place, keys_of, memory_under
+from tenfold.runtime.bindings import Bindings, Change, Place, is_ours, keys_of, memory_under
 from tenfold.runtime.collected import ANY, Cleared, Gradients
 from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Guard, contents_of, hold
-from tenfold.runtime.recorded import Again, Recorded, memory_of
+from tenfold.runtime.reach import Reach
+from tenfold.runtime.recorded import Again, Recorded, is_spent, memory_of
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value, collect
@@ -107,80 +107,43 @@ class Recording:
         return self.bindings.opened(kept, changes)
 
 
-def _is_users_own(argument: Any) -> bool:
+def _stays_itself(argument: Any) -> bool:
     """Whether it is an object of the user's that stays the same while its attributes change."""
     kind: Any = type(argument)
-    known = isinstance(argument, (type, ModuleType)) or hasattr(kind, "_guard")
+    known = isinstance(argument, (type, ModuleType)) or _guards_itself(argument)
     by_identity: Any = object.__hash__
     return kind.__hash__ is by_identity and hasattr(argument, "__dict__") and not known
 
 
-def _guard_variables(recording: Recording, function: Any) -> None:
-    """Let the program depend on the numbers, texts and small containers that the function's own code reads
-    from variables outside of it, or from the object that it is a method of; and see what it binds there."""
-    owner: Any = None
-    names: dict[str, None] = {}
-    while function is not None:
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif isinstance(function, MethodType):
-            owner, function = function.__self__, function.__func__
-        elif isinstance(function, FunctionType):
-            names.update(_guard_code(recording, function))
-            function = getattr(function, "__wrapped__", None)  # what a decorator was given
-        else:
-            called: Any = type(function).__call__
-            owner, function = function, called if isinstance(called, FunctionType) else None
-    if hasattr(type(owner), "_guard"):
-        owner._guard()
-    elif owner is not None and _is_users_own(owner):
-        recording.watch(vars(owner), of_object=True)
-        read = list(names)
-        for name in read:
-            method = getattr(type(owner), name, None)
-            if isinstance(method, FunctionType):
-                read += [each for each in _names_of(method) if each not in read]
-        _guard_names(recording, vars(owner), read)
-
-
-def _guard_code(recording: Recording, function: FunctionType) -> dict[str, None]:
-    """Let the program depend on variables of one function; the names that its code has."""
-    names = _names_of(function)
-    cells = Cells(function.__closure__ or ())
-    _guard_names(recording, function.__globals__, names)
-    _guard_names(recording, cells, range(len(function.__closure__ or ())))
-    return names
-
-
-def _names_of(function: FunctionType) -> dict[str, None]:
-    codes = [function.__code__]
-    for code in codes:
-        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
-    return dict.fromkeys([name for code in codes for name in code.co_names])
-
-
-def _guard_objects(recording: Recording, arguments: Any) -> None:
-    """Let the program depend on the attributes of modules and objects among the arguments."""
+def _depend(recording: Recording, function: Any, arguments: Any, tensor: type) -> None:
+    """Let the program depend on what the function's code comes to by name, and on the attributes of modules
+    and objects among the arguments; and see what it binds there."""
     objects: list[Any] = []
-    tree.flatten(arguments, lambda each: hasattr(type(each), "_guard") or _is_users_own(each), objects)
+    tree.flatten(arguments, lambda each: _guards_itself(each) or _stays_itself(each), objects)
     for each in objects:
-        if hasattr(type(each), "_guard"):
+        if _guards_itself(each):
             each._guard()
-            continue
-        for name in vars(each):
-            recording.guard(vars(each), name, contents=True)
-        recording.watch(vars(each), of_object=True)
+    reach = Reach(function, objects, tensor)
+    for each in reach.objects:
+        if not _guards_itself(each):
+            recording.watch(vars(each), of_object=True)
+    if _guards_itself(reach.owner):
+        reach.owner._guard()
+    apart = {id(vars(each)) for each in reach.objects if _guards_itself(each)}
+    for container, names in reach.containers():
+        if id(container) not in apart:
+            recording.bindings.watch(container, names)
+        for name in names:
+            with contextlib.suppress(LookupError):
+                value = container[name]
+                if _guards_itself(value):
+                    value._guard()
+                if not isinstance(value, (tensor, ModuleType)):
+                    recording.guard(container, name, contents=_is_setting(value))
 
 
-def _guard_names(recording: Recording, container: Any, names: Iterable[Any]) -> None:
-    recording.bindings.watch(container, names)
-    for name in names:
-        with contextlib.suppress(LookupError):
-            value = container[name]
-            if _is_setting(value):
-                recording.guard(container, name, contents=True)
-            elif hasattr(type(value), "_guard"):
-                value._guard()
+def _guards_itself(value: Any) -> bool:
+    return is_ours(type(value)) and hasattr(type(value), "_guard")
 
 
 def _is_setting(value: Any) -> bool:
@@ -207,8 +170,7 @@ def trace(
         recording.arguments.update(values)
         outer, graph.recorder = graph.recorder, recording
         try:
-            _guard_variables(recording, function)
-            _guard_objects(recording, (args, kwargs))
+            _depend(recording, function, (args, kwargs), tensor)
             call_args, call_kwargs = tree.unflatten(structure, iter(stand_ins))
             result = function(*call_args, **call_kwargs)
             changes = recording.bindings.changes()
@@ -253,7 +215,7 @@ def trace(
         first.setdefault(id(each), i)
         first.setdefault(id(memory_of(each)), i)
     program, _ = collect(wanted)
-    followed = [each.origin for each in targets if each.origin is not None and not _spent(each.origin)]
+    followed = [each.origin for each in targets if each.origin is not None and not is_spent(each.origin)]
     _refuse_python(followed)
     inputs: list[int | Holder | Value | Cleared] = []
     for leaf in program.leaves:
@@ -292,7 +254,7 @@ def trace(
         recording.kept_guards(places, changes) + same,
         replaced,
         bool(followed),
-        [each.origin is not None for each in wanted],
+        [each.origin for each in wanted],
         places,
         [(each.container, each.name) for each in changes],
     )
@@ -321,10 +283,6 @@ def _stand_in(made: Any, given: Any) -> Any:
         made._leaf = made._value.origin = Origin()
         made._leaf.collected = given.grad
     return made
-
-
-def _spent(origin: Origin) -> bool:
-    return origin.node is not None and origin.node.spent
 
 
 def _gradients(

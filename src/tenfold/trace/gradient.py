@@ -319,11 +319,21 @@ def spend(path: Sequence[Node]) -> None:
         node.spent = True
 
 
+class Gone(Node):
+    """What is left of a node in a compiled function which gradients flowed through, inside of it."""
+
+    __slots__ = ()
+
+    def __init__(self, node: Node):
+        super().__init__(node.signature, (), node.source)
+        self.spent = True
+
+
 def used_up(node: Node) -> bool:
     """Whether the gradient was taken, and cannot be again, since it needed values of the forward pass."""
     if not node.spent:
         return False
-    if any(each.saves for each in node.signature.backward.values()):
+    if isinstance(node, Gone) or any(each.saves for each in node.signature.backward.values()):
         return True
     given = (True,) * len(node.signature.result_types)
     wanted = tuple([each.origin is not None for each in node.inputs])

@@ -1,0 +1,204 @@
+"""What the code of a function may come to by name: variables, functions, methods of objects, attributes of
+classes, and whatever the code of those comes to.
+
+Code of this package, of Python's library and of installed ones is not looked into: it is what it was.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType, NoneType
+from typing import Any
+
+from tenfold.runtime.bindings import FAR, PACKAGE, Attributes, Cells, is_ours
+
+_DESCRIPTORS = (staticmethod, classmethod, property, functools.cached_property)
+_MAKING = ("__init__", "__new__")  # methods that are called on classes, and not on objects
+_INSTALLED = ("site-packages", "dist-packages")  # folders of installed libraries
+
+
+class Reach:
+    """What is reached from a function and objects that it is given, with `tensor` the class of tensors, which
+    are not looked into."""
+
+    def __init__(self, function: Any, arguments: Iterable[Any], tensor: type):
+        self._passed_by = (tensor, NoneType, bool, int, float, complex, str, bytes)
+        self._seen: dict[int, Any] = {}
+        self._waiting: deque[Any] = deque()
+        self._names: dict[str, None] = {}  # in all code that is reached
+        self._set: set[str] = set()  # of those, what attributes are called that it sets
+        self._functions: dict[FunctionType, None] = {}
+        self._dressed: list[FunctionType] = []  # functions that may have attributes
+        self._kinds: dict[type, None] = {}
+        self._modules: list[ModuleType] = []
+        self.objects: list[Any] = []  # but for those of this package's classes
+        self.owner: Any = None  # what it is a method of
+        self._want(arguments)
+        self._start(function)
+        while self._waiting:
+            self._see(self._waiting.popleft())
+            if not self._waiting:
+                self._see_named()
+
+    def containers(self) -> Iterator[tuple[Any, Iterable[Any]]]:
+        """Where names are looked up that decide what the function does, and which."""
+        for function in self._functions:
+            yield function.__globals__, _names_of(function)
+            if function.__defaults__:
+                yield function.__defaults__, range(len(function.__defaults__))
+            if function.__kwdefaults__:
+                yield function.__kwdefaults__, tuple(function.__kwdefaults__)
+        cells = Cells([cell for function in self._functions for cell in function.__closure__ or ()])
+        yield cells, tuple(cells)
+        for function in self._dressed:
+            yield vars(function), self._named(vars(function))
+        for kind in self._kinds:
+            yield Attributes(kind), self._named(vars(kind))
+        for module in self._modules:
+            yield vars(module), self._named(vars(module))
+        for each in self.objects:
+            yield vars(each), self._attributes(each)
+
+    def _named(self, bound: Mapping[str, Any]) -> list[str]:
+        return [name for name in self._names if name in bound or name in self._set]
+
+    def _attributes(self, value: Any) -> list[str]:
+        """The attributes of an object that the code may come to: any, if it looks them up by other means."""
+        own = list(vars(value))
+        any_name = not self._names.keys().isdisjoint(("getattr", "vars", "__dict__"))
+        return own if any_name else [name for name in own if name in self._names]
+
+    def _start(self, function: Any) -> None:
+        """The function itself is looked into, whosever it is."""
+        while function is not None:
+            self._want([function])
+            if isinstance(function, functools.partial):
+                function = function.func
+            elif isinstance(function, MethodType):
+                self.owner, function = function.__self__, function.__func__
+            elif isinstance(function, FunctionType):
+                self._read(function)
+                function = getattr(function, "__wrapped__", None)  # what a decorator was given
+            else:
+                called: Any = type(function).__call__
+                self.owner, function = function, called if isinstance(called, FunctionType) else None
+
+    def _want(self, values: Iterable[Any]) -> None:
+        for each in values:
+            if id(each) not in self._seen and not isinstance(each, self._passed_by):
+                self._seen[id(each)] = each
+                self._waiting.append(each)
+
+    def _see(self, value: Any) -> None:
+        if isinstance(value, FunctionType):
+            own, wrapped = _is_users_own(value.__globals__.get("__name__")), vars(value).get("__wrapped__")
+            if own:
+                self._read(value)
+            if own or wrapped is not None:
+                self._want([wrapped])
+                self._dressed.append(value)
+        elif isinstance(value, MethodType):
+            self._want([value.__func__, value.__self__])
+        elif isinstance(value, _DESCRIPTORS):
+            self._want([getattr(value, name, None) for name in ("__func__", "fget", "fset", "func")])
+        elif isinstance(value, type):
+            self._kinds.update(dict.fromkeys(_own(value)))
+            self._want([vars(each).get(name) for each in _own(value) for name in _MAKING])
+        elif isinstance(value, ModuleType):
+            if _is_users_own(value.__name__):
+                self._modules.append(value)
+        elif len(self._seen) <= FAR:
+            self._see_inside(value)
+
+    def _see_inside(self, value: Any) -> None:
+        if isinstance(value, functools.partial):
+            self._want([value.func, *value.args, *value.keywords.values()])
+        elif isinstance(value, dict):
+            self._want(value.values())
+        elif isinstance(value, (tuple, list, deque)):
+            self._want(value)
+        kind = type(value)
+        own = _own(kind)
+        self._kinds.update(dict.fromkeys(own))
+        if hasattr(value, "__dict__"):
+            if own or not is_ours(kind):
+                self.objects.append(value)
+            if is_ours(kind):
+                self._want(vars(value).values())  # code of this package may come to any of it
+
+    def _see_named(self) -> None:
+        """What is reached of classes, objects and modules by the names in all code that is reached."""
+        for kind in self._kinds:
+            ours = [each for each in kind.__mro__ if _package(each.__module__) == PACKAGE]
+            for name, value in vars(kind).items():
+                # Python calls some methods by itself, and this package those that it has, too.
+                called = name.startswith("__") or any(hasattr(each, name) for each in ours)
+                if (called or name in self._names) and name not in _MAKING:
+                    self._want([value])
+        for module in self._modules:
+            self._want([vars(module)[name] for name in self._names if name in vars(module)])
+        for each in self.objects:
+            self._want([vars(each)[name] for name in self._attributes(each)])
+
+    def _read(self, function: FunctionType) -> None:
+        if function in self._functions:
+            return
+        names = _names_of(function)
+        self._functions[function] = None
+        self._names.update(names)
+        self._set.update(_set_by(function))
+        self._want([function.__globals__[name] for name in names if name in function.__globals__])
+        self._want([each for cell in function.__closure__ or () for each in _held(cell)])
+        self._want([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()])
+
+
+def _own(kind: type) -> list[type]:
+    return [each for each in kind.__mro__ if _is_users_own(each.__module__)]
+
+
+def _is_users_own(module: Any) -> bool:
+    """Whether a module, by its name, is no part of Python, of this package or of what is installed."""
+    return not isinstance(module, str) or _is_own(_package(module))
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+@functools.cache
+def _is_own(package: str) -> bool:
+    module = sys.modules.get(package)
+    files = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    installed = any(folder in str(each).split(os.sep) for each in files for folder in _INSTALLED)
+    return not installed and package != PACKAGE and package not in sys.stdlib_module_names
+
+
+def _names_of(function: FunctionType) -> dict[str, None]:
+    return dict.fromkeys([name for code in _codes(function) for name in code.co_names])
+
+
+def _set_by(function: FunctionType) -> list[str]:
+    """The names of the attributes that a function's code sets."""
+    stores = dis.opmap["STORE_ATTR"]
+    codes = [code for code in _codes(function) if stores in code.co_code[::2]]
+    return [each.argval for code in codes for each in dis.get_instructions(code) if each.opcode == stores]
+
+
+def _codes(function: FunctionType) -> list[CodeType]:
+    """The code of a function and of those that are defined in it."""
+    codes = [function.__code__]
+    for code in codes:
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return codes
+
+
+def _held(cell: CellType) -> list[Any]:
+    try:
+        return [cell.cell_contents]
+    except ValueError:  # it has no value yet, or no longer
+        return []

@@ -1,0 +1,195 @@
+"""Compiled functions depend on what the code that they call comes to by name, as their own code does."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from typing import Any
+
+import pytest
+
+import tenfold as tn
+from tests.runtime.cases import WAYS, same
+
+HELPERS = """
+total, scale, settings = library.zeros(1), 1.0, Namespace(shift=0.0, power=1)
+
+def add(x):
+    global total
+    total = total + x
+    return total * scale + settings.shift
+
+class Running:
+    sum, rate = library.zeros(1), 1.0
+
+    @classmethod
+    def add(cls, x):
+        cls.sum = cls.sum + x
+        return cls.sum * cls.rate
+
+    @property
+    def twice(self):
+        return self.sum * 2 + settings.shift
+"""
+
+
+def helpers(library: Any) -> Any:
+    """A module of the user's, by whatever name it is imported."""
+    module = types.ModuleType("helpers")
+    vars(module).update(library=library, Namespace=types.SimpleNamespace)
+    exec(HELPERS, vars(module))
+    return module
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_what_helpers_bind_goes_on_from_call_to_call(wrap):
+    def program(library, wrap):
+        module = helpers(library)
+        running, seen, state = module.Running(), [], library.zeros(1)
+
+        sums = [library.zeros(1)]
+
+        def advance(x, kept=sums):
+            nonlocal state
+            state = state + x
+            kept[0] = kept[0] + state
+            return kept[0]
+
+        @wrap
+        def inner(x):
+            return module.add(x) * 2
+
+        class Layer(library.nn.Module):
+            count = library.zeros(1)
+
+            def forward(self, x):
+                type(self).count = self.count + x
+                return self.count + advance(x)
+
+        layer = Layer()
+
+        @wrap
+        def step(x):
+            step.calls = step.calls + x
+            return inner(x) + running.add(x) + running.twice + layer(x) + state + step.calls
+
+        step.calls = library.zeros(1)
+        for i in range(5):
+            seen.append(step(library.full((1,), i + 1.0)).item())
+            seen += [each.item() for each in (module.total, module.Running.sum, state, layer.count)]
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_what_helpers_read_is_noticed_where_it_changes(wrap):
+    def program(library, wrap):
+        module, seen = helpers(library), []
+
+        @dataclasses.dataclass
+        class Options:
+            factor: float
+
+            def apply(self, x):
+                return x * self.factor
+
+        options, power = Options(1.0), 1
+        act = library.relu
+
+        def raised(x):
+            return x**power
+
+        class Layer(library.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.act = library.relu
+
+            def forward(self, x):
+                return self.act(x) + raised(x)
+
+        layer = Layer()
+
+        @wrap
+        def step(x):
+            return options.apply(layer(x)) + act(x) + module.Running.rate + module.add(x)
+
+        def run():
+            seen.append(step(library.full((1,), 0.5)).item())
+
+        run()
+        options.factor = 3.0
+        run()
+        options = Options(5.0)
+        run()
+        power = 2
+        run()
+        act, layer.act = library.sin, library.cos
+        run()
+        layer = Layer()
+        run()
+        module.Running.rate = 7.0
+        run()
+        module.scale, module.settings.shift = 2.0, 9.0
+        run()
+        module.add = lambda x: x * 100
+        run()
+        return seen
+
+    same(program, wrap)
+
+
+def test_what_is_not_named_is_not_looked_at(recordings):
+    """A log that the caller keeps beside a step is none of the step's business."""
+
+    class Trainer:
+        def __init__(self):
+            self.average, self.history, self.steps = tn.zeros(1), [], 0
+
+        def update(self, x):
+            self.average = self.average * 0.5 + x
+
+        @tn.compile
+        def step(self, x):
+            self.update(x)
+            return self.average * 1
+
+    trainer = Trainer()
+    for _ in range(5):
+        trainer.history.append(trainer.step(tn.ones(1)).item())
+        trainer.steps += 1
+    assert trainer.history[-1] == pytest.approx(1.9375)
+    assert len(recordings) == 1
+
+
+def test_a_variable_that_two_functions_share_is_looked_up_once(recordings):
+    state = tn.zeros(1)
+
+    def add(x):
+        nonlocal state
+        state = state + x
+
+    @tn.compile
+    def step(x):
+        add(x)
+        return state * 2
+
+    assert [step(tn.ones(1)).item() for _ in range(4)] == [2, 4, 6, 8]
+    assert len(recordings) == 1
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_attributes_that_are_looked_up_by_other_means_are_noticed(wrap):
+    def program(library, wrap):
+        options = types.SimpleNamespace(first=1.0, second=2.0)
+
+        def sum_of(names):
+            return sum(getattr(options, name) for name in names)
+
+        step = wrap(functools.partial(lambda names, x: x * sum_of(names), ("first", "second")))
+        seen = [step(library.ones(1)).item()]
+        options.second = 5.0
+        return [*seen, step(library.ones(1)).item()]
+
+    same(program, wrap)

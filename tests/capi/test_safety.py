@@ -93,6 +93,38 @@ def test_checked_mode_tells_where_a_handle_was_made_and_freed() -> None:
     assert "1 handles were never freed" in done.stderr and "tn_free: " in done.stderr
 
 
+FREED_TWICE = """
+import ctypes
+from tenfold.capi.binding import Device
+from tests.capi.bridge import Bridge, handles
+tn = Bridge()
+made = {"value": tn.tn_value_int(1), "stack": tn.tn_stack_new()}
+made["generator"] = tn.tn_generator_new(Device(0, -1), 1)
+x = tn.tensor([1.0])
+made["optimizer"] = tn.tn_optimizer_sgd(*handles([x]), 0.1)
+made["module"] = tn.tn_module_compile(b"def f(x):\\n  return x")
+for kind, handle in made.items():
+    for _ in range(2):
+        getattr(tn, f"tn_{kind}_free")(handle)
+listed = tn.tn_value_tensor_list(*handles([x, x, x]))
+out, count = ctypes.c_void_p(), ctypes.c_int64()
+tn.tn_value_to_tensors(listed, ctypes.byref(out), ctypes.byref(count))
+tn.tn_free(ctypes.cast(out, ctypes.POINTER(ctypes.c_void_p))[1])
+tn.tn_free_all(out, count)  # of which one is free already
+tn.tn_value_free(listed)
+tn.close()
+"""
+
+
+def test_checked_mode_says_aloud_what_is_freed_twice() -> None:
+    done = run("-c", FREED_TWICE, checked=True)
+    assert done.returncode == 0, done.stderr
+    told = [line.split(":")[1].strip() for line in done.stderr.splitlines() if "was freed by" in line]
+    kinds = ("value", "stack", "generator", "optimizer", "module")
+    assert told == [*(f"tn_{kind}_free" for kind in kinds), "tn_free_all"]
+    assert "never freed" not in done.stderr
+
+
 THREADS = """
 import sys, threading, time
 from tests.capi.bridge import Bridge

@@ -106,7 +106,7 @@ tn_stream *tn_stream_new(tn_device device) {
 }
 
 void tn_stream_free(tn_stream *stream) {
-    guarded_status("tn_stream_free", [&] { release(stream); });
+    freeing("tn_stream_free", [&] { release(stream); });
 }
 
 int64_t tn_stream_begin(const tn_stream *stream) {

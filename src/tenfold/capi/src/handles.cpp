@@ -149,19 +149,11 @@ void report_leaks() {
     std::fprintf(stderr, "tenfold: %" PRId64 " handles were never freed:\n%s", left, lines.c_str());
 }
 
-// A wrong free has no result to tell it by, so checked mode says it aloud as well.
-template <class Body>
-void freeing(const char *entry, Body &&body) {
-    if (checked) enter(entry, __builtin_return_address(0));
-    try {
-        body();
-    } catch (...) {
-        report(entry);
-        if (checked) std::fprintf(stderr, "tenfold: %s\n", error_message());
-    }
-}
-
 }  // namespace
+
+void tell_wrong_free() noexcept {
+    if (checked) std::fprintf(stderr, "tenfold: %s\n", error_message());
+}
 
 void enter(const char *entry, void *caller) noexcept {
     here.entry = entry;
@@ -289,7 +281,8 @@ void tn_free_all(tn_tensor **tensors, int64_t count) {
     freeing("tn_free_all", [&] {
         if (tensors == nullptr) return;
         check_count(tensors, count, "tensors");
-        for (int64_t i = 0; i < count; i++) release_tensor(tensors[i]);
+        // A wrong handle among them is told of, and the others are freed all the same.
+        for (int64_t i = 0; i < count; i++) freeing("tn_free_all", [&] { release_tensor(tensors[i]); });
         std::free(tensors);
     });
 }

@@ -91,6 +91,13 @@ template <class Body>
     }
 }
 
+// The entries that free: a wrong free has no result to tell it by, so checked mode says it aloud as well.
+void tell_wrong_free() noexcept;
+template <class Body>
+[[gnu::always_inline]] inline void freeing(const char *entry, Body &&body) {
+    if (guarded_status(entry, body) != TN_OK) tell_wrong_free();
+}
+
 // ---- tensor handles ---------------------------------------------------------------------------------------
 
 // Unchecked, a handle is the TensorImpl itself with one count of its own. Checked, it is an id in a table.
@@ -251,7 +258,7 @@ Held<typename Opaque<C>::Object> borrow(const C *handle, const char *argument) {
     return {&box->object, nullptr};
 }
 
-// The body of tn_X_free: `guarded_status("tn_stack_free", [&] { release(stack); });`.
+// The body of tn_X_free: `freeing("tn_stack_free", [&] { release(stack); });`.
 template <class C>
 void release(C *handle) {
     using Boxed = Box<typename Opaque<C>::Object>;

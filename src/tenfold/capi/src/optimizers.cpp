@@ -212,7 +212,7 @@ MAKES_OPTIMIZER(rmsprop)
 MAKES_OPTIMIZER(adagrad)
 
 void tn_optimizer_free(tn_optimizer *optimizer) {
-    guarded_status("tn_optimizer_free", [&] { release(optimizer); });
+    freeing("tn_optimizer_free", [&] { release(optimizer); });
 }
 
 tn_status tn_optimizer_set(tn_optimizer *optimizer, const char *option, double value) {

@@ -25,7 +25,7 @@ tn_package *tn_package_load(const char *path, const char *model) {
 }
 
 void tn_package_free(tn_package *package) {
-    guarded_status("tn_package_free", [&] { release(package); });
+    freeing("tn_package_free", [&] { release(package); });
 }
 
 tn_status tn_package_run(const tn_package *package, const tn_tensor *const *inputs, int64_t inputs_count,

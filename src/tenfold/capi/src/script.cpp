@@ -115,7 +115,7 @@ tn_tensor *tn_module_save_data(const tn_module *module) {
 }
 
 void tn_module_free(tn_module *module) {
-    guarded_status("tn_module_free", [&] { release(module); });
+    freeing("tn_module_free", [&] { release(module); });
 }
 
 tn_module *tn_module_trace(tn_trace_fn callback, const tn_tensor *const *inputs, int64_t inputs_count,

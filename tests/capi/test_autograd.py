@@ -253,6 +253,37 @@ def test_hooks_see_and_replace_gradients(tn: Bridge) -> None:
     assert (tn.array(tn.keep(tn.tn_grad(x))) == 3).all() and seen == [5]
 
 
+def counting_hook(tn: Bridge, tensor: int, calls: list[str], name: str) -> int:
+    callback = HOOK(lambda gradient, out, user: calls.append(name) or 0)
+    KEPT.append(callback)
+    return tn.tn_hook_new(tensor, address(callback), None, None)
+
+
+def test_a_hook_is_removed_from_a_tensor_that_was_written_since(tn: Bridge) -> None:
+    calls: list[str] = []
+    y = tn.call("mul.Scalar", tn.tensor(VALUES, requires_grad=True), 2.0)
+    first = counting_hook(tn, y, calls, "first")
+    tn.call("add_.Scalar", y, 1.0)
+    second = counting_hook(tn, y, calls, "second")
+    tn.tn_hook_free(first)
+    tn.tn_backward(tn.call("sum", y))
+    assert calls == ["second"]
+    tn.tn_hook_free(second)
+
+
+def test_a_hook_is_removed_though_its_tensor_is_gone(tn: Bridge) -> None:
+    calls: list[str] = []
+    y = tn.call("mul.Scalar", tn.tensor(VALUES, requires_grad=True), 2.0)
+    hooks = [counting_hook(tn, y, calls, name) for name in ("freed", "kept")]
+    loss = tn.call("sum", y)
+    tn.made.remove(y)
+    tn.tn_free(y)
+    tn.tn_hook_free(hooks[0])
+    tn.tn_backward(loss)
+    assert calls == ["kept"]
+    tn.tn_hook_free(hooks[1])
+
+
 def test_a_failing_hook_fails_backward(tn: Bridge) -> None:
     x = tn.tensor(VALUES, requires_grad=True)
     callback = HOOK(lambda gradient, out, user: tn.lib.raw("tn_fail")(b"not this one"))

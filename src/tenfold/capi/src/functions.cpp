@@ -1,7 +1,9 @@
 // Functions whose gradients the host computes, each two callbacks; and hooks on the gradients of tensors.
 #include "callbacks.h"
 
+#include <torch/csrc/autograd/cpp_hook.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace tenfold {
 
@@ -108,10 +110,10 @@ struct Hook {
 
 }  // namespace
 
-// Where a hook hangs. It does not keep its tensor alive.
-using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+// Where a hook hangs: among those that its tensor had when it was made, and that the graph goes on calling
+// when the tensor is gone, or has others because it was written in place.
 struct Place {
-    WeakTensor tensor;
+    std::weak_ptr<torch::autograd::hooks_list> among;
     unsigned index;
 };
 
@@ -143,7 +145,7 @@ tn_function *tn_function_new(const char *name, tn_forward_fn forward, tn_backwar
 }
 
 void tn_function_free(tn_function *function) {
-    guarded_status("tn_function_free", [&] { release(function); });
+    freeing("tn_function_free", [&] { release(function); });
 }
 
 tn_status tn_function_call(const tn_function *function, const tn_tensor *const *inputs, int64_t inputs_count,
@@ -203,13 +205,14 @@ tn_hook *tn_hook_new(const tn_tensor *tensor, tn_hook_fn callback, void *user, t
         if (callback == nullptr) fail_null("callback");
         at::Tensor watched = tenfold::tensor(tensor, "tensor");
         auto hook = std::make_shared<Hook>(callback, user);
-        tn_hook *made = own_as<tn_hook>(Place{WeakTensor(watched.getIntrusivePtr()), 0});
+        tn_hook *made = own_as<tn_hook>(Place{});
         try {
-            borrow(made, "hook")->index =
-                watched.register_hook([hook](const at::Tensor &gradient) {
-                    const auto kept = hook;  // which may free itself
-                    return (*kept)(gradient);
-                });
+            const unsigned index = watched.register_hook([hook](const at::Tensor &gradient) {
+                const auto kept = hook;  // which may free itself
+                return (*kept)(gradient);
+            });
+            const auto &hooks = torch::autograd::impl::get_autograd_meta(watched)->cpp_hooks_list_;
+            *borrow(made, "hook") = {hooks, index};
         } catch (...) {
             release(made);
             throw;
@@ -220,10 +223,10 @@ tn_hook *tn_hook_new(const tn_tensor *tensor, tn_hook_fn callback, void *user, t
 }
 
 void tn_hook_free(tn_hook *hook) {
-    guarded_status("tn_hook_free", [&] {
+    freeing("tn_hook_free", [&] {
         if (hook == nullptr) return;
         const Place place = *borrow(hook, "hook");
         release(hook);
-        if (auto alive = place.tensor.lock()) at::Tensor(std::move(alive)).remove_hook(place.index);
+        if (const auto hooks = place.among.lock()) hooks->at(place.index) = nullptr;
     });
 }

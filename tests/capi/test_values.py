@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tenfold.capi.binding import Device, Scalar
@@ -138,6 +139,18 @@ def test_a_generator_repeats_itself_from_a_state(tn: Values) -> None:
     tn.tn_generator_free(generator)
 
 
+def test_a_state_that_leads_outside_of_itself_is_refused(tn: Values) -> None:
+    generator = tn.tn_generator_new(Device(0, -1), 5)
+    before = tn.array(tn.keep(tn.tn_generator_state(generator)))
+    for left, place in ((624, 624), (2, 624), (600, 26), (-5, 3), (1, 625)):
+        wrong = before.copy()
+        wrong[8:12] = np.array([left], np.int32).view(np.uint8)
+        wrong[16:24] = np.array([place], np.uint64).view(np.uint8)
+        assert tn.raw("tn_generator_set_state")(generator, tn.tensor(wrong, "uint8")) != 0, (left, place)
+        assert (tn.array(tn.keep(tn.tn_generator_state(generator))) == before).all()
+    tn.tn_generator_free(generator)
+
+
 @pytest.mark.parametrize(
     ("name", "given", "code"),
     [
@@ -209,4 +222,13 @@ def test_a_stack_pushes_pops_and_replaces(tn: Values) -> None:
     assert tn.raw("tn_stack_at")(stack, 9) is None and tn.tn_error_code() == 2
     tn.tn_stack_clear(stack)
     assert tn.raw("tn_stack_pop")(stack) is None and tn.tn_error_code() == 2
+    tn.tn_stack_free(stack)
+
+
+def test_a_value_that_found_no_memory_stays_on_its_stack(tn: Values) -> None:
+    stack = tn.tn_stack_new()
+    tn.tn_stack_push_int(stack, 7)
+    tn.tn_debug_fail_allocation(1)
+    assert tn.raw("tn_stack_pop")(stack) is None and tn.tn_error_code() == 6
+    assert tn.read(tn.value(tn.tn_stack_pop(stack))) == 7
     tn.tn_stack_free(stack)

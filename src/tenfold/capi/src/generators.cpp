@@ -18,6 +18,14 @@ at::Generator make_generator(c10::Device place) {
     return at::globalContext().getAcceleratorHooksInterface(place.type()).getNewGenerator(place.index());
 }
 
+// Whether the numbers that a state has left lie in it. libtorch looks at where the next is and at how many
+// are left, but not at both together.
+bool stays_inside(const at::Generator &generator) {
+    if (!generator.device().is_cpu()) return true;
+    const auto engine = at::check_generator<at::CPUGeneratorImpl>(generator)->engine().data();
+    return engine.next_ + static_cast<uint32_t>(engine.left_) <= engine.state_.size() + 1;
+}
+
 }  // namespace
 
 extern "C" {
@@ -39,7 +47,7 @@ tn_generator *tn_generator_default(tn_device place) {
 }
 
 void tn_generator_free(tn_generator *generator) {
-    guarded_status("tn_generator_free", [&] { release(generator); });
+    freeing("tn_generator_free", [&] { release(generator); });
 }
 
 tn_status tn_generator_set_seed(tn_generator *generator, uint64_t seed) {
@@ -63,7 +71,12 @@ tn_status tn_generator_set_state(tn_generator *generator, const tn_tensor *state
         auto held = borrow(generator, "generator");
         Borrowed given(state, "state");
         std::lock_guard<std::mutex> lock(held->mutex());
+        const at::Tensor before = held->get_state();
         held->set_state(*given);
+        if (!stays_inside(*held)) {
+            held->set_state(before);
+            fail(TN_ERROR_ARGUMENT, "state is none that tn_generator_state gave: it leads outside of itself");
+        }
     });
 }
 }

@@ -25,7 +25,7 @@ tn_stack *tn_stack_new(void) {
     return guarded("tn_stack_new", (tn_stack *)nullptr, [] { return own_as<tn_stack>(torch::jit::Stack()); });
 }
 void tn_stack_free(tn_stack *stack) {
-    guarded_status("tn_stack_free", [&] { release(stack); });
+    freeing("tn_stack_free", [&] { release(stack); });
 }
 int64_t tn_stack_count(const tn_stack *stack) {
     return guarded("tn_stack_count", int64_t{-1}, [&] { return int64_t(borrow(stack, "stack")->size()); });
@@ -65,10 +65,10 @@ tn_status tn_stack_push_tensors(tn_stack *stack, const tn_tensor *const *handles
 }
 
 tn_value *tn_stack_pop(tn_stack *stack) {
-    return make("tn_stack_pop", [&] {
+    return guarded("tn_stack_pop", (tn_value *)nullptr, [&] {
         auto held = borrow(stack, "stack");
         if (held->empty()) fail(TN_ERROR_INDEX, "the stack is empty");
-        IValue last = std::move(held->back());
+        tn_value *last = own_value(held->back());
         held->pop_back();
         return last;
     });
@@ -79,9 +79,9 @@ tn_tensor *tn_stack_pop_tensor(tn_stack *stack) {
         auto held = borrow(stack, "stack");
         if (held->empty()) fail(TN_ERROR_INDEX, "the stack is empty");
         if (!held->back().isTensor()) fail_tag("a tensor", held->back());
-        at::Tensor last = std::move(held->back()).toTensor();
+        tn_tensor *last = own(held->back().toTensor());
         held->pop_back();
-        return own(std::move(last));
+        return last;
     });
 }
 

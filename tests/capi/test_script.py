@@ -104,6 +104,29 @@ def test_functions_of_a_source_become_methods(tn: Bridge) -> None:
             tn.tn_module_compile(wrong)
 
 
+def test_a_list_that_lies_in_itself_is_told_of(tn: Bridge) -> None:
+    module = tn.tn_module_compile(b"def f(x: List[Any]):\n  x.append(x)\n")
+    endless, stack = tn.tn_value_list(None, 0), tn.tn_stack_new()
+    tn.tn_stack_push(stack, endless)
+    tn.tn_module_call(module, b"f", stack)
+    assert tn.tn_value_count(endless) == 1
+    for use, arguments in (
+        (tn.tn_value_print, (endless, None, 0)),
+        (tn.tn_value_equal, (endless, endless)),
+        (tn.tn_value_list, handles([endless])),
+    ):
+        with pytest.raises(TenfoldError, match="nest at most 1000 deep"):
+            use(*arguments)
+    clear = tn.tn_module_compile(b"def f(x: List[Any]):\n  x.clear()\n")
+    tn.tn_stack_clear(stack)
+    tn.tn_stack_push(stack, endless)
+    tn.tn_module_call(clear, b"f", stack)  # or nobody would free it
+    tn.tn_stack_free(stack)
+    tn.tn_value_free(endless)
+    for each in (module, clear):
+        tn.tn_module_free(each)
+
+
 def test_what_a_module_holds_is_found_by_name(tn: Bridge, scripted: Any, saved: bytes) -> None:
     module = load(tn, saved)
     weight = tn.keep(tn.tn_module_parameter(module, b"layer.weight"))

@@ -37,6 +37,7 @@ IValue entry_at(const IValue &value, int64_t index) {
 
 IValue look_up(const IValue &value, const IValue &key) {
     auto dict = dict_of(value);
+    check_nesting(key);  // which the message tells
     bool same = dict.keyType()->kind() == c10::AnyType::Kind || key.type()->isSubtypeOf(*dict.keyType());
     auto found = same ? dict.find(key) : dict.end();
     if (found == dict.end()) fail(TN_ERROR_NOT_FOUND, "the dict has no such key: ", key);
@@ -235,15 +236,18 @@ tn_status tn_value_to_tensors(const tn_value *value, tn_tensor ***out, int64_t *
 int tn_value_equal(const tn_value *value, const tn_value *other) {
     return guarded("tn_value_equal", -1, [&] {
         auto a = borrow(value, "value"), b = borrow(other, "other");
+        check_nesting(*a);
         return int(Comparison().equal(*a, *b));
     });
 }
 
 int64_t tn_value_print(const tn_value *value, char *buffer, int64_t size) {
     return guarded("tn_value_print", int64_t{-1}, [&] {
+        auto held = borrow(value, "value");
+        check_nesting(*held);
         std::ostringstream stream;
         stream.imbue(std::locale::classic());  // whatever the host made the global one
-        stream << *borrow(value, "value");
+        stream << *held;
         return write_text(stream.str(), buffer, size);
     });
 }

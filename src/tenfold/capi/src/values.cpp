@@ -54,37 +54,33 @@ c10::IValue tensor_list(const tn_tensor *const *handles, int64_t count) {
     return c10::IValue(c10::List<at::Tensor>(tensors(handles, count, "tensors")));
 }
 
-}  // namespace tenfold
-
-using namespace tenfold;
-using c10::IValue;
-
 namespace {
 
-// How deep lists, tuples and dicts nest in values. What libtorch does with values is recursive, freeing them
-// too, and would run out of stack where they nest without bound.
+// How deep lists, tuples and dicts nest in values: what TorchScript appends to itself does so without end.
 class Nesting {
   public:
     static constexpr int most = 1000;
 
-    void check(const IValue &value) {
-        if (depth(value, 1) >= most) fail(TN_ERROR_ARGUMENT, "values nest at most ", most, " deep");
+    // Of a value that lies, or will lie, in so many others.
+    void check(const c10::IValue &value, int outside) {
+        if (outside + depth(value, outside) > most)
+            fail(TN_ERROR_ARGUMENT, "values nest at most ", most, " deep");
     }
 
   private:
-    int depth(const IValue &value, int outside) {
+    int depth(const c10::IValue &value, int outside) {
         const bool flat =
             value.isTensorList() || value.isIntList() || value.isDoubleList() || value.isBoolList();
         if (flat || !(value.isList() || value.isTuple() || value.isGenericDict())) return 0;
         if (outside >= most) return most;
-        auto [place, is_new] = known_.try_emplace(value.internalToPointer(), 0);
-        if (!is_new) return place->second;
+        auto [place, is_new] = known_.try_emplace(value.internalToPointer(), most);
+        if (!is_new) return place->second;  // most if it comes again inside of itself
         int inside = 0;
-        auto visit = [&](const IValue &each) { inside = std::max(inside, depth(each, outside + 1)); };
+        auto visit = [&](const c10::IValue &each) { inside = std::max(inside, depth(each, outside + 1)); };
         if (value.isTuple()) {
-            for (const IValue &each : value.toTupleRef().elements()) visit(each);
+            for (const c10::IValue &each : value.toTupleRef().elements()) visit(each);
         } else if (value.isList()) {
-            for (const IValue &each : value.toListRef()) visit(each);
+            for (const c10::IValue &each : value.toListRef()) visit(each);
         } else {
             for (const auto &entry : value.toGenericDict()) visit(entry.value());
         }
@@ -94,6 +90,17 @@ class Nesting {
     std::unordered_map<const void *, int> known_;  // what is shared is visited once
 };
 
+}  // namespace
+
+void check_nesting(const c10::IValue &value) { Nesting().check(value, 0); }
+
+}  // namespace tenfold
+
+using namespace tenfold;
+using c10::IValue;
+
+namespace {
+
 std::vector<IValue> items_of(const tn_value *const *items, int64_t count, const char *argument) {
     check_count(items, count, argument);
     std::vector<IValue> list;
@@ -101,7 +108,7 @@ std::vector<IValue> items_of(const tn_value *const *items, int64_t count, const 
     Nesting nesting;
     for (int64_t i = 0; i < count; i++) {
         list.push_back(*borrow(items[i], argument));
-        nesting.check(list.back());
+        nesting.check(list.back(), 1);
     }
     return list;
 }
@@ -139,7 +146,7 @@ IValue string_list(const char *const *texts, int64_t count) {
 extern "C" {
 
 void tn_value_free(tn_value *value) {
-    guarded_status("tn_value_free", [&] { release(value); });
+    freeing("tn_value_free", [&] { release(value); });
 }
 tn_value *tn_value_share(const tn_value *value) {
     return make("tn_value_share", [&]() -> IValue { return *borrow(value, "value"); });

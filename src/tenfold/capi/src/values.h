@@ -16,6 +16,9 @@ c10::IValue value_of(const at::Scalar &scalar);
 tn_tag tag_of(const c10::IValue &value);
 const char *tag_name(tn_tag tag);
 [[noreturn]] void fail_tag(const char *needed, const c10::IValue &value);
+// What libtorch does with values is recursive, freeing them too, and would run out of stack where they nest
+// without bound.
+void check_nesting(const c10::IValue &value);
 int64_t in_range(int64_t index, int64_t count, const char *what);  // a negative index counts from the end
 c10::IValue int_list(const int64_t *numbers, int64_t count);
 c10::IValue tensor_list(const tn_tensor *const *handles, int64_t count);

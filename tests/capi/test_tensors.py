@@ -6,11 +6,13 @@ from __future__ import annotations
 import ctypes
 import json
 import struct
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from tenfold.capi.binding import Scalar
 from tenfold.errors import TenfoldError
@@ -200,6 +202,48 @@ def test_safetensors_files_come_back_and_other_readers_take_them(tn: Bridge, tmp
     tn.tn_value_free(loaded)
 
 
+def test_a_name_that_json_cannot_hold_is_an_error(tn: Bridge, tmp_path: Path) -> None:
+    path, handles = str(tmp_path / "x.safetensors").encode(), array_of(ctypes.c_void_p, [tn.tensor([1.0])])
+    for name in (
+        b"\xff",
+        b"\xc3",
+        b"\xc0\xaf",
+        b"\xe0\x80\xaf",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\x80",
+    ):
+        with pytest.raises(TenfoldError, match="not UTF-8"):
+            tn.tn_save_safetensors(path, array_of(ctypes.c_char_p, [name]), handles, 1)
+    for right in ("\u00e4", "\u20ac", "\U0001f600", "\uffff", "\x7f"):
+        tn.tn_save_safetensors(path, array_of(ctypes.c_char_p, [right.encode()]), handles, 1)
+        assert list(load_file(path.decode())) == [right]
+
+
+def test_threads_that_save_under_one_name_leave_one_whole_file(tn: Bridge, tmp_path: Path) -> None:
+    path = str(tmp_path / "x.safetensors").encode()
+    tensors = [tn.tensor(np.full(100_000, number)) for number in range(4)]
+    failures: list[Exception] = []
+
+    def work(tensor: int) -> None:
+        try:
+            for _ in range(10):
+                tn.tn_save_safetensors(
+                    path, array_of(ctypes.c_char_p, [b"a"]), array_of(ctypes.c_void_p, [tensor]), 1
+                )
+        except TenfoldError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(each,)) for each in tensors]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not failures
+    assert len(load_file(path.decode())["a"].unique()) == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["x.safetensors"]
+
+
 def damaged() -> list[bytes]:
     header = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
     whole = struct.pack("<Q", len(header)) + header + b"\0" * 8
@@ -221,6 +265,11 @@ def damaged() -> list[bytes]:
         change(b"{", b"[" * 100),
         change(b'"a"', b'"\\ud800"'),
         change(b'"a"', b'"\\q"'),
+        change(b'"a"', b'"\xff"'),
+        change(b"[2]", b"[02]"),
+        change(b"[2]", b"[-]"),
+        change(b"[2]", b'["2"]'),
+        change(b"[2]", b"[[2]]"),
     ]
 
 

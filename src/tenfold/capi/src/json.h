@@ -4,22 +4,41 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "internal.h"
 
 namespace tenfold::json {
 
+// Whether text is UTF-8: no byte that begins nothing, no character cut short, written longer than it is, or
+// none at all, as halves of surrogate pairs are.
+inline bool is_utf8(std::string_view text) {
+    for (size_t at = 0; at < text.size();) {
+        const auto first = static_cast<unsigned char>(text[at++]);
+        if (first < 0x80) continue;
+        const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+        if (first < 0xC2 || first > 0xF4) return false;
+        uint32_t code = first & (0x3F >> more);
+        for (int i = 0; i < more; i++, at++) {
+            if (at == text.size() || (text[at] & 0xC0) != 0x80) return false;
+            code = code << 6 | (text[at] & 0x3F);
+        }
+        const uint32_t least[] = {0x80, 0x800, 0x10000};
+        if (code < least[more - 1] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return false;
+    }
+    return true;
+}
+
+// What was read. Headers need objects, lists of whole numbers and text: of all else, that it was there.
 class Value {
   public:
-    enum class Kind { object, list, text, whole, other };
+    using Members = std::vector<std::pair<std::string, Value>>;
+    using Numbers = std::vector<int64_t>;
 
-    const std::vector<std::pair<std::string, Value>> &members() const {
-        return need(Kind::object, "an object"), members_;
-    }
-    const std::vector<Value> &list() const { return need(Kind::list, "a list"), list_; }
-    const std::string &text() const { return need(Kind::text, "text"), text_; }
-    int64_t whole() const { return need(Kind::whole, "a whole number"), whole_; }
+    const Members &members() const { return get<Members>("an object"); }
+    const Numbers &numbers() const { return get<Numbers>("a list of whole numbers"); }
+    const std::string &text() const { return get<std::string>("text"); }
     const Value &at(std::string_view name) const {
         for (const auto &each : members())
             if (each.first == name) return each.second;
@@ -28,14 +47,12 @@ class Value {
 
   private:
     friend class Reader;
-    void need(Kind kind, const char *what) const {
-        if (kind_ != kind) fail(TN_ERROR_TORCH, "the header has something else where ", what, " is needed");
+    template <class Kind>
+    const Kind &get(const char *what) const {
+        if (const auto *found = std::get_if<Kind>(&held_)) return *found;
+        fail(TN_ERROR_TORCH, "the header has something else where ", what, " is needed");
     }
-    Kind kind_ = Kind::other;
-    std::vector<std::pair<std::string, Value>> members_;
-    std::vector<Value> list_;
-    std::string text_;
-    int64_t whole_ = 0;
+    std::variant<std::monostate, int64_t, std::string, Numbers, Members> held_;
 };
 
 class Reader {
@@ -43,6 +60,7 @@ class Reader {
     explicit Reader(std::string_view text) : text_(text) {}
 
     Value whole_text() {
+        if (!is_utf8(text_)) wrong("no UTF-8");
         Value value = read(0);
         skip();
         if (at_ != text_.size()) wrong("something follows the end");
@@ -56,20 +74,26 @@ class Reader {
         Value value;
         char c = peek();
         if (c == '{') {
-            value.kind_ = Value::Kind::object;
+            auto &members = value.held_.emplace<Value::Members>();
             sequence('}', [&] {
                 skip();
                 std::string name = string();
                 skip();
                 expect(':');
-                value.members_.emplace_back(std::move(name), read(depth + 1));
+                members.emplace_back(std::move(name), read(depth + 1));
             });
         } else if (c == '[') {
-            value.kind_ = Value::Kind::list;
-            sequence(']', [&] { value.list_.push_back(read(depth + 1)); });
+            Value::Numbers numbers;
+            bool whole = true;
+            sequence(']', [&] {
+                const Value entry = read(depth + 1);
+                const auto *number = std::get_if<int64_t>(&entry.held_);
+                whole = whole && number != nullptr;
+                if (whole) numbers.push_back(*number);
+            });
+            if (whole) value.held_ = std::move(numbers);
         } else if (c == '"') {
-            value.kind_ = Value::Kind::text;
-            value.text_ = string();
+            value.held_ = string();
         } else if (c == '-' || (c >= '0' && c <= '9')) {
             number(value);
         } else if (!word("true") && !word("false") && !word("null")) {
@@ -100,24 +124,23 @@ class Reader {
         bool negative = peek() == '-';
         if (negative) at_++;
         int64_t whole = 0;
-        bool overflow = false, digits = false;
+        const size_t first = at_;
+        bool overflow = false;
         while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
-            digits = true;
             overflow |= __builtin_mul_overflow(whole, 10, &whole) ||
                         __builtin_add_overflow(whole, text_[at_] - '0', &whole);
             at_++;
         }
-        if (!digits) wrong("a number without digits");
+        if (at_ == first || (text_[first] == '0' && at_ > first + 1)) wrong("no number");
         bool fraction = false;
         while (at_ < text_.size() &&
                std::string_view(".eE+-0123456789").find(text_[at_]) != std::string_view::npos) {
             fraction = true;
             at_++;
         }
-        if (fraction) return;  // of no use here, so it stays Kind::other
+        if (fraction) return;  // of no use here
         if (overflow) wrong(std::string(text_.substr(start, 24)) + " is too large");
-        value.kind_ = Value::Kind::whole;
-        value.whole_ = negative ? -whole : whole;
+        value.held_ = negative ? -whole : whole;
     }
 
     std::string string() {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -112,13 +113,12 @@ int64_t bytes_of(const std::vector<int64_t> &shape, c10::ScalarType type) {
 }
 
 Entry read_entry(const std::string &name, const json::Value &described) {
-    Entry entry{name, type_of(described.at("dtype").text()), {}, 0, 0};
-    for (const auto &size : described.at("shape").list()) entry.shape.push_back(size.whole());
-    const auto &offsets = described.at("data_offsets").list();
+    Entry entry{name, type_of(described.at("dtype").text()), described.at("shape").numbers(), 0, 0};
+    const auto &offsets = described.at("data_offsets").numbers();
     if (offsets.size() != 2)
         fail(TN_ERROR_TORCH, "'", name, "' has ", offsets.size(), " data offsets, and two are needed");
-    entry.begin = offsets[0].whole();
-    entry.end = offsets[1].whole();
+    entry.begin = offsets[0];
+    entry.end = offsets[1];
     if (entry.begin < 0 || entry.end < entry.begin ||
         bytes_of(entry.shape, entry.type) != entry.end - entry.begin)
         fail(TN_ERROR_TORCH, "'", name, "' has a shape that does not take the bytes it is given");
@@ -164,6 +164,7 @@ void save(const std::string &path, const char *const *names, const std::vector<a
         std::string name = text(names[i], "names");
         if (name == "__metadata__" || !used.insert(name).second)
             fail(TN_ERROR_ARGUMENT, "the name '", name, "' is used twice or kept for metadata");
+        if (!json::is_utf8(name)) fail(TN_ERROR_ARGUMENT, "the name '", name, "' is not UTF-8, as JSON is");
         int64_t begin = end;
         end += static_cast<int64_t>(tensors[i].nbytes());
         std::string shape;
@@ -174,8 +175,9 @@ void save(const std::string &path, const char *const *names, const std::vector<a
     }
     header += "}";
     header.append((8 - header.size() % 8) % 8, ' ');
-    // Beside it first: a crash half-way leaves no damaged file under the name.
-    std::string unfinished = text_of(path, ".", getpid(), ".unfinished");
+    // Beside it first, for each call apart: a crash half-way leaves no damaged file under the name.
+    static std::atomic<int64_t> saved{0};
+    std::string unfinished = text_of(path, ".", getpid(), ".", ++saved, ".unfinished");
     try {
         File file(unfinished, "wb");
         unsigned char length[8];

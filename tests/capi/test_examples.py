@@ -68,12 +68,16 @@ def test_checked_mode_finds_nothing_to_report_in_the_examples(tmp_path: Path) ->
     assert done.returncode == 0 and done.stderr == ""
 
 
-def test_flags_and_the_pkg_config_file_build_a_program(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_flags_build_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["capi", "flags"]) == 0
     flags = capsys.readouterr().out.split()
     assert flags == [*built().compile_flags, *built().link_flags]
+    program = tmp_path / "program"
+    subprocess.run([*C99, EXAMPLES / "02_errors.c", *flags, "-o", program], check=True)
+    assert "TN_ERROR" in output(program)
+
+
+def test_the_pkg_config_file_and_the_header_tell_of_the_build(capsys: pytest.CaptureFixture[str]) -> None:
     described = (built().lib / "pkgconfig" / "tenfold.pc").read_text(encoding="utf-8")
     assert f"prefix={built().folder}" in described and f"Version: {release}" in described
     assert cli.main(["capi", "header"]) == 0

@@ -25,6 +25,8 @@ extern "C" __attribute__((visibility("default"))) const tn_link_table *tenfold_l
         return &tenfold::table;
     } catch (const std::exception &error) {
         std::snprintf(reason, static_cast<size_t>(size), "%s", error.what());
-        return nullptr;
+    } catch (...) {
+        std::snprintf(reason, static_cast<size_t>(size), "it could not be started");
     }
+    return nullptr;
 }

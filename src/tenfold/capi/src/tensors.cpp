@@ -28,16 +28,16 @@ namespace {
 
 // The host's memory described by sizes and strides that were checked: none negative, and their
 // product no overflow.
-struct Lent {
+struct HostMemory {
     c10::IntArrayRef sizes;
     std::vector<int64_t> strides;
     c10::ScalarType type;
     int64_t numel;
 };
 
-Lent lent(const void *data, tn_dtype type, const int64_t *shape, int64_t shape_count, const int64_t *strides,
-          int64_t strides_count) {
-    Lent result{array(shape, shape_count, "shape"), {}, dtype(type, "dtype"), 1};
+HostMemory lent(const void *data, tn_dtype type, const int64_t *shape, int64_t shape_count,
+                const int64_t *strides, int64_t strides_count) {
+    HostMemory result{array(shape, shape_count, "shape"), {}, dtype(type, "dtype"), 1};
     for (auto size : result.sizes)
         if (size < 0) fail(TN_ERROR_ARGUMENT, "shape has a negative size: ", size);
     for (auto size : result.sizes)
@@ -140,7 +140,7 @@ tn_tensor *tn_tensor_share(const tn_tensor *handle) {
 tn_tensor *tn_tensor_from_data(const void *data, tn_dtype type, const int64_t *shape, int64_t shape_count,
                                const int64_t *strides, int64_t strides_count) {
     return guarded("tn_tensor_from_data", (tn_tensor *)nullptr, [&] {
-        Lent from = lent(data, type, shape, shape_count, strides, strides_count);
+        HostMemory from = lent(data, type, shape, shape_count, strides, strides_count);
         auto options = at::TensorOptions(from.type);
         auto made = at::empty(from.sizes, options);
         if (from.numel > 0 && strides == nullptr)
@@ -155,7 +155,7 @@ tn_tensor *tn_tensor_wrap_data(void *data, tn_dtype type, const int64_t *shape, 
                                const int64_t *strides, int64_t strides_count, tn_deleter deleter,
                                void *user) {
     return guarded("tn_tensor_wrap_data", (tn_tensor *)nullptr, [&] {
-        Lent from = lent(data, type, shape, shape_count, strides, strides_count);
+        HostMemory from = lent(data, type, shape, shape_count, strides, strides_count);
         auto options = at::TensorOptions(from.type);
         return give_lent(
             [&](auto forget) { return at::from_blob(data, from.sizes, from.strides, forget, options); },

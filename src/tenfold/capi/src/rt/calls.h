@@ -121,10 +121,8 @@ static const int64_t *RUN_TENSORS(CALL call, int64_t *count) {
     tn_value *result = call.failed ? NULL : tn_stack_at(call.stack, 0);
     if (result != NULL && tn_value_to_tensors(result, &tensors, &found) == TN_OK) {
         int64_t *handles = found == 0 ? &none : list_of(found);
-        for (int64_t i = 0; handles != NULL && i < found; ++i) {
-            handles[i] = (int64_t)(intptr_t)tn_tensor_share(tensors[i]);
-        }
-        tn_free_all(tensors, found);
+        for (int64_t i = 0; handles != NULL && i < found; ++i) handles[i] = (int64_t)(intptr_t)tensors[i];
+        tn_free_all(tensors, handles == NULL ? found : 0); /* those that were given away stay */
         given = handles;
     }
     tn_value_free(result);

@@ -1,4 +1,4 @@
-"""Special functions at places where digits are easily lost."""
+"""Special functions and deviations at places where digits are easily lost."""
 
 from __future__ import annotations
 
@@ -18,3 +18,14 @@ def test_lgamma_keeps_its_digits_near_its_zeros():
     y.sum().backward()
     np.testing.assert_allclose(y.tolist(), [math.lgamma(each) for each in places], rtol=1e-6)
     np.testing.assert_allclose(x.grad.tolist(), torch.digamma(torch.tensor(places)).tolist(), rtol=2e-5)
+
+
+def test_deviations_have_the_range_of_what_they_measure():
+    places = np.array([[1, 2, 4], [3, 3, 3], [-1, 5, 0.5]], np.float32)
+    for size in (1.0, 3e19, 2e37, 1e-22, 1e-30):
+        x, y = (library.tensor(places * np.float32(size), requires_grad=True) for library in (tn, torch))
+        found, expected = (each.std(1) + each.std() for each in (x, y))
+        for each in (found, expected):
+            each.sum().backward()
+        np.testing.assert_allclose(found.tolist(), expected.tolist(), rtol=1e-6)
+        np.testing.assert_allclose(x.grad.tolist(), y.grad.tolist(), rtol=1e-5, atol=1e-6)

@@ -105,8 +105,9 @@ def _above(t: Value, op: e.Clamp) -> Value:
 
 
 def _quotient(op: e.Binary) -> Value:
-    """x / y towards zero."""
-    return b.round_half_even((op.x - op.result) / op.y)
+    """x / y towards zero; of infinities and by zero, x / y."""
+    rest = b.where(b.isnan(op.result), 0, op.result)
+    return b.round_half_even((op.x - rest) / op.y)
 
 
 def _undefined(what: str) -> Map:

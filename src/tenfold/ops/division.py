@@ -129,6 +129,16 @@ def floor_divide(x, y):
     return flat.where(flat.eq(y, 0), plain, floored)
 
 
+def _of_modulus(cotangent, result, x, y):
+    return cotangent, -(cotangent * floor_divide(x, y))
+
+
+@flat.differentiated(_of_modulus)
+def _modulus(x, y):
+    rest = flat.rem(x, y)
+    return flat.where(flat.ne(rest, 0) & flat.ne(rest < 0, y < 0), rest + y, rest)
+
+
 @op("remainder.Tensor(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_divisors)
 @op(
     "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -146,10 +156,7 @@ def floor_divide(x, y):
 def remainder(x, y):
     """Python's modulus: what is left after division, with the divisor's sign"""
     x, y = _operands(x, y)
-    rest = flat.rem(x, y)
-    if not x.dtype.is_signed:
-        return rest
-    return flat.where(flat.ne(rest, 0) & flat.ne(rest < 0, y < 0), rest + y, rest)
+    return _modulus(x, y) if x.dtype.is_signed else flat.rem(x, y)
 
 
 @op("fmod.Tensor(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_divisors)

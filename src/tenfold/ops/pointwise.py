@@ -355,11 +355,27 @@ def lerp(x, end, weight):
     if isinstance(weight, complex) and not x.dtype.is_complex:
         raise DTypeError(f"the weight {weight} is complex, but the tensors are {x.dtype.name}")
     # From the nearer end, so that weight 0 gives self exactly and weight 1 gives end.
-    difference = end - x
     if not isinstance(weight, flat.Value):
+        difference = end - x
         return x + difference * weight if abs(weight) < 0.5 else end - difference * (1 - weight)
-    size = flat.abs(weight)
-    return flat.where(size < 0.5, x + difference * weight, end - difference * (1 - weight))
+    return _weighted(*flat.broadcast(x, end, weight))
+
+
+def _of_weighted(cotangent, result, x, end, weight):
+    return (
+        cotangent * flat.conj(1 - weight),
+        cotangent * flat.conj(weight),
+        cotangent * flat.conj(end - x),
+    )
+
+
+@flat.differentiated(_of_weighted)
+def _weighted(x, end, weight):
+    """As above. Its gradient is taken by the formula: of an infinite weight that of the case which does not
+    apply would be NaN."""
+    difference = end - x
+    near = flat.abs(weight) < 0.5
+    return flat.where(near, x + difference * weight, end - difference * (1 - weight))
 
 
 def _of_hypot(cotangent, result, x, y):

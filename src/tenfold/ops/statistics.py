@@ -9,12 +9,14 @@ from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
 
-def spread(name, x, dims, correction, keepdim):
-    """The variance and the mean, in the dtype that accumulates: two passes, so that nothing cancels."""
+def spread(name, measure, x, dims, correction, keepdim):
+    """The variance or the deviation, and the mean: two passes, so that nothing cancels, in the dtype that
+    accumulates."""
     inexact(name, x)
-    x = widened(x)
-    variance = _variance(x, dims, 1 if correction is None else correction, keepdim)
-    return variance, flat.sum(x, dims, keepdim) / extent(x, dims)
+    wider = widened(x)
+    found = measure(wider, dims, 1 if correction is None else correction, keepdim)
+    mean = flat.sum(wider, dims, keepdim) / extent(x, dims)
+    return flat.convert(found, x.dtype.to_real()), flat.convert(mean, x.dtype)
 
 
 def _centred(x, dims):
@@ -30,8 +32,33 @@ def _of_variance(cotangent, result, x, dims, correction, keepdim):
 
 @flat.differentiated(_of_variance)
 def _variance(x, dims, correction, keepdim):
-    total = flat.sum(squared(_centred(x, dims)), dims, keepdim)
-    return total / max(0, extent(x, dims) - correction)
+    return _mean_square(_centred(x, dims), dims, correction, keepdim)
+
+
+def _mean_square(centred, dims, correction, keepdim):
+    return flat.sum(squared(centred), dims, keepdim) / max(0, extent(centred, dims) - correction)
+
+
+def _of_deviation(cotangent, result, x, dims, correction, keepdim):
+    """ct * ((x - mean) / deviation) / freedom; zero where nothing deviates, PyTorch's convention."""
+    freedom, zero = extent(x, dims) - correction, flat.eq(result, 0)
+    scale = flat.where(zero, 0, cotangent * (1 / freedom if freedom else float("inf")))
+    scale, size = (flat.reshape(each, kept_shape(x, dims)) for each in (scale, flat.where(zero, 1, result)))
+    return (flat.convert(scale, x.dtype) * (_centred(x, dims) / flat.convert(size, x.dtype)),)
+
+
+@flat.differentiated(_of_deviation)
+def _deviation(x, dims, correction, keepdim):
+    """The root of the variance. In float32 squares of what is very large or small would be out of range, so
+    that is scaled, by powers of 2; PyTorch computes in float64."""
+    centred = _centred(x, dims)
+    if dtypes.float32 is not x.dtype.to_real():
+        return flat.sqrt(_mean_square(centred, dims, correction, keepdim))
+    largest = flat.reduce(flat.abs(centred), "max", dims, True)
+    small = flat.where(largest < 2.0**-40, 2.0**80, flat.full_like(largest, 1))
+    scale = flat.where(largest > 2.0**50, 2.0**-96, small)
+    found = flat.sqrt(_mean_square(centred * flat.convert(scale, x.dtype), dims, correction, keepdim))
+    return found / flat.reshape(scale, found.shape)
 
 
 def kept_shape(x, dims):
@@ -43,12 +70,6 @@ def kept_shape(x, dims):
 def squared(x):
     """|x|**2, which is real."""
     return flat.real(x) ** 2 + flat.imag(x) ** 2 if x.dtype.is_complex else x * x
-
-
-def root(x):
-    """The square root, with gradient zero at zero, which is PyTorch's convention for norms and deviations."""
-    zero = flat.eq(x, 0)
-    return flat.where(zero, 0, flat.sqrt(flat.where(zero, 1, x)))
 
 
 # Where infinities meet, PyTorch's running mean is NaN or not depending on their order: samples are finite.
@@ -86,7 +107,7 @@ def unbiased_samples():
 )
 def var_correction(x, dims, correction, keepdim):
     """sum(|x - mean|**2) / max(0, n - correction)"""
-    return flat.convert(spread("var", x, dims, correction, keepdim)[0], x.dtype.to_real())
+    return spread("var", _variance, x, dims, correction, keepdim)[0]
 
 
 @op(
@@ -108,7 +129,7 @@ def var(x, unbiased):
 )
 def std_correction(x, dims, correction, keepdim):
     """sqrt(sum(|x - mean|**2) / max(0, n - correction))"""
-    return flat.convert(root(spread("std", x, dims, correction, keepdim)[0]), x.dtype.to_real())
+    return spread("std", _deviation, x, dims, correction, keepdim)[0]
 
 
 @op(
@@ -132,8 +153,7 @@ def std(x, unbiased):
 )
 def var_mean_correction(x, dims, correction, keepdim):
     """The variance and the mean."""
-    variance, mean = spread("var_mean", x, dims, correction, keepdim)
-    return flat.convert(variance, x.dtype.to_real()), flat.convert(mean, x.dtype)
+    return spread("var_mean", _variance, x, dims, correction, keepdim)
 
 
 @op(
@@ -158,8 +178,7 @@ def var_mean(x, unbiased):
 )
 def std_mean_correction(x, dims, correction, keepdim):
     """The standard deviation and the mean."""
-    variance, mean = spread("std_mean", x, dims, correction, keepdim)
-    return flat.convert(root(variance), x.dtype.to_real()), flat.convert(mean, x.dtype)
+    return spread("std_mean", _deviation, x, dims, correction, keepdim)
 
 
 @op(

@@ -33,7 +33,7 @@ SHARDS = 12
 # Sources that are compiled as one, so that what libtorch's headers cost is paid once for all of them.
 TOGETHER = (
     "autograd functions",
-    "compile script training",
+    "archives compile script sources training",
     "contents stacks values",
     "devices generators memory",
     "optimizers safetensors steps",
@@ -289,7 +289,7 @@ class _Work:
         return (
             f"prefix={self.folder}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n"
             f"Name: tenfold\nDescription: libtorch for any language, over a C ABI\nVersion: {release}\n"
-            "Libs: -L${libdir} -ltenfold -Wl,-rpath,${libdir}\nCflags: -I${includedir}\n"
+            'Libs: -L"${libdir}" -ltenfold -Wl,-rpath,"${libdir}"\nCflags: -I"${includedir}"\n'
         )
 
 

@@ -6,8 +6,8 @@
  * Failure. A function that returns a pointer gives NULL, a `tn_status` is not TN_OK, and a count or a
  * yes-or-no is -1; `tn_error_code` and `tn_error_message` then tell this thread why. No C++ exception leaves
  * the library.
- * Threads. Every function may be called from any thread; one handle must not be freed while another thread
- * uses it.
+ * Threads. Every function may be called from any thread; one handle must not be freed, nor a stack or a
+ * tensor be written, while another thread uses it.
  * Text comes back in a caller's buffer, as by snprintf: the length that the whole takes is returned, and what
  * fits is written, with a NUL. `size` 0 with a NULL buffer only asks for the length.
  *
@@ -115,7 +115,7 @@ typedef int32_t tn_memory_format;
 enum { TN_CONTIGUOUS_FORMAT = 0, TN_PRESERVE_FORMAT = 1, TN_CHANNELS_LAST = 2, TN_CHANNELS_LAST_3D = 3 };
 
 /* A number whose type is part of it, passed by value: tn_int(3), tn_double(0.5),
- * tn_complex(0, 1), tn_bool(true). */
+ * tn_complex_number(0, 1), tn_bool(true). */
 typedef struct tn_scalar {
     int32_t tag;
     union {
@@ -220,7 +220,8 @@ TN_API int64_t tn_peak_bytes(void);
 /** Start counting tn_peak_bytes anew. @never_fails */
 TN_API void tn_reset_peak_bytes(void);
 /** Have fn called on the allocating thread when live bytes pass a mark, again for each half of it more, and
- * before an out-of-memory error; NULL switches it off. @optional fn user */
+ * before an out-of-memory error; NULL switches it off. While random numbers are drawn it is not called.
+ * @optional fn user */
 TN_API tn_status tn_set_pressure_callback(int64_t bytes, tn_pressure_fn fn, void *user);
 /** Let the n-th allocation from now fail, once, as if memory had run out; 0 switches it off. */
 TN_API tn_status tn_debug_fail_allocation(int64_t n);
@@ -301,7 +302,8 @@ TN_API tn_status tn_tensor_get(const tn_tensor *tensor, const int64_t *index, in
                                tn_scalar *value);
 /** Write the element at an index. @optional index */
 TN_API tn_status tn_tensor_set(tn_tensor *tensor, const int64_t *index, int64_t index_count, tn_scalar value);
-/** The tensor as text, as libtorch prints it. @out buffer @optional buffer */
+/** The tensor as text, as libtorch prints it; complex numbers as their two parts.
+ * @out buffer @optional buffer */
 TN_API int64_t tn_tensor_print(const tn_tensor *tensor, char *buffer, int64_t size);
 /** A DLManagedTensor that shares the tensor's memory; its consumer calls its deleter. */
 TN_API void *tn_tensor_to_dlpack(const tn_tensor *tensor);
@@ -584,7 +586,8 @@ typedef struct tn_package tn_package; /* a model that AOTInductor compiled: a .p
 typedef tn_status (*tn_trace_fn)(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs,
                                  int64_t outputs_count, void *user);
 
-/** Load a TorchScript module from a file, onto a device if one is given. @optional device */
+/** Load a TorchScript module from a file, onto a device if one is given. The file may be damaged, but what it
+ * computes is a program: call none that you do not trust. @optional device */
 TN_API tn_module *tn_module_load(const char *path, const tn_device *device);
 /** Load a TorchScript module from memory, which is not needed afterwards. @optional device */
 TN_API tn_module *tn_module_load_data(const void *data, int64_t bytes, const tn_device *device);

@@ -4,23 +4,13 @@
 #include <torch/csrc/jit/frontend/resolver.h>
 #include <torch/csrc/jit/passes/inliner.h>
 
+#include "sources.h"
+
 using namespace tenfold;
 
 namespace {
 
 namespace jit = torch::jit;
-
-// libtorch's parser calls itself for each level.
-constexpr int most_levels = 200;
-
-void check_levels(const std::string &source) {
-    int level = 0;
-    for (char each : source) {
-        if (each == '(' || each == '[' || each == '{') ++level;
-        if (each == ')' || each == ']' || each == '}') --level;
-        if (level > most_levels) fail(TN_ERROR_ARGUMENT, "the source nests more than ", most_levels, " deep");
-    }
-}
 
 // The function with the module as its first argument, and with the functions it calls in it.
 void add_method(jit::Module &module, jit::Function &function) {

@@ -6,11 +6,13 @@
 #include <sstream>
 
 #include <ATen/ops/from_blob.h>
+#include <caffe2/serialize/file_adapter.h>
 #include <caffe2/serialize/in_memory_adapter.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <torch/csrc/jit/serialization/python_print.h>
 
+#include "archives.h"
 #include "callbacks.h"
 #include "values.h"
 
@@ -64,7 +66,9 @@ jit::Module traced(tn_trace_fn callback, std::vector<at::Tensor> inputs, int64_t
                   user);
         // An operator that fails takes the trace with it, whether or not the host went on.
         if (!jit::tracer::isTracing()) {
-            fail(TN_ERROR_CALLBACK, "an operator of the traced function failed, so there is no trace of it");
+            const std::string reason = error_message();
+            fail(TN_ERROR_CALLBACK, "an operator of the traced function failed, so there is no trace of it",
+                 reason.empty() ? "" : ": ", reason);
         }
         auto taken = results.take("the traced function", true);
         if (taken.size() == 1) return jit::Stack{taken[0]};
@@ -89,7 +93,9 @@ tn_module *tn_module_load(const char *path, const tn_device *device) {
         if (!std::ifstream(text(path, "path"), std::ios::binary)) {
             fail(TN_ERROR_NOT_FOUND, "the file ", path, " cannot be opened");
         }
-        return own_as<tn_module>(torch::jit::load(std::string(path), optional_device(device)));
+        auto reader = std::make_shared<caffe2::serialize::FileAdapter>(path);
+        check_archive(reader);
+        return own_as<tn_module>(torch::jit::load(reader, optional_device(device)));
     });
 }
 
@@ -97,6 +103,7 @@ tn_module *tn_module_load_data(const void *data, int64_t bytes, const tn_device 
     return guarded("tn_module_load_data", static_cast<tn_module *>(nullptr), [&] {
         check_count(data, bytes, "data");
         auto reader = std::make_shared<caffe2::serialize::MemoryReadAdapter>(data, bytes);
+        check_archive(reader);
         return own_as<tn_module>(torch::jit::load(reader, optional_device(device)));
     });
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tenfold import cli
+from tenfold.capi import commands
 from tenfold.capi.build import Built, build
 from tenfold.version import release
 from tests.capi.bridge import built
@@ -75,6 +77,17 @@ def test_the_flags_build_a_program(tmp_path: Path, capsys: pytest.CaptureFixture
     program = tmp_path / "program"
     subprocess.run([*C99, EXAMPLES / "02_errors.c", *flags, "-o", program], check=True)
     assert "TN_ERROR" in output(program)
+
+
+def test_flags_of_a_folder_with_spaces_are_quoted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a b's"
+    folder.symlink_to(built().folder)
+    spaced = Built(folder, built().libtorch)
+    monkeypatch.setattr(commands, "build", lambda **settings: spaced)
+    assert cli.main(["capi", "flags"]) == 0
+    assert shlex.split(capsys.readouterr().out) == [*spaced.compile_flags, *spaced.link_flags]
 
 
 def test_the_pkg_config_file_and_the_header_tell_of_the_build(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import signal
 import sys
 import time
@@ -82,7 +83,7 @@ def _flags(parsed: argparse.Namespace) -> int:
         return 0
     both = parsed.compile == parsed.link
     flags = made.compile_flags if parsed.compile or both else []
-    print(" ".join([*flags, *(made.link_flags if parsed.link or both else [])]))
+    print(shlex.join([*flags, *(made.link_flags if parsed.link or both else [])]))
     return 0
 
 

@@ -193,3 +193,24 @@ def test_bad_options_and_parameters_are_errors(tn: Bridge) -> None:
     with pytest.raises(EngineError):
         tn.tn_optimizer_step(None)
     tn.tn_optimizer_free(optimizer)
+
+
+def test_a_callback_inside_a_step_cannot_use_its_optimizer(tn: Bridge) -> None:
+    x = tn.tensor(np.ones(100), requires_grad=True)
+    tn.tn_set_grad(x, tn.tensor(np.ones(100)))
+    optimizer = made(tn, "adam", [x], 0.1, {})
+    told: list[str] = []
+
+    def collect(live: int, user: int) -> None:
+        try:
+            tn.tn_optimizer_set(optimizer, b"lr", 5.0)
+        except TenfoldError as error:
+            told.append(str(error))
+
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(collect)
+    tn.tn_set_pressure_callback(0, callback, None)
+    tn.tn_optimizer_step(optimizer)  # which allocates what it remembers
+    tn.tn_set_pressure_callback(0, None, None)
+    assert told and all("at work" in each for each in told)
+    tn.tn_optimizer_set(optimizer, b"lr", 5.0)
+    tn.tn_optimizer_free(optimizer)

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.capi.binding import Device
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch
 from tenfold.errors import OutOfMemory
-from tests.capi.bridge import Bridge, built, numbers
-from tests.capi.fuzzer import share, typed_functions
+from tests.capi.bridge import Bridge, built, library, numbers
+from tests.capi.by_name import named_operators
+from tests.capi.fuzzer import NAMED, TYPED, share, typed_functions
 
 ROOT = Path(__file__).parents[2]
 SEEDS = range(20)
@@ -41,10 +43,12 @@ def test_random_calls_crash_nothing_and_leave_nothing(checked: bool, seed: int) 
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
 
 
-def test_the_seeds_come_by_every_typed_function() -> None:
+def test_the_seeds_come_by_every_typed_function_and_every_other_operator() -> None:
     description = describe(find_libtorch())
-    called = {function.name for seed in SEEDS for function in share(description, seed)}
-    assert called == {function.name for function in typed_functions(description)}
+    typed, named = typed_functions(description), named_operators(library(), description)
+    assert len(named) > 900
+    for names, count in (([f.name for f in typed], TYPED), ([name for name, _ in named], NAMED)):
+        assert {name for seed in SEEDS for name in share(names, seed, count)} == set(names)
 
 
 @pytest.mark.slow
@@ -272,6 +276,26 @@ def test_the_host_may_set_another_mark_while_it_is_called(tn: Bridge) -> None:
         tn.keep(tn.tn_tensor_from_data((ctypes.c_float * 10_000)(), 6, *numbers([10_000]), None, 0))
     tn.tn_set_pressure_callback(0, None, None)
     assert len(seen) == 1
+
+
+def test_a_host_that_draws_random_numbers_when_it_is_called_waits_for_nothing(tn: Bridge) -> None:
+    seen: list[int] = []
+
+    def draw(live: int, user: int) -> None:
+        seen.append(live)
+        tn.call("rand", [4])
+        tn.tn_generator_set_seed(generator, 3)
+
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(draw)
+    generator = tn.tn_generator_new(Device(0, -1), 5)
+    concentration = tn.tensor([0.5, 1.5])
+    tn.tn_set_pressure_callback(0, callback, None)
+    tn.keep(tn.tn_generator_state(generator))
+    tn.call("_sample_dirichlet", concentration)  # its kernel allocates while it holds the generator
+    tn.tensor([1.0])
+    tn.tn_set_pressure_callback(0, None, None)
+    tn.tn_generator_free(generator)
+    assert seen
 
 
 def test_the_host_is_asked_before_memory_runs_out(tn: Bridge) -> None:

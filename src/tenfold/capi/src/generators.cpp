@@ -5,7 +5,7 @@
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 
-#include "internal.h"
+#include "memory.h"
 
 using namespace tenfold;
 
@@ -62,6 +62,7 @@ tn_tensor *tn_generator_state(const tn_generator *generator) {
     return guarded("tn_generator_state", (tn_tensor *)nullptr, [&] {
         auto held = borrow(generator, "generator");
         std::lock_guard<std::mutex> lock(held->mutex());
+        Undisturbed meanwhile;
         return own(held->get_state());
     });
 }
@@ -71,6 +72,7 @@ tn_status tn_generator_set_state(tn_generator *generator, const tn_tensor *state
         auto held = borrow(generator, "generator");
         Borrowed given(state, "state");
         std::lock_guard<std::mutex> lock(held->mutex());
+        Undisturbed meanwhile;
         const at::Tensor before = held->get_state();
         held->set_state(*given);
         if (!stays_inside(*held)) {

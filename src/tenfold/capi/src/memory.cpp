@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <utility>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
@@ -32,6 +34,15 @@ std::atomic<int64_t> mark{never};   // call the host when live bytes are above
 std::atomic<int64_t> lowest{never};  // where the mark returns to once they fell below
 thread_local bool in_callback = false;  // what the callback itself allocates does not call it again
 
+// Whether random numbers are being drawn just now. Kernels allocate while they hold the generator, for which
+// a callback that draws some would wait: in this thread for ever, so that the host is asked another time.
+bool drawing() {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    if (!generator.mutex().try_lock()) return true;
+    generator.mutex().unlock();
+    return false;
+}
+
 // Whether there was a callback to call.
 bool call_host() {
     if (in_callback) return false;
@@ -41,7 +52,7 @@ bool call_host() {
         std::lock_guard<std::mutex> lock(pressure.mutex);
         fn = pressure.fn, user = pressure.user;
     }
-    if (fn == nullptr) return false;
+    if (fn == nullptr || drawing()) return false;
     {
         struct Inside {
             Inside() { in_callback = true; }
@@ -174,6 +185,9 @@ class CountingAllocator final : public c10::Allocator {
 CountingAllocator *CountingAllocator::instance_ = nullptr;
 
 }  // namespace
+
+Undisturbed::Undisturbed() : before_(std::exchange(in_callback, true)) {}
+Undisturbed::~Undisturbed() { in_callback = before_; }
 
 void allocation_point() {
     if (next_fails()) throw std::bad_alloc();

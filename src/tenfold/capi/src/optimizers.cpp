@@ -111,7 +111,7 @@ tn_optimizer *make(Method method, const tn_tensor *const *parameters, int64_t co
 
 // {"method": str, "options": Dict[str, float], "state": List[Dict[str, Tensor]]}
 c10::IValue saved(const Optimizer &optimizer) {
-    std::lock_guard<std::mutex> guard(optimizer.mutex);
+    std::lock_guard<Turn> guard(optimizer.turn);
     c10::Dict<std::string, double> options;
     for (const auto &[name, value] : optimizer.options) options.insert(name, value);
     c10::List<c10::Dict<std::string, at::Tensor>> states;
@@ -168,7 +168,7 @@ State read_state(const c10::IValue &given, const at::Tensor &parameter, const De
 }
 
 void load(Optimizer &optimizer, const c10::IValue &given) {
-    std::lock_guard<std::mutex> guard(optimizer.mutex);
+    std::lock_guard<Turn> guard(optimizer.turn);
     const Description &description = describe(optimizer.method);
     const c10::IValue method = entry(given, "method");
     if (!method.isString() || method.toStringRef() != description.name) {
@@ -219,7 +219,7 @@ tn_status tn_optimizer_set(tn_optimizer *optimizer, const char *option, double v
     return guarded_status("tn_optimizer_set", [&] {
         auto found = *borrow(optimizer, "optimizer");
         check_option(found->method, text(option, "option"), value);
-        std::lock_guard<std::mutex> guard(found->mutex);
+        std::lock_guard<Turn> guard(found->turn);
         found->options[option] = value;
     });
 }
@@ -228,7 +228,7 @@ tn_status tn_optimizer_get(const tn_optimizer *optimizer, const char *option, do
     return guarded_status("tn_optimizer_get", [&] {
         auto found = *borrow(optimizer, "optimizer");
         check_option(found->method, text(option, "option"), 0);
-        std::lock_guard<std::mutex> guard(found->mutex);
+        std::lock_guard<Turn> guard(found->turn);
         non_null(value, "value") = found->options.at(option);
     });
 }

@@ -246,7 +246,7 @@ void adagrad(Work &work, const Optimizer &optimizer) {
 }  // namespace
 
 void Optimizer::step() {
-    std::lock_guard<std::mutex> guard(mutex);
+    std::lock_guard<Turn> guard(turn);
     c10::NoGradGuard no_grad;
     Work work = collect(*this);
     if (work.parameters.empty()) return;
@@ -260,7 +260,7 @@ void Optimizer::step() {
 }
 
 void Optimizer::zero_grad() {
-    std::lock_guard<std::mutex> guard(mutex);
+    std::lock_guard<Turn> guard(turn);
     for (at::Tensor &each : parameters) each.mutable_grad() = at::Tensor();
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import struct
 import threading
 from pathlib import Path
@@ -98,6 +99,26 @@ def test_text_goes_into_the_buffer_as_far_as_it_fits(tn: Bridge) -> None:
     assert buffer.raw[:4] == whole[:3].encode() + b"\0" and buffer.raw[4:] == b"xxxx"
 
 
+def test_complex_numbers_are_printed_with_both_parts(tn: Bridge) -> None:
+    handle = tn.tensor([1 + 2j, 3 - 4j], "complex64")
+    text = tn.lib.text("tn_tensor_print", handle)
+    parts = "real: 1 3 [ CPUFloatType{2} ] imaginary: 2 -4 [ CPUFloatType{2} ] [ CPUComplexFloatType{2} ]"
+    assert text.split() == parts.split()
+    single = tn.tn_value_tensor(handle)
+    listed = tn.tn_value_tuple((ctypes.c_void_p * 1)(single), 1)
+    assert tn.lib.text("tn_value_print", listed) == f"({text},)"
+    for value in (single, listed):
+        tn.tn_value_free(value)
+
+
+def test_an_element_of_a_sparse_tensor_is_read_and_not_written(tn: Bridge) -> None:
+    sparse, value = tn.call("to_sparse", tn.tensor([0.0, 2.0])), Scalar()
+    tn.tn_tensor_get(sparse, *numbers([1]), ctypes.byref(value))
+    assert value.number == 2.0
+    with pytest.raises(TenfoldError, match="sparse tensor has no place"):
+        tn.tn_tensor_set(sparse, *numbers([1]), Scalar.of(3.0))
+
+
 def test_dlpack_shares_memory_both_ways(tn: Bridge) -> None:
     handle = tn.tensor(np.arange(6).reshape(2, 3))
     capsule = ctypes.pythonapi.PyCapsule_New
@@ -149,6 +170,7 @@ def test_dlpack_from_a_stranger_is_checked_before_it_is_used(tn: Bridge) -> None
         managed([2], bits=7),
         managed([2], lanes=2),
         managed([2], device_type=77),
+        managed([2], device_type=8),  # Metal, which libtorch would take and then fail on
     ]
     if not torch.cuda.is_available():
         wrong.append(managed([2], device_type=2))
@@ -218,6 +240,24 @@ def test_a_name_that_json_cannot_hold_is_an_error(tn: Bridge, tmp_path: Path) ->
     for right in ("\u00e4", "\u20ac", "\U0001f600", "\uffff", "\x7f"):
         tn.tn_save_safetensors(path, array_of(ctypes.c_char_p, [right.encode()]), handles, 1)
         assert list(load_file(path.decode())) == [right]
+
+
+def test_links_and_pipes_are_written_through_and_stay(tn: Bridge, tmp_path: Path) -> None:
+    file, link, pipe = (tmp_path / name for name in ("file", "link", "pipe"))
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    os.mkfifo(pipe)
+    save(tn, link, {"x": torch.ones(2)})
+    assert link.is_symlink() and file.stat().st_mode & 0o777 == 0o640
+    assert load_file(file)["x"].tolist() == [1, 1]
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    save(tn, pipe, {"x": torch.ones(2)})
+    reader.join()
+    assert pipe.is_fifo() and received == [file.read_bytes()]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "link", "pipe"]
 
 
 def test_threads_that_save_under_one_name_leave_one_whole_file(tn: Bridge, tmp_path: Path) -> None:

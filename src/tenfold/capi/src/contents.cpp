@@ -6,6 +6,7 @@
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
 
+#include "memory.h"
 #include "values.h"
 
 using namespace tenfold;
@@ -42,6 +43,37 @@ IValue look_up(const IValue &value, const IValue &key) {
     auto found = same ? dict.find(key) : dict.end();
     if (found == dict.end()) fail(TN_ERROR_NOT_FOUND, "the dict has no such key: ", key);
     return found->value();
+}
+
+// As libtorch prints values, with tensors as `print` has them.
+void print_value(std::ostream &stream, const IValue &value) {
+    auto each = [&](const char *open, const auto &entries, const char *close, auto one) {
+        const char *between = open;
+        if (entries.begin() == entries.end()) stream << open;
+        for (const auto &entry : entries) {
+            stream << between;
+            one(entry);
+            between = ", ";
+        }
+        stream << close;
+    };
+    auto plain = [&](const IValue &entry) { print_value(stream, entry); };
+    if (value.isTensor()) {
+        print(stream, value.toTensor());
+    } else if (value.isList()) {
+        each("[", value.toListRef(), "]", plain);
+    } else if (value.isTuple()) {
+        const auto &elements = value.toTupleRef().elements();
+        each("(", elements, elements.size() == 1 ? ",)" : ")", plain);
+    } else if (value.isGenericDict()) {
+        each("{", value.toGenericDict(), "}", [&](const auto &entry) {
+            print_value(stream, entry.key());
+            stream << ": ";
+            print_value(stream, entry.value());
+        });
+    } else {
+        stream << value;
+    }
 }
 
 // Whether values are equal, tensors by being the same one: libtorch would ask whether their elements are.
@@ -247,7 +279,7 @@ int64_t tn_value_print(const tn_value *value, char *buffer, int64_t size) {
         check_nesting(*held);
         std::ostringstream stream;
         stream.imbue(std::locale::classic());  // whatever the host made the global one
-        stream << *held;
+        print_value(stream, *held);
         return write_text(stream.str(), buffer, size);
     });
 }

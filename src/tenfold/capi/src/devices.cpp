@@ -1,5 +1,8 @@
 // Devices: copies between them, streams, memory statistics, seeds and thread counts. All of it is reached
 // through libtorch's interfaces for any accelerator, so that it builds without CUDA's own headers.
+#include <algorithm>
+#include <thread>
+
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -40,6 +43,13 @@ c10::Device cuda_device(tn_device given) {
 c10::CachingDeviceAllocator::DeviceStats statistics(tn_device device) {
     const c10::Device place = cuda_device(device);
     return c10::getDeviceAllocator(c10::DeviceType::CUDA)->getDeviceStats(place.index());
+}
+
+// OpenMP ends the process where the system refuses it a thread.
+void check_threads(int64_t threads) {
+    const int64_t most = std::max<int64_t>(256, 4 * int64_t{std::thread::hardware_concurrency()});
+    if (threads < 1 || threads > most)
+        fail(TN_ERROR_ARGUMENT, "there can be 1 to ", most, " threads here, not ", threads);
 }
 
 constexpr auto ALL = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
@@ -179,8 +189,7 @@ int64_t tn_threads(void) {
 
 tn_status tn_set_threads(int64_t threads) {
     return guarded_status("tn_set_threads", [&] {
-        if (threads < 1 || threads > 1 << 16)
-            fail(TN_ERROR_ARGUMENT, "there cannot be ", threads, " threads");
+        check_threads(threads);
         at::set_num_threads(static_cast<int>(threads));
     });
 }
@@ -192,8 +201,7 @@ int64_t tn_interop_threads(void) {
 
 tn_status tn_set_interop_threads(int64_t threads) {
     return guarded_status("tn_set_interop_threads", [&] {
-        if (threads < 1 || threads > 1 << 16)
-            fail(TN_ERROR_ARGUMENT, "there cannot be ", threads, " threads");
+        check_threads(threads);
         at::set_num_interop_threads(static_cast<int>(threads));
     });
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -156,6 +157,32 @@ std::vector<Entry> read_header(File &file, int64_t size) {
     return entries;
 }
 
+// Write a file beside its name first, for each call apart: a crash half-way leaves no damaged file there. A
+// link stays, and what it leads to is replaced; a device or a pipe cannot be replaced, and is written itself.
+template <class Write>
+void replace(const std::string &path, Write write) {
+    std::string place = path;
+    struct stat about;
+    bool exists = false;
+    if (char *resolved = realpath(path.c_str(), nullptr)) {
+        place = resolved;
+        std::free(resolved);
+        exists = stat(place.c_str(), &about) == 0;
+        if (exists && !S_ISREG(about.st_mode)) return write(path);
+    }
+    static std::atomic<int64_t> saved{0};
+    std::string unfinished = text_of(place, ".", getpid(), ".", ++saved, ".unfinished");
+    try {
+        write(unfinished);
+        if (exists) (void)chmod(unfinished.c_str(), about.st_mode & 07777);  // as it was
+        if (std::rename(unfinished.c_str(), place.c_str()) != 0)
+            fail(TN_ERROR_ARGUMENT, path, " could not be written: ", std::strerror(errno));
+    } catch (...) {
+        std::remove(unfinished.c_str());
+        throw;
+    }
+}
+
 void save(const std::string &path, const char *const *names, const std::vector<at::Tensor> &tensors) {
     std::string header = "{";
     int64_t end = 0;
@@ -175,11 +202,8 @@ void save(const std::string &path, const char *const *names, const std::vector<a
     }
     header += "}";
     header.append((8 - header.size() % 8) % 8, ' ');
-    // Beside it first, for each call apart: a crash half-way leaves no damaged file under the name.
-    static std::atomic<int64_t> saved{0};
-    std::string unfinished = text_of(path, ".", getpid(), ".", ++saved, ".unfinished");
-    try {
-        File file(unfinished, "wb");
+    replace(path, [&](const std::string &at) {
+        File file(at, "wb");
         unsigned char length[8];
         for (int i = 0; i < 8; i++) length[i] = static_cast<unsigned char>(header.size() >> (8 * i));
         file.write(length, 8);
@@ -189,12 +213,7 @@ void save(const std::string &path, const char *const *names, const std::vector<a
             file.write(elements.const_data_ptr(), static_cast<int64_t>(elements.nbytes()));
         }
         file.close();
-        if (std::rename(unfinished.c_str(), path.c_str()) != 0)
-            fail(TN_ERROR_ARGUMENT, path, " could not be written: ", std::strerror(errno));
-    } catch (...) {
-        std::remove(unfinished.c_str());
-        throw;
-    }
+    });
 }
 
 }  // namespace

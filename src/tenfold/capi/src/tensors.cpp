@@ -8,6 +8,7 @@
 #include <ATen/core/Formatting.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 
 #include "internal.h"
@@ -123,6 +124,18 @@ at::Tensor packed(const at::Tensor &tensor) {
     if (plain.nbytes() > 0 && plain.const_data_ptr() == nullptr)
         fail(TN_ERROR_ARGUMENT, "the tensor has no elements in memory");
     return plain;
+}
+
+// As libtorch does, but for complex numbers, of which it prints the real parts alone.
+void print(std::ostream &stream, const at::Tensor &tensor) {
+    if (!tensor.defined() || !tensor.is_complex() || tensor.layout() != c10::kStrided) {
+        at::print(stream, tensor, 80);
+        return;
+    }
+    const at::Tensor parts = at::view_as_real(tensor.detach().resolve_conj());
+    at::print(stream << "real:\n", parts.select(-1, 0), 80);
+    at::print(stream << "\nimaginary:\n", parts.select(-1, 1), 80);
+    stream << "\n[ " << tensor.toString() << "{" << c10::Join(",", tensor.sizes()) << "} ]";
 }
 
 }  // namespace tenfold
@@ -296,7 +309,10 @@ tn_status tn_tensor_get(const tn_tensor *handle, const int64_t *index, int64_t c
 
 tn_status tn_tensor_set(tn_tensor *handle, const int64_t *index, int64_t count, tn_scalar value) {
     return guarded_status("tn_tensor_set", [&] {
-        element(*Borrowed(handle, "tensor"), index, count).fill_(scalar(value, "value"));
+        Borrowed written(handle, "tensor");
+        if (written->layout() != c10::kStrided)
+            fail(TN_ERROR_ARGUMENT, "an element of a sparse tensor has no place to be written in");
+        element(*written, index, count).fill_(scalar(value, "value"));
     });
 }
 
@@ -304,7 +320,7 @@ int64_t tn_tensor_print(const tn_tensor *handle, char *buffer, int64_t size) {
     return guarded("tn_tensor_print", int64_t{-1}, [&] {
         std::ostringstream stream;
         stream.imbue(std::locale::classic());  // whatever the host made the global one
-        at::print(stream, *Borrowed(handle, "tensor"), 80);
+        print(stream, *Borrowed(handle, "tensor"));
         return write_text(stream.str(), buffer, size);
     });
 }
@@ -328,8 +344,11 @@ tn_tensor *tn_tensor_from_dlpack(void *dlpack) {
         // libtorch ends the process where a shape or a stride is impossible, and takes no offset.
         lent(described.data, tn_dtype(at::toScalarType(described.dtype)), described.shape, described.ndim,
              described.strides, described.ndim);
-        if (described.device.device_type == kDLCUDA && !at::globalContext().hasCUDA())
-            fail(TN_ERROR_NOT_AVAILABLE, "dlpack lies on a CUDA device, and there is none here");
+        const bool here = described.device.device_type == kDLCPU ||
+                          (described.device.device_type == kDLCUDA && at::globalContext().hasCUDA());
+        if (!here)
+            fail(TN_ERROR_NOT_AVAILABLE, "dlpack lies on a device of type ",
+                 static_cast<int>(described.device.device_type), ", and there is none here");
         described.data = static_cast<char *>(described.data) + described.byte_offset;
         described.byte_offset = 0;
         return give_lent([&](auto forget) { return at::fromDLPack(&read, forget); },

@@ -114,6 +114,7 @@ CASES: dict[str, list[tuple[str, str]]] = {
         ("BatchNorm1d(3, affine=False, track_running_stats=False)", "r(4, 3)"),
         ("BatchNorm2d(3, eps=1e-3, momentum=0.3, bias=False)", "r(2, 3, 4, 5)"),
         ("BatchNorm3d(3)", "r(2, 3, 2, 2, 3)"),
+        ("SyncBatchNorm(3)", "r(2, 3, 4)"),
         ("InstanceNorm1d(3)", "r(2, 3, 6)"),
         ("InstanceNorm2d(3, affine=True, track_running_stats=True)", "r(2, 3, 4, 5)"),
         ("InstanceNorm2d(3, affine=True)", "r(3, 4, 5)"),

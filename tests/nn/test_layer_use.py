@@ -78,6 +78,9 @@ def test_the_important_layers_have_examples():
         (lambda: nn.ConvTranspose1d(1, 1, 2)(tn.ones(1, 1, 3), [9, 9]), "output_size of 1 or 3 numbers"),
         (lambda: nn.BatchNorm2d(3)(tn.ones(2, 3)), "BatchNorm2d: takes 4 dimensions, not 2"),
         (lambda: nn.BatchNorm1d(3)(tn.ones(2, 3, 4, 5)), "BatchNorm1d: takes 2 or 3 dimensions, not 4"),
+        (lambda: nn.SyncBatchNorm(3)(tn.ones(3)), "SyncBatchNorm: takes 2 dimensions or more, not 1"),
+        (lambda: nn.SyncBatchNorm(0)(tn.ones(3, 0)), "SyncBatchNorm: takes one channel or more"),
+        (lambda: nn.SyncBatchNorm(3, process_group=1), "takes no process group"),
         (lambda: nn.InstanceNorm2d(3, affine=True)(tn.ones(2, 4, 5, 5)), "takes 3 channels, not 4"),
         (lambda: nn.GroupNorm(2, 3), "GroupNorm: 3 channels do not divide into 2 groups"),
         (lambda: nn.Dropout(1.5), "Dropout: 1.5 is not a probability"),
@@ -236,3 +239,19 @@ def test_the_older_response_norm_computes_what_pytorchs_does(size):
     ours = tn.nn.CrossMapLRN2d(size, alpha=0.1, k=2)(tn.tensor(x))
     theirs = torch.nn.CrossMapLRN2d(size, alpha=0.1, k=2)(torch.tensor(x))
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5)
+
+
+def test_batch_norms_become_those_of_all_processes_with_their_state():
+    inner = nn.Sequential(nn.BatchNorm1d(3, momentum=None), nn.BatchNorm1d(3, affine=False).eval())
+    model = nn.ModuleDict({"inner": inner, "last": nn.Linear(3, 2)})
+    before = dict(model.state_dict(keep_vars=True))
+    x = tn.tensor([[1.0, 2.0, 3.0], [3.0, 1.0, -1.0]])
+    expected = inner(x).tolist()
+    found = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    assert found is model
+    assert [type(each).__name__ for each in inner] == ["SyncBatchNorm", "SyncBatchNorm"]
+    assert inner[0].momentum is None and not inner[1].training and inner[1].weight is None
+    after = model.state_dict(keep_vars=True)
+    assert list(after) == list(before) and all(after[name] is before[name] for name in before)
+    assert inner(x).tolist() == expected
+    assert type(nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(2))) is nn.SyncBatchNorm

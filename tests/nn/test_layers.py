@@ -18,7 +18,6 @@ pytestmark = pytest.mark.usefixtures("kernels_made_quickly", "float64")
 LEFT_OUT = {
     "Container": "an old name of Module",
     "DataParallel": "for several devices in one process",
-    "SyncBatchNorm": "for several processes",
 }
 
 

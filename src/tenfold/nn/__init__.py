@@ -154,6 +154,7 @@ from tenfold.nn.shuffling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
+from tenfold.nn.sync_batch_norm import SyncBatchNorm
 from tenfold.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -308,6 +309,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

@@ -23,14 +23,19 @@ from tests.capi.fitting import FITTING
 from tests.capi.typed_calls import type_names
 
 # Not called: it makes a file or waits for one, changes the process for good, means something inside vmap
-# alone, or reads memory of another library's own.
-UNSAFE = {"from_file", "_add_batch_dim", "_remove_batch_dim", "record_stream", "mkldnn_rnn_layer_backward"}
-UNINITIALISED = ("empty", "new_empty", "resize", "_resize", "_empty", "_make_dep_token")
-# The result is an address, or memory that is written by a kernel that trains.
-GARBAGE = {
+# alone, reads memory of another library's own, or gives addresses.
+UNSAFE = {
+    "_add_batch_dim",
+    "_remove_batch_dim",
+    "_wrapped_linear_prepack",
     "fbgemm_pack_gemm_matrix_fp16",
-    "mkldnn_rnn_layer",
+    "fbgemm_pack_quantized_matrix",
+    "from_file",
+    "mkldnn_rnn_layer_backward",
+    "record_stream",
 }
+UNINITIALISED = ("empty", "new_empty", "resize", "_resize", "_empty", "_make_dep_token")
+GARBAGE = {"mkldnn_rnn_layer"}  # some of its memory is for training alone
 SHAPES = [(3, 3), (2, 3, 4, 4), (4,), (2, 3, 4), (), (2, 3, 4, 4, 4)]
 MADE = [torch.float32, torch.int64, torch.bool]
 

@@ -1,10 +1,10 @@
 """Random call sequences with good and bad arguments, by ctypes: `python -m tests.capi.fuzzer CALLS SEED`.
 
-Every function of tenfold.h and some typed ones are called with handles that live, of odd tensors too,
-NULL, and numbers and counts of all sizes. In checked mode handles that were freed, and numbers that are none,
-are passed as well. Nothing may crash; at the end all that was made is freed, and nothing is left. With
-`--fenced` a read or a write behind a tensor's end crashes where it is made, and with `--trace` each call is
-printed before it is.
+Every function of tenfold.h, some typed ones and some operators by name are called with handles that live, of
+odd tensors too, NULL, and numbers and counts of all sizes. In checked mode handles that were freed, and
+numbers that are none, are passed as well. Nothing may crash; at the end all that was made is freed, and
+nothing is left. With `--fenced` a read or a write behind a tensor's end crashes where it is made, and with
+`--trace` each call is printed before it is.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tenfold.capi.binding import Device, Library, Scalar
 from tenfold.capi.build import build
 from tenfold.capi.compilers import compiler
 from tenfold.capi.describe import Description, Function, Parameter, describe
+from tests.capi.by_name import NamedCalls, named_operators
 from tests.capi.odd_tensors import odd_tensors
 
 NUMBERS = [0, 1, 2, -1, -2, 3, 7, 255, 1 << 31, -(1 << 31), 1 << 62, -(1 << 63), (1 << 63) - 1]
@@ -66,6 +67,7 @@ LEFT_OUT = (
 # is positive: they may take hours.
 ENDLESS = ("polynomial", "matrix_exp", "binomial", "zeta", "polygamma")
 TYPED = 125  # functions for each seed: twenty seeds, one after another, come by all of them
+NAMED = 60  # operators without a typed function: so do they
 
 
 def typed_functions(description: Description) -> list[Function]:
@@ -76,11 +78,10 @@ def typed_functions(description: Description) -> list[Function]:
     return typed
 
 
-def share(description: Description, seed: int) -> list[Function]:
-    """The typed functions that a seed calls: those after the ones of the seed before."""
-    typed = typed_functions(description)
-    first = seed * TYPED % len(typed)
-    return (typed + typed)[first : first + TYPED]
+def share(all: list[Any], seed: int, count: int) -> list[Any]:
+    """What a seed calls: that after the ones of the seed before."""
+    first = seed * count % len(all)
+    return (all + all)[first : first + count]
 
 
 class Fuzzer:
@@ -88,7 +89,10 @@ class Fuzzer:
         self.lib, self.random = library, random.Random(seed)
         self.checked = library.tn_checked() == 1
         written = [f for f in description.functions if f.op is None and not f.name.startswith(LEFT_OUT)]
-        self.functions = [f for f in written if self.callable(f)] + share(description, seed)
+        typed = share(typed_functions(description), seed, TYPED)
+        self.functions = [f for f in written if self.callable(f)] + typed
+        named = share(named_operators(library, description), seed, NAMED)
+        self.named = NamedCalls(library, named, self.random, lambda: self.handle("tn_tensor", False))
         self.raw = {f.name: self.bind(f) for f in self.functions}
         self.alive: dict[str, list[int]] = {
             "tn_tensor": [],
@@ -123,6 +127,9 @@ class Fuzzer:
     def step(self) -> None:
         if self.random.random() < 0.02:
             self.alive["tn_tensor"].append(self.odd_one())
+        if self.random.random() < 0.2:
+            self.call_by_name()
+            return
         function = self.random.choice(self.functions)
         kept: list[Any] = []
         arguments = self.arguments(function, kept)
@@ -132,24 +139,13 @@ class Fuzzer:
             if parameter.ownership == "consumed" and argument in kind:
                 kind.remove(argument)
                 self.freed.append(argument)
-        if self.trace:
-            print(
-                function.name,
-                arguments,
-                [list(a) if hasattr(a, "__len__") else a for a in kept],
-                file=sys.stderr,
-                flush=True,
-            )
+        self.tell(function.name, arguments, [list(a) if hasattr(a, "__len__") else a for a in kept])
         result = self.raw[function.name](*arguments)
         self.calls += 1
         if (function.errors == "null" and result is None) or (function.errors == "status" and result):
             self.failures += 1
         if function.ownership == "owned" and result:
-            kind = function.returns.removesuffix(" *")
-            if kind == "tn_tensor" and self.raw["tn_tensor_bytes"](result) > MOST_BYTES:
-                self.free(kind, result)
-            elif kind in self.alive:
-                self.alive[kind].append(result)
+            self.own(function.returns.removesuffix(" *"), result)
         if function.name.endswith("_begin") and result > 0:
             self.scopes.append(result)
         if function.name == "tn_scope_end" and result == 0:
@@ -158,6 +154,35 @@ class Fuzzer:
             self.delete_dlpack(result)
         if function.errors == "status" and result == 0:
             self.take(function, kept)
+        self.forget()
+
+    def call_by_name(self) -> None:
+        stack = self.lib.tn_stack_new()
+        name = self.named.fill(stack)
+        self.tell(name, self.named.given)
+        failed = self.lib.raw("tn_call")(name.encode(), stack) != 0
+        self.calls += 1
+        self.failures += failed
+        for i in range(0 if failed else self.lib.tn_stack_count(stack)):
+            result = self.lib.raw("tn_stack_tensor_at")(stack, i)
+            if result:
+                self.own("tn_tensor", result)
+        self.lib.tn_stack_free(stack)
+        self.forget()
+
+    def tell(self, *call: Any) -> None:
+        if self.trace:
+            print(*call, file=sys.stderr, flush=True)
+
+    def own(self, kind: str, handle: int) -> None:
+        """Keep a handle that a call gave; a large tensor's goes at once."""
+        if kind == "tn_tensor" and self.raw["tn_tensor_bytes"](handle) > MOST_BYTES:
+            self.free(kind, handle)
+        elif kind in self.alive:
+            self.alive[kind].append(handle)
+
+    def forget(self) -> None:
+        """Free the oldest of too many."""
         for kind in self.alive:
             if len(self.alive[kind]) > 40:
                 self.free(kind, self.alive[kind].pop(0))
@@ -176,10 +201,7 @@ class Fuzzer:
         out = [each.ctype.count("*") for each in function.parameters if each.ownership == "owned"]
         if out == [2]:
             for each in filter(None, kept[-1]):
-                if self.raw["tn_tensor_bytes"](each) > MOST_BYTES:
-                    self.free("tn_tensor", each)
-                else:
-                    self.alive["tn_tensor"].append(each)
+                self.own("tn_tensor", each)
         elif out == [3]:
             self.lib.tn_free_all(kept[-2].value, kept[-1].value)
 

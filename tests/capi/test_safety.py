@@ -16,8 +16,9 @@ from tenfold.capi.binding import Device
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch
 from tenfold.errors import OutOfMemory
-from tests.capi.bridge import Bridge, built, numbers
-from tests.capi.fuzzer import share, typed_functions
+from tests.capi.bridge import Bridge, built, library, numbers
+from tests.capi.by_name import named_operators
+from tests.capi.fuzzer import NAMED, TYPED, share, typed_functions
 
 ROOT = Path(__file__).parents[2]
 SEEDS = range(20)
@@ -42,10 +43,12 @@ def test_random_calls_crash_nothing_and_leave_nothing(checked: bool, seed: int) 
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
 
 
-def test_the_seeds_come_by_every_typed_function() -> None:
+def test_the_seeds_come_by_every_typed_function_and_every_other_operator() -> None:
     description = describe(find_libtorch())
-    called = {function.name for seed in SEEDS for function in share(description, seed)}
-    assert called == {function.name for function in typed_functions(description)}
+    typed, named = typed_functions(description), named_operators(library(), description)
+    assert len(named) > 900
+    for names, count in (([f.name for f in typed], TYPED), ([name for name, _ in named], NAMED)):
+        assert {name for seed in SEEDS for name in share(names, seed, count)} == set(names)
 
 
 @pytest.mark.slow

@@ -26,6 +26,10 @@ bool lies_in_memory(const at::Tensor &tensor) { return tensor.is_cpu() && tensor
 
 Needs needs_of(const std::string &op) {
     static const std::unordered_map<std::string, Needs> needs = {
+        {"_quantized::_wrapped_linear_prepack", no_address},
+        {"_quantized::linear_prepack_fp16_legacy", no_address},
+        {"_quantized::linear_prepack_legacy", no_address},
+        {"_quantized::wrapped_fbgemm_pack_gemm_matrix_fp16", no_address},
         {"aten::_adaptive_avg_pool2d_backward", same_channels<2>},
         {"aten::_adaptive_avg_pool2d_backward.out", same_channels<2>},
         {"aten::_adaptive_avg_pool3d_backward", same_channels<3>},
@@ -69,8 +73,6 @@ Needs needs_of(const std::string &op) {
         {"aten::_fft_c2r.out", half_of_last_dim},
         {"aten::_fft_r2c", some_dims},
         {"aten::_fft_r2c.out", some_dims},
-        {"aten::_foreach_copy", copied_lists},
-        {"aten::_foreach_copy.out", copied_lists},
         {"aten::_linalg_eigvals", finite},
         {"aten::_log_softmax_backward_data", same_shapes},
         {"aten::_log_softmax_backward_data.out", same_shapes},
@@ -144,6 +146,7 @@ Needs needs_of(const std::string &op) {
         {"aten::_weight_norm_interface.out", norms_of_rows},
         {"aten::_weight_norm_interface_backward", norms_backward},
         {"aten::_weight_norm_interface_backward.out", norms_backward},
+        {"aten::_wrapped_linear_prepack", no_address},
         {"aten::adaptive_max_pool2d_backward", indices_of_pooling<2, 2>},
         {"aten::adaptive_max_pool2d_backward.grad_input", indices_of_pooling<2, 2>},
         {"aten::adaptive_max_pool3d_backward", indices_of_pooling<3, 2>},
@@ -178,6 +181,9 @@ Needs needs_of(const std::string &op) {
         {"aten::embedding_bag.padding_idx", bags},
         {"aten::embedding_dense_backward", indices_of_weights},
         {"aten::embedding_dense_backward.out", indices_of_weights},
+        {"aten::fbgemm_pack_gemm_matrix_fp16", no_address},
+        {"aten::fbgemm_pack_quantized_matrix", no_address},
+        {"aten::fbgemm_pack_quantized_matrix.KN", no_address},
         {"aten::fractional_max_pool2d_backward", indices_of_pooling<2, 4>},
         {"aten::fractional_max_pool2d_backward.grad_input", indices_of_pooling<2, 4>},
         {"aten::fractional_max_pool3d_backward", indices_of_pooling<3, 4>},
@@ -297,9 +303,12 @@ Needs needs_of(const std::string &op) {
         {"aten::upsample_trilinear3d.out", scales_of_sizes<0>},
         {"aten::upsample_trilinear3d_backward", scales_of_sizes<0>},
         {"aten::upsample_trilinear3d_backward.grad_input", scales_of_sizes<0>},
+        {"quantized::linear_prepack_fp16_legacy", no_address},
+        {"quantized::linear_prepack_legacy", no_address},
     };
     auto found = needs.find(op);
     if (found != needs.end()) return found->second;
+    if (op.rfind("aten::_foreach_", 0) == 0) return lists_of_one_length;
     return std::regex_match(op, std::regex("aten::_fused_(adagrad|adamw?|sgd)_?([.].*)?")) ? fused_step
                                                                                            : nullptr;
 }

@@ -96,10 +96,11 @@ void rescaled_heads(Stack &arguments);
 void convolved_images(Stack &arguments);
 void lstm_layer(Stack &arguments);
 void nothing_fits(Stack &arguments);  // that could be checked
+void no_address(Stack &arguments);
 void weights_to_pack(Stack &arguments);
 void packed_weights(Stack &arguments);
 void quantized_range(Stack &arguments);
-void copied_lists(Stack &arguments);
+void lists_of_one_length(Stack &arguments);
 void fused_step(Stack &arguments);
 
 // needs_numbers.cpp

@@ -1,7 +1,7 @@
 // The checks of operators that are parts of others, which look at their arguments first: distances, solvers,
 // quasirandom numbers, cells, convolutions, fused optimizers.
 #include <algorithm>
-#include <cmath>
+#include <optional>
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/Tensor.h>
@@ -220,6 +220,12 @@ void nothing_fits(Stack &) {
         "its workspace is memory of oneDNN's own, which nobody can check: take the gradient of lstm instead");
 }
 
+void no_address(Stack &) {
+    fail(TN_ERROR_ARGUMENT,
+         "it gives an object's address as the bytes of a tensor, which any write would break: "
+         "quantized::linear_prepack gives the object itself");
+}
+
 // ---- quantized weights -----------------------------------------------------------------------------------
 
 namespace {
@@ -266,12 +272,14 @@ void quantized_range(Stack &arguments) {
 
 // ---- lists of tensors ------------------------------------------------------------------------------------
 
-void copied_lists(Stack &arguments) {
-    const size_t count = arguments[0].toListRef().size();
-    const bool into = arguments.size() > 3;
-    need(count > 0 && arguments[1].toListRef().size() == count &&
-             (!into || arguments[3].toListRef().size() == count),
-         "there are as many tensors in src as in self, and at least one");
+// Gradients are recorded for each tensor before anybody looks how many there are in the other lists.
+void lists_of_one_length(Stack &arguments) {
+    std::optional<size_t> count;
+    for (const c10::IValue &each : arguments) {
+        if (!each.isList()) continue;
+        if (!count) count = each.toListRef().size();
+        need(each.toListRef().size() == *count, "all lists have as many entries");
+    }
 }
 
 // The lists of an optimizer's step, after that of the weights, have a tensor for each of them: SGD's are

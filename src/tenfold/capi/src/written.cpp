@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/ScalarType.h>
@@ -16,22 +15,28 @@ void fail_immutable(const char *argument) {
     fail(TN_ERROR_ARGUMENT, argument, " is known to be zero and has no memory to write: use tn_clone first");
 }
 
-void settle(const at::Tensor &tensor) noexcept {
-    if (!tensor.defined() || !tensor.has_storage()) return;
+static bool exceeds_memory(const at::Tensor &tensor) {
     const auto sizes = tensor.sizes();  // and not numel, which is that of the old ones where the new overflow
-    const bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; });
-    if (!negative && std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
-    size_t needed = std::numeric_limits<size_t>::max();
+    if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; })) return true;
+    if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return false;
     try {
-        if (!negative)
-            needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
-                                                      static_cast<size_t>(tensor.storage_offset()));
-    } catch (...) {  // more than a size can say
+        return at::detail::computeStorageNbytes(sizes, tensor.strides(), tensor.itemsize(),
+                                                static_cast<size_t>(tensor.storage_offset())) >
+               tensor.storage().nbytes();
+    } catch (...) {
+        return true;  // more than a size can say
     }
-    if (needed <= tensor.storage().nbytes()) return;
-    auto *impl = tensor.unsafeGetTensorImpl();
-    impl->set_storage_offset(0);
-    impl->set_sizes_contiguous({0});
+}
+
+void settle(const at::Tensor &tensor) noexcept {
+    try {
+        if (!tensor.defined() || tensor.is_nested() || !tensor.has_storage() || !exceeds_memory(tensor))
+            return;
+        auto *impl = tensor.unsafeGetTensorImpl();
+        impl->set_storage_offset(0);
+        impl->set_sizes_contiguous({0});
+    } catch (...) {  // a kind of tensor that has no sizes, or keeps them: nothing was to be settled
+    }
 }
 
 at::Tensor alias_of(const at::Tensor &written) {

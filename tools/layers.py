@@ -58,7 +58,7 @@ LAYERS = (
         "fft",
         "special",
     ),
-    ("tensor",),
+    ("tensor", "tensor_protocols", "tensor_questions"),
     ("views", "grad_mode"),
     ("runtime",),
     ("engines",),

@@ -433,5 +433,5 @@ def fill(module: str, namespace: dict[str, Any]) -> None:
 
 
 def _add_method(name: str, method: Callable[..., Any]) -> None:
-    if name not in Tensor.__dict__:
+    if not any(name in vars(each) for each in Tensor.__mro__[:-1]):
         setattr(Tensor, name, method)

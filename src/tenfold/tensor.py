@@ -1,49 +1,45 @@
 """The lazy Tensor: PyTorch's names and visible semantics over the Trace.
 
-Here are what a tensor is, how it is read and written, and Python's protocols. Its operators come from the
-table, by `dispatch.py` and `operators.py`; creation from Python data is in `interchange.py`, other odd
-signatures are in `functional.py`.
+Here are what a tensor is, and how it is read, written and copied. What it says of itself is in
+`tensor_questions.py`, Python's protocols are in `tensor_protocols.py`. Its operators come from the table, by
+`dispatch.py` and `operators.py`; creation from Python data is in `interchange.py`, and odd signatures in
+`functional.py`.
 """
 
 from __future__ import annotations
 
 import copy
-import operator
 import weakref
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tenfold import dtypes, formatting, views
+from tenfold import dtypes, views
 from tenfold.devices import Device
 from tenfold.dtypes import DType
 from tenfold.engines import xla
 from tenfold.errors import (
     ArgumentError,
-    DeviceError,
     DTypeError,
     GradientError,
-    IndexOutOfRange,
     ShapeError,
     TraceError,
     UnknownName,
     did_you_mean,
 )
 from tenfold.flat.graph import TensorType
-from tenfold.flat.strides import FORMATS, contiguous, follows, is_contiguous
-from tenfold.layouts import strided
+from tenfold.flat.strides import contiguous
 from tenfold.ops.table import find
 from tenfold.runtime import evaluate
-from tenfold.size import Size
 from tenfold.source import capture
+from tenfold.tensor_protocols import Protocols
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Origin, Value
+from tenfold.trace.graph import Origin, Value
 
 __all__ = ["Tensor", "leaf"]
 
 
-class Tensor(Holder):
+class Tensor(Protocols):
     """An n-dimensional array that is computed when its value is first needed."""
 
     __slots__ = ("__dict__", "__weakref__", "_alias", "_leaf", "_shelf", "_value", "_writes")
@@ -183,46 +179,7 @@ class Tensor(Holder):
         """The data as a buffer of the engine's, on the tensor's device."""
         return evaluate.buffer_of(self._computed(), self.device)
 
-    # Properties
-
-    @property
-    def shape(self) -> Size:
-        return Size(self._value.type.shape)
-
-    @property
-    def dtype(self) -> DType:
-        return self._value.type.dtype
-
-    @property
-    def device(self) -> Device:
-        return self._value.device
-
-    @property
-    def ndim(self) -> int:
-        return self._value.type.rank
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.dtype.itemsize * self._value.type.numel
-
-    @property
-    def is_cuda(self) -> bool:
-        return self.device.type == "cuda"
-
-    @property
-    def is_cpu(self) -> bool:
-        return self.device.type == "cpu"
-
-    @property
-    def layout(self) -> str:
-        return strided
-
-    # Every tensor is dense, holds data, and stores its elements as they are.
-    is_sparse = is_meta = is_quantized = is_nested = False
+    # Memory
 
     @property
     def data(self) -> Tensor:
@@ -360,61 +317,6 @@ class Tensor(Holder):
         stored = alias.storage.value
         return Tensor(stored, views.Alias(alias.storage, (), contiguous(stored.type.shape), 0, alias.base))
 
-    def dim(self) -> int:
-        return self._value.type.rank
-
-    def ndimension(self) -> int:
-        return self._value.type.rank
-
-    def numel(self) -> int:
-        return self._value.type.numel
-
-    nelement = numel
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
-
-    def size(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[_axis(self, dim, "size")]
-
-    def stride(self, dim: int | None = None) -> Any:
-        strides = contiguous(self.shape) if self._alias is None else self._alias.strides
-        return strides if dim is None else strides[_axis(self, dim, "stride")]
-
-    def storage_offset(self) -> int:
-        return 0 if self._alias is None else self._alias.offset
-
-    def is_contiguous(self, memory_format: str = "contiguous_format") -> bool:
-        """Whether the elements lie in memory in this order, without gaps."""
-        if memory_format in FORMATS:
-            return follows(self.shape, self.stride(), memory_format)
-        if memory_format != "contiguous_format":
-            raise ArgumentError(
-                f"a tensor is not stored in {memory_format!r}",
-                help=f"ask for contiguous_format, {' or '.join(FORMATS)}",
-            ).located("is_contiguous", capture())
-        return self._alias is None or is_contiguous(self.shape, self._alias.strides)
-
-    def is_floating_point(self) -> bool:
-        return self.dtype.is_floating_point
-
-    def is_complex(self) -> bool:
-        return self.dtype.is_complex
-
-    def is_signed(self) -> bool:
-        return self.dtype.is_signed
-
-    def is_conj(self) -> bool:
-        """False: conjugation is computed at once."""
-        return False
-
-    def is_neg(self) -> bool:
-        """False: negation is computed at once."""
-        return False
-
-    def get_device(self) -> int:
-        return -1 if self.device.type == "cpu" else self.device.resolved.index or 0
-
     def data_ptr(self) -> int:
         """The address of the first element: that of a view lies in the memory that it shares."""
         root = self if self._alias is None else Tensor(self._alias.storage.value)
@@ -422,125 +324,7 @@ class Tensor(Holder):
         start = data.ctypes.data if type(data) is np.ndarray else xla.pointer(root._buffer())
         return start + self.storage_offset() * self.itemsize
 
-    # Python's protocols
-
-    def __repr__(self) -> str:
-        if graph.active() is not None:
-            return f"Tensor({self._value.type}, recorded)"
-        suffixes = [] if self.device.type == "cpu" else [f"device='{self.device.resolved}'"]
-        if self._leaf is not None:
-            suffixes.append("requires_grad=True")
-        elif self.requires_grad:
-            suffixes.append(f"grad_fn={self.grad_fn}")
-        return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)
-
-    def __format__(self, spec: str) -> str:
-        traced = graph.recorder is not None and self._value.buffer is None
-        return object.__format__(self, spec) if self.ndim or traced else format(self.item(), spec)
-
-    def __len__(self) -> int:
-        if self.ndim == 0:
-            raise ArgumentError("len() of a 0-dimensional tensor", help="use .numel()").located(
-                "len", capture()
-            )
-        return self._value.type.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        if self.ndim == 0:
-            raise ArgumentError("iteration over a 0-dimensional tensor", help="use .item()").located(
-                "iter", capture()
-            )
-        return iter([self[i] for i in range(len(self))])
-
-    def __reversed__(self) -> Tensor:
-        return self.flip(0) if self.ndim else self
-
-    def __bool__(self) -> bool:
-        if self.numel() != 1:
-            raise ArgumentError(
-                f"the truth of a tensor of {self.numel()} elements is ambiguous", help="use .any() or .all()"
-            ).located("bool", capture())
-        return bool(self.item())
-
-    def __int__(self) -> int:
-        return int(self._real())
-
-    def __float__(self) -> float:
-        return float(self._real())
-
-    def _real(self) -> Any:
-        """The only element, of a complex tensor as the real number that it must be."""
-        number = self.item()
-        if isinstance(number, complex):
-            if number.imag:
-                raise DTypeError(f"{number} is not a real number", help="use .real or .abs()").located(
-                    "float", capture()
-                )
-            return number.real
-        return number
-
-    def __complex__(self) -> complex:
-        return complex(self.item())
-
-    def __index__(self) -> int:
-        if self.dtype.kind not in ("int", "bool") or self.numel() != 1:
-            raise ArgumentError("only an integer tensor of one element can be an index").located(
-                "index", capture()
-            )
-        return int(self.item())
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __contains__(self, item: Any) -> bool:
-        if not isinstance(item, (Tensor, bool, int, float, complex, np.generic)):
-            raise ArgumentError(f"a tensor does not contain a {type(item).__name__}").located("in", capture())
-        return bool((self == item).any())
-
-    def item(self) -> Any:
-        """The only element, as a Python number."""
-        type = self._value.type
-        if type.numel != 1:
-            raise ShapeError(
-                f"item() needs a tensor of one element, this one is {type}", help="index it, or use .tolist()"
-            ).located("item", capture())
-        alias = self._alias
-        if (alias is not None and alias.steps) or (type.dtype.itemsize < 4 and type.dtype.kind == "float"):
-            return self._plain().reshape(()).item()
-        return evaluate.number(self._computed())
-
-    def tolist(self) -> Any:
-        return self._plain().tolist()
-
-    def _plain(self) -> np.ndarray:
-        """The data in a dtype that NumPy itself knows, so that Python numbers come out."""
-        alias, seen = self._alias, None
-        if alias is not None and alias.steps and graph.recorder is None:
-            seen = views.on_host(alias, self._value.type)
-        host = self._host() if seen is None else seen
-        return host.astype(np.float32) if self.dtype.kind == "float" and host.dtype.kind != "f" else host
-
-    def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The data as a NumPy array; on the CPU the same memory, read-only."""
-        if self.device.type != "cpu" and not force:
-            raise DeviceError(
-                f"a tensor on {self.device} has no NumPy array",
-                help="use .cpu().numpy() or .numpy(force=True)",
-            ).located("numpy", capture())
-        if not force and self.requires_grad:
-            raise GradientError(
-                "a tensor that requires gradients has no NumPy array, which could not pass them on",
-                help="use .detach().numpy() or .numpy(force=True)",
-            ).located("numpy", capture())
-        array = self._host().view()
-        array.flags.writeable = False
-        return array
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        host = self.numpy()
-        if copy is False and dtype is not None and np.dtype(dtype) != host.dtype:
-            raise ValueError(f"a {self.dtype.name} tensor cannot be a {np.dtype(dtype)} array without a copy")
-        return np.array(host, dtype) if copy else np.asarray(host, dtype)
+    # To other libraries and processes
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
         """What NumPy computed of tensors is a tensor."""
@@ -558,9 +342,6 @@ class Tensor(Holder):
         if type(held) is np.ndarray and held.flags.c_contiguous and held.flags.writeable:
             return xla.lend(held)
         return xla.to_dlpack(lent._buffer())
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0) if self.device.type == "cpu" else (2, self.device.resolved.index or 0)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # Sharing of memory between tensors does not travel: each is pickled as it looks.
@@ -662,20 +443,6 @@ def _unpickle(
     array = np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
     made = kind(leaf(array, device, dtype)._value)
     return made if made.requires_grad == requires_grad else made.requires_grad_(requires_grad)
-
-
-def _axis(tensor: Tensor, dim: int, asked: str) -> int:
-    try:
-        place = operator.index(dim)
-    except TypeError:
-        raise ArgumentError(f"a dimension is an int, not {type(dim).__name__}").located(
-            asked, capture()
-        ) from None
-    if not -tensor.ndim <= place < tensor.ndim:
-        raise IndexOutOfRange(
-            f"dimension {place} is out of range for a tensor of {tensor.ndim} dimensions"
-        ).located(asked, capture())
-    return place
 
 
 def _fitted(value: Value, type: TensorType, where: Any) -> Value:

@@ -13,7 +13,8 @@ from tenfold.errors import ArgumentError, UnsupportedError
 from tenfold.functional import aten, broadcast_shapes
 from tenfold.grad_mode import no_grad
 from tenfold.interchange import tensor
-from tenfold.tensor import Size, Tensor
+from tenfold.size import Size
+from tenfold.tensor import Tensor
 from tenfold.trace import graph
 
 Shape = Sequence[int]

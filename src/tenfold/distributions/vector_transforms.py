@@ -11,7 +11,8 @@ from tenfold.distributions import constraints
 from tenfold.distributions.transforming import Transform, summed
 from tenfold.errors import ArgumentError
 from tenfold.functional import aten
-from tenfold.tensor import Size, Tensor
+from tenfold.size import Size
+from tenfold.tensor import Tensor
 
 __all__ = [
     "CatTransform", "CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",

@@ -1,28 +1,21 @@
-"""How gradients flow: `backward` and `grad`, and hooks on the way.
-
-`backward` and `grad` record one gradient node for all that lies between a result and what it was computed
-from. Where Python has a say in between, a hook or a `Function`, the flow is cut there: one node for each
-piece, and Python's own code between them.
-"""
+"""What gradients are asked for by: `backward` and `grad`, and what a Tensor has of them. How they flow is in
+`sweep.py`."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.autograd import anomaly
-from tenfold.autograd.custom import CustomNode
-from tenfold.autograd.handles import CHANGES, GradientEdge, Noticed, RemovableHandle
-from tenfold.autograd.watched import is_watched, passed
+from tenfold.autograd.handles import GradientEdge, Noticed, RemovableHandle
+from tenfold.autograd.sweep import Sweep, accumulate, survey
 from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.functional import aten
 from tenfold.grad_mode import no_grad, set_grad_mode
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
-from tenfold.trace.gradient import find_path, gradient, raise_spent, spend
-from tenfold.trace.graph import Origin, Value
+from tenfold.trace.gradient import gradient, raise_spent, spend
+from tenfold.trace.graph import Value
 
 
 def is_grad_enabled() -> bool:
@@ -52,25 +45,10 @@ def backward(
         if not wanted:
             raise ArgumentError("inputs= is empty", help="leave it out to reach all leaves")
     retain = create_graph if retain_graph is None else retain_graph
-    found = _Sweep(roots, cotangents, wanted, retain, create_graph).run()
+    found = Sweep(roots, cotangents, wanted, retain, create_graph).run()
     for value, given_gradient in found:
         assert value.origin is not None
-        _accumulate(value.origin.of, given_gradient, create_graph)
-
-
-def _accumulate(leaf: Origin, found: Tensor, create_graph: bool) -> None:
-    owner = None if leaf.leaf is None else leaf.leaf()
-    if owner is not None and owner._leaf is not leaf:
-        return  # it requires no gradients any more
-    if leaf.grad is None:
-        leaf.grad = found
-    elif create_graph:
-        leaf.grad = leaf.grad + found
-    else:
-        with no_grad():
-            leaf.grad.add_(found)
-    for hook in list((leaf.after or {}).values()):
-        hook()
+        accumulate(value.origin.of, given_gradient, create_graph)
 
 
 @located
@@ -105,7 +83,7 @@ def grad(
     if is_grads_batched:
         swept = _batched_sweep(roots, given, values, retain, create_graph)
     else:
-        swept = _Sweep(roots, _cotangents(roots, given), values, retain, create_graph).run()
+        swept = Sweep(roots, _cotangents(roots, given), values, retain, create_graph).run()
     found = {id(value.origin.of): each for value, each in swept if value.origin is not None}
     results: list[Tensor | None] = []
     for each, value in zip(wanted, values, strict=True):
@@ -150,7 +128,7 @@ def _batched_sweep(
     if cuts:
         rest = [_cotangents(roots, [each[i] for each in given]) for i in range(1, size)]
         sweeps = [
-            _Sweep(roots, each, wanted, retain or i < size - 1, create_graph).run()
+            Sweep(roots, each, wanted, retain or i < size - 1, create_graph).run()
             for i, each in enumerate([first, *rest])
         ]
         return [
@@ -211,250 +189,6 @@ def _cotangents(roots: Sequence[Tensor], given: Sequence[Any]) -> list[Tensor]:
             start = start.to(root.dtype)
         cotangents.append(start)
     return cotangents
-
-
-class _Endings(threading.local):
-    """What to do at the end of each sweep that is under way in this thread, innermost last: what for, by
-    which key."""
-
-    def __init__(self) -> None:
-        self.stack: list[dict[Any, Callable[[], None]]] = []
-
-
-_endings = _Endings()
-
-
-def at_end(key: Any, action: Callable[[], Any]) -> Any:
-    """From a hook: call this when all gradients of the sweep have come; the first time for its key. Gives
-    what is kept under the key."""
-    return _endings.stack[-1].setdefault(key, action)
-
-
-class _Sweep:
-    """One pass from results back to what is wanted of them."""
-
-    def __init__(
-        self,
-        roots: Sequence[Tensor],
-        cotangents: Sequence[Tensor],
-        wanted: Sequence[Value] | None,
-        retain: bool,
-        create_graph: bool,
-    ):
-        self.where = capture()
-        self.create_graph = create_graph
-        self.retain = retain
-        # What gradients have come to and shall flow on from, by the value's origin.
-        self.pending: dict[int, tuple[Value, Tensor]] = {}
-        for root, cotangent in zip(roots, cotangents, strict=True):
-            self.add(self.pending, root.current(), cotangent)
-        self.order, leaves, cuts = survey([value for value, _ in self.pending.values()])
-        if wanted is not None:
-            leading = set(find_path([value for value, _ in self.pending.values()], wanted, ()))
-            goals = {id(each.origin.of) for each in wanted if each.origin is not None}
-            self.order = [node for node in self.order if node in leading]
-            cuts = [
-                each
-                for each in cuts
-                if each.origin is not None and (each.origin.node in leading or id(each.origin.of) in goals)
-            ]
-        self.cuts = cuts
-        self.wanted = leaves if wanted is None else list(wanted)
-        self.all_leaves = wanted is None
-        self.found: dict[int, tuple[Value, Tensor]] = {}
-
-    def add(self, into: dict[int, tuple[Value, Tensor]], value: Value, cotangent: Tensor) -> None:
-        assert value.origin is not None
-        key = id(value.origin.of)
-        if key in into:
-            with set_grad_mode(self.create_graph):
-                cotangent = into[key][1] + cotangent
-        into[key] = (value, cotangent)
-
-    def run(self) -> list[tuple[Value, Tensor]]:
-        recorder = graph.active()
-        if recorder is not None:
-            recorder.guard(CHANGES, "count")
-        _endings.stack.append({})
-        try:
-            found = self.swept()
-            for each in _endings.stack[-1].values():
-                each()
-            return found
-        finally:
-            _endings.stack.pop()
-
-    def swept(self) -> list[tuple[Value, Tensor]]:
-        for node in self.order:
-            if node.spent:
-                raise_spent(node)
-        place = {node: i for i, node in enumerate(self.order)}
-        if not self.cuts:
-            starts = list(self.pending.values())
-            if anomaly.looking():
-                anomaly.look(starts, self.order)
-            self.flow(starts)
-        else:
-            cut = {id(each.origin): each for each in self.cuts if each.origin is not None}
-            free = [each for each in self.pending.values() if id(each[0].origin) not in cut]
-            self.pending = {key: each for key, each in self.pending.items() if key in cut}
-            if free:
-                self.flow(free)
-            while self.pending:
-                # The last computed first: nothing that is still to flow can add to its gradient.
-                key = max(self.pending, key=lambda k: _place(self.pending[k][0], place))
-                value, cotangent = self.pending.pop(key)
-                self.pass_cut(value, cotangent)
-        if self.cuts and anomaly.looking():
-            anomaly.refuse_nan([each for _, each in self.found.values()])
-        if not self.retain:
-            spend(self.order)
-        return [self.finish(value, each) for value, each in self.found.values()]
-
-    def flow(self, starts: Sequence[tuple[Value, Tensor]]) -> None:
-        """Let gradients flow from these values as far as the next cuts."""
-        wants = [*self.wanted, *self.cuts]
-        results = gradient(
-            [value for value, _ in starts],
-            [each.current() for _, each in starts],
-            wants,
-            self.where,
-            stops=self.cuts,
-            closed=self.create_graph,
-        )
-        wanted = {id(each.origin.of) for each in self.wanted if each.origin is not None}
-        seen: set[int] = set()
-        begun = {id(value.origin) for value, _ in starts}
-        for value, result in zip(wants, results, strict=True):
-            if result is None or id(value) in seen:
-                continue
-            seen.add(id(value))
-            assert value.origin is not None
-            if id(value.origin) in begun and value in self.cuts:
-                continue
-            self.arrive(value, Tensor(result), id(value.origin.of) in wanted)
-
-    def arrive(self, value: Value, cotangent: Tensor, wanted: bool) -> None:
-        if value in self.cuts:
-            self.add(self.pending, value, cotangent)
-        elif wanted:
-            self.add(self.found, value, cotangent)
-
-    def pass_cut(self, value: Value, cotangent: Tensor) -> None:
-        """Python's part: hooks of the value and of the node that made it, or the backward of a Function."""
-        origin = value.origin
-        assert origin is not None
-        cotangent = self.arrived(value, cotangent)
-        maker = origin.node
-        custom = isinstance(maker, CustomNode)
-        if maker is None or not (custom or is_watched(maker)):
-            if maker is not None:
-                self.flow([(value, cotangent)])
-            return
-        gradients: list[Any] = [None] * len(maker.outputs if custom else maker.signature.result_types)
-        gradients[origin.index] = cotangent
-        for key, (other, given) in list(self.pending.items()):
-            if other.origin is not None and other.origin.node is maker:
-                del self.pending[key]
-                gradients[other.origin.index] = self.arrived(other, given)
-        for source, result in passed(maker, gradients, self.create_graph):
-            if source.origin is None or result is None:
-                continue
-            if source.origin.node is None:
-                of = source.origin.of
-                if any(each.origin is not None and each.origin.of is of for each in self.wanted):
-                    self.add(self.found, source, result)
-            else:
-                self.add(self.pending, source, result)
-
-    def arrived(self, value: Value, cotangent: Tensor) -> Tensor:
-        """The whole gradient of a value inside has come: its hooks, and whoever wants or retains it."""
-        origin = value.origin
-        assert origin is not None
-        cotangent = _hooked(origin, cotangent, self.create_graph)
-        if origin.retains:
-            _accumulate(origin, self.own(cotangent), self.create_graph)
-        if any(each.origin is not None and each.origin.of is origin for each in self.wanted):
-            self.add(self.found, value, cotangent)
-        return cotangent
-
-    def own(self, found: Tensor) -> Tensor:
-        """A gradient to be kept, apart from tensors that Python code may hold or give to others, too."""
-        return found if self.create_graph else Tensor(graph.fresh(found.current(), self.where))
-
-    def finish(self, value: Value, found: Tensor) -> tuple[Value, Tensor]:
-        """What a leaf gets in the end, its hooks passed."""
-        assert value.origin is not None
-        origin = value.origin.of
-        if origin.node is None and origin.hooks:
-            return value, self.own(_hooked(origin, found, self.create_graph))
-        return value, self.own(found) if self.cuts else found
-
-
-def _place(value: Value, places: dict[Any, int]) -> tuple[int, int]:
-    assert value.origin is not None
-    return places.get(value.origin.node, -1), value.origin.index
-
-
-def _hooked(origin: Origin, gradient: Tensor, create_graph: bool) -> Tensor:
-    for hook in list((origin.hooks or {}).values()):
-        with set_grad_mode(create_graph):
-            replaced = hook(gradient)
-        if replaced is not None:
-            if (
-                not isinstance(replaced, Tensor)
-                or replaced.current().type is not gradient.current().type
-                or replaced.device is not gradient.device
-            ):
-                raise ArgumentError(
-                    f"a hook returns None or a gradient of {gradient.current().type}, not "
-                    f"{replaced.current().type if isinstance(replaced, Tensor) else type(replaced).__name__}"
-                )
-            gradient = replaced
-    return gradient
-
-
-def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]]:
-    """All nodes behind these values, each after those it depends on; the leaves; the values where Python has
-    a say: with hooks or a gradient to retain, made by a Function or a node with hooks, or taken by one."""
-    order: dict[Any, None] = {}
-    leaves: dict[int, Value] = {}
-    cuts: dict[int, Value] = {}
-
-    def visit(value: Value, taken: bool) -> None:
-        origin = value.origin
-        assert origin is not None
-        if origin.node is None:
-            leaves.setdefault(id(origin.of), value)
-        elif taken or origin.hooks or origin.retains or has_say(origin.node):
-            cuts.setdefault(id(origin), value)
-
-    def has_say(node: Any) -> bool:
-        return isinstance(node, CustomNode) or is_watched(node)
-
-    for each in starts:
-        visit(each, False)
-    stack = [each.origin.node for each in starts if each.origin is not None and each.origin.node is not None]
-    stack.reverse()
-    while stack:
-        node = stack[-1]
-        if node in order:
-            stack.pop()
-            continue
-        taken = has_say(node)
-        waiting = []
-        for each in node.inputs:
-            if each.origin is not None:
-                visit(each, taken)
-                if each.origin.node is not None and each.origin.node not in order:
-                    waiting.append(each.origin.node)
-        if waiting:
-            waiting.reverse()
-            stack += waiting
-            continue
-        stack.pop()
-        order[node] = None
-    return list(order), list(leaves.values()), list(cuts.values())
 
 
 # What a Tensor has of this

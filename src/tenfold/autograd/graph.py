@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tenfold.autograd.custom import CustomNode
-from tenfold.autograd.flow import at_end, is_grad_enabled
+from tenfold.autograd.flow import is_grad_enabled
 from tenfold.autograd.handles import GradientEdge, HandleOfSeveral, RemovableHandle
 from tenfold.autograd.step_names import step_name
+from tenfold.autograd.sweep import at_end
 from tenfold.autograd.watched import Packing, passed, watch
 from tenfold.errors import ArgumentError, GradientError, located
 from tenfold.source import capture

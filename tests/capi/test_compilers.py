@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from tenfold.capi import kept
-from tenfold.capi.compilers import Running
-from tenfold.errors import EngineError
+from tenfold.capi.build import build
+from tenfold.capi.compilers import Running, version_of
+from tenfold.errors import ArgumentError, EngineError, MissingEngine
 
 
 def wait_until(done: Callable[[], bool]) -> None:
@@ -110,3 +111,16 @@ def test_what_a_killed_build_left_is_removed_and_one_that_runs_is_not(tmp_path: 
         kept.tidy(tmp_path)
     assert not kept.unfinished(tmp_path / "killed").exists()
     assert kept.unfinished(tmp_path / "running").exists()
+
+
+def test_what_is_no_compiler_is_told_of(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch(0o755)
+    for wrong in ("/bin/false", str(empty)):
+        with pytest.raises(MissingEngine, match=f"{wrong} is no compiler"):
+            version_of(wrong)
+
+
+def test_no_compilers_at_a_time_are_an_error() -> None:
+    with pytest.raises(ArgumentError, match="0 compilers"):
+        build(jobs=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from tenfold.capi import kept
+from tenfold.capi.build import build
+from tenfold.errors import EngineError
+from tests.capi.bridge import built
 
 HOUR = 3600
 
@@ -96,3 +100,21 @@ def test_who_waited_for_a_lock_that_was_removed_locks_the_new_one(tmp_path: Path
     second.__exit__(None, None, None)
     waiting.join(60)
     assert entered.is_set()
+
+
+def test_a_cache_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(EngineError, match="cannot be kept in .*file: (?s:.*)TENFOLD_CAPI_DIR"),
+        kept.locked(tmp_path / "file" / "2.13.0"),
+    ):
+        pass
+
+
+def test_a_build_in_a_cache_that_is_only_read_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    library = built().library
+    monkeypatch.setattr(os, "utime", refuse)
+    assert build().library == library

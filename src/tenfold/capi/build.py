@@ -15,6 +15,7 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,8 @@ def build(
         raise ArgumentError(
             f"no sanitizer is called {', '.join(sorted(unknown))}", help=f"one of {', '.join(SANITIZERS)}"
         )
+    if jobs is not None and jobs < 1:
+        raise ArgumentError(f"there cannot be {jobs} compilers at a time", help="--jobs 1, or more")
     libtorch = find_libtorch()
     work = _Work(libtorch, tuple(sorted(set(sanitize))), jobs or os.cpu_count() or 1, progress)
     built = Built(work.folder, libtorch)
@@ -95,7 +98,8 @@ def build(
             if not built.library.exists():  # another process may have made it meanwhile
                 work.run()
         tidy(cache_folder())
-    os.utime(built.folder)  # used now: see kept.py
+    with suppress(OSError):  # of another user's build, or one on a disk that is only read
+        os.utime(built.folder)  # used now: see kept.py
     rt.add(built.include, built.lib, work.compilers[".c"], work.sanitize)
     return built
 

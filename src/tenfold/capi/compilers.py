@@ -13,6 +13,8 @@ from tenfold.errors import EngineError, MissingEngine
 
 __all__ = ["Running", "compiler", "version_of"]
 
+_CHOOSE = "apt-get install g++, or set CC and CXX to compilers"
+
 
 def compiler(variable: str, *names: str) -> str:
     """The path of what an environment variable names, or else of the first that is installed."""
@@ -23,12 +25,17 @@ def compiler(variable: str, *names: str) -> str:
             return found
     raise MissingEngine(
         f"libtenfold needs a compiler, and there is no {chosen or names[0]}",
-        help=f"apt-get install g++, or set {variable} to a compiler",
+        help=_CHOOSE,
     )
 
 
 def version_of(path: str) -> str:
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise MissingEngine(f"{path} is no compiler: {error.strerror}", help=_CHOOSE) from None
+    if done.returncode != 0 or not done.stdout:
+        raise MissingEngine(f"{path} is no compiler: it does not tell its version", help=_CHOOSE)
     return done.stdout.splitlines()[0]
 
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from tenfold.errors import EngineError
+
 __all__ = ["BUILDS", "OBJECT_BYTES", "locked", "tidy", "unfinished"]
 
 BUILDS = 8
@@ -23,14 +25,24 @@ _UNFINISHED = "building-"
 @contextmanager
 def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
     """One process makes a folder, and others that want the same one wait for it, or get a BlockingIOError."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder.with_name(f"{folder.name}.lock")
     while True:
-        with open(path, "w", encoding="utf-8") as file:
+        with _opened(path) as file:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if _lies_at(file, path):  # not if it was removed before it was locked: others lock a new one
                 yield
                 return
+
+
+def _opened(path: Path) -> IO[str]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return open(path, "w", encoding="utf-8")
+    except OSError as error:
+        raise EngineError(
+            f"built libraries cannot be kept in {path.parent}: {error.strerror}",
+            help="set TENFOLD_CAPI_DIR to a folder that you may write to",
+        ) from None
 
 
 def unfinished(folder: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import types
+import weakref
 from typing import Any
 
 import pytest
@@ -177,6 +178,31 @@ def test_a_variable_that_two_functions_share_is_looked_up_once(recordings):
 
     assert [step(tn.ones(1)).item() for _ in range(4)] == [2, 4, 6, 8]
     assert len(recordings) == 1
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_attributes_without_a_dict_go_on_and_are_noticed(wrap):
+    def program(library, wrap):
+        @dataclasses.dataclass(slots=True, eq=False)
+        class State:
+            sum: Any
+            rate: float = 1.0
+
+        state, given, seen = State(library.zeros(1)), State(library.ones(1)), []
+        gone = weakref.proxy(set())
+
+        @wrap
+        def step(other, x):
+            state.sum = state.sum + x * state.rate
+            other.sum = other.sum * 2
+            return state.sum + other.sum if x is not gone else x
+
+        for i in range(4):
+            seen += [step(given, library.ones(1)).item(), state.sum.item(), given.sum.item()]
+            state.rate = 1.0 if i < 2 else 3.0
+        return seen
+
+    same(program, wrap)
 
 
 @pytest.mark.parametrize("wrap", WAYS)

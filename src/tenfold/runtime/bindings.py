@@ -60,6 +60,25 @@ class Attributes:
         delattr(self._kind, name)
 
 
+class Slots:
+    """The attributes of an object that has no dict for them, as a container."""
+
+    def __init__(self, owner: Any):
+        self._owner = owner
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return getattr(self._owner, name)
+        except AttributeError:
+            raise LookupError(name) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self._owner, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self._owner, name)
+
+
 class Queue:
     """A deque as a container of one thing: ALL that is in it."""
 
@@ -274,14 +293,14 @@ class Bindings:
                     found.append(Change(container, ALL, before, before))
             elif not isinstance(container, tuple) and (not whole or id(container) in self._objects):
                 for name, bound in _entries(before):
-                    tensors = self._tensors(bound) if isinstance(bound, (self._tensor, tuple)) else []
+                    tensors = self._tensors(bound) if issubclass(type(bound), (self._tensor, tuple)) else []
                     used = tensors and (not whole or any(id(each) in read for each in tensors))
                     if used and (id(container), name) not in known:
                         found.append(Change(container, name, bound, bound))
         return found
 
     def _is_tensor(self, each: Any) -> bool:
-        return isinstance(each, self._tensor)
+        return issubclass(type(each), self._tensor)
 
     def _tensors(self, bound: Any, apart: Collection[int] = ()) -> list[Any]:
         """The tensors that are bound, but for those in some containers."""
@@ -323,16 +342,15 @@ def _entries(container: Any) -> Iterable[tuple[Any, Any]]:
 def _inside(bound: Any) -> Any:
     """The list or dict that something is, or its attributes; None of what has nothing to be looked through:
     what is large, and what is not of the user's own making."""
-    kind = type(bound)
-    if isinstance(bound, tuple):
+    kind = type(bound)  # of a proxy its own: what it stands for may be gone
+    if issubclass(kind, tuple):
         return bound if any(_inside(each) is not None for each in bound[:FAR]) else None
-    if kind is list or isinstance(bound, (dict, deque)):
+    if kind is list or issubclass(kind, (dict, deque)):
         looked_through = len(bound) <= FAR and not is_ours(kind)
         return None if not looked_through else Queue(bound) if isinstance(bound, deque) else bound
-    if isinstance(bound, (type, ModuleType, FunctionType)) or is_ours(kind):
+    if issubclass(kind, (type, ModuleType, FunctionType)) or is_ours(kind) or not kind.__dictoffset__:
         return None
-    attributes = getattr(bound, "__dict__", None)
-    return attributes if isinstance(attributes, dict) and len(attributes) <= FAR else None
+    return vars(bound) if len(vars(bound)) <= FAR else None
 
 
 def is_ours(kind: type) -> bool:

@@ -12,12 +12,14 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType, NoneType
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType, NoneType
 from typing import Any
 
-from tenfold.runtime.bindings import FAR, PACKAGE, Attributes, Cells, is_ours
+from tenfold.runtime.bindings import FAR, PACKAGE, Attributes, Cells, Slots, is_ours
 
 _DESCRIPTORS = (staticmethod, classmethod, property, functools.cached_property)
+_CONTAINERS = (tuple, list, dict, deque)
+_SLOT = MemberDescriptorType
 _MAKING = ("__init__", "__new__")  # methods that are called on classes, and not on objects
 _INSTALLED = ("site-packages", "dist-packages")  # folders of installed libraries
 
@@ -35,8 +37,10 @@ class Reach:
         self._functions: dict[FunctionType, None] = {}
         self._dressed: list[FunctionType] = []  # functions that may have attributes
         self._kinds: dict[type, None] = {}
+        self._bases: dict[type, list[type]] = {}
         self._modules: list[ModuleType] = []
         self.objects: list[Any] = []  # but for those of this package's classes
+        self._slotted: list[tuple[Any, list[str]]] = []  # objects with attributes that have slots
         self.owner: Any = None  # what it is a method of
         self._want(arguments)
         self._start(function)
@@ -62,16 +66,18 @@ class Reach:
         for module in self._modules:
             yield vars(module), self._named(vars(module))
         for each in self.objects:
-            yield vars(each), self._attributes(each)
+            yield vars(each), self._chosen(vars(each))
+        for each, slots in self._slotted:
+            yield Slots(each), self._chosen(slots)
 
     def _named(self, bound: Mapping[str, Any]) -> list[str]:
         return [name for name in self._names if name in bound or name in self._set]
 
-    def _attributes(self, value: Any) -> list[str]:
-        """The attributes of an object that the code may come to: any, if it looks them up by other means."""
-        own = list(vars(value))
+    def _chosen(self, attributes: Iterable[str]) -> list[str]:
+        """Of an object's attributes those that the code may come to: any, if it looks them up by other
+        means."""
         any_name = not self._names.keys().isdisjoint(("getattr", "vars", "__dict__"))
-        return own if any_name else [name for name in own if name in self._names]
+        return [name for name in attributes if any_name or name in self._names]
 
     def _start(self, function: Any) -> None:
         """The function itself is looked into, whosever it is."""
@@ -90,42 +96,47 @@ class Reach:
 
     def _want(self, values: Iterable[Any]) -> None:
         for each in values:
-            if id(each) not in self._seen and not isinstance(each, self._passed_by):
+            kind = type(each)
+            if issubclass(kind, self._passed_by) or id(each) in self._seen:
+                continue
+            if not issubclass(kind, _CONTAINERS) or len(each) or self._own(kind):
                 self._seen[id(each)] = each
                 self._waiting.append(each)
 
     def _see(self, value: Any) -> None:
-        if isinstance(value, FunctionType):
+        kind = type(value)  # of a proxy its own: what it stands for may be gone
+        if kind is FunctionType:
             own, wrapped = _is_users_own(value.__globals__.get("__name__")), vars(value).get("__wrapped__")
             if own:
                 self._read(value)
             if own or wrapped is not None:
                 self._want([wrapped])
                 self._dressed.append(value)
-        elif isinstance(value, MethodType):
+        elif kind is MethodType:
             self._want([value.__func__, value.__self__])
-        elif isinstance(value, _DESCRIPTORS):
+        elif issubclass(kind, _DESCRIPTORS):
             self._want([getattr(value, name, None) for name in ("__func__", "fget", "fset", "func")])
-        elif isinstance(value, type):
-            self._kinds.update(dict.fromkeys(_own(value)))
-            self._want([vars(each).get(name) for each in _own(value) for name in _MAKING])
-        elif isinstance(value, ModuleType):
+        elif issubclass(kind, type):
+            self._kinds.update(dict.fromkeys(self._own(value)))
+            self._want([vars(each).get(name) for each in self._own(value) for name in _MAKING])
+        elif issubclass(kind, ModuleType):
             if _is_users_own(value.__name__):
                 self._modules.append(value)
         elif len(self._seen) <= FAR:
             self._see_inside(value)
 
     def _see_inside(self, value: Any) -> None:
-        if isinstance(value, functools.partial):
-            self._want([value.func, *value.args, *value.keywords.values()])
-        elif isinstance(value, dict):
-            self._want(value.values())
-        elif isinstance(value, (tuple, list, deque)):
-            self._want(value)
         kind = type(value)
-        own = _own(kind)
+        if issubclass(kind, functools.partial):
+            self._want([value.func, *value.args, *value.keywords.values()])
+        elif issubclass(kind, _CONTAINERS):
+            self._want(value.values() if issubclass(kind, dict) else value)
+        own = self._own(kind)
         self._kinds.update(dict.fromkeys(own))
-        if hasattr(value, "__dict__"):
+        slots = [name for each in own for name in vars(each) if type(vars(each)[name]) is _SLOT]
+        if slots:
+            self._slotted.append((value, slots))
+        if kind.__dictoffset__:
             if own or not is_ours(kind):
                 self.objects.append(value)
             if is_ours(kind):
@@ -143,7 +154,17 @@ class Reach:
         for module in self._modules:
             self._want([vars(module)[name] for name in self._names if name in vars(module)])
         for each in self.objects:
-            self._want([vars(each)[name] for name in self._attributes(each)])
+            self._want([vars(each)[name] for name in self._chosen(vars(each))])
+        for each, slots in self._slotted:
+            self._want([getattr(each, name, None) for name in self._chosen(slots)])
+
+    def _own(self, kind: type) -> list[type]:
+        """Of the classes that a class is made of, those that are the user's own."""
+        found = self._bases.get(kind)
+        if found is None:
+            found = [each for each in kind.__mro__ if _is_users_own(each.__module__)]
+            self._bases[kind] = found
+        return found
 
     def _read(self, function: FunctionType) -> None:
         if function in self._functions:
@@ -155,10 +176,6 @@ class Reach:
         self._want([function.__globals__[name] for name in names if name in function.__globals__])
         self._want([each for cell in function.__closure__ or () for each in _held(cell)])
         self._want([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()])
-
-
-def _own(kind: type) -> list[type]:
-    return [each for each in kind.__mro__ if _is_users_own(each.__module__)]
 
 
 def _is_users_own(module: Any) -> bool:

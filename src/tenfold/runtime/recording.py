@@ -112,7 +112,7 @@ def _stays_itself(argument: Any) -> bool:
     kind: Any = type(argument)
     known = isinstance(argument, (type, ModuleType)) or _guards_itself(argument)
     by_identity: Any = object.__hash__
-    return kind.__hash__ is by_identity and hasattr(argument, "__dict__") and not known
+    return kind.__hash__ is by_identity and not known
 
 
 def _depend(recording: Recording, function: Any, arguments: Any, tensor: type) -> None:
@@ -138,7 +138,7 @@ def _depend(recording: Recording, function: Any, arguments: Any, tensor: type) -
                 value = container[name]
                 if _guards_itself(value):
                     value._guard()
-                if not isinstance(value, (tensor, ModuleType)):
+                if not issubclass(type(value), (tensor, ModuleType)):
                     recording.guard(container, name, contents=_is_setting(value))
 
 

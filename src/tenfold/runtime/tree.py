@@ -57,18 +57,18 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
     if is_leaf(tree):
         leaves.append(tree)
         return LEAF
-    kind = type(tree)
-    if isinstance(tree, dict):
+    kind = type(tree)  # of a proxy its own: what it stands for may be gone
+    if issubclass(kind, dict):
         parts = tuple([flatten(each, is_leaf, leaves) for each in tree.values()])
-        made_by = Defaulting(kind, tree.default_factory) if isinstance(tree, defaultdict) else kind
+        made_by = Defaulting(kind, tree.default_factory) if issubclass(kind, defaultdict) else kind
         return made_by, tuple([each if type(each) is str else _key(each) for each in tree]), parts
-    if isinstance(tree, (tuple, list)):
+    if issubclass(kind, (tuple, list)):
         return kind, None, tuple([flatten(each, is_leaf, leaves) for each in tree])
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0: the type tells them apart.
     if kind is float:
         value = exact(tree)
         return type(value), value
-    return kind, ByBits(tree) if isinstance(tree, (float, complex, np.generic)) else tree
+    return kind, ByBits(tree) if issubclass(kind, (float, complex, np.generic)) else tree
 
 
 def _key(key: Any) -> Any:

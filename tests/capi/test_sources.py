@@ -65,3 +65,17 @@ def test_a_long_source_need_not_be_deep(tn: Bridge) -> None:
     lines = [f"y = {numbers}", f"z = '{'(' * 300}'  # {'[' * 300}", *["x = x * 2"] * 600, "return x"]
     module = tn.tn_module_compile("\n  ".join(["def f(x):", *lines]).encode())
     tn.tn_module_free(module)
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_what_is_taken_is_saved_and_loads_again(tn: Bridge, name: str) -> None:
+    for levels in range(400, 0, -1):
+        try:
+            module = tn.tn_module_compile(source(name, levels))
+        except TenfoldError as error:
+            assert "levels deep" in str(error)
+            continue
+        break
+    saved = tn.array(tn.keep(tn.tn_module_save_data(module))).tobytes()
+    tn.tn_module_free(module)
+    tn.tn_module_free(tn.tn_module_load_data(saved, len(saved), None))

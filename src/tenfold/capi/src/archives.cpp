@@ -267,7 +267,7 @@ void check_archive(std::shared_ptr<caffe2::serialize::ReadAdapterInterface> file
         auto [data, size] = reader.getRecord(name);
         const std::string_view bytes(static_cast<const char *>(data.get()), size);
         if (source) {
-            check_levels(bytes);
+            check_levels(bytes, most_saved_levels);
             continue;
         }
         const std::string folder = name.substr(0, name.size() - std::strlen("pkl") - 1) + "/";

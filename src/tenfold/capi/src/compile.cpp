@@ -30,7 +30,7 @@ void add_method(jit::Module &module, jit::Function &function) {
 tn_module *tn_module_compile(const char *source) {
     return guarded("tn_module_compile", static_cast<tn_module *>(nullptr), [&] {
         std::string given = text(source, "source") + std::string("\n");  // which the parser wants last
-        check_levels(given);
+        check_levels(given, most_levels);
         jit::CompilationUnit functions;
         auto defined = functions.define(std::nullopt, given, jit::nativeResolver(), nullptr);
         if (defined.empty()) fail(TN_ERROR_ARGUMENT, "the source defines no function");

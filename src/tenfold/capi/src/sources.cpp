@@ -4,8 +4,6 @@
 // taken fits a stack of a megabyte, of which an operator needs half as much as the others.
 #include "sources.h"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <string>
 #include <vector>
@@ -15,13 +13,20 @@
 namespace tenfold {
 namespace {
 
+// Those that choose become blocks.
+int levels_of(std::string_view word) {
+    for (std::string_view each : {"and", "or", "if", "else"})
+        if (word == each) return 2;
+    for (std::string_view each : {"in", "is", "not", "lambda"})
+        if (word == each) return 1;
+    return 0;
+}
+
 class Levels {
   public:
-    static constexpr int most = 400;
-
     explicit Levels(std::string_view source) : source_(source) {}
 
-    void check() {
+    void check(int most) {
         while (at_ < source_.size()) {
             if (at_line_start_ && start_line()) continue;
             step();
@@ -85,9 +90,7 @@ class Levels {
     void step() {
         const char c = peek();
         if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
-            static constexpr std::array<std::string_view, 8> operators = {"and", "else", "if",  "in",
-                                                                          "is",  "not",  "or", "lambda"};
-            if (std::find(operators.begin(), operators.end(), word()) != operators.end()) deepen();
+            deepen(levels_of(word()));
         } else if (c == '#') {
             while (at_ < source_.size() && peek() != '\n') at_++;
         } else if (c == '"' || c == '\'') {
@@ -108,7 +111,7 @@ class Levels {
                 forget_chain();
                 at_line_start_ = true;
             } else if (std::string_view("+-*/%@&|^<>=!~.").find(c) != std::string_view::npos) {
-                deepen();
+                deepen(1);
             }
         }
     }
@@ -124,7 +127,7 @@ class Levels {
     }
 
     // An operator puts what it has on its left, or on its right, one level deeper.
-    void deepen(int by = 1) {
+    void deepen(int by) {
         chains_.back() += by;
         level_ += by;
     }
@@ -143,6 +146,6 @@ class Levels {
 
 }  // namespace
 
-void check_levels(std::string_view source) { Levels(source).check(); }
+void check_levels(std::string_view source, int most) { Levels(source).check(most); }
 
 }  // namespace tenfold

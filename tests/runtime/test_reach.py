@@ -141,6 +141,29 @@ def test_what_helpers_read_is_noticed_where_it_changes(wrap):
     same(program, wrap)
 
 
+@pytest.mark.parametrize("wrap", WAYS)
+def test_attributes_that_take_the_place_of_inherited_ones_are_noticed(wrap):
+    def program(library, wrap):
+        class Base(library.nn.Module):
+            gain = 1.0
+
+            def forward(self, x):
+                return x * self.gain
+
+        class Derived(Base):
+            pass
+
+        layer = Derived()
+        call = wrap(layer)
+        seen = [call(library.ones(1)).item()]
+        for owner, gain in ((Base, 2.0), (Derived, 3.0), (layer, 4.0)):
+            owner.gain = gain
+            seen.append(call(library.ones(1)).item())
+        return seen
+
+    same(program, wrap)
+
+
 def test_what_is_not_named_is_not_looked_at(recordings):
     """A log that the caller keeps beside a step is none of the step's business."""
 

@@ -70,6 +70,25 @@ class Reach:
         for each, slots in self._slotted:
             yield Slots(each), self._chosen(slots)
 
+    def absent(self) -> Iterator[tuple[Any, str]]:
+        """Names that are not bound in a class or an object, but in a class it is made of: it may come to have
+        something else there."""
+        for kind in self._kinds:
+            for name in self._inherited(kind.__mro__[1:]):
+                if name not in vars(kind):
+                    yield Attributes(kind), name
+        inherited = {kind: self._inherited(kind.__mro__) for kind in set(map(type, self.objects))}
+        for each in self.objects:
+            for name in inherited[type(each)]:
+                if name not in vars(each):
+                    yield vars(each), name
+
+    def _inherited(self, kinds: Iterable[type]) -> list[str]:
+        """What is bound in classes of the user's own to something else than methods."""
+        bound = {name: vars(each)[name] for each in kinds if each in self._kinds for name in vars(each)}
+        methods = (FunctionType, *_DESCRIPTORS, _SLOT)
+        return [name for name in self._names if name in bound and not isinstance(bound[name], methods)]
+
     def _named(self, bound: Mapping[str, Any]) -> list[str]:
         return [name for name in self._names if name in bound or name in self._set]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tenfold.errors import TraceError
 from tenfold.runtime import evaluate, tree
-from tenfold.runtime.bindings import Bindings, Change, Place, is_ours, keys_of, memory_under
+from tenfold.runtime.bindings import Bindings, Change, Has, Place, is_ours, keys_of, memory_under
 from tenfold.runtime.collected import ANY, Cleared, Gradients
 from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Guard, contents_of, hold
 from tenfold.runtime.reach import Reach
@@ -140,6 +140,8 @@ def _depend(recording: Recording, function: Any, arguments: Any, tensor: type) -
                     value._guard()
                 if not issubclass(type(value), (tensor, ModuleType)):
                     recording.guard(container, name, contents=_is_setting(value))
+    for container, name in reach.absent():
+        recording.guard(Has(container), name)
 
 
 def _guards_itself(value: Any) -> bool:

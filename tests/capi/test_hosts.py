@@ -31,7 +31,9 @@ def ends_well(program: Path, *arguments: str, **variables: str) -> subprocess.Co
     "name", ["nesting", "hooks", "left_open", "resized", "threads", "forks", "exhausted"]
 )
 def test_an_odd_host_ends_well(name: str, tmp_path: Path) -> None:
-    ends_well(compiled(HOSTS / f"{name}.c", tmp_path, built(), "-pthread"))
+    program = compiled(HOSTS / f"{name}.c", tmp_path, built(), "-pthread")
+    ends_well(program)
+    assert "tenfold: " not in ends_well(program, TENFOLD_CHECKED="1").stderr
 
 
 @pytest.mark.parametrize("checked", ["0", "1"], ids=["plain", "checked"])

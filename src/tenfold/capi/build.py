@@ -33,7 +33,7 @@ __all__ = ["Built", "Progress", "build"]
 SHARDS = 12
 # Sources that are compiled as one, so that what libtorch's headers cost is paid once for all of them.
 TOGETHER = (
-    "autograd functions",
+    "autograd functions scopes",
     "archives compile script sources training",
     "contents stacks values",
     "devices generators memory",

@@ -8,6 +8,19 @@
 static pthread_key_t last;
 static void free_last(void *tensor) { tn_free(tensor); }
 
+/* Called when the thread has no scopes any more. */
+static void open_none(void *memory) {
+    FAILS(TN_ERROR_ARGUMENT, tn_no_grad_begin());
+    FAILS(TN_ERROR_ARGUMENT, tn_scope_end(1));
+    free(memory);
+}
+
+static tn_tensor *lent(void) {
+    const int64_t shape[1] = {4};
+    float *memory = calloc(4, sizeof *memory);
+    return tn_tensor_wrap_data(memory, TN_FLOAT32, shape, 1, NULL, 0, open_none, memory);
+}
+
 static void *work(void *given) {
     tn_tensor *theirs = given, *sum;
     char name[64];
@@ -22,7 +35,8 @@ static void *work(void *given) {
     }
     int64_t scope = tn_no_grad_begin(); /* left open: the thread's end closes it */
     CHECK(scope > 0);
-    pthread_setspecific(last, numbers(4, 4));
+    CHECK(tn_set_place("where a thread ends, in a file that has a long name.c:12") == TN_OK);
+    pthread_setspecific(last, lent());
     tn_free(theirs);
     return numbers(5, 3);
 }

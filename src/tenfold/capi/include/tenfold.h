@@ -485,7 +485,7 @@ TN_API tn_status tn_save_safetensors(const char *path, const char *const *names,
 /** Read a safetensors file into a dict of tensors by name. */
 TN_API tn_value *tn_load_safetensors(const char *path);
 
-/* ==== autograd ==== (src/autograd.cpp, src/functions.cpp) */
+/* ==== autograd ==== (src/autograd.cpp, src/scopes.cpp, src/functions.cpp) */
 
 typedef struct tn_function tn_function; /* a function whose gradient the host computes */
 typedef struct tn_context tn_context;   /* one call of such a function, while one of its callbacks runs */

@@ -1,17 +1,11 @@
-// Gradients: which tensors have them, taking them, and the scopes in which they are not recorded.
+// Gradients: which tensors have them, and taking them.
 #include "callbacks.h"
-#include "scopes.h"
 
-#include <atomic>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include <ATen/Tensor.h>
 #include <ATen/ops/zeros_like.h>
-#include <c10/core/GradMode.h>
-#include <c10/core/InferenceMode.h>
-#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 using namespace tenfold;
@@ -151,99 +145,4 @@ tn_status tn_gradients(const tn_tensor *const *outputs, int64_t outputs_count, c
                                            allow_unused);
         own_each_defined(found, out);
     });
-}
-
-// ---- scopes -----------------------------------------------------------------------------------------------
-
-namespace tenfold {
-namespace {
-
-struct Scope {
-    int64_t number;
-    std::unique_ptr<Guard> guard;
-};
-
-// The open scopes of a thread, innermost last. A thread that ends closes what it left open in
-// that order, too.
-struct Scopes {
-    std::vector<Scope> open;
-    size_t around = 0;  // how many were open when the host was called back
-
-    void close_to(size_t count) {
-        while (open.size() > count) open.pop_back();
-    }
-    ~Scopes() { close_to(0); }
-};
-
-thread_local Scopes scopes;
-std::atomic<int64_t> last_number{0};
-
-struct GradientGuard : Guard {
-    explicit GradientGuard(bool enabled) : mode(enabled) {}
-    c10::AutoGradMode mode;
-};
-
-struct InferenceGuard : Guard {
-    c10::InferenceMode mode;
-};
-
-struct AnomalyGuard : Guard {
-    torch::autograd::DetectAnomalyGuard mode;
-};
-
-}  // namespace
-
-int64_t open_scope(std::unique_ptr<Guard> guard) {
-    scopes.open.push_back(Scope{++last_number, std::move(guard)});
-    return scopes.open.back().number;
-}
-
-HostsTurn::HostsTurn() : around_(std::exchange(scopes.around, scopes.open.size())) {}
-
-HostsTurn::~HostsTurn() {
-    scopes.close_to(scopes.around);
-    scopes.around = around_;
-}
-
-}  // namespace tenfold
-
-int64_t tn_no_grad_begin(void) {
-    return guarded("tn_no_grad_begin", int64_t{-1},
-                   [&] { return open_scope(std::make_unique<GradientGuard>(false)); });
-}
-
-int64_t tn_enable_grad_begin(void) {
-    return guarded("tn_enable_grad_begin", int64_t{-1},
-                   [&] { return open_scope(std::make_unique<GradientGuard>(true)); });
-}
-
-int64_t tn_inference_begin(void) {
-    return guarded("tn_inference_begin", int64_t{-1},
-                   [&] { return open_scope(std::make_unique<InferenceGuard>()); });
-}
-
-int64_t tn_detect_anomaly_begin(void) {
-    return guarded("tn_detect_anomaly_begin", int64_t{-1},
-                   [&] { return open_scope(std::make_unique<AnomalyGuard>()); });
-}
-
-tn_status tn_scope_end(int64_t scope) {
-    return guarded_status("tn_scope_end", [&] {
-        if (scopes.open.size() == scopes.around) {
-            fail(TN_ERROR_ARGUMENT, "no scope is open in this ", scopes.around > 0 ? "callback" : "thread");
-        }
-        if (scopes.open.back().number != scope) {
-            fail(TN_ERROR_ARGUMENT, "scope ", scope, " is not the innermost of this thread, which is ",
-                 scopes.open.back().number, ": scopes end in reverse order");
-        }
-        scopes.open.pop_back();
-    });
-}
-
-int tn_grad_enabled(void) {
-    return guarded("tn_grad_enabled", -1, [&] { return c10::GradMode::is_enabled() ? 1 : 0; });
-}
-
-int tn_inference_enabled(void) {
-    return guarded("tn_inference_enabled", -1, [&] { return c10::InferenceMode::is_enabled() ? 1 : 0; });
 }

@@ -30,7 +30,7 @@ struct Call {
     bool is_forward;
 };
 
-OPAQUE(tn_context, Call, other)
+OPAQUE(tn_context, Call, context)
 
 namespace {
 

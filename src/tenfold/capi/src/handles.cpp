@@ -26,12 +26,19 @@ namespace {
 
 using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 
-struct Origin {
+// Where this thread is. It has no destructor: handles are freed up to the thread's very end.
+thread_local struct {
     const char *entry = "?";
     void *caller = nullptr;
-    std::string place;
+    char place[256] = "";
+} here;
+
+// Where a thread was when it made or freed a handle.
+struct Origin {
+    const char *entry = here.entry;
+    void *caller = here.caller;
+    std::string place = here.place;
 };
-thread_local Origin here;
 
 std::string describe(const Origin &origin) {
     if (!origin.place.empty()) return text_of(origin.entry, " at ", origin.place);
@@ -52,7 +59,7 @@ std::string describe(const Origin &origin) {
 
 const char *kind_name(Kind kind) {
     static const char *const names[] = {"?",      "tensor",    "value",  "stack", "generator", "module",
-                                        "function", "optimizer", "stream", "hook",  "package",   "object"};
+                                        "function", "optimizer", "stream", "hook",  "package",   "context"};
     auto number = static_cast<size_t>(kind);
     return names[number < sizeof names / sizeof *names ? number : 0];
 }
@@ -61,11 +68,11 @@ struct Entry {
     Kind kind;
     at::Tensor tensor;
     std::shared_ptr<void> box;
-    Origin made;
+    Origin made = {};
 };
 struct Gone {
     Kind kind;
-    Origin made, freed;
+    Origin made, freed = {};
 };
 
 // Ids are counted up and never come back, so a freed handle is known for what it is. How it was freed is kept
@@ -79,7 +86,6 @@ struct Handles {
     static constexpr size_t remembered = 100000;
 
     void *add(Entry entry) {
-        entry.made = here;
         std::lock_guard<std::mutex> lock(mutex);
         uint64_t id = next++ * 16 + static_cast<uint64_t>(entry.kind);
         alive.emplace(id, std::move(entry));
@@ -98,7 +104,7 @@ struct Handles {
         auto found = alive.find(reinterpret_cast<uint64_t>(handle));
         if (found == alive.end() || found->second.kind != kind) refuse(kind, handle, "the handle to free");
         Entry entry = std::move(found->second);
-        gone.emplace(found->first, Gone{kind, entry.made, here});
+        gone.emplace(found->first, Gone{kind, entry.made});
         order.push_back(found->first);
         alive.erase(found);
         if (order.size() > remembered) {
@@ -162,7 +168,7 @@ void enter(const char *entry, void *caller) noexcept {
 
 tn_tensor *own_checked(c10::TensorImpl *counted) {
     auto tensor = at::Tensor(Pointer::reclaim(counted));
-    auto *handle = static_cast<tn_tensor *>(handles().add({Kind::tensor, std::move(tensor), nullptr, {}}));
+    auto *handle = static_cast<tn_tensor *>(handles().add({Kind::tensor, std::move(tensor), nullptr}));
     count_tensors(1);
     return handle;
 }
@@ -175,19 +181,18 @@ void Asked::look_up(const char *argument) {
 void Asked::let_go() noexcept { tensor_.~Tensor(); }
 
 void *own_object(Kind kind, std::shared_ptr<void> box) {
-    void *handle = handles().add({kind, {}, std::move(box), {}});
+    void *handle = handles().add({kind, {}, std::move(box)});
     live_objects.fetch_add(1, std::memory_order_relaxed);
     return handle;
 }
 
-std::shared_ptr<void> find_object(Kind kind, const void *handle, const char *argument, const char *) {
+std::shared_ptr<void> find_object(Kind kind, const void *handle, const char *argument) {
     return handles().get(kind, handle, argument).box;
 }
 
-std::shared_ptr<void> remove_object(Kind kind, const void *handle, const char *) {
-    auto entry = handles().remove(kind, handle);
+void remove_object(Kind kind, const void *handle) {
+    const Entry entry = handles().remove(kind, handle);  // which goes when the table is no longer locked
     live_objects.fetch_sub(1, std::memory_order_relaxed);
-    return std::move(entry.box);
 }
 
 void release_tensor(tn_tensor *handle) {
@@ -292,7 +297,9 @@ int64_t tn_live_objects(void) { return live_objects.load(); }
 int tn_checked(void) { return checked; }
 
 tn_status tn_set_place(const char *place) {
-    return guarded_status("tn_set_place", [&] { here.place = place ? place : ""; });
+    return guarded_status("tn_set_place", [&] {
+        std::snprintf(here.place, sizeof here.place, "%s", place ? place : "");
+    });
 }
 
 int64_t tn_report_live(char *buffer, int64_t size) {

@@ -188,7 +188,7 @@ enum class Kind : uint8_t {
     stream,
     hook,
     package,
-    other
+    context
 };
 
 template <class C>
@@ -211,8 +211,8 @@ struct Box {
 constexpr uint64_t mark_of(Kind kind) { return 0x746e666f6c640000u | static_cast<uint64_t>(kind); }
 
 void *own_object(Kind kind, std::shared_ptr<void> box);
-std::shared_ptr<void> find_object(Kind kind, const void *handle, const char *argument, const char *type);
-std::shared_ptr<void> remove_object(Kind kind, const void *handle, const char *type);
+std::shared_ptr<void> find_object(Kind kind, const void *handle, const char *argument);
+void remove_object(Kind kind, const void *handle);
 [[noreturn, gnu::cold]] void fail_kind(const char *argument, const char *type);
 void allocation_point();  // throws where tn_debug_fail_allocation says so
 extern std::atomic<int64_t> live_objects;
@@ -249,7 +249,7 @@ Held<typename Opaque<C>::Object> borrow(const C *handle, const char *argument) {
     using Boxed = Box<typename Opaque<C>::Object>;
     if (handle == nullptr) fail_null(argument);
     if (checked) {
-        auto keep = find_object(Opaque<C>::kind, handle, argument, Opaque<C>::name);
+        auto keep = find_object(Opaque<C>::kind, handle, argument);
         auto *box = static_cast<Boxed *>(keep.get());
         return {&box->object, std::move(keep)};
     }
@@ -264,7 +264,7 @@ void release(C *handle) {
     using Boxed = Box<typename Opaque<C>::Object>;
     if (handle == nullptr) return;
     if (checked) {
-        remove_object(Opaque<C>::kind, handle, Opaque<C>::name);
+        remove_object(Opaque<C>::kind, handle);
         return;
     }
     auto *box = reinterpret_cast<Boxed *>(handle);

@@ -8,12 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tenfold.capi.arguments import with_needs
 from tenfold.capi.binding import Device, Scalar
+from tenfold.capi.locate import NEWEST, find_libtorch
 from tenfold.errors import TenfoldError
 from tests.capi.bridge import Bridge, Handle
 from tests.capi.odd_tensors import odd_tensors
 
 INT64, FLOAT32 = 4, 6
+
+
+@pytest.mark.skipif(not find_libtorch().version.startswith(NEWEST), reason="older ones lack some")
+def test_what_has_needs_is_an_operator(tn: Bridge) -> None:
+    for name in sorted(with_needs()):
+        assert tn.tn_find(name.encode())
 
 
 def test_arguments_that_a_kernel_would_divide_by_or_not_find_are_errors_by_name(tn: Bridge) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tenfold.capi.typed import TypedForm, c_name
+from tenfold.errors import FormatError
 from tenfold.ops.schema import MISSING, Argument, Type
 
-__all__ = ["call_of"]
+__all__ = ["call_of", "with_needs"]
 
 NEEDS = Path(__file__).with_name("src") / "needs.cpp"
 
@@ -67,7 +68,7 @@ def call_of(form: TypedForm) -> Iterator[str]:
             for name in read:
                 yield f"keep_apart({name}_given, {'*' if out in tensors else ''}{out}_given);"
     op = f"aten::{form.installed.schema.qualified}"
-    if op in _checked():
+    if op in with_needs():
         call = f'call_checked<{_result_type(form)}>("{op}", {", ".join(values)})'
     else:
         call = f"at::_ops::{form.installed.struct}::call({', '.join(values)})"
@@ -75,9 +76,13 @@ def call_of(form: TypedForm) -> Iterator[str]:
 
 
 @functools.cache
-def _checked() -> frozenset[str]:
+def with_needs() -> frozenset[str]:
     """The operators whose arguments are checked, or made to fit, before libtorch's kernel has them."""
-    return frozenset(re.findall(r'\{"(aten::[\w.]+)", [\w<>, ]+\}', NEEDS.read_text(encoding="utf-8")))
+    text = NEEDS.read_text(encoding="utf-8")
+    rows = re.findall(r'^ +\{"(\w+::[\w.]+)", [\w<>, ]+\},$', text, re.MULTILINE)
+    if len(rows) != text.count('{"'):
+        raise FormatError(f"{NEEDS.name} has a row that cannot be read: write each in a line of its own")
+    return frozenset(rows)
 
 
 def _result_type(form: TypedForm) -> str:

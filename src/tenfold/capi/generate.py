@@ -29,7 +29,7 @@ def generate(description: Description, libtorch: Libtorch, shards: int) -> dict[
         part = zlib.crc32(form.row.name.encode()) % shards  # by name, so that a new row changes one of them
         parts[part].append(form)
     for number, forms in enumerate(parts):
-        files[f"typed_{number}.cpp"] = _shard(forms, libtorch)
+        files[f"typed_{number}.cpp"] = _shard(forms)
     return files
 
 
@@ -92,16 +92,16 @@ def _table(entries: Sequence[Function], abi: int) -> str:
     return "\n".join([*lines, "", "}  // namespace tenfold"]) + "\n"
 
 
-def _shard(forms: Sequence[TypedForm], libtorch: Libtorch) -> str:
+def _shard(forms: Sequence[TypedForm]) -> str:
     headers = sorted({form.installed.header for form in forms if form.installed is not None})
     lines = ['#include "typed.h"', "", *(f"#include <ATen/ops/{each}>" for each in headers), ""]
     lines += ["using namespace tenfold;", "", 'extern "C" {', ""]
     for form in forms:
-        lines += [*_typed(form, libtorch), ""]
+        lines += [*_typed(form), ""]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _typed(form: TypedForm, libtorch: Libtorch) -> Iterator[str]:
+def _typed(form: TypedForm) -> Iterator[str]:
     tensor = form.result == "tensor"
     parameters = ", ".join(
         f"{p.ctype}{'' if p.ctype.endswith('*') else ' '}{p.name}" for p in form.parameters

@@ -179,8 +179,7 @@ def _can_encode(schema: Schema) -> bool:
     return all(a.type.kind in known for a in schema.arguments)
 
 
-# ---- what the installed libtorch has
-# -------------------------------------------------------------------------
+# ---- what the installed libtorch has ----------------------------------------------------------------------
 
 # An out form has no use for where and what to make: its tensors are there.
 _OPTIONS = {"dtype", "layout", "device", "pin_memory"}

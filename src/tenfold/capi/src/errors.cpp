@@ -1,5 +1,4 @@
 // How what goes wrong inside becomes an error of the calling thread, and the checks of plain arguments.
-#include <cstdarg>
 #include <cstring>
 #include <new>
 
@@ -19,8 +18,7 @@ tn_status set_error(tn_status code, const std::string &message) noexcept {
 
 const char *error_message() noexcept { return host->error_message(); }
 
-// One line says it: what follows in libtorch's messages are C++ frames, or the exception's
-// repetition of itself.
+// libtorch's messages end with what would stand before their C++ frames.
 static tn_status report_as(const char *entry, tn_status code, const char *message) noexcept {
     try {
         std::string whole = text_of(entry, ": ", message);

@@ -52,7 +52,7 @@ tn_status tn_stack_push_bool(tn_stack *stack, bool truth) {
     return push("tn_stack_push_bool", stack, [&] { return IValue(truth); });
 }
 tn_status tn_stack_push_scalar(tn_stack *stack, tn_scalar given) {
-    return push("tn_stack_push_scalar", stack, [&] { return value_of(scalar(given, "scalar")); });
+    return push("tn_stack_push_scalar", stack, [&] { return IValue(scalar(given, "scalar")); });
 }
 tn_status tn_stack_push_string(tn_stack *stack, const char *given) {
     return push("tn_stack_push_string", stack, [&] { return IValue(std::string(text(given, "text"))); });

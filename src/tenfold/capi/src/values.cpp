@@ -33,8 +33,6 @@ const char *tag_name(tn_tag tag) {
     return names[tag];
 }
 
-c10::IValue value_of(const at::Scalar &scalar) { return c10::IValue(scalar); }
-
 [[noreturn]] void fail_tag(const char *needed, const c10::IValue &value) {
     fail(TN_ERROR_TYPE, needed, " is needed, the value holds ", tag_name(tag_of(value)));
 }
@@ -170,7 +168,7 @@ tn_value *tn_value_bool(bool truth) {
     return make("tn_value_bool", [&] { return IValue(truth); });
 }
 tn_value *tn_value_scalar(tn_scalar given) {
-    return make("tn_value_scalar", [&] { return value_of(scalar(given, "scalar")); });
+    return make("tn_value_scalar", [&] { return IValue(scalar(given, "scalar")); });
 }
 tn_value *tn_value_string(const char *given) {
     return make("tn_value_string", [&] { return IValue(std::string(text(given, "text"))); });

@@ -12,7 +12,6 @@ OPAQUE(tn_value, c10::IValue, value)
 OPAQUE(tn_stack, torch::jit::Stack, stack)
 
 inline tn_value *own_value(c10::IValue value) { return own_as<tn_value>(std::move(value)); }
-c10::IValue value_of(const at::Scalar &scalar);
 tn_tag tag_of(const c10::IValue &value);
 const char *tag_name(tn_tag tag);
 [[noreturn]] void fail_tag(const char *needed, const c10::IValue &value);

@@ -12,8 +12,8 @@ from tenfold.runtime.compile import Programs, compiled
 from tenfold.runtime.recording import trace
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
-from tenfold.trace.graph import collect
 from tenfold.trace.lower import lower
+from tenfold.trace.program import collect
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -14,7 +14,8 @@ from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO
 from tenfold.exporting.rewriting import rewritten
 from tenfold.ops.table import Row, all_rows
 from tenfold.tensor import Tensor
-from tenfold.trace.graph import collect, results_of
+from tenfold.trace.graph import results_of
+from tenfold.trace.program import collect
 from tests.ops import generate, golden
 from tests.ops.golden import Call
 

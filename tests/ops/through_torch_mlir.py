@@ -20,7 +20,8 @@ from tenfold.mlir import portable, stablehlo, torch_dialect
 from tenfold.ops.table import Row
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor
-from tenfold.trace.graph import Program, Value, collect
+from tenfold.trace.graph import Value
+from tenfold.trace.program import Program, collect
 from tests.ops import generate, golden
 from tests.ops.generate import Edges
 from tests.ops.golden import Call

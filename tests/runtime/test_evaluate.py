@@ -12,6 +12,7 @@ from tenfold.errors import IndexOutOfRange, TenfoldError
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.executables import counting_compiles
 from tenfold.trace import graph
+from tenfold.trace.program import collect
 
 
 def test_second_evaluation_reuses_the_executable():
@@ -202,7 +203,7 @@ def test_threads_that_read_one_lazy_tensor_agree():
 
 def test_leaves_of_other_types_are_other_programs():
     for value in (tn.tensor([1.0, 2.0]), tn.tensor([3, 4, 5]), tn.tensor(True)):
-        program, _ = graph.collect([value.current()])
+        program, _ = collect([value.current()])
         loaded, buffers, _ = evaluate._prepared(program, value.device, ())
         assert loaded.executable(buffers)[0].aval.shape == tuple(value.shape)
 

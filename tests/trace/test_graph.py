@@ -9,15 +9,15 @@ import pytest
 import tenfold as tn
 from tenfold.errors import DeviceError, ShapeError
 from tenfold.trace import graph
-from tenfold.trace.graph import collect
 from tenfold.trace.lower import lower
+from tenfold.trace.program import Program, collect
 
 
-def program(*tensors: tn.Tensor) -> graph.Program:
+def program(*tensors: tn.Tensor) -> Program:
     return collect([each.current() for each in tensors])[0]
 
 
-def names(found: graph.Program) -> list[str]:
+def names(found: Program) -> list[str]:
     return [node.signature.row.qualified for node in found.nodes]
 
 

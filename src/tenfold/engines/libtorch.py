@@ -27,7 +27,8 @@ from tenfold.errors import EngineError, TenfoldError, UnsupportedError
 from tenfold.flat.graph import TensorType
 from tenfold.ops.table import OTHERS, TABLE, Row
 from tenfold.trace.gradient import NOTHING, GradientNode, Wiring
-from tenfold.trace.graph import Node, Program, Value
+from tenfold.trace.graph import Node, Value
+from tenfold.trace.program import Program
 
 __all__ = ["library", "run"]
 

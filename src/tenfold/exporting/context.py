@@ -11,7 +11,8 @@ from tenfold.runtime import evaluate
 from tenfold.runtime.recording import one_at_a_time
 from tenfold.source import capture
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Node, Origin, Value, collect
+from tenfold.trace.graph import Holder, Node, Origin, Value
+from tenfold.trace.program import collect
 
 
 class RecordedModule:

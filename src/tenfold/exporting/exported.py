@@ -29,8 +29,9 @@ from tenfold.runtime.recording import trace
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
-from tenfold.trace.graph import Program, Value
+from tenfold.trace.graph import Value
 from tenfold.trace.lower import lower
+from tenfold.trace.program import Program
 
 DIALECTS = ("torch", "stablehlo", "linalg", "tosa")
 PARAMETERS = ("arguments", "literals")

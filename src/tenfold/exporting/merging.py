@@ -15,7 +15,8 @@ from tenfold.flat.graph import Function, Op, TensorType
 from tenfold.mlir.sizes import Open, OpenLiteral, OpenType
 from tenfold.ops.table import Row
 from tenfold.trace.control import ControlNode, Part
-from tenfold.trace.graph import Node, Program, Value
+from tenfold.trace.graph import Node, Value
+from tenfold.trace.program import Program
 
 # Says of a number in a recording at which sizes that was made: "n = 11".
 Described = Callable[[int], str]

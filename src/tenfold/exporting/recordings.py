@@ -20,7 +20,8 @@ from tenfold.runtime import evaluate
 from tenfold.runtime.recorded import Recorded
 from tenfold.tensor import Tensor
 from tenfold.trace.control import ControlNode
-from tenfold.trace.graph import Node, Program, Value
+from tenfold.trace.graph import Node, Value
+from tenfold.trace.program import Program
 
 # At how many sizes a program is recorded, and how far apart they are, besides the smallest, the largest and
 # the example's own.

@@ -12,7 +12,8 @@ from tenfold.runtime.recording import trace
 from tenfold.tensor import Tensor
 from tenfold.trace import control
 from tenfold.trace.control import ControlNode, Part
-from tenfold.trace.graph import Node, Program, Value, results_of
+from tenfold.trace.graph import Node, Value, results_of
+from tenfold.trace.program import Program
 
 # By an op's qualified name, what does the same in other ops.
 Expansions = Mapping[str, Callable[..., Sequence[Tensor]]]

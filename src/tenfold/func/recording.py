@@ -20,8 +20,9 @@ from tenfold.runtime.recording import one_at_a_time, shares_memory
 from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Node, Origin, Program, Value
+from tenfold.trace.graph import Holder, Node, Origin, Value
 from tenfold.trace.lower import lower
+from tenfold.trace.program import Program
 from tenfold.views import Alias, Storage
 
 

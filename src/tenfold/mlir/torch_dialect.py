@@ -25,7 +25,8 @@ from tenfold.errors import (
 )
 from tenfold.mlir.torch_emitter import Emitter
 from tenfold.mlir.torch_sizes import Symbols
-from tenfold.trace.graph import Program, Value
+from tenfold.trace.graph import Value
+from tenfold.trace.program import Program
 
 TITLE = "==== Torch IR ===="
 INSTALL = "pip install tenfold[torch-dialect]"

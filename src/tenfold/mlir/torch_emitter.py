@@ -25,7 +25,8 @@ from tenfold.ops.schema import Argument
 from tenfold.ops.table import OTHERS, SLOT, TABLE
 from tenfold.trace.control import ControlNode
 from tenfold.trace.gradient import GRADIENT
-from tenfold.trace.graph import Node, Program, Value
+from tenfold.trace.graph import Node, Value
+from tenfold.trace.program import Program
 
 # Literals of more bytes than this are resources, whose data is beside the module and not copied.
 RESOURCE_BYTES = 1024

@@ -25,7 +25,8 @@ from tenfold.runtime.packing import Pending
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.gradient import used_up
-from tenfold.trace.graph import Holder, Node, Program, Value, collect
+from tenfold.trace.graph import Holder, Node, Value
+from tenfold.trace.program import Program, collect
 
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
 # Tensors that were written, what they held before, and what they held in between, where it is still known.

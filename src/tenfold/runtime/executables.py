@@ -22,8 +22,8 @@ from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
 from tenfold.runtime.checks import Donations, Loaded, guarded
 from tenfold.runtime.packing import Packing
-from tenfold.trace.graph import Program
 from tenfold.trace.lower import lower
+from tenfold.trace.program import Program
 
 lock = threading.RLock()  # of all that is computed: one evaluation at a time
 _executables: dict[tuple[Any, ...], Loaded] = {}

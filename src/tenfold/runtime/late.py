@@ -11,7 +11,8 @@ import numpy as np
 
 from tenfold.devices import Device
 from tenfold.trace.gradient import GradientNode
-from tenfold.trace.graph import Node, Program, Value, collect
+from tenfold.trace.graph import Node, Value
+from tenfold.trace.program import Program, collect
 
 
 class Opened:

@@ -21,8 +21,9 @@ from tenfold.runtime.packing import Packing, Pending, collect, is_in_front, pack
 from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.gradient import Gone
-from tenfold.trace.graph import Holder, Node, Origin, Program, Value
+from tenfold.trace.graph import Holder, Node, Origin, Value
 from tenfold.trace.lower import lower
+from tenfold.trace.program import Program
 
 Target = tuple[str, Any]  # what becomes of a result: "returned", "written" to memory, …, and which
 ON_HOST = (np.ndarray, Pending)

@@ -21,7 +21,8 @@ from tenfold.runtime.reach import Reach
 from tenfold.runtime.recorded import Again, Recorded, is_spent, memory_of
 from tenfold.source import capture
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Node, Origin, Value, collect
+from tenfold.trace.graph import Holder, Node, Origin, Value
+from tenfold.trace.program import collect
 
 one_at_a_time = threading.RLock()  # there is one recorder: other threads record after it
 

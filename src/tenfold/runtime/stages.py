@@ -7,9 +7,9 @@ from tenfold.errors import ArgumentError, did_you_mean
 from tenfold.flat.printer import print_flat
 from tenfold.mlir import stablehlo
 from tenfold.runtime import executables
-from tenfold.trace.graph import Program
 from tenfold.trace.lower import lower
 from tenfold.trace.printer import print_trace
+from tenfold.trace.program import Program
 
 STAGES = ("trace", "flat", "stablehlo", "torch", "hlo")
 HLO_TITLE = "==== HLO, optimised by XLA ===="

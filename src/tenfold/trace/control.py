@@ -10,8 +10,9 @@ from typing import Any
 
 from tenfold import flat
 from tenfold.ops.table import Row, Signature
-from tenfold.trace.graph import Node, Program, Value
+from tenfold.trace.graph import Node, Value
 from tenfold.trace.lower import lower
+from tenfold.trace.program import Program
 
 COND_TEXT = "cond(Tensor pred, Tensor[] operands) -> Tensor[]"
 WHILE_TEXT = "while_loop(Tensor[] carried) -> Tensor[]"

@@ -8,7 +8,8 @@ from tenfold import flat
 from tenfold.flat.graph import replay
 from tenfold.flat.hoisting import hoisted
 from tenfold.trace.gradient import GradientNode
-from tenfold.trace.graph import Node, Program
+from tenfold.trace.graph import Node
+from tenfold.trace.program import Program
 
 Frame = dict[flat.Value, flat.Value]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from tenfold.flat.printer import describe
 from tenfold.ops.table import PLACEMENT, SLOT, TABLE
-from tenfold.trace.graph import Node, Program, Value
+from tenfold.trace.graph import Node, Value
+from tenfold.trace.program import Program
 
 TITLE = "==== Trace IR ===="
 

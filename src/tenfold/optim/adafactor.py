@@ -7,17 +7,8 @@ from typing import Any
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError
 from tenfold.flat import Value
-from tenfold.optim.update import (
-    State,
-    Updating,
-    counted,
-    directed,
-    require,
-    require_options,
-    shrunk,
-    times,
-    toward,
-)
+from tenfold.optim.terms import State, counted, directed, require, require_options, shrunk, times, toward
+from tenfold.optim.update import Updating
 from tenfold.tensor import Tensor
 
 

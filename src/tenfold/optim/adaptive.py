@@ -6,9 +6,8 @@ from typing import Any
 
 from tenfold import flat
 from tenfold.flat import Value
-from tenfold.optim.update import (
+from tenfold.optim.terms import (
     State,
-    Updating,
     counted,
     directed,
     plus,
@@ -18,6 +17,7 @@ from tenfold.optim.update import (
     toward,
     with_decay,
 )
+from tenfold.optim.update import Updating
 from tenfold.tensor import Tensor
 
 

@@ -17,7 +17,7 @@ from tenfold.errors import ArgumentError
 from tenfold.functional import eval_
 from tenfold.grad_mode import enable_grad, no_grad
 from tenfold.optim.optimizer import Optimizer, OptionError
-from tenfold.optim.update import require_options
+from tenfold.optim.terms import require_options
 from tenfold.optim.wolfe import Point, strong_wolfe
 from tenfold.tensor import Tensor, leaf
 

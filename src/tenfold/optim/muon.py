@@ -8,7 +8,8 @@ from typing import Any
 from tenfold import dtypes, flat
 from tenfold.errors import DTypeError
 from tenfold.flat import Value
-from tenfold.optim.update import State, Updating, require, require_options, shrunk, times, toward
+from tenfold.optim.terms import State, require, require_options, shrunk, times, toward
+from tenfold.optim.update import Updating
 from tenfold.tensor import Tensor
 
 ADJUSTMENTS = (None, "original", "match_rms_adamw")

@@ -6,16 +6,8 @@ from typing import Any
 
 from tenfold import dtypes, flat
 from tenfold.flat import Value
-from tenfold.optim.update import (
-    State,
-    Updating,
-    counted,
-    directed,
-    require,
-    require_options,
-    times,
-    with_decay,
-)
+from tenfold.optim.terms import State, counted, directed, require, require_options, times, with_decay
+from tenfold.optim.update import Updating
 from tenfold.tensor import Tensor
 
 

@@ -21,14 +21,12 @@ from tenfold.grad_mode import enable_grad, set_grad_mode
 from tenfold.ops.table import SLOT, Row, Signature
 from tenfold.optim.joined import bunches, joined, parted
 from tenfold.optim.optimizer import COUNTERS, Optimizer, OptionError, scalar_dtype
+from tenfold.optim.terms import State, widened
 from tenfold.runtime import evaluate
 from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Value
-
-State = dict[str, flat.Value]
-
 
 MUTABLE = object()
 
@@ -392,76 +390,3 @@ def _apply(
     wide = {name: widened(each) for name, each in state.items()}
     new, new_state = update(widened(param), widened(grad), wide, options)
     return flat.convert(new, param.dtype), {k: flat.convert(new_state[k], v.dtype) for k, v in state.items()}
-
-
-# What updates are written with: elements in the parameter's precision, numbers in float64
-
-
-def widened(x: flat.Value) -> flat.Value:
-    return flat.convert(x, dtypes.float32) if x.dtype.itemsize < 4 and x.dtype.is_floating_point else x
-
-
-def times(x: flat.Value, number: flat.Value) -> flat.Value:
-    """x times a float64 number, in x's own dtype."""
-    return x * flat.convert(number, x.dtype)
-
-
-def plus(x: flat.Value, number: flat.Value) -> flat.Value:
-    return x + flat.convert(number, x.dtype)
-
-
-def over(x: flat.Value, number: flat.Value) -> flat.Value:
-    return x / flat.convert(number, x.dtype)
-
-
-def toward(start: flat.Value, end: flat.Value, weight: flat.Value) -> flat.Value:
-    """The point between two, `weight` of the way."""
-    return start + times(end - start, weight)
-
-
-def counted(state: State) -> tuple[flat.Value, flat.Value]:
-    """The next step's number, and the same in float64."""
-    step = state["step"] + 1
-    return step, flat.convert(step, dtypes.float64)
-
-
-def with_decay(grad: flat.Value, param: flat.Value, options: Any) -> flat.Value:
-    """The gradient of a loss with weight decay as a penalty; untouched where there is none."""
-    decay = options.weight_decay
-    if not options.decays:
-        return grad
-    return flat.where(flat.ne(decay, 0), grad + times(param, decay), grad)
-
-
-def shrunk(param: flat.Value, options: Any) -> flat.Value:
-    """The parameter after weight decay that is no part of the gradient."""
-    if not options.decays:
-        return param
-    return times(param, 1 - options.lr * options.weight_decay)
-
-
-def directed(grad: flat.Value, options: Any) -> flat.Value:
-    return -grad if options.maximize else grad
-
-
-# What constructors check
-
-
-def require(holds: bool, message: str) -> None:
-    if not holds:
-        raise OptionError(message)
-
-
-def require_options(lr: Any, **numbers: Any) -> None:
-    """An lr that is one number, not negative; and other numbers that are not negative."""
-    if isinstance(lr, Tensor):
-        require(lr.numel() == 1, f"lr is one number, not a tensor of {lr.numel()}")
-    else:
-        require(lr >= 0, f"lr must not be negative: {lr}")
-    for name, number in numbers.items():
-        require(isinstance(number, Tensor) or number >= 0, f"{name} must not be negative: {number}")
-
-
-def require_betas(betas: Sequence[Any]) -> None:
-    for i, beta in enumerate(betas):
-        require(isinstance(beta, Tensor) or 0 <= beta < 1, f"betas[{i}] must lie in [0, 1): {beta}")

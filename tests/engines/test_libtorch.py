@@ -160,6 +160,27 @@ def test_derivatives_of_derivatives_agree_with_xlas(function: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (F.softmax(x, 0) * F.pad(x, (1, -1))).sum() + x.clamp(-0.5, 0.5).pow(2).sum(),
+        lambda x: (x[::2].cumsum(0) * x.flip(0)[1:3]).sum() + (x % 0.7).pow(2).sum() + x.max() ** 2,
+        lambda x: x.prod() + (x.abs() + 1).lgamma().sum() + x.diag().tril().atanh().pow(2).sum(),
+    ],
+)
+def test_batches_and_their_derivatives_agree_with_xlas(function: Any) -> None:
+    def compute() -> list[tn.Tensor]:
+        x = numbers(2, 4) / 2
+        return [
+            tn.func.vmap(function)(x),
+            tn.func.vmap(tn.func.grad(function))(x),
+            tn.func.jacfwd(function)(x[0]),
+            tn.func.hessian(function)(x[1]),
+        ]
+
+    on_both(compute)
+
+
+@pytest.mark.parametrize(
     "optimizer",
     [
         lambda p: tn.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),

@@ -1,4 +1,5 @@
-"""FlatIR on libtorch, for nodes that ATen has no op for: an optimizer's step, derivatives of derivatives.
+"""FlatIR on libtorch, for nodes that ATen has no op for: an optimizer's step, derivatives of derivatives,
+functions of batches.
 
 One row for each FlatIR op that such nodes are made of; another is an error that names it.
 """
@@ -40,13 +41,22 @@ _SAME = {
     elementwise.Sqrt: "sqrt",
     elementwise.Tan: "tan",
     elementwise.Tanh: "tanh",
+    elementwise.Real: "real",
     elementwise.Acos: "acos",
+    elementwise.Acosh: "acosh",
     elementwise.Asin: "asin",
+    elementwise.Asinh: "asinh",
     elementwise.Atan: "atan",
+    elementwise.Atanh: "atanh",
+    elementwise.BesselI1e: "special_i1e",
+    elementwise.Conj: "conj_physical",
     elementwise.Cosh: "cosh",
+    elementwise.Digamma: "digamma",
     elementwise.Sinh: "sinh",
     elementwise.Erf: "erf",
     elementwise.Erfc: "erfc",
+    elementwise.ErfInv: "erfinv",
+    elementwise.Lgamma: "lgamma",
     elementwise.Add: "add.Tensor",
     elementwise.And: "bitwise_and.Tensor",
     elementwise.Atan2: "atan2",
@@ -54,9 +64,13 @@ _SAME = {
     elementwise.Minimum: "minimum",
     elementwise.Multiply: "mul.Tensor",
     elementwise.Or: "bitwise_or.Tensor",
+    elementwise.NextAfter: "nextafter",
     elementwise.Power: "pow.Tensor_Tensor",
+    elementwise.Remainder: "fmod.Tensor",
     elementwise.Subtract: "sub.Tensor",
     elementwise.Xor: "bitwise_xor.Tensor",
+    elementwise.Zeta: "special_zeta",
+    elementwise.Complex: "complex",
     elementwise.Select: "where.self",
 }
 
@@ -65,6 +79,40 @@ def _divide(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
     if op.x.dtype.kind == "int":
         return run.apply("aten::div.Tensor_mode", *operands, "trunc")
     return run.apply("aten::div.Tensor", *operands)
+
+
+def _imaginary(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
+    return run.apply("aten::imag" if op.x.dtype.is_complex else "aten::zeros_like", *operands)
+
+
+def _clamp(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
+    low, x, high = operands
+    return run.apply("aten::minimum", run.apply("aten::maximum", x, low), high)
+
+
+def _iota(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
+    shape = [1] * len(op.shape)
+    shape[op.iota_dimension] = op.shape[op.iota_dimension]
+    places = np.arange(op.shape[op.iota_dimension]).reshape(shape)
+    return run.apply("aten::expand", run.copied(places, op.dtype), tuple(op.shape))
+
+
+def _pad(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
+    """The padding everywhere, and over it what of x lies inside."""
+    x, padding = operands
+    whole = run.apply("aten::clone", run.apply("aten::expand", padding, tuple(op.result.shape)))
+    place = whole
+    for dim, (low, step) in enumerate(zip(op.edge_padding_low, op.interior_padding, strict=True)):
+        step, extent = step + 1, op.result.shape[dim]
+        first = max(0, -(low // step))  # of x, that is not cut off
+        last = min(op.x.shape[dim], -(-(extent - low) // step))  # the one after it
+        if first >= last:
+            return whole
+        x = run.apply("aten::slice.Tensor", x, dim, first, last)
+        place = run.apply("aten::slice.Tensor", place, dim, low + first * step, extent, step)
+        place = run.apply("aten::slice.Tensor", place, dim, 0, last - first)
+    run.apply("aten::copy_", place, x)
+    return whole
 
 
 def _broadcast(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
@@ -102,26 +150,43 @@ def _dot(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
     return run.apply("aten::reshape", run.apply("aten::bmm", x, y), tuple(op.result.shape))
 
 
+def _product(run: Calls, x: Held, dimensions: tuple[int, ...]) -> Held:
+    for each in sorted(dimensions, reverse=True):
+        x = run.apply("aten::prod.dim_int", x, each)
+    return x
+
+
+def _folding(name: str) -> Callable[[Calls, Held, tuple[int, ...]], Held]:
+    return lambda run, x, dimensions: run.apply(f"aten::{name}", x, dimensions)
+
+
 # What folds with one op, from any start: how ATen folds over dimensions, and how it joins two.
 _FOLDS = {
-    elementwise.Add: ("aten::sum.dim_IntList", "aten::add.Tensor"),
-    elementwise.Maximum: ("aten::amax", "aten::maximum"),
-    elementwise.Minimum: ("aten::amin", "aten::minimum"),
+    elementwise.Add: (_folding("sum.dim_IntList"), "aten::add.Tensor"),
+    elementwise.Multiply: (_product, "aten::mul.Tensor"),
+    elementwise.Maximum: (_folding("amax"), "aten::maximum"),
+    elementwise.Minimum: (_folding("amin"), "aten::minimum"),
+    elementwise.And: (_folding("all.dims"), "aten::logical_and"),
+    elementwise.Or: (_folding("any.dims"), "aten::logical_or"),
 }
 
 
 def _reduce(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
-    body = op.body.ops
+    body, x = op.body.ops, op.inputs[0]
     fold = _FOLDS.get(type(body[0])) if len(op.inputs) == len(body) == 1 else None
-    if fold is None or set(body[0].operands) != set(op.body.params) or not op.inputs[0].numel:
-        raise UnsupportedError(
-            "the libtorch engine has no such stablehlo.reduce outside of ATen's own ops",
-            help="tn.set_engine('xla') runs it",
-        )
+    bits = type(body[0]) in (elementwise.And, elementwise.Or) and x.dtype.kind != "bool"
+    if fold is None or set(body[0].operands) != set(op.body.params) or not x.numel or bits:
+        raise _unsupported(f"such {op.name}")
     if not op.dimensions:
         return run.apply(fold[1], *operands)
-    folded = run.apply(fold[0], operands[0], tuple(op.dimensions))
-    return run.apply(fold[1], run.apply("aten::to.dtype", folded, op.inputs[0].dtype), operands[1])
+    folded = fold[0](run, operands[0], tuple(op.dimensions))
+    return run.apply(fold[1], run.apply("aten::to.dtype", folded, x.dtype), operands[1])
+
+
+def _unsupported(what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the libtorch engine has no {what} outside of ATen's own ops", help="tn.set_engine('xla') runs it"
+    )
 
 
 def _same(name: str) -> Rule:
@@ -131,13 +196,18 @@ def _same(name: str) -> Rule:
 RULES: dict[type, Rule] = {
     **{op: _same(name) for op, name in _SAME.items()},
     elementwise.Divide: _divide,
+    elementwise.Imag: _imaginary,
+    elementwise.Clamp: _clamp,
     elementwise.Compare: lambda run, op, x: run.apply(f"aten::{op.direction.lower()}.Tensor", *x),
     elementwise.Convert: lambda run, op, x: run.apply("aten::to.dtype", *x, op.dtype),
     movement.Constant: lambda run, op, x: run.copied(np.broadcast_to(op.value, op.result.shape), op.dtype),
+    movement.Iota: _iota,
     movement.BroadcastInDim: _broadcast,
     movement.Reshape: lambda run, op, x: run.apply("aten::reshape", *x, tuple(op.shape)),
     movement.Transpose: lambda run, op, x: run.apply("aten::permute", *x, tuple(op.permutation)),
     movement.Slice: _slice,
+    movement.Pad: _pad,
+    movement.Reverse: lambda run, op, x: run.apply("aten::flip", *x, tuple(op.dimensions)),
     movement.Concatenate: lambda run, op, x: run.apply("aten::cat", list(x), op.dimension),
     structured.DotGeneral: _dot,
     structured.Reduce: _reduce,
@@ -165,8 +235,5 @@ def evaluate_fragment(run: Calls, fragment: Function, inputs: Sequence[Held]) ->
 def _evaluate(run: Calls, op: Op, operands: Sequence[Held]) -> Held:
     rule = RULES.get(type(op))
     if rule is None:
-        raise UnsupportedError(
-            f"the libtorch engine has no {op.name} outside of ATen's own ops",
-            help="tn.set_engine('xla') runs it",
-        )
+        raise _unsupported(op.name)
     return rule(run, op, operands)

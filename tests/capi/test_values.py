@@ -232,3 +232,17 @@ def test_a_value_that_found_no_memory_stays_on_its_stack(tn: Values) -> None:
     assert tn.raw("tn_stack_pop")(stack) is None and tn.tn_error_code() == 6
     assert tn.read(tn.value(tn.tn_stack_pop(stack))) == 7
     tn.tn_stack_free(stack)
+
+
+def test_values_that_a_script_nests_without_bound_are_freed(tn: Values) -> None:
+    wrapped = "x: List[Any] = []\n  for i in range(n):\n    y: List[Any] = [1, x]\n    x = y\n  return x"
+    module, stack = tn.tn_module_compile(f"def f(n: int):\n  {wrapped}".encode()), tn.tn_stack_new()
+    for keep in (True, False):
+        tn.tn_stack_push_int(stack, 300_000)
+        tn.tn_module_call(module, b"f", stack)
+        if keep:
+            value = tn.tn_stack_pop(stack)
+            assert tn.tn_value_count(value) == 2
+            tn.tn_value_free(value)
+    tn.tn_stack_free(stack)
+    tn.tn_module_free(module)

@@ -17,6 +17,14 @@ tn_status push(const char *entry, tn_stack *stack, Body &&body) {
     });
 }
 
+void empty(torch::jit::Stack &stack) {
+    while (!stack.empty()) {
+        IValue last = std::move(stack.back());
+        stack.pop_back();
+        let_go(std::move(last));
+    }
+}
+
 }  // namespace
 
 extern "C" {
@@ -25,13 +33,17 @@ tn_stack *tn_stack_new(void) {
     return guarded("tn_stack_new", (tn_stack *)nullptr, [] { return own_as<tn_stack>(torch::jit::Stack()); });
 }
 void tn_stack_free(tn_stack *stack) {
-    freeing("tn_stack_free", [&] { release(stack); });
+    freeing("tn_stack_free", [&] {
+        if (stack == nullptr) return;
+        empty(*borrow(stack, "stack"));
+        release(stack);
+    });
 }
 int64_t tn_stack_count(const tn_stack *stack) {
     return guarded("tn_stack_count", int64_t{-1}, [&] { return int64_t(borrow(stack, "stack")->size()); });
 }
 tn_status tn_stack_clear(tn_stack *stack) {
-    return guarded_status("tn_stack_clear", [&] { borrow(stack, "stack")->clear(); });
+    return guarded_status("tn_stack_clear", [&] { empty(*borrow(stack, "stack")); });
 }
 tn_status tn_stack_push(tn_stack *stack, const tn_value *value) {
     return push("tn_stack_push", stack, [&]() -> IValue { return *borrow(value, "value"); });

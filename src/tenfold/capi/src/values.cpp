@@ -54,6 +54,10 @@ c10::IValue tensor_list(const tn_tensor *const *handles, int64_t count) {
 
 namespace {
 
+bool is_flat(const c10::IValue &value) {
+    return value.isTensorList() || value.isIntList() || value.isDoubleList() || value.isBoolList();
+}
+
 // How deep lists, tuples and dicts nest in values: what TorchScript appends to itself does so without end.
 class Nesting {
   public:
@@ -67,9 +71,7 @@ class Nesting {
 
   private:
     int depth(const c10::IValue &value, int outside) {
-        const bool flat =
-            value.isTensorList() || value.isIntList() || value.isDoubleList() || value.isBoolList();
-        if (flat || !(value.isList() || value.isTuple() || value.isGenericDict())) return 0;
+        if (is_flat(value) || !(value.isList() || value.isTuple() || value.isGenericDict())) return 0;
         if (outside >= most) return most;
         auto [place, is_new] = known_.try_emplace(value.internalToPointer(), most);
         if (!is_new) return place->second;  // most if it comes again inside of itself
@@ -91,6 +93,27 @@ class Nesting {
 }  // namespace
 
 void check_nesting(const c10::IValue &value) { Nesting().check(value, 0); }
+
+void let_go(c10::IValue value) {
+    std::vector<c10::IValue> pending;
+    auto keep = [&](const c10::IValue &each) {
+        if (each.isList() || each.isTuple() || each.isGenericDict()) pending.push_back(each);
+    };
+    keep(value);
+    value = c10::IValue();
+    while (!pending.empty()) {
+        const c10::IValue last = std::move(pending.back());
+        pending.pop_back();
+        if (last.use_count() > 1 || is_flat(last)) continue;
+        if (last.isTuple()) {
+            for (const c10::IValue &each : last.toTupleRef().elements()) keep(each);
+        } else if (last.isList()) {
+            for (const c10::IValue &each : last.toListRef()) keep(each);
+        } else if (last.isGenericDict()) {
+            for (const auto &entry : last.toGenericDict()) keep(entry.value());
+        }
+    }
+}
 
 }  // namespace tenfold
 
@@ -144,7 +167,12 @@ IValue string_list(const char *const *texts, int64_t count) {
 extern "C" {
 
 void tn_value_free(tn_value *value) {
-    freeing("tn_value_free", [&] { release(value); });
+    freeing("tn_value_free", [&] {
+        if (value == nullptr) return;
+        IValue held = *borrow(value, "value");
+        release(value);
+        let_go(std::move(held));
+    });
 }
 tn_value *tn_value_share(const tn_value *value) {
     return make("tn_value_share", [&]() -> IValue { return *borrow(value, "value"); });

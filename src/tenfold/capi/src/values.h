@@ -18,6 +18,8 @@ const char *tag_name(tn_tag tag);
 // What libtorch does with values is recursive, freeing them too, and would run out of stack where they nest
 // without bound.
 void check_nesting(const c10::IValue &value);
+// Free a value without calling itself for what lies in it: TorchScript may have nested it as deep as it likes.
+void let_go(c10::IValue value);
 int64_t in_range(int64_t index, int64_t count, const char *what);  // a negative index counts from the end
 c10::IValue int_list(const int64_t *numbers, int64_t count);
 c10::IValue tensor_list(const tn_tensor *const *handles, int64_t count);

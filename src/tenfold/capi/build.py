@@ -33,6 +33,7 @@ __all__ = ["Built", "Progress", "build"]
 SHARDS = 12
 # Sources that are compiled as one, so that what libtorch's headers cost is paid once for all of them.
 TOGETHER = (
+    "apart written",
     "autograd functions scopes",
     "archives compile script sources training",
     "contents stacks values",

@@ -8,9 +8,13 @@
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
 
-#include "written.h"
+#include "internal.h"
 
 namespace tenfold {
+
+// What an operand that is also the tensor to write is read through: libtorch gives that one its new size
+// first, and a kernel that then took the operand's new size for its old one would read outside of its memory.
+[[gnu::cold]] at::Tensor alias_of(const at::Tensor &written);
 
 // An operand of a typed call.
 class Read : public Borrowed {

@@ -6,7 +6,6 @@
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
 
-#include "memory.h"
 #include "values.h"
 
 using namespace tenfold;

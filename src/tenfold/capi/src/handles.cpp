@@ -13,7 +13,6 @@
 #include <ATen/core/List.h>
 
 #include "internal.h"
-#include "memory.h"
 
 namespace tenfold {
 
@@ -195,7 +194,7 @@ void remove_object(Kind kind, const void *handle) {
     live_objects.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void release_tensor(tn_tensor *handle) {
+static void release_tensor(tn_tensor *handle) {
     if (handle == nullptr) return;
     if (checked) {
         handles().remove(Kind::tensor, handle);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <utility>
@@ -65,6 +66,7 @@ const char *error_message() noexcept;
 // ---- checked mode (handles.cpp) ---------------------------------------------------------------------------
 
 extern bool checked;  // TENFOLD_CHECKED=1 at load; then handles are numbers, looked up, never used twice
+void start_handles();
 void enter(const char *entry, void *caller) noexcept;  // remembers who makes the next handles
 
 // Every entry is `return guarded("tn_name", failed, [&] { ... });`: nothing is thrown past it. `failed` is
@@ -301,5 +303,10 @@ c10::MemoryFormat memory_format(tn_memory_format given, const char *argument);
 
 // Text for a caller's buffer, as by snprintf; returns the whole length.
 int64_t write_text(const std::string &text, char *buffer, int64_t size);
+
+// ---- elements (tensors.cpp) -------------------------------------------------------------------------------
+
+at::Tensor packed(const at::Tensor &tensor);  // on the host, in row-major order
+void print(std::ostream &stream, const at::Tensor &tensor);
 
 }  // namespace tenfold

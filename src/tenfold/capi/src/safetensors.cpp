@@ -16,7 +16,6 @@
 #include <ATen/ops/empty.h>
 
 #include "json.h"
-#include "memory.h"
 #include "values.h"
 
 using namespace tenfold;

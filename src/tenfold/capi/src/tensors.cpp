@@ -12,7 +12,6 @@
 #include <ATen/ops/zeros.h>
 
 #include "internal.h"
-#include "memory.h"
 #include "scopes.h"
 
 using namespace tenfold;

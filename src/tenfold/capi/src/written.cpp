@@ -7,8 +7,6 @@
 #include <ATen/EmptyTensor.h>
 #include <c10/core/ScalarType.h>
 
-#include "apart.h"
-
 namespace tenfold {
 
 void fail_immutable(const char *argument) {
@@ -39,10 +37,6 @@ void settle(const at::Tensor &tensor) noexcept {
     }
 }
 
-at::Tensor alias_of(const at::Tensor &written) {
-    return written.defined() && written.layout() == c10::kStrided ? written.tensor_data() : written;
-}
-
 void write_into(const at::Tensor &wanted, const at::Tensor &put, const char *argument) {
     if (!put.defined()) fail(TN_ERROR_TORCH, "the operator left no tensor in ", argument);
     if (!c10::canCast(put.scalar_type(), wanted.scalar_type()))
@@ -52,14 +46,6 @@ void write_into(const at::Tensor &wanted, const at::Tensor &put, const char *arg
     const at::Tensor elements = shared ? put.clone() : put;
     if (wanted.sizes() != elements.sizes()) wanted.resize_(elements.sizes());
     wanted.copy_(elements);
-}
-
-Read::Read(const tn_tensor *handle, const char *argument) : Borrowed(handle, argument) {}
-
-Read::~Read() {}
-
-void Read::keep_apart(const at::Tensor &written) {
-    if ((**this).is_same(written)) alias_ = alias_of(written);
 }
 
 Written::Written(const tn_tensor *handle, const char *argument)

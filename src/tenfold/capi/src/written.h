@@ -17,10 +17,6 @@ namespace tenfold {
 void settle(const at::Tensor &tensor) noexcept;
 [[noreturn, gnu::cold]] void fail_immutable(const char *argument);
 
-// What an operand that is also the tensor to write is read through: libtorch gives that one its new size
-// first, and a kernel that then took the operand's new size for its old one would read outside of its memory.
-[[gnu::cold]] at::Tensor alias_of(const at::Tensor &written);
-
 // Some of libtorch's operators put another tensor into the reference that they are to write through: its
 // elements are written where they were wanted, as an operator's own are.
 [[gnu::cold]] void write_into(const at::Tensor &wanted, const at::Tensor &put, const char *argument);

@@ -47,6 +47,7 @@ LAYERS = (
         "quantized",
         "typed_tensors",
         "types",
+        "conversions",
         "functional",
         "indexing",
         "interchange",

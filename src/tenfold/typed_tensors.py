@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import devices, functional
+from tenfold import conversions, devices
 from tenfold.devices import Device
 from tenfold.dtypes import DType
 from tenfold.errors import ArgumentError
@@ -57,7 +57,7 @@ class TensorType(type):
 def _types(device: str) -> dict[str, TensorType]:
     return {
         name: TensorType(name, (), {"dtype": dtype, "device": device, "__doc__": f"Tensors of {dtype.name}."})
-        for name, dtype in functional.TYPES.items()
+        for name, dtype in conversions.TYPES.items()
     }
 
 

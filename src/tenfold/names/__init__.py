@@ -1,7 +1,7 @@
 """Names of the package that stand in modules which are loaded when one of them is first asked for: which they
 are, and the module of each. In this folder are those that have no other home."""
 
-from tenfold.functional import TYPES
+from tenfold.conversions import TYPES
 
 AUTOCAST = """
     autocast clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenfold.conversions import convert
 from tenfold.devices import Device
 from tenfold.dtypes import BY_NAME, DType
 from tenfold.errors import ArgumentError
-from tenfold.functional import aten, convert
+from tenfold.functional import aten
 from tenfold.interchange import tensor
 from tenfold.layouts import strided
 from tenfold.mlir.torch_types import SCALAR_TYPES

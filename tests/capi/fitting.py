@@ -105,6 +105,14 @@ def _lstm_layer() -> dict[str, Any]:
     return {"input": ramp(4, 2, 3), **weights, "hx_": ramp(1, 2, 2), "cx_": ramp(1, 2, 2), **sizes, **flags}
 
 
+def _convolution() -> dict[str, Any]:
+    image, weight = ramp(1, 2, 3, 3), ramp(3, 2, 2, 2)
+    gradients = {"ggI": image.flip(1), "ggW": weight.flip(0), "ggb": ramp(3), "gO": ramp(1, 3, 2, 2)}
+    lists = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], "output_padding": [0, 0]}
+    given = {"weight": weight, "self": image, "transposed": False, "groups": 1, "output_mask": [True] * 3}
+    return {**gradients, **lists, **given}
+
+
 def _batches() -> dict[str, Any]:
     x, channels = ramp(2, 3, 4), ramp(3) + 2
     statistics = {"running_mean": ramp(3), "running_var": channels, "save_mean": ramp(3)}
@@ -130,6 +138,8 @@ WEIGHTS = {"v": ramp(3, 2), "g": ramp(3, 1) + 2, "dim": 0}
 FOURIER = {"normalization": 0, "forward": True, "onesided": True, "last_dim_size": 4}
 WAVES = torch.complex(ramp(2, 3), ramp(2, 3))
 
+OFFSETS = {"offsets": [torch.tensor([0, 2, 5])]}
+STEPS = {"batch_sizes": torch.tensor([2, 2, 1]), "batch_first": False}
 SOBOL = _sobol()
 PACKED = {"block_size": 4, "in_features": 4, "out_features": 3}
 BYTES = {"weights": torch.full((3, 2), 0x37, dtype=torch.uint8), "scales_zeros": ramp(3) + 1, "bias": ramp(3)}
@@ -151,6 +161,7 @@ FITTING: dict[str, dict[str, Any]] = {
     | {"out": torch.zeros(0, dtype=torch.int64)},
     "_convert_indices_from_csr_to_coo": {"crow_indices": torch.tensor([0, 2, 3])}
     | {"col_indices": torch.tensor([0, 1, 0]), "out": torch.zeros(0, dtype=torch.int64)},
+    "_convolution_double_backward": _convolution(),
     "_ctc_loss_backward": _labels(),
     "_cummax_helper": {"self": ramp(2, 3), "dim": 1, "values": torch.zeros(2, 3)}
     | {"indices": torch.zeros(2, 3, dtype=torch.int64)},
@@ -173,9 +184,15 @@ FITTING: dict[str, dict[str, Any]] = {
     "_fused_sgd": _step(lr=0.1),
     "_fused_sgd_": _step(lr=0.1),
     "_native_batch_norm_legit": _batches(),
+    "_jagged_to_padded_dense_forward": {"values": ramp(5, 3), "max_lengths": [3], **OFFSETS},
     "_nested_compute_contiguous_strides_offsets": {"nested_size": torch.tensor([[2, 3], [4, 3]])},
+    "_nested_from_padded": {"padded": ramp(2, 4, 3), "fuse_transform_0213": False}
+    | {"cpu_nested_shape_example": torch.tensor([[2, 3], [4, 3]])},
     "_nnpack_spatial_convolution": {"input": ramp(1, 2, 5, 5), "weight": ramp(3, 2, 3, 3), "bias": ramp(3)}
     | {"padding": [1, 1], "stride": [1, 1]},
+    "_pack_padded_sequence_backward": {"grad": ramp(5, 2), "input_size": [3, 2, 2], **STEPS},
+    "_pad_packed_sequence": {"data": ramp(5, 2), "padding_value": 0.5, "total_length": 4, **STEPS},
+    "_padded_dense_to_jagged_forward": {"dense": ramp(2, 3, 3), "total_L": 5, **OFFSETS},
     "_pdist_backward": {"grad": ramp(3), "self": ramp(3, 4), "p": 2.0, "pdist": ramp(3) + 2},
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention(),
     "_sobol_engine_draw": SOBOL,
@@ -183,6 +200,8 @@ FITTING: dict[str, dict[str, Any]] = {
     "_sobol_engine_initialize_state_": {**SOBOL, "self": torch.zeros(2, 30, dtype=torch.int64)},
     "_sobol_engine_scramble_": {**SOBOL, "self": SOBOL["sobolstate"]}
     | {"ltm": torch.ones(2, 30, 30, dtype=torch.int64)},
+    "_sparse_compressed_tensor_with_dims": {"nnz": 2, "dense_dim": 0, "size": [2, 3], "blocksize": []}
+    | {"index_dtype": 4, "layout": 2},
     "_thnn_differentiable_gru_cell_backward": _cell(3),
     "_thnn_differentiable_lstm_cell_backward": _cell(4),
     "_transform_bias_rescale_qkv": {"qkv": ramp(2, 3, 12), "qkv_bias": ramp(12), "num_heads": 2},

@@ -139,7 +139,7 @@ class Fuzzer:
             if parameter.ownership == "consumed" and argument in kind:
                 kind.remove(argument)
                 self.freed.append(argument)
-        self.tell(function.name, arguments, [list(a) if hasattr(a, "__len__") else a for a in kept])
+        self.tell(function.name, arguments, kept)
         result = self.raw[function.name](*arguments)
         self.calls += 1
         if (function.errors == "null" and result is None) or (function.errors == "status" and result):
@@ -170,9 +170,24 @@ class Fuzzer:
         self.lib.tn_stack_free(stack)
         self.forget()
 
-    def tell(self, *call: Any) -> None:
+    def tell(self, name: str, *arguments: list[Any]) -> None:
         if self.trace:
-            print(*call, file=sys.stderr, flush=True)
+            print(name, *map(self.told, arguments), file=sys.stderr, flush=True)
+
+    def told(self, argument: Any) -> Any:
+        """An argument as the trace has it: of tensors what they are, of arrays what begins them."""
+        if isinstance(argument, (list, ctypes.Array)):
+            return [self.told(each) for each in argument[:8]]
+        if argument not in self.alive["tn_tensor"]:
+            return argument
+        found, device = (ctypes.c_int64 * 16)(), Device()
+        strides = list(found[: max(self.lib.raw("tn_tensor_strides")(argument, found, 16), 0)])
+        shape = list(found[: max(self.lib.raw("tn_tensor_shape")(argument, found, 16), 0)])
+        self.lib.raw("tn_tensor_device")(argument, ctypes.addressof(device))
+        dtype, layout = self.lib.raw("tn_tensor_dtype")(argument), self.lib.raw("tn_tensor_layout")(argument)
+        needs_gradient = self.lib.raw("tn_requires_grad")(argument)
+        kind = f"dtype {dtype}, layout {layout}, device {device.type}, gradient {needs_gradient}"
+        return f"<{argument}: {shape} by {strides}, {kind}>"
 
     def own(self, kind: str, handle: int) -> None:
         """Keep a handle that a call gave; a large tensor's goes at once."""

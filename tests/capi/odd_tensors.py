@@ -1,13 +1,15 @@
-"""Tensors that few expect: without memory, without strides, of one element many times, or none at all."""
+"""Tensors that few expect: without memory, without strides, of one element many times, in a form of
+their own, or none at all."""
 
 from __future__ import annotations
 
 import ctypes
 from typing import Any
 
-from tenfold.capi.binding import Device, Library, numbers
+from tenfold.capi.binding import Device, Library, Scalar, handles, numbers
 
 META = Device(14, -1)
+SMALL = (0, 0.5, 13)  # numbers that are no handles
 
 
 def odd_tensors(lib: Library) -> list[int]:
@@ -20,16 +22,22 @@ def odd_tensors(lib: Library) -> list[int]:
     made.append(_first(lib, "_efficientzerotensor", [2, 2]))
     made.append(_first(lib, "as_strided", leaf, [3, 1000], [0, 0]))
     made.append(_undefined(lib))
+    made += [_first(lib, "to_mkldnn", leaf), _first(lib, "quantize_per_tensor", leaf, 0.5, 0, 13)]
+    made.append(_first(lib, "_nested_tensor_from_tensor_list", (leaf, leaf)))
     lib.tn_set_requires_grad(leaf, True)
     return made
 
 
 def _first(lib: Library, name: str, *arguments: Any) -> int:
-    """The first result of an operator of tensors and sizes."""
+    """The first result of an operator of tensors, sizes and numbers."""
     stack = lib.tn_stack_new()
     for each in arguments * (2 if name == "complex" else 1):
         if isinstance(each, list):
             lib.tn_stack_push_ints(stack, *numbers(each))
+        elif isinstance(each, tuple):
+            lib.tn_stack_push_tensors(stack, *handles(each))
+        elif each in SMALL:
+            lib.tn_stack_push_scalar(stack, Scalar.of(each))
         else:
             lib.tn_stack_push_tensor(stack, each)
     lib.tn_call(f"aten::{name}".encode(), stack)

@@ -18,9 +18,12 @@ from tests.capi.odd_tensors import odd_tensors
 INT64, FLOAT32 = 4, 6
 
 
+OLDER = {"aten::align_tensors", "aten::align_to.ellipsis_idx"}  # which the newest has no more
+
+
 @pytest.mark.skipif(not find_libtorch().version.startswith(NEWEST), reason="older ones lack some")
 def test_what_has_needs_is_an_operator(tn: Bridge) -> None:
-    for name in sorted(with_needs()):
+    for name in sorted(with_needs() - OLDER):
         assert tn.tn_find(name.encode())
 
 

@@ -10,7 +10,7 @@ import pytest
 from tenfold.errors import TenfoldError
 from tests.capi.bridge import Bridge
 
-FLOAT32 = 6
+FLOAT32, INT64 = 6, 4
 
 
 def test_parts_refuse_what_their_kernels_take_for_granted(tn: Bridge) -> None:
@@ -43,9 +43,28 @@ def test_parts_refuse_what_their_kernels_take_for_granted(tn: Bridge) -> None:
         ("_fused_sgd_", "a tensor for each weight", ([x, x], [x], [x], *sgd)),
         ("_fused_sgd", "its shape and its strides", ([x], [one], [x], *sgd)),
         ("_nested_compute_contiguous_strides_offsets", "at least one row", (empty,)),
+        ("_nested_from_padded", "sizes of each tensor", (x, rows)),
+        ("_nested_from_padded", "larger than it is", (rows, tn.tensor([[1], [2], [9]], "int64"))),
+        ("_saturate_weight_to_fp16", "have memory", (tn.tensor([]),)),
+        ("cat.out", "at least one tensor", ([], 0, x)),
+        ("_jagged_to_padded_dense_forward", "at least one dimension", (x, [], [])),
+        ("_sparse_compressed_tensor_with_dims", "two more dimensions", (2, -2, [], [], INT64)),
+        ("rrelu_with_noise.out", "out has the shape", (x, x, 0.1, 0.2, True, None, one)),
+        ("lu_unpack", "whichever are fewer", (rows, tn.tensor([], "int32"))),
+        ("_convolution_double_backward", "that is convolved",
+         (None, None, None, image, kernel, image, [], [1], [1], False, [0], 1, [True] * 3)),
+        ("_neg_view", "has no kernel for a tensor that is quantized",
+         (tn.call("quantize_per_tensor", x, 0.5, 0, 13),)),
+        ("trapz.dx", "has no kernel for a tensor that is nested",
+         (tn.call("_nested_tensor_from_tensor_list", [x, x]),)),
+        ("index_copy", "in oneDNN's own form", (x, 0, whole, tn.call("to_mkldnn", x))),
+        ("batch_norm_stats", "channels, and elements", (one, 0.1)),
         ("_new_zeros_with_same_feature_meta", "self_num_batch_dims", (x, x, -2)),
         ("_nnpack_spatial_convolution", "stride is positive", (image, kernel, None, [0, 0], [0, 1])),
         ("_nnpack_spatial_convolution", "no larger", (kernel, image, None, [0, 0], [1, 1])),
+        ("_pad_packed_sequence", "add up to the data", (rows, tn.tensor([2], "int64"), False, 0, 3)),
+        ("_pack_padded_sequence_backward", "do not grow", (rows, [2, 2, 3], whole, False)),
+        ("_compute_linear_combination", "dtype of input", (rows, tn.tensor(np.ones((2, 3)), "int64"))),
         ("_pdist_backward", "each pair", (one, rows, 2.0, one)),
         ("_remove_batch_dim", "out_dim", (x, 1, 1, -3)),
         ("_sobol_engine_draw", "no more than 2", (whole, 1 << 40, state, 2, 0, FLOAT32)),
@@ -72,3 +91,11 @@ def test_distances_between_no_rows_are_refused_a_gradient_only(tn: Bridge) -> No
     tn.tn_set_requires_grad(none, True)
     with pytest.raises(TenfoldError, match="at least one row where a gradient is taken"):
         tn.call("pdist", none, 2.0)
+
+
+def test_typed_functions_refuse_tensors_in_a_form_of_their_own(tn: Bridge) -> None:
+    x = tn.tensor([[1.0, 2.0]])
+    quantized = tn.call("quantize_per_tensor", x, 0.5, 0, 13)
+    assert tn.typed("tn_relu", quantized) is None
+    assert "self is quantized: call the operator by its name" in tn.tn_error_message().decode()
+    assert tn.array(tn.call("dequantize.self", tn.call("relu", quantized))).tolist() == [[1.0, 2.0]]

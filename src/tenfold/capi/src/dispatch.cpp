@@ -38,25 +38,41 @@ constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
 
 // ---- arguments --------------------------------------------------------------------------------------------
 
+// Nested, quantized and oneDNN's tensors go to operators that have a kernel of their own for them, and
+// quantized ones also to those that are made of others. The rest would take them for what they are not.
+[[gnu::cold]] void check_kernel(const tn_op &op, const at::Tensor &tensor) {
+    using c10::DispatchKey;
+    if (!has_form(tensor, own_forms)) return check_indices(tensor, "an argument");
+    const auto has = [&](DispatchKey key) { return op.handle.hasKernelForDispatchKey(key); };
+    bool fits = false;
+    if (tensor.is_nested())
+        fits = has(tensor.is_cuda() ? DispatchKey::NestedTensorCUDA : DispatchKey::NestedTensorCPU) ||
+               has(DispatchKey::CompositeImplicitAutogradNestedTensor);
+    else if (tensor.is_quantized())
+        fits = has(tensor.is_cuda() ? DispatchKey::QuantizedCUDA : DispatchKey::QuantizedCPU) ||
+               has(DispatchKey::CompositeImplicitAutograd);
+    else fits = has(DispatchKey::MkldnnCPU);
+    if (!fits) fail(TN_ERROR_ARGUMENT, op.name, " has no kernel for a tensor that is ", name_of_form(tensor));
+}
+
 // An undefined tensor is none, though it has the tag of one: kernels would read where it points.
-bool is_there(const IValue &value) {
+bool is_there(const tn_op &op, const IValue &value) {
     if (!value.isTensor() || !value.toTensor().defined()) return false;
-    if (__builtin_expect(has_indices(value.toTensor()), false))
-        check_indices(value.toTensor(), "an argument");
+    if (__builtin_expect(has_form(value.toTensor()), false)) check_kernel(op, value.toTensor());
     return true;
 }
 
 // In a list of tensors that may be None, an undefined one is None to kernels too.
-bool all_there(const IValue &list) {
+bool all_there(const tn_op &op, const IValue &list) {
     if (!list.isTensorList() && !list.isOptionalTensorList()) return true;
     const bool may_be_none = list.isOptionalTensorList();
     for (const IValue &each : list.toListRef())
-        if (!is_there(each) && !may_be_none) return false;
+        if (!is_there(op, each) && !may_be_none) return false;
     return true;
 }
 
 [[noreturn]] void fail_argument(const tn_op &op, const c10::Argument &argument, const IValue &value) {
-    if (!all_there(value) || (value.isTensor() && !is_there(value)))
+    if (!all_there(op, value) || (value.isTensor() && !is_there(op, value)))
         fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(),
              ", and was given an undefined tensor");
     fail(TN_ERROR_TYPE, op.name, ": ", argument.name(), " takes ", argument.type()->repr_str(),
@@ -66,18 +82,18 @@ bool all_there(const IValue &list) {
 
 // A list of another element type, entry by entry; used where the entries fit and only the list's
 // type does not.
-bool fits(IValue &value, const c10::Type &type);
+bool fits(const tn_op &op, IValue &value, const c10::Type &type);
 
-bool list_fits(IValue &value, const c10::Type &type) {
+bool list_fits(const tn_op &op, IValue &value, const c10::Type &type) {
     const c10::TypePtr element = type.castRaw<c10::ListType>()->getElementType();
     if (!value.isList()) return false;
-    if (value.type()->isSubtypeOf(type)) return all_there(value);
+    if (value.type()->isSubtypeOf(type)) return all_there(op, value);
     auto given = value.toList();
     c10::impl::GenericList list(element);
     list.reserve(given.size());
     for (size_t i = 0; i < given.size(); i++) {
         IValue entry = given.get(i);
-        if (!fits(entry, *element)) return false;
+        if (!fits(op, entry, *element)) return false;
         list.push_back(std::move(entry));
     }
     value = std::move(list);
@@ -86,9 +102,9 @@ bool list_fits(IValue &value, const c10::Type &type) {
 
 // Whether a value has a type, after changing an int to the double or the list that PyTorch would also
 // make of it.
-bool fits(IValue &value, const c10::Type &type) {
+bool fits(const tn_op &op, IValue &value, const c10::Type &type) {
     switch (type.kind()) {
-        case TypeKind::TensorType: return is_there(value);
+        case TypeKind::TensorType: return is_there(op, value);
         case TypeKind::IntType:
         case TypeKind::SymIntType: return value.isInt() || value.isSymInt();
         case TypeKind::ScalarTypeType:
@@ -106,8 +122,8 @@ bool fits(IValue &value, const c10::Type &type) {
         case TypeKind::GeneratorType: return value.isGenerator();
         case TypeKind::OptionalType:
             if (value.isTensor() && !value.toTensor().defined()) value = IValue();
-            return value.isNone() || fits(value, *type.castRaw<c10::OptionalType>()->getElementType());
-        case TypeKind::ListType: return list_fits(value, type);
+            return value.isNone() || fits(op, value, *type.castRaw<c10::OptionalType>()->getElementType());
+        case TypeKind::ListType: return list_fits(op, value, type);
         default: return value.type()->isSubtypeOf(type);
     }
 }
@@ -148,7 +164,7 @@ void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
         fail(TN_ERROR_ARGUMENT, op.name, " takes ", arguments.size(), " arguments, and was given ",
              stack.size());
     size_t start = 0;
-    while (start < op.tensors && start < stack.size() && is_there(stack[start])) start++;
+    while (start < op.tensors && start < stack.size() && is_there(op, stack[start])) start++;
     for (size_t i = start; i < arguments.size(); i++) {
         const c10::Argument &argument = arguments[i];
         if (i == stack.size()) {
@@ -158,11 +174,11 @@ void check_arguments(const tn_op &op, torch::jit::Stack &stack) {
             continue;
         }
         IValue &value = stack[i];
-        if (!fits(value, *argument.type())) {
+        if (!fits(op, value, *argument.type())) {
             // int[2] takes one int for all: so it is in PyTorch.
             if (argument.N() && value.isInt() && argument.type()->kind() == TypeKind::ListType) {
                 value = c10::List<int64_t>(std::vector<int64_t>(*argument.N(), value.toInt()));
-                if (fits(value, *argument.type())) continue;
+                if (fits(op, value, *argument.type())) continue;
             }
             fail_argument(op, argument, value);
         }
@@ -185,10 +201,8 @@ void keep_operands_apart(const tn_op &op, torch::jit::Stack &stack) {
 }
 
 void run(const tn_op &op, torch::jit::Stack &stack) {
-    if (op.unboxed)
-        op.unboxed(stack);
-    else
-        op.handle.callBoxed(&stack);
+    if (op.unboxed) op.unboxed(stack);
+    else op.handle.callBoxed(&stack);
 }
 
 void run_writing(const tn_op &op, torch::jit::Stack &stack) {
@@ -216,10 +230,8 @@ void call(const tn_op &op, tn_stack *handle) {
 // not take each argument out of its box on the way.
 template <class Argument>
 Argument from_box(const IValue &value) {
-    if constexpr (std::is_same_v<Argument, at::Scalar>)
-        return value.toScalar();
-    else
-        return value.toTensor();
+    if constexpr (std::is_same_v<Argument, at::Scalar>) return value.toScalar();
+    else return value.toTensor();
 }
 
 template <class... Arguments, size_t... places>

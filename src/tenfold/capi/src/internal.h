@@ -107,13 +107,20 @@ tn_tensor *own_checked(c10::TensorImpl *counted);
 
 [[noreturn, gnu::cold]] void fail_null(const char *argument);
 
-// libtorch makes and resizes sparse tensors without writing their indices, which kernels then follow
-// anywhere: so each tensor that has some is looked through whenever it is given for more than to be asked
-// about (sparse.cpp).
-[[gnu::always_inline]] inline bool has_indices(const at::Tensor &tensor) {
-    return tensor.unsafeGetTensorImpl()->key_set().has_any(c10::sparse_ks | c10::sparse_csr_ks);
+// Tensors whose elements do not simply lie in memory (forms.cpp). libtorch makes and resizes sparse ones
+// without writing their indices, which kernels then follow anywhere: so each that has some is looked through
+// whenever it is given for more than to be asked about. Nested, quantized and oneDNN's tensors are for the
+// kernels that were written for them.
+constexpr c10::DispatchKeySet own_forms = c10::DispatchKeySet(c10::DispatchKey::NestedTensor) |
+                                          c10::DispatchKeySet(c10::DispatchKey::Quantized) | c10::mkldnn_ks;
+constexpr c10::DispatchKeySet all_forms = own_forms | c10::sparse_ks | c10::sparse_csr_ks;
+[[gnu::always_inline]] inline bool has_form(const at::Tensor &tensor, c10::DispatchKeySet forms = all_forms) {
+    return tensor.unsafeGetTensorImpl()->key_set().has_any(forms);
 }
-[[gnu::cold]] void check_indices(const at::Tensor &sparse, const char *argument);
+const char *name_of_form(const at::Tensor &tensor);  // one of own_forms
+// Fail for indices outside of a sparse tensor; `check_form` also for the others.
+[[gnu::cold]] void check_indices(const at::Tensor &tensor, const char *argument);
+[[gnu::cold]] void check_form(const at::Tensor &tensor, const char *argument);
 
 // Give a tensor to the caller.
 [[gnu::always_inline]] inline tn_tensor *own(at::Tensor tensor) {
@@ -160,7 +167,15 @@ class Asked {
 class Borrowed : public Asked {
   public:
     [[gnu::always_inline]] Borrowed(const tn_tensor *handle, const char *argument) : Asked(handle, argument) {
-        if (__builtin_expect(has_indices(**this), false)) check_indices(**this, argument);
+        if (__builtin_expect(has_form(**this), false)) check_form(**this, argument);
+    }
+};
+
+// One that is passed on, to what knows more of it: a value, a stack, a program.
+class Passed : public Asked {
+  public:
+    Passed(const tn_tensor *handle, const char *argument) : Asked(handle, argument) {
+        if (has_form(**this)) check_indices(**this, argument);
     }
 };
 

@@ -19,6 +19,7 @@ void statistics_in_use(Stack &arguments);
 void statistics_of_gradient(Stack &arguments);
 void statistics_by_index(Stack &arguments);
 void statistics_kept(Stack &arguments);
+void some_channels(Stack &arguments);
 void norms_of_rows(Stack &arguments);  // of weights
 void norms_where_fused(Stack &arguments);
 void norms_backward(Stack &arguments);
@@ -36,6 +37,8 @@ template <size_t place>  // of the argument that says so
 void grouped_heads(Stack &arguments);
 
 // needs_recurrent.cpp
+void padded_steps(Stack &arguments);
+void padded_steps_backward(Stack &arguments);
 template <int64_t gates, bool packed>
 void recurrent(Stack &arguments);
 
@@ -65,9 +68,12 @@ void size_of_another(Stack &arguments);  // or that of a tensor
 template <int sides>                     // how far images are looked at around each place
 void scales_of_sizes(Stack &arguments);
 void source_with_memory(Stack &arguments);
+void no_quantized(Stack &arguments);
 void batch_dims(Stack &arguments);
 void removed_dim(Stack &arguments);
-void nested_sizes(Stack &arguments);
+void compressed_dims(Stack &arguments);
+void some_batches(Stack &arguments);
+void all_strided(Stack &arguments);
 void strided(Stack &arguments);
 void rows_to_write(Stack &arguments);
 void dtype_of_self(Stack &arguments);
@@ -84,7 +90,10 @@ void rows_with_gradient(Stack &arguments);
 void contiguous_rows(Stack &arguments);
 void distances_of_pairs(Stack &arguments);
 void solved(Stack &arguments);
+void pivots(Stack &arguments);
+void linear_weight(Stack &arguments);
 void combined(Stack &arguments);
+void noise_of_self(Stack &arguments);
 void running_extremes(Stack &arguments);
 void sobol_begun(Stack &arguments);
 void sobol_scrambled(Stack &arguments);
@@ -94,12 +103,20 @@ void lstm_cell_backward(Stack &arguments);
 void state_and_cells(Stack &arguments);
 void rescaled_heads(Stack &arguments);
 void convolved_images(Stack &arguments);
+template <size_t input, size_t weight>
+void convolved_dims(Stack &arguments);
 void lstm_layer(Stack &arguments);
 void nothing_fits(Stack &arguments);  // that could be checked
 void no_address(Stack &arguments);
+void elements_in_memory(Stack &arguments);
+void nested_sizes(Stack &arguments);
+void padded_sizes(Stack &arguments);
+void ellipsis(Stack &arguments);
 void weights_to_pack(Stack &arguments);
 void packed_weights(Stack &arguments);
 void quantized_range(Stack &arguments);
+void jagged(Stack &arguments);
+void copied_lists(Stack &arguments);
 void lists_of_one_length(Stack &arguments);
 void fused_step(Stack &arguments);
 
@@ -112,6 +129,7 @@ void counted(Stack &arguments);
 void counted_into(Stack &arguments);
 void absolute_power(Stack &arguments);
 void no_overflow(Stack &arguments);
+void complex_as_self(Stack &arguments);
 void next_number(Stack &arguments);
 void finite(Stack &arguments);
 

@@ -108,6 +108,11 @@ void statistics_by_index(Stack &arguments) {
     statistics_of_gradient(same);
 }
 
+void some_channels(Stack &arguments) {
+    const at::Tensor &input = arguments[0].toTensor();
+    need(input.dim() > 1 && input.numel() > 0, "input has channels, and elements");
+}
+
 void statistics_kept(Stack &arguments) {
     need(given(arguments[3]) && given(arguments[4]), "running_mean and running_var are needed");
     statistics_in_use(arguments);

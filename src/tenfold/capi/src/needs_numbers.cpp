@@ -75,6 +75,12 @@ void finite(Stack &arguments) {
     need(at::isfinite(given).all().item<bool>(), "self has no infinities and no NaNs");
 }
 
+void complex_as_self(Stack &arguments) {
+    if (!arguments[4].isInt()) return;
+    const auto type = static_cast<c10::ScalarType>(arguments[4].toInt());
+    need(c10::isComplexType(type) == arguments[0].toTensor().is_complex(), "dtype is complex where self is");
+}
+
 // Where no number is the last, the kernel looks for the one after the first in the tensor's dtype, and never
 // finds it.
 void next_number(Stack &arguments) {

@@ -70,15 +70,43 @@ void solved(Stack &arguments) {
          "A is square, with a row for each row of self");
 }
 
+// The pivots of a factorization are followed, one for each step of it.
+void pivots(Stack &arguments) {
+    const at::Tensor &factors = arguments[0].toTensor(), &pivots = arguments[1].toTensor();
+    const bool refused = factors.dim() < 2 || pivots.scalar_type() != c10::kInt || !pivots.is_contiguous();
+    if (refused || !arguments[3].toBool()) return;  // by the kernel, or they are not read
+    const int64_t steps = std::min(factors.size(-1), factors.size(-2));
+    need(pivots.dim() == factors.dim() - 1 && pivots.size(-1) == steps &&
+             pivots.sizes().slice(0, pivots.dim() - 1) == batches(factors),
+         "LU_pivots has one for each row or column of LU_data, whichever are fewer");
+}
+
+void linear_weight(Stack &arguments) {
+    const at::Tensor &self = arguments[0].toTensor();
+    need(!self.is_mkldnn() || (self.dim() > 1 && is_matrix(arguments[1].toTensor())),
+         "weight is a matrix, and self has rows");
+}
+
 void combined(Stack &arguments) {
     const at::Tensor &input = arguments[0].toTensor(), &coefficients = arguments[1].toTensor();
     need(input.dim() > 0 && is_matrix(coefficients) && coefficients.size(1) == input.size(0),
          "coefficients have a column for each entry of input");
+    for (const c10::IValue &each : arguments)
+        need(each.toTensor().scalar_type() == input.scalar_type(), "all tensors have the dtype of input");
     if (arguments.size() < 3) return;
     auto sizes = input.sizes().vec();
     sizes[0] = coefficients.size(0);
     need(arguments[2].toTensor().sizes() == c10::IntArrayRef(sizes),
          "out has an entry for each row of coefficients");
+}
+
+// The kernel writes as many elements as self has into both, one after another.
+void noise_of_self(Stack &arguments) {
+    const at::Tensor &self = arguments[0].toTensor(), &noise = arguments[1].toTensor();
+    need(!arguments[4].toBool() || (noise.sizes() == self.sizes() && noise.is_contiguous()),
+         "noise is contiguous, and has the shape of self, where training is true");
+    need(arguments.size() < 7 || arguments[6].toTensor().sizes() == self.sizes(),
+         "out has the shape of self");
 }
 
 void running_extremes(Stack &arguments) {
@@ -88,6 +116,7 @@ void running_extremes(Stack &arguments) {
     need(values.sizes() == self.sizes() && indices.sizes() == self.sizes(),
          "values and indices have the shape of self");
     need(dim >= 0 && dim < std::max<int64_t>(self.dim(), 1), "dim is one of self's, and not negative");
+    need(self.numel() > 0, "self has elements");
 }
 
 // ---- quasirandom numbers ---------------------------------------------------------------------------------
@@ -167,8 +196,8 @@ void state_and_cells(Stack &arguments) {
 void rescaled_heads(Stack &arguments) {
     const at::Tensor &qkv = arguments[0].toTensor(), &bias = arguments[1].toTensor();
     const int64_t heads = arguments[2].toInt();
-    need(qkv.layout() == c10::kStrided && !qkv.is_nested() && qkv.dim() == 3 && heads > 0 &&
-             qkv.size(2) % 3 == 0 && qkv.size(2) / 3 % heads == 0,
+    need(qkv.layout() == c10::kStrided && !qkv.is_nested() && qkv.dim() == 3 && qkv.numel() > 0 &&
+             heads > 0 && qkv.size(2) % 3 == 0 && qkv.size(2) / 3 % heads == 0,
          "qkv has three dimensions, the last of three times as many entries for each of the heads");
     need(bias.dim() == 1 && bias.size(0) == qkv.size(2), "qkv_bias has an entry for each of qkv's last");
 }
@@ -191,6 +220,22 @@ void convolved_images(Stack &arguments) {
                  input.size(i + 2) + 2 * padding[i] >= weight.size(i + 2),
              "stride is positive, padding not negative, and weight no larger than what it is moved over");
 }
+
+// cuDNN's, and the gradients of gradients: lists have an entry for each dimension that is convolved.
+template <size_t input, size_t weight>
+void convolved_dims(Stack &arguments) {
+    const int64_t rank = arguments[input].toTensor().dim();
+    need(rank > 2 && arguments[weight].toTensor().dim() == rank,
+         "input and weight have as many dimensions, at least three");
+    for (const c10::IValue &each : arguments) {
+        need(!each.isIntList() || each.toIntVector().size() == static_cast<size_t>(rank) - 2,
+             "stride, padding, dilation and output_padding have an entry for each dimension that is "
+             "convolved");
+        need(!each.isInt() || each.toInt() > 0, "groups is a positive number");
+    }
+}
+template void convolved_dims<0, 1>(Stack &);
+template void convolved_dims<5, 4>(Stack &);
 
 // oneDNN's LSTM, one layer in one direction.
 void lstm_layer(Stack &arguments) {
@@ -218,6 +263,16 @@ void nothing_fits(Stack &) {
     fail(
         TN_ERROR_ARGUMENT,
         "its workspace is memory of oneDNN's own, which nobody can check: take the gradient of lstm instead");
+}
+
+// FBGEMM follows the pointers of all tensors, of those without memory too.
+void elements_in_memory(Stack &arguments) {
+    for (c10::IValue &each : arguments) {
+        if (!given(each)) continue;
+        each = resolved(each.toTensor());
+        need(lies_in_memory(each.toTensor()) && each.toTensor().numel() > 0,
+             "all tensors have memory, and elements");
+    }
 }
 
 void no_address(Stack &) {
@@ -270,6 +325,51 @@ void quantized_range(Stack &arguments) {
     finite(arguments);
 }
 
+// ---- nested and named tensors ----------------------------------------------------------------------------
+
+void nested_sizes(Stack &arguments) {
+    const at::Tensor &sizes = arguments[0].toTensor();
+    need(lies_in_memory(sizes) && is_matrix(sizes) && sizes.size(0) > 0 &&
+             sizes.scalar_type() == c10::kLong && sizes.is_contiguous(),
+         "nested_size is a contiguous matrix of integers of 64 bits, with at least one row");
+}
+
+// Each row of the example has the sizes of a tensor that lies, padded, in the batch.
+void padded_sizes(Stack &arguments) {
+    const at::Tensor &padded = arguments[0].toTensor(), &example = arguments[1].toTensor();
+    auto sizes = padded.sizes().vec();
+    if (arguments[2].toBool()) {
+        need(sizes.size() == 4, "padded has four dimensions where they are to be transposed");
+        sizes = {sizes[0], sizes[2], sizes[1] * sizes[3]};
+    }
+    need(sizes.size() > 1 && sizes[0] > 0, "padded has a batch of tensors");
+    const auto each = static_cast<int64_t>(sizes.size()) - 1;
+    whole_numbers(example, {sizes[0], each},
+                  "cpu_nested_shape_example has the sizes of each tensor in padded");
+    const at::Tensor rows = example.contiguous();
+    const int64_t *entries = rows.const_data_ptr<int64_t>();
+    for (int64_t i = 0; i < rows.numel(); i++)
+        need(entries[i] >= 0 && entries[i] <= sizes[i % each + 1],
+             "no size is negative, or larger than it is in padded");
+}
+
+void ellipsis(Stack &arguments) {
+    const int64_t place = arguments[2].toInt(), names = static_cast<int64_t>(arguments[1].toListRef().size());
+    need(place >= 0 && place <= names, "ellipsis_idx is a place in order");
+}
+
+// Where each row of a batch begins among the values, and last where they end, for each dimension that is
+// ragged.
+void jagged(Stack &arguments) {
+    const auto offsets = arguments[1].toTensorVector();
+    need(!offsets.empty(), "offsets has those of at least one dimension");
+    need(!arguments[2].isIntList() || arguments[2].toIntVector().size() == offsets.size(),
+         "max_lengths has one for each of offsets");
+    for (const at::Tensor &each : offsets)
+        need(each.dim() == 1 && each.size(0) > 0 && of_integers(each),
+             "offsets are integers, of one dimension");
+}
+
 // ---- lists of tensors ------------------------------------------------------------------------------------
 
 // Gradients are recorded for each tensor before anybody looks how many there are in the other lists.
@@ -282,11 +382,19 @@ void lists_of_one_length(Stack &arguments) {
     }
 }
 
+void copied_lists(Stack &arguments) {
+    lists_of_one_length(arguments);
+    for (size_t list = 0; list < 2; list++)
+        for (const at::Tensor &each : arguments[list].toTensorVector())
+            need(each.layout() == c10::kStrided, "self and src are tensors with strides");
+}
+
 // The lists of an optimizer's step, after that of the weights, have a tensor for each of them: SGD's are
 // gradients and momenta, Adagrad's gradients, sums and steps, Adam's gradients, two averages, maxima and
 // steps.
 void fused_step(Stack &arguments) {
     const auto weights = arguments[0].toTensorVector();
+    need(!weights.empty(), "there is at least one weight");
     size_t lists = 1;
     while (lists < arguments.size() && arguments[lists].isTensorList()) lists++;
     const bool momentum = lists != 3 || arguments[4].toDouble() != 0,

@@ -47,7 +47,32 @@ void steps_fit(const at::Tensor &data, const at::Tensor &sizes, int64_t batch) {
     need(size[0] == batch && all == data.size(0), "batch_sizes add up to the data, from all sequences on");
 }
 
+// As many sequences as go on at the first step.
+int64_t sequences(const at::Tensor &sizes) {
+    need(lies_in_memory(sizes) && sizes.scalar_type() == c10::kLong && sizes.dim() == 1 && sizes.size(0) > 0,
+         "batch_sizes are integers of 64 bits, of one dimension");
+    return sizes[0].item<int64_t>();
+}
+
 }  // namespace
+
+void padded_steps(Stack &arguments) {
+    const at::Tensor &data = arguments[0].toTensor(), &sizes = arguments[1].toTensor();
+    need(data.dim() > 0, "data has a dimension of steps");
+    steps_fit(data, sizes, sequences(sizes));
+}
+
+void padded_steps_backward(Stack &arguments) {
+    const at::Tensor &grad = arguments[0].toTensor(), &sizes = arguments[2].toTensor();
+    const auto input = arguments[1].toIntVector();
+    need(grad.dim() > 0 && input.size() > 1,
+         "grad has a dimension of steps, and input_size those and sequences");
+    const int64_t batch = sequences(sizes);
+    steps_fit(grad, sizes, batch);
+    const bool batch_first = arguments[3].toBool();
+    need(input[batch_first ? 0 : 1] >= batch && input[batch_first ? 1 : 0] >= sizes.size(0),
+         "input_size has room for the steps and the sequences of batch_sizes");
+}
 
 template <int64_t gates, bool packed>
 void recurrent(Stack &arguments) {

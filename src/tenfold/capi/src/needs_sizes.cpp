@@ -68,6 +68,11 @@ void source_with_memory(Stack &arguments) {
     need(!arguments[1].toTensor()._is_zerotensor(), "source has memory, and is no mere zero");
 }
 
+// Numbers that are quantized cannot be negated later, or seen as others.
+void no_quantized(Stack &arguments) {
+    need(!arguments[0].toTensor().is_quantized(), "self is not quantized");
+}
+
 void batch_dims(Stack &arguments) {
     const at::Tensor &self = arguments[0].toTensor(), &other = arguments[1].toTensor();
     need(arguments[2].toInt() >= 0 && arguments[2].toInt() <= self.dim(),
@@ -81,17 +86,29 @@ void removed_dim(Stack &arguments) {
          "out_dim is a place among the dimensions of self");
 }
 
-void nested_sizes(Stack &arguments) {
-    const at::Tensor &sizes = arguments[0].toTensor();
-    need(lies_in_memory(sizes) && sizes.dim() == 2 && sizes.size(0) > 0 &&
-             sizes.scalar_type() == c10::kLong && sizes.is_contiguous(),
-         "nested_size is a contiguous matrix of integers of 64 bits, with at least one row");
-}
-
 void strided(Stack &arguments) {
     for (size_t i = 0; i < 2; i++)
         need(given(arguments[i]) && arguments[i].toTensor().layout() == c10::kStrided,
              "self and src are tensors with strides");
+}
+
+void compressed_dims(Stack &arguments) {
+    const int64_t dense = arguments[1].toInt();
+    const auto sizes = static_cast<int64_t>(arguments[2].toIntVector().size());
+    const size_t blocks = arguments[3].toIntVector().size();
+    need(arguments[0].toInt() >= 0 && dense >= 0 && dense <= sizes - 2,
+         "nnz and dense_dim are not negative, and size has two more dimensions than are dense");
+    need(blocks == 0 || blocks == 2, "blocksize has two entries, or none");
+}
+
+void some_batches(Stack &arguments) {
+    const at::Tensor &self = arguments[0].toTensor();
+    need(!is_compressed(self) || self.numel() > 0, "a compressed sparse tensor has elements");
+}
+
+void all_strided(Stack &arguments) {
+    for (const c10::IValue &each : arguments)
+        need(!given(each) || each.toTensor().layout() == c10::kStrided, "all tensors have strides");
 }
 
 // The kernel for sparse matrices takes what it is to write for large enough.

@@ -52,7 +52,7 @@ tn_status tn_stack_push_none(tn_stack *stack) {
     return push("tn_stack_push_none", stack, [] { return IValue(); });
 }
 tn_status tn_stack_push_tensor(tn_stack *stack, const tn_tensor *handle) {
-    return push("tn_stack_push_tensor", stack, [&] { return IValue(*Borrowed(handle, "tensor")); });
+    return push("tn_stack_push_tensor", stack, [&] { return IValue(*Passed(handle, "tensor")); });
 }
 tn_status tn_stack_push_int(tn_stack *stack, int64_t number) {
     return push("tn_stack_push_int", stack, [&] { return IValue(number); });

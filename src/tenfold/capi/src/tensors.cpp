@@ -60,9 +60,9 @@ HostMemory lent(const void *data, tn_dtype type, const int64_t *shape, int64_t s
             if (strides[i] < 0)
                 fail(TN_ERROR_ARGUMENT,
                      "strides has a negative entry, which libtorch has none of: ", strides[i]);
-            if (result.numel > 0 && (__builtin_mul_overflow(shape[i] - 1, strides[i], &step) ||
-                                     __builtin_add_overflow(reach, step, &reach) ||
-                                     __builtin_mul_overflow(reach, bytes, &step)))
+            if (result.numel > 0 &&
+                (__builtin_mul_overflow(shape[i] - 1, strides[i], &step) ||
+                 __builtin_add_overflow(reach, step, &reach) || __builtin_mul_overflow(reach, bytes, &step)))
                 fail(TN_ERROR_ARGUMENT, "strides reach farther than memory does");
         }
     } else {
@@ -155,8 +155,7 @@ tn_tensor *tn_tensor_from_data(const void *data, tn_dtype type, const int64_t *s
         HostMemory from = lent(data, type, shape, shape_count, strides, strides_count);
         auto options = at::TensorOptions(from.type);
         auto made = at::empty(from.sizes, options);
-        if (from.numel > 0 && strides == nullptr)
-            std::memcpy(made.mutable_data_ptr(), data, made.nbytes());
+        if (from.numel > 0 && strides == nullptr) std::memcpy(made.mutable_data_ptr(), data, made.nbytes());
         else if (from.numel > 0)
             made.copy_(at::from_blob(const_cast<void *>(data), from.sizes, from.strides, options));
         return own(std::move(made));
@@ -194,14 +193,12 @@ int tn_tensor_is_defined(const tn_tensor *handle) {
 }
 
 tn_dtype tn_tensor_dtype(const tn_tensor *handle) {
-    return guarded("tn_tensor_dtype", -1,
-                   [&] { return tn_dtype(Asked(handle, "tensor")->scalar_type()); });
+    return guarded("tn_tensor_dtype", -1, [&] { return tn_dtype(Asked(handle, "tensor")->scalar_type()); });
 }
 
 tn_status tn_tensor_device(const tn_tensor *handle, tn_device *out) {
-    return guarded_status("tn_tensor_device", [&] {
-        non_null(out, "device") = from_device(Asked(handle, "tensor")->device());
-    });
+    return guarded_status("tn_tensor_device",
+                          [&] { non_null(out, "device") = from_device(Asked(handle, "tensor")->device()); });
 }
 
 tn_layout tn_tensor_layout(const tn_tensor *handle) {
@@ -261,15 +258,13 @@ int64_t tn_tensor_size(const tn_tensor *handle, int64_t dim) {
 }
 
 int64_t tn_tensor_shape(const tn_tensor *handle, int64_t *sizes, int64_t count) {
-    return guarded("tn_tensor_shape", int64_t{-1}, [&] {
-        return write_list(Asked(handle, "tensor")->sizes(), sizes, count, "sizes");
-    });
+    return guarded("tn_tensor_shape", int64_t{-1},
+                   [&] { return write_list(Asked(handle, "tensor")->sizes(), sizes, count, "sizes"); });
 }
 
 int64_t tn_tensor_strides(const tn_tensor *handle, int64_t *strides, int64_t count) {
-    return guarded("tn_tensor_strides", int64_t{-1}, [&] {
-        return write_list(Asked(handle, "tensor")->strides(), strides, count, "strides");
-    });
+    return guarded("tn_tensor_strides", int64_t{-1},
+                   [&] { return write_list(Asked(handle, "tensor")->strides(), strides, count, "strides"); });
 }
 
 int64_t tn_tensor_storage_offset(const tn_tensor *handle) {
@@ -283,9 +278,8 @@ int tn_tensor_is_contiguous(const tn_tensor *handle) {
 }
 
 int tn_tensor_is_same(const tn_tensor *handle, const tn_tensor *other) {
-    return guarded("tn_tensor_is_same", -1, [&] {
-        return int(Asked(handle, "tensor")->is_same(*Asked(other, "other")));
-    });
+    return guarded("tn_tensor_is_same", -1,
+                   [&] { return int(Asked(handle, "tensor")->is_same(*Asked(other, "other"))); });
 }
 
 void *tn_tensor_data(const tn_tensor *handle) {
@@ -319,7 +313,7 @@ int64_t tn_tensor_print(const tn_tensor *handle, char *buffer, int64_t size) {
     return guarded("tn_tensor_print", int64_t{-1}, [&] {
         std::ostringstream stream;
         stream.imbue(std::locale::classic());  // whatever the host made the global one
-        print(stream, *Borrowed(handle, "tensor"));
+        print(stream, *Passed(handle, "tensor"));
         return write_text(stream.str(), buffer, size);
     });
 }

@@ -49,7 +49,11 @@ c10::IValue int_list(const int64_t *numbers, int64_t count) {
 }
 
 c10::IValue tensor_list(const tn_tensor *const *handles, int64_t count) {
-    return c10::IValue(c10::List<at::Tensor>(tensors(handles, count, "tensors")));
+    check_count(handles, count, "tensors");
+    c10::List<at::Tensor> list;
+    list.reserve(count);
+    for (int64_t i = 0; i < count; i++) list.push_back(*Passed(handles[i], "tensors"));
+    return list;
 }
 
 namespace {
@@ -181,7 +185,7 @@ tn_value *tn_value_none(void) {
     return make("tn_value_none", [] { return IValue(); });
 }
 tn_value *tn_value_tensor(const tn_tensor *handle) {
-    return make("tn_value_tensor", [&] { return IValue(tensor(handle, "tensor")); });
+    return make("tn_value_tensor", [&] { return IValue(*Passed(handle, "tensor")); });
 }
 tn_value *tn_value_int(int64_t number) {
     return make("tn_value_int", [&] { return IValue(number); });

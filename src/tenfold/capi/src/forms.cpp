@@ -1,5 +1,5 @@
-// Whether the indices of a sparse tensor lie in it: of one that libtorch left unwritten, or whose indices
-// were written by themselves, they may be any numbers.
+// Tensors whose elements do not simply lie in memory. Whether the indices of a sparse one lie in it: of one
+// that libtorch left unwritten, or whose indices were written by themselves, they may be any numbers.
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/Tensor.h>
@@ -69,7 +69,7 @@ void check_parts(const at::Tensor &sparse) {
 }  // namespace
 
 void check_indices(const at::Tensor &sparse, const char *argument) {
-    if (sparse.is_meta()) return;  // which has none
+    if (sparse.is_meta() || has_form(sparse, own_forms)) return;  // which have none
     try {
         check_parts(sparse);
     } catch (const Failure &failure) {
@@ -77,6 +77,18 @@ void check_indices(const at::Tensor &sparse, const char *argument) {
     } catch (const c10::Error &error) {
         fail_indices(argument, error.what_without_backtrace());
     }
+}
+
+const char *name_of_form(const at::Tensor &tensor) {
+    return tensor.is_nested() ? "nested" : tensor.is_quantized() ? "quantized" : "in oneDNN's own form";
+}
+
+void check_form(const at::Tensor &tensor, const char *argument) {
+    if (has_form(tensor, own_forms))
+        fail(
+            TN_ERROR_ARGUMENT, argument, " is ", name_of_form(tensor),
+            ": call the operator by its name, as tn_call does, which knows whether it has a kernel for that");
+    check_indices(tensor, argument);
 }
 
 }  // namespace tenfold

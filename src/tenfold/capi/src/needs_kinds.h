@@ -70,7 +70,7 @@ void scales_of_sizes(Stack &arguments);
 void source_with_memory(Stack &arguments);
 void no_quantized(Stack &arguments);
 void batch_dims(Stack &arguments);
-void removed_dim(Stack &arguments);
+void no_vmap(Stack &arguments);
 void compressed_dims(Stack &arguments);
 void some_batches(Stack &arguments);
 void all_strided(Stack &arguments);

@@ -80,11 +80,7 @@ void batch_dims(Stack &arguments) {
     need(other.layout() == c10::kStrided && other.has_storage(), "other has memory, and strides");
 }
 
-void removed_dim(Stack &arguments) {
-    need(arguments[2].toInt() >= 0, "batch_size is not negative");
-    need(arguments[3].toInt() >= 0 && arguments[3].toInt() <= arguments[0].toTensor().dim(),
-         "out_dim is a place among the dimensions of self");
-}
+void no_vmap(Stack &) { fail(TN_ERROR_ARGUMENT, "it is a part of vmap, and means nothing outside of it"); }
 
 void strided(Stack &arguments) {
     for (size_t i = 0; i < 2; i++)

@@ -85,11 +85,14 @@ void some_dims(Stack &arguments);
 void half_of_last_dim(Stack &arguments);
 
 // needs_parts.cpp: of operators that are parts of others
+// Integers of 64 bits in memory, of these sizes.
+void whole_numbers(const at::Tensor &tensor, c10::IntArrayRef sizes, const char *what);
 void distances(Stack &arguments);
 void rows_with_gradient(Stack &arguments);
 void contiguous_rows(Stack &arguments);
 void distances_of_pairs(Stack &arguments);
 void solved(Stack &arguments);
+void solved_triangle(Stack &arguments);
 void pivots(Stack &arguments);
 void linear_weight(Stack &arguments);
 void combined(Stack &arguments);
@@ -109,14 +112,17 @@ void lstm_layer(Stack &arguments);
 void nothing_fits(Stack &arguments);  // that could be checked
 void no_address(Stack &arguments);
 void elements_in_memory(Stack &arguments);
-void nested_sizes(Stack &arguments);
-void padded_sizes(Stack &arguments);
-void ellipsis(Stack &arguments);
 void weights_to_pack(Stack &arguments);
 void packed_weights(Stack &arguments);
 void quantized_range(Stack &arguments);
+
+// needs_lists.cpp
+void nested_sizes(Stack &arguments);
+void padded_sizes(Stack &arguments);
+void ellipsis(Stack &arguments);
 void jagged(Stack &arguments);
 void copied_lists(Stack &arguments);
+void powers_of_lists(Stack &arguments);
 void lists_of_one_length(Stack &arguments);
 void fused_step(Stack &arguments);
 

@@ -23,9 +23,10 @@ from tests.capi.fitting import FITTING
 from tests.capi.typed_calls import type_names
 
 # Not called: it makes a file or waits for one, changes the process for good, means something inside vmap
-# alone, reads memory of another library's own, or gives addresses.
+# alone, reads memory of another library's own, gives addresses, or loses count.
 UNSAFE = {
     "_add_batch_dim",
+    "_lazy_clone",
     "_remove_batch_dim",
     "_wrapped_linear_prepack",
     "fbgemm_pack_gemm_matrix_fp16",

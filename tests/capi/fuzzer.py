@@ -178,6 +178,8 @@ class Fuzzer:
         """An argument as the trace has it: of tensors what they are, of arrays what begins them."""
         if isinstance(argument, (list, ctypes.Array)):
             return [self.told(each) for each in argument[:8]]
+        if isinstance(argument, Scalar):
+            return f"<tag {argument.tag}, {argument.as_.i}, {argument.as_.d}>"
         if argument not in self.alive["tn_tensor"]:
             return argument
         found, device = (ctypes.c_int64 * 16)(), Device()

@@ -182,6 +182,17 @@ void compressed_rows(Stack &arguments) {
          "crow_indices begin with 0, do not fall, and end with the number of col_indices");
 }
 
+// LAPACK follows the pivots of a factorization, which are counted from one; those of blocks are negative.
+template <size_t factors, size_t pivots>
+void pivots_of_rows(Stack &arguments) {
+    const at::Tensor &matrix = arguments[factors].toTensor(), &rows = arguments[pivots].toTensor();
+    if (matrix.dim() < 2 || !lies_in_memory(rows) || rows.scalar_type() != c10::kInt) return;
+    const at::Tensor places = rows.abs().sub(1);
+    need(all_within(places, matrix.size(-2)), "pivots are those of rows, counted from one");
+}
+template void pivots_of_rows<0, 1>(Stack &);
+template void pivots_of_rows<1, 2>(Stack &);
+
 void rows_to_compress(Stack &arguments) {
     need(arguments[1].toInt() >= 0 && all_within(arguments[0].toTensor(), arguments[1].toInt()),
          "self has rows of a matrix of size");

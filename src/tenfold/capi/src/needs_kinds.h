@@ -53,6 +53,8 @@ void labels_backward(Stack &arguments);
 void grid_with_gradient(Stack &arguments);  // grid samplers: here the indices are computed from a tensor
 void grid_backward(Stack &arguments);
 void compressed_rows(Stack &arguments);  // of sparse matrices
+template <size_t factors, size_t pivots>
+void pivots_of_rows(Stack &arguments);
 void rows_to_compress(Stack &arguments);
 void segments(Stack &arguments);
 void segments_backward(Stack &arguments);
@@ -70,11 +72,16 @@ void scales_of_sizes(Stack &arguments);
 void source_with_memory(Stack &arguments);
 void no_quantized(Stack &arguments);
 void batch_dims(Stack &arguments);
+void no_lazy_copy(Stack &arguments);
 void no_vmap(Stack &arguments);
 void compressed_dims(Stack &arguments);
 void some_batches(Stack &arguments);
 void all_strided(Stack &arguments);
 void strided(Stack &arguments);
+void one_device(Stack &arguments);
+void rows_on_one_device(Stack &arguments);
+void out_in_memory(Stack &arguments);
+void shape_in_memory(Stack &arguments);
 void rows_to_write(Stack &arguments);
 void dtype_of_self(Stack &arguments);
 void unrepeated(Stack &arguments);

@@ -80,6 +80,10 @@ void batch_dims(Stack &arguments) {
     need(other.layout() == c10::kStrided && other.has_storage(), "other has memory, and strides");
 }
 
+void no_lazy_copy(Stack &) {
+    fail(TN_ERROR_ARGUMENT, "libtorch's copies on writing lose count of who has them: use aten::clone");
+}
+
 void no_vmap(Stack &) { fail(TN_ERROR_ARGUMENT, "it is a part of vmap, and means nothing outside of it"); }
 
 void strided(Stack &arguments) {
@@ -107,9 +111,36 @@ void all_strided(Stack &arguments) {
         need(!given(each) || each.toTensor().layout() == c10::kStrided, "all tensors have strides");
 }
 
+// Kernels for a device that some tensors are on follow the pointers of all.
+void one_device(Stack &arguments) {
+    const auto on_cuda = [](const c10::IValue &each) { return given(each) && each.toTensor().is_cuda(); };
+    const auto elsewhere = [](const c10::IValue &each) { return given(each) && !each.toTensor().is_cuda(); };
+    need(std::none_of(arguments.begin(), arguments.end(), on_cuda) ||
+             std::none_of(arguments.begin(), arguments.end(), elsewhere),
+         "all tensors are on one device");
+}
+
+void rows_on_one_device(Stack &arguments) {
+    one_device(arguments);
+    const at::Tensor &input = arguments[0].toTensor();
+    need(!input.is_cuda() || (input.dim() > 0 && arguments[1].toTensor().dim() == 2),
+         "input has rows, and weight is a matrix");
+}
+
+// The operator calls the processor's kernel, wherever out is.
+void out_in_memory(Stack &arguments) {
+    need(lies_in_memory(arguments.back().toTensor()), "out lies in memory, and has strides");
+}
+
+void shape_in_memory(Stack &arguments) {
+    const at::Tensor &shape = arguments[1].toTensor();
+    need(!shape.is_cuda() && (shape.is_cpu() || shape.scalar_type() != c10::kLong), "shape lies in memory");
+}
+
 // The kernel for sparse matrices takes what it is to write for large enough.
 void rows_to_write(Stack &arguments) {
     const at::Tensor &self = arguments[0].toTensor(), &out = arguments[2].toTensor();
+    if (arguments[1].toTensor().dim() != 1) return;  // matrices get their size
     const bool fits = self.dim() == 2 && out.sizes() == self.sizes().slice(0, 1);
     need(self.layout() == c10::kStrided || fits, "out has an entry for each row of a sparse self");
 }

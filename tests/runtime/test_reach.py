@@ -187,6 +187,32 @@ def test_what_is_not_named_is_not_looked_at(recordings):
     assert len(recordings) == 1
 
 
+def test_a_count_that_is_named_like_a_method_is_not_looked_at(recordings):
+    """`optimizer.step()` has nothing to do with a loop's variable, or a number, that is called step."""
+
+    class Trainer:
+        def __init__(self):
+            self.weight, self.step = tn.ones(1, requires_grad=True), 0
+            self.optimizer = tn.optim.SGD([self.weight], lr=0.5)
+
+        def update(self, x):
+            loss = (self.weight * x).sum()
+            self.weight.grad = None
+            loss.backward()
+            self.optimizer.step()
+            return loss.data
+
+    module = types.ModuleType("script")
+    vars(module).update(tn=tn, trainer=Trainer())
+    exec("def update(x): return trainer.update(x).data", vars(module))
+    compiled, seen = tn.compile(module.update), []
+    for step in range(5):
+        module.step = module.data = module.trainer.step = step
+        seen.append(compiled(tn.ones(1)).item())
+    assert seen == [1, 0.5, 0, -0.5, -1]
+    assert len(recordings) == 2  # before and after there is a gradient
+
+
 def test_a_variable_that_two_functions_share_is_looked_up_once(recordings):
     state = tn.zeros(1)
 

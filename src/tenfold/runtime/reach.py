@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType, NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold.runtime.bindings import FAR, PACKAGE, Attributes, Cells, Slots, is_ours
 
@@ -32,9 +32,12 @@ class Reach:
         self._passed_by = (tensor, NoneType, bool, int, float, complex, str, bytes)
         self._seen: dict[int, Any] = {}
         self._waiting: deque[Any] = deque()
-        self._names: dict[str, None] = {}  # in all code that is reached
-        self._set: set[str] = set()  # of those, what attributes are called that it sets
-        self._functions: dict[FunctionType, None] = {}
+        # What attributes are called in all code that is reached: those it looks up, calls, or sets.
+        self._names: dict[str, None] = {}
+        self._called: dict[str, None] = {}
+        self._set: set[str] = set()
+        self._by_other_means = False  # whether it may look up any
+        self._functions: dict[FunctionType, Names] = {}
         self._dressed: list[FunctionType] = []  # functions that may have attributes
         self._kinds: dict[type, None] = {}
         self._bases: dict[type, list[type]] = {}
@@ -51,8 +54,8 @@ class Reach:
 
     def containers(self) -> Iterator[tuple[Any, Iterable[Any]]]:
         """Where names are looked up that decide what the function does, and which."""
-        for function in self._functions:
-            yield function.__globals__, _names_of(function)
+        for function, names in self._functions.items():
+            yield function.__globals__, names.variables
             if function.__defaults__:
                 yield function.__defaults__, range(len(function.__defaults__))
             if function.__kwdefaults__:
@@ -68,7 +71,7 @@ class Reach:
         for each in self.objects:
             yield vars(each), self._chosen(vars(each))
         for each, slots in self._slotted:
-            yield Slots(each), self._chosen(slots)
+            yield Slots(each), self._chosen(_bound(each, slots))
 
     def absent(self) -> Iterator[tuple[Any, str]]:
         """Names that are not bound in a class or an object, but in a class it is made of: it may come to have
@@ -90,13 +93,22 @@ class Reach:
         return [name for name in self._names if name in bound and not isinstance(bound[name], methods)]
 
     def _named(self, bound: Mapping[str, Any]) -> list[str]:
-        return [name for name in self._names if name in bound or name in self._set]
+        """The names that the code may come to among those that are bound, and those that it binds."""
+        called = [name for name in self._called if name in bound and self._is_called(name, bound[name])]
+        return [*called, *(name for name in self._names if name in bound or name in self._set)]
 
-    def _chosen(self, attributes: Iterable[str]) -> list[str]:
+    def _chosen(self, attributes: Mapping[str, Any]) -> list[str]:
         """Of an object's attributes those that the code may come to: any, if it looks them up by other
         means."""
-        any_name = not self._names.keys().isdisjoint(("getattr", "vars", "__dict__"))
-        return [name for name in attributes if any_name or name in self._names]
+        return [
+            name
+            for name, value in attributes.items()
+            if self._by_other_means or name in self._names or self._is_called(name, value)
+        ]
+
+    def _is_called(self, name: str, value: Any) -> bool:
+        """Whether it may be what is called by a name: `optimizer.step()` does not come to a number `step`."""
+        return name in self._called and name not in self._names and callable(value)
 
     def _start(self, function: Any) -> None:
         """The function itself is looked into, whosever it is."""
@@ -168,14 +180,15 @@ class Reach:
             for name, value in vars(kind).items():
                 # Python calls some methods by itself, and this package those that it has, too.
                 called = name.startswith("__") or any(hasattr(each, name) for each in ours)
-                if (called or name in self._names) and name not in _MAKING:
+                if (called or name in self._names or name in self._called) and name not in _MAKING:
                     self._want([value])
         for module in self._modules:
-            self._want([vars(module)[name] for name in self._names if name in vars(module)])
+            self._want([vars(module)[name] for name in self._named(vars(module)) if name in vars(module)])
         for each in self.objects:
             self._want([vars(each)[name] for name in self._chosen(vars(each))])
         for each, slots in self._slotted:
-            self._want([getattr(each, name, None) for name in self._chosen(slots)])
+            bound = _bound(each, slots)
+            self._want([bound[name] for name in self._chosen(bound)])
 
     def _own(self, kind: type) -> list[type]:
         """Of the classes that a class is made of, those that are the user's own."""
@@ -188,11 +201,15 @@ class Reach:
     def _read(self, function: FunctionType) -> None:
         if function in self._functions:
             return
-        names = _names_of(function)
-        self._functions[function] = None
-        self._names.update(names)
-        self._set.update(_set_by(function))
-        self._want([function.__globals__[name] for name in names if name in function.__globals__])
+        names = _names_in(function.__code__)
+        self._functions[function] = names
+        self._names.update(dict.fromkeys(names.attributes))
+        self._called.update(dict.fromkeys(names.called))
+        self._set.update(names.set)
+        self._by_other_means |= not {"getattr", "vars", "__dict__"}.isdisjoint(
+            names.variables + names.attributes
+        )
+        self._want([function.__globals__[name] for name in names.variables if name in function.__globals__])
         self._want([each for cell in function.__closure__ or () for each in _held(cell)])
         self._want([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()])
 
@@ -214,23 +231,42 @@ def _is_own(package: str) -> bool:
     return not installed and package != PACKAGE and package not in sys.stdlib_module_names
 
 
-def _names_of(function: FunctionType) -> dict[str, None]:
-    return dict.fromkeys([name for code in _codes(function) for name in code.co_names])
+class Names(NamedTuple):
+    """The names in a function's code and in those that are defined in it, by what it does with them."""
+
+    variables: tuple[str, ...]
+    attributes: tuple[str, ...]  # that are read, set or deleted
+    called: tuple[str, ...]  # attributes that are called where they are looked up
+    set: tuple[str, ...]
 
 
-def _set_by(function: FunctionType) -> list[str]:
-    """The names of the attributes that a function's code sets."""
-    stores = dis.opmap["STORE_ATTR"]
-    codes = [code for code in _codes(function) if stores in code.co_code[::2]]
-    return [each.argval for code in codes for each in dis.get_instructions(code) if each.opcode == stores]
+@functools.lru_cache(maxsize=10_000)
+def _names_in(code: CodeType) -> Names:
+    found: dict[str, dict[str, None]] = {kind: {} for kind in Names._fields}
+    codes = [code]
+    for each in codes:
+        codes += [const for const in each.co_consts if isinstance(const, CodeType)]
+        for instruction in dis.get_instructions(each):
+            if instruction.opcode not in dis.hasname:
+                continue
+            kind = _kind_of(instruction)
+            found[kind][instruction.argval] = None
+            if instruction.opname == "STORE_ATTR":
+                found["set"][instruction.argval] = None
+    return Names(*(tuple(found[kind]) for kind in Names._fields))
 
 
-def _codes(function: FunctionType) -> list[CodeType]:
-    """The code of a function and of those that are defined in it."""
-    codes = [function.__code__]
-    for code in codes:
-        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
-    return codes
+def _kind_of(instruction: dis.Instruction) -> str:
+    if not instruction.opname.endswith(("_ATTR", "_METHOD", "_FROM")):
+        return "variables"
+    # From Python 3.12 on a method is looked up by LOAD_ATTR, whose lowest bit says that it is called.
+    flagged = instruction.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and (instruction.arg or 0) & 1
+    return "called" if instruction.opname == "LOAD_METHOD" or flagged else "attributes"
+
+
+def _bound(owner: Any, slots: Iterable[str]) -> dict[str, Any]:
+    """The attributes of an object that have slots, those that are there."""
+    return {name: getattr(owner, name) for name in slots if hasattr(owner, name)}
 
 
 def _held(cell: CellType) -> list[Any]:

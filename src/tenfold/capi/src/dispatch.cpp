@@ -40,7 +40,7 @@ constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
 
 // Nested, quantized and oneDNN's tensors go to operators that have a kernel of their own for them, and
 // quantized ones also to those that are made of others. The rest would take them for what they are not.
-[[gnu::cold]] void check_kernel(const tn_op &op, const at::Tensor &tensor) {
+[[gnu::cold, gnu::noinline]] void check_kernel(const tn_op &op, const at::Tensor &tensor) {
     using c10::DispatchKey;
     if (!has_form(tensor, own_forms)) return check_indices(tensor, "an argument");
     const auto has = [&](DispatchKey key) { return op.handle.hasKernelForDispatchKey(key); };
@@ -56,7 +56,7 @@ constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
 }
 
 // An undefined tensor is none, though it has the tag of one: kernels would read where it points.
-bool is_there(const tn_op &op, const IValue &value) {
+[[gnu::always_inline]] inline bool is_there(const tn_op &op, const IValue &value) {
     if (!value.isTensor() || !value.toTensor().defined()) return false;
     if (__builtin_expect(has_form(value.toTensor()), false)) check_kernel(op, value.toTensor());
     return true;

@@ -174,8 +174,8 @@ class Borrowed : public Asked {
 // One that is passed on, to what knows more of it: a value, a stack, a program.
 class Passed : public Asked {
   public:
-    Passed(const tn_tensor *handle, const char *argument) : Asked(handle, argument) {
-        if (has_form(**this)) check_indices(**this, argument);
+    [[gnu::always_inline]] Passed(const tn_tensor *handle, const char *argument) : Asked(handle, argument) {
+        if (__builtin_expect(has_form(**this), false)) check_indices(**this, argument);
     }
 };
 

@@ -70,7 +70,6 @@ void size_of_another(Stack &arguments);  // or that of a tensor
 template <int sides>                     // how far images are looked at around each place
 void scales_of_sizes(Stack &arguments);
 void source_with_memory(Stack &arguments);
-void no_quantized(Stack &arguments);
 void batch_dims(Stack &arguments);
 void no_lazy_copy(Stack &arguments);
 void no_vmap(Stack &arguments);

@@ -68,11 +68,6 @@ void source_with_memory(Stack &arguments) {
     need(!arguments[1].toTensor()._is_zerotensor(), "source has memory, and is no mere zero");
 }
 
-// Numbers that are quantized cannot be negated later, or seen as others.
-void no_quantized(Stack &arguments) {
-    need(!arguments[0].toTensor().is_quantized(), "self is not quantized");
-}
-
 void batch_dims(Stack &arguments) {
     const at::Tensor &self = arguments[0].toTensor(), &other = arguments[1].toTensor();
     need(arguments[2].toInt() >= 0 && arguments[2].toInt() <= self.dim(),

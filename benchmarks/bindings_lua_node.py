@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.harness import OURS, ROOT, Benchmark, Sample
+from tenfold.base.errors import MissingEngine
 from tenfold.capi import bindings_lua, bindings_node
 from tenfold.capi.build import build
-from tenfold.errors import MissingEngine
 
 C_PROGRAM = """
 #include <stdio.h>

@@ -102,7 +102,7 @@ def build_stablehlo(folder: Path) -> Mapping[str, Sample]:
     import jax.numpy as jnp
 
     import tenfold as tn
-    from tenfold.program import stablehlo_module
+    from tenfold.compiler import stablehlo_module
 
     ops = 1000
 

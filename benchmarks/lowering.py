@@ -17,7 +17,7 @@ from tenfold.engines import xla
 from tenfold.flat import contracting, folding, grad_products, grad_windows
 from tenfold.flat.build import constant, ge, isnan
 from tenfold.flat.grad_folds import wide
-from tenfold.flat.graph import TensorType, Value
+from tenfold.flat.ir import TensorType, Value
 from tenfold.flat.windows import ReduceWindow, SelectAndScatter
 from tenfold.ops import sliding
 from tenfold.runtime import checks

@@ -52,7 +52,7 @@ def test_what_type_checkers_are_told_is_loaded_late():
         for each in block.body
         for alias in each.names
     }
-    modules = dict.fromkeys(tenfold._PACKAGES, "") | tenfold.names.MODULE_OF
+    modules = dict.fromkeys(tenfold._PACKAGES, "") | tenfold.compat.names.MODULE_OF
     assert told.items() <= modules.items()
 
 

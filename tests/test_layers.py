@@ -31,15 +31,15 @@ def problems(tmp_path):
 
 def test_downward_imports_pass(problems):
     files = {
-        "__init__.py": "from tenfold import dtypes\nfrom tenfold.tensor import Tensor\n",
-        "cli.py": "import tenfold\n\ndef main():\n    from tenfold import listing\n",
-        "listing.py": "import rich\n",
+        "__init__.py": "from tenfold.base import dtypes\nfrom tenfold.tensor import Tensor\n",
+        "command/cli.py": "import tenfold\n\ndef main():\n    from tenfold.command import listing\n",
+        "command/listing.py": "import rich\n",
         "tensor.py": "from tenfold.runtime.evaluate import evaluate\nclass Tensor: ...\n",
         "runtime/evaluate.py": "def evaluate():\n    from tenfold.engines import xla\n    import json\n",
         "engines/xla.py": "import jaxlib\nfrom ..mlir import stablehlo\n",
         "mlir/stablehlo.py": "def emit():\n    import jaxlib.mlir.ir\n",
-        "dtypes.py": "import numpy\nfrom .errors import DTypeError\n",
-        "errors.py": "class DTypeError(TypeError): ...\n",
+        "base/dtypes.py": "import numpy\nfrom .errors import DTypeError\n",
+        "base/errors.py": "class DTypeError(TypeError): ...\n",
     }
     assert problems(files) == []
 
@@ -77,11 +77,9 @@ def test_a_module_without_a_layer_is_found(problems):
 
 
 def test_an_import_inside_a_function_is_found(problems):
-    text = (
-        "class Tensor:\n    def numpy(self):\n        from tenfold.dtypes import int8\n        import numpy\n"
-    )
-    assert problems({"tensor.py": text, "dtypes.py": ""}) == [
-        "tensor.py:3: tenfold.dtypes imported inside a function: move it to the top of the file",
+    text = "class Tensor:\n  def numpy(self):\n    from tenfold.base.dtypes import int8\n    import numpy\n"
+    assert problems({"tensor.py": text, "base/dtypes.py": ""}) == [
+        "tensor.py:3: tenfold.base.dtypes imported inside a function: move it to the top of the file",
         "tensor.py:4: numpy imported inside a function: move it to the top of the file",
     ]
 
@@ -121,10 +119,10 @@ def test_only_its_door_imports_a_package_without_promises(problems, package):
 
 
 def test_the_command_reports_problems_and_fails(tmp_path, capsys):
-    (tmp_path / "tenfold").mkdir()
-    (tmp_path / "tenfold" / "dtypes.py").write_text("import tenfold.tensor\n")
+    (tmp_path / "tenfold" / "base").mkdir(parents=True)
+    (tmp_path / "tenfold" / "base" / "dtypes.py").write_text("import tenfold.tensor\n")
     assert main(tmp_path) == 1
-    assert "tenfold/dtypes.py:1: tenfold.dtypes imports tenfold.tensor" in capsys.readouterr().out
+    assert "tenfold/base/dtypes.py:1: tenfold.base.dtypes imports tenfold.tensor" in capsys.readouterr().out
 
 
 def test_the_command_fails_where_there_is_nothing_to_check(tmp_path, capsys):

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.devices import Device
+from tenfold.base.devices import Device
+from tenfold.base.errors import UnsupportedError
 from tenfold.engines import xla
-from tenfold.errors import UnsupportedError
 from tenfold.flat import TensorType, Value
-from tenfold.flat.graph import Function
+from tenfold.flat.ir import Function
 from tenfold.mlir import stablehlo
 from tenfold.ops import lapack
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 
 VALUES = np.array([[1.0, -2.5, 3.0, 0.5], [4.0, 1.5, -1.0, 2.0], [0.25, 2.0, 1.0, -3.0]], np.float32)
 # Of the last row nothing counts.

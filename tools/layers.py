@@ -13,75 +13,20 @@ from pathlib import Path
 # Top to bottom. A module imports from its own row and from the rows below. A name stands for tenfold/NAME.py
 # or the folder tenfold/NAME; "tenfold" is the package's front door, its own __init__.py.
 LAYERS = (
-    ("__main__", "cli", "demo", "doctor", "listing", "purple"),
+    ("__main__", "command", "purple"),
     ("tenfold",),
-    (
-        "nn",
-        "optim",
-        "amp",
-        "data",
-        "utils",
-        "func",
-        "control_flow",
-        "exporting",
-        "testing",
-        "names",
-        "cuda",
-        "backends",
-        "jit",
-        "compiler",
-        "accelerator",
-        "signal",
-        "distributed",
-        "distributions",
-        "masked",
-        "install",
-    ),
-    (
-        "dispatch",
-        "operators",
-        "parameter",
-        "formats",
-        "overloads",
-        "tensor_methods",
-        "quantized",
-        "typed_tensors",
-        "types",
-        "conversions",
-        "functional",
-        "indexing",
-        "interchange",
-        "program",
-        "random",
-        "serialize",
-        "autograd",
-        "linalg",
-        "fft",
-        "special",
-    ),
-    ("tensor", "tensor_protocols", "tensor_questions"),
-    ("views", "grad_mode"),
+    ("compat", "backends", "cuda", "testing", "accelerator"),
+    ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal", "distributed", "distributions"),
+    ("compiler", "jit", "masked", "types"),
+    ("autograd", "functional", "random", "linalg", "fft", "special", "serialize"),
+    ("tensor",),
     ("runtime",),
     ("engines",),
     ("mlir", "capi"),
     ("trace",),
     ("ops",),
     ("flat",),
-    (
-        "dtypes",
-        "devices",
-        "layouts",
-        "formatting",
-        "garbage",
-        "errors",
-        "size",
-        "source",
-        "terminal",
-        "quantized_dtypes",
-        "unsupported",
-        "version",
-        "warning",
-    ),
+    ("base", "version"),
 )
 HEIGHT = {unit: -row for row, units in enumerate(LAYERS) for unit in units}
 
@@ -97,7 +42,7 @@ DOORS = {
 # What a function may import of our own: these load an engine, which `import tenfold` must not do.
 LAZY = ("engines", "mlir", "capi")
 # Nothing below imports these, so an import in a function of theirs dodges no cycle: it saves start-up.
-FRONT = ("tenfold", "cli", "install")
+FRONT = ("tenfold", "command", "compat")
 # What few programs need, and `import tenfold` would be slower for: a function may import it.
 RARE = (
     "tenfold.autograd.checking",

@@ -12,8 +12,8 @@ from rich.progress import track
 import tenfold as torch
 import tenfold.nn.functional as F
 from tenfold import nn
+from tenfold.command.demo import digits, picture
 from tenfold.data import DataLoader, TensorDataset
-from tenfold.demo import digits, picture
 
 
 class MLP(nn.Module):

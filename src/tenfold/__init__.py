@@ -9,34 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy  # noqa: F401, first of all: from deep inside our own imports it takes longer to load
 
-from tenfold.garbage import kept as _kept
+from tenfold.base.garbage import kept as _kept
 
 with _kept():  # looking for garbage there would take a tenth of the time
-    from tenfold import (
-        autograd,
-        dispatch,
-        dtypes,
-        errors,
-        fft,
-        functional,
-        indexing,
-        linalg,
-        mlir,
-        names,
-        operators,
-        ops,
-        random,
-        special,
-        tensor_methods,
-        unsupported,
-    )
+    from tenfold import autograd, fft, functional, linalg, mlir, ops, special
+    from tenfold.base import dtypes, errors, unsupported
+    from tenfold.compat import names
+    from tenfold.tensor import dispatch, indexing, methods, operators
 
 from tenfold.autograd import is_grad_enabled
-from tenfold.devices import Device as device
-from tenfold.devices import get_default_device, set_default_device
-from tenfold.dtypes import DType as dtype
-from tenfold.dtypes import finfo, get_default_dtype, iinfo, set_default_dtype
-from tenfold.errors import (
+from tenfold.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tenfold.base.devices import Device as device
+from tenfold.base.devices import get_default_device, set_default_device
+from tenfold.base.dtypes import DType as dtype
+from tenfold.base.dtypes import finfo, get_default_dtype, iinfo, set_default_dtype
+from tenfold.base.errors import (
     ArgumentError,
     CacheWarning,
     DeviceError,
@@ -53,10 +40,9 @@ from tenfold.errors import (
     UnknownName,
     UnsupportedError,
 )
-from tenfold.errors import OutOfMemory as OutOfMemoryError
-from tenfold.formatting import get_printoptions, set_printoptions
-from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from tenfold.layouts import (
+from tenfold.base.errors import OutOfMemory as OutOfMemoryError
+from tenfold.base.formatting import get_printoptions, set_printoptions
+from tenfold.base.layouts import (
     channels_last,
     channels_last_3d,
     contiguous_format,
@@ -71,10 +57,10 @@ from tenfold.layouts import (
     sparse_csr,
     strided,
 )
-from tenfold.program import compile, show
+from tenfold.base.size import Size
+from tenfold.compiler import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from tenfold.runtime.evaluate import get_engine, set_engine
-from tenfold.size import Size
 from tenfold.tensor import Tensor
 from tenfold.version import release as _release
 
@@ -90,9 +76,9 @@ if TYPE_CHECKING:
         set_autocast_dtype,
         set_autocast_enabled,
     )
-    from tenfold.control_flow import cond, while_loop
     from tenfold.exporting import Dim, export, load_stablehlo, load_vmfb
     from tenfold.func import vmap
+    from tenfold.func.control_flow import cond, while_loop
     from tenfold.serialize import load, save
 
 __version__ = _release
@@ -108,7 +94,7 @@ with _kept():
     operators.install()
     functional.install()
     indexing.install()
-    tensor_methods.install()
+    methods.install()
     unsupported.install(Tensor)
 
 from tenfold.functional import (
@@ -140,9 +126,9 @@ from tenfold.functional import (
     unravel_index,
 )
 from tenfold.functional import eval_ as eval
-from tenfold.indexing import nonzero
-from tenfold.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
-from tenfold.tensor_methods import empty_permuted, empty_strided, from_file, lu
+from tenfold.tensor.indexing import nonzero
+from tenfold.tensor.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
+from tenfold.tensor.methods import empty_permuted, empty_strided, from_file, lu
 
 # PyTorch's other names for products, which take sparse tensors there.
 dsmm, hsmm, spmm, saddmm = [dispatch.function(each, ops.TABLE[each]) for each in ("mm", "mm", "mm", "addmm")]
@@ -195,7 +181,7 @@ mlir.module_context = _module_context
 
 def _namespace(name: str):
     """`tenfold.ops.aten` and the like: the ops by their schemas' names, loaded when first asked for."""
-    from tenfold.overloads import NAMESPACES
+    from tenfold.compat.overloads import NAMESPACES
 
     if name not in NAMESPACES:
         raise errors.unknown_name("tenfold.ops", name, [*vars(ops), *NAMESPACES])

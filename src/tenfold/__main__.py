@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tenfold.cli import main
+from tenfold.command.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

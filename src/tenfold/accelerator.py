@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold import cuda
+from tenfold.base.devices import Device
+from tenfold.base.errors import unknown_name
 from tenfold.cuda import current_device as current_device_index
 from tenfold.cuda import device_count, empty_cache, is_available, synchronize
 from tenfold.cuda import set_device as set_device_index
-from tenfold.devices import Device
-from tenfold.errors import unknown_name
 
 __all__ = [
     "current_accelerator", "current_device_index", "device_count", "empty_cache", "is_available",

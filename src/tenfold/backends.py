@@ -8,9 +8,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from tenfold.base.errors import unknown_name
+from tenfold.compat.names import determinism
 from tenfold.cuda import is_available as _cuda_is_available
-from tenfold.errors import unknown_name
-from tenfold.names import determinism
 
 __path__: list[str] = []  # `import torch.backends.cudnn` asks for it; what it finds is made below
 

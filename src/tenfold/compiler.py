@@ -1,14 +1,143 @@
-"""`tenfold.compiler`: PyTorch's marks for compiled functions, and whether one is being recorded."""
+"""`tenfold.compiler`: `compile` a function, `show` it at every stage, and PyTorch's marks."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, overload
 
-from tenfold.errors import unknown_name
-from tenfold.program import compile
+from tenfold.base.errors import ArgumentError, located, unknown_name
+from tenfold.base.garbage import uncollected
+from tenfold.mlir import stablehlo
+from tenfold.runtime.compile import Programs, compiled
+from tenfold.runtime.recording import trace
+from tenfold.runtime.stages import stage_text
+from tenfold.tensor import Tensor
 from tenfold.trace import graph
+from tenfold.trace.lower import lower
+from tenfold.trace.program import collect
 
-__all__ = ["compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_exporting", "reset"]
+__all__ = [
+    "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_exporting", "reset", "show",
+]  # fmt: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+# PyTorch's names of what optimises, and how hard: here XLA does, as hard as it can.
+BACKENDS = ("inductor", "openxla")
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+@overload
+def compile(
+    model: Callable[P, R],
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str = ...,
+    mode: str | None = ...,
+    options: dict[str, Any] | None = ...,
+    disable: bool = ...,
+) -> Callable[P, R]: ...
+
+
+@overload
+def compile(
+    model: None = None,
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str = ...,
+    mode: str | None = ...,
+    options: dict[str, Any] | None = ...,
+    disable: bool = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
+@located
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """The function as one program, recorded once for each signature and then only run. Of a module it is a
+    module, which has the other's parameters; without either it decorates one.
+
+    Tensors in nested lists, tuples and dicts are its inputs and results; other arguments are static,
+    compiled anew for each value. Tensors that it reads from outside are read at every call; those that it
+    writes are updated, and attributes and variables that it binds to tensors are bound. What else it does to
+    Python happens while it is recorded, and no more. Its results are new tensors, no views of its arguments.
+
+    PyTorch's other arguments are hints that make no difference here, but for `disable`: a program is always
+    the full graph, its sizes are those of its arguments, and XLA is what optimises it.
+
+        step = tenfold.compile(lambda x: (x @ x).tanh())
+        step(tenfold.ones(3, 3))
+    """
+    for name, given, known in (("backend", backend, BACKENDS), ("mode", mode or "default", MODES)):
+        if given not in known:
+            raise ArgumentError(f"there is no {name} {given!r}", help=f"one of {', '.join(known)}")
+    if model is None:
+        return lambda function: compile(function, disable=disable)
+    _require_callable(model)
+    if disable:
+        return model
+    module = getattr(type(model), "_optimized", None)
+    return compiled(model, Tensor) if module is None else module(model)
+
+
+@located
+def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **kwargs: Any) -> str:
+    """The text of a function's program on these arguments.
+
+    `stage` is "trace", "flat", "stablehlo", "torch" (the torch dialect, by torch-mlir) or "hlo" (what XLA
+    made of it); without one, the first three.
+    """
+    _require_callable(function)
+    recorded = trace(uncompiled(function), args, kwargs, Tensor)
+    return stage_text(recorded.program, recorded.device, _named(stage))
+
+
+def uncompiled(function: Any) -> Callable[..., Any]:
+    """Of a compiled function or module, what it was made from; any other as it is."""
+    if type(function) is getattr(type(function), "_optimized", None):
+        return function._orig_mod
+    programs = getattr(function, "programs", None)
+    return programs.function if isinstance(programs, Programs) and programs.call is function else function
+
+
+def _named(stage: Any) -> str | None:
+    if stage is not None and not isinstance(stage, str):
+        raise ArgumentError(f"the stage is a name, not {type(stage).__name__}")
+    return stage
+
+
+def _require_callable(function: object) -> None:
+    if not callable(function):
+        raise ArgumentError(f"takes a function, not {type(function).__name__}")
+
+
+def stablehlo_module(function: Callable[..., Any], *args: Any, **kwargs: Any) -> stablehlo.Module:
+    """The StableHLO module of a function on these arguments."""
+    with uncollected():
+        return stablehlo.emit(lower(trace(function, args, kwargs, Tensor).program))
+
+
+@located
+def _show(self: Tensor, stage: str | None = None) -> str:
+    """The text of the program that computes this tensor; see `tenfold.show`."""
+    value = self.current()
+    program, _ = collect([value])
+    return stage_text(program, value.device, _named(stage))
+
+
+Tensor.show = _show  # type: ignore[attr-defined]
 
 
 def is_compiling() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import unsupported
+from tenfold.base import unsupported
 
 __all__ = ["is_available"]
 

@@ -9,22 +9,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import dispatch, dtypes
-from tenfold.conversions import METHODS, convert
-from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, located
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType, as_dtype
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, located
+from tenfold.base.size import Size
 from tenfold.flat import build
-from tenfold.ops.table import TABLE
 from tenfold.runtime import evaluate
-from tenfold.size import Size
 from tenfold.tensor import Tensor
+from tenfold.tensor.conversions import METHODS, convert
+from tenfold.tensor.dispatch import aten, into
 from tenfold.trace import graph
-
-
-@functools.cache
-def aten(name: str) -> Callable[..., Any]:
-    """The function of a name in the table, for wrappers to call."""
-    return dispatch.function(name, TABLE[name])
 
 
 def _several(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
@@ -234,7 +228,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     else:
         raise ArgumentError(f"dims is a number of dimensions or two lists of them, not {dims!r}")
     result = aten("tensordot")(a, b, left, right)
-    return result if out is None else dispatch.into(out, result)
+    return result if out is None else into(out, result)
 
 
 _CDIST_MODES = {
@@ -276,7 +270,7 @@ def norm(
     else:
         order = 2 if p in (None, "fro") else p
         result = aten("linalg_vector_norm")(input, order, dims, keepdim, dtype=dtype)
-    return result if out is None else dispatch.into(out, result)
+    return result if out is None else into(out, result)
 
 
 def unique(

@@ -7,8 +7,8 @@ import builtins
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from tenfold.errors import UnsupportedError, unknown_name
-from tenfold.source import capture
+from tenfold.base.errors import UnsupportedError, unknown_name
+from tenfold.base.source import capture
 
 __all__ = [
     "Attribute", "Final", "annotate", "export", "freeze", "ignore", "interface", "is_scripting", "is_tracing",

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tenfold import unsupported
-from tenfold.errors import LinAlgError, unknown_name
+from tenfold.base import unsupported
+from tenfold.base.errors import LinAlgError, unknown_name
 
 __all__ = ["LinAlgError"]
 

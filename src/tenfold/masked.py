@@ -9,11 +9,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold import dtypes, linalg
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, located, unknown_name
-from tenfold.functional import aten
+from tenfold import linalg
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, located, unknown_name
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tenfold.errors import unknown_name
+from tenfold.base.errors import unknown_name
 
 
 def __getattr__(name: str) -> Any:

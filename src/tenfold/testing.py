@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes
-from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, located, unknown_name
-from tenfold.functional import aten
-from tenfold.interchange import DeviceLike, tensor
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType, as_dtype
+from tenfold.base.errors import ArgumentError, located, unknown_name
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
+from tenfold.tensor.interchange import DeviceLike, tensor
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 

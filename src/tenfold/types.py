@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 
-from tenfold.devices import Device as _device
-from tenfold.dtypes import DType as _dtype
-from tenfold.size import Size
+from tenfold.base.devices import Device as _device
+from tenfold.base.dtypes import DType as _dtype
+from tenfold.base.size import Size
 from tenfold.tensor import Tensor
 
 _int = builtins.int

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from tenfold.demo import digits as data
+from tenfold.command.demo import digits as data
 
 
 def xor(path: Path) -> list[float]:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from tenfold import dtypes
+from tenfold.base import dtypes
 from tenfold.capi.bindings_r import OWN_WAYS, ROperator, argument_names, operators
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from tenfold import dtypes
+from tenfold.base import dtypes
 from tenfold.capi.bindings_ops import Operator, Overload, operators
 from tenfold.capi.build import build
 from tenfold.capi.describe import describe

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 from tests.capi.bridge import Bridge, handles
 
 

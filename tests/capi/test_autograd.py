@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tenfold.errors import EngineError, IndexOutOfRange, TenfoldError, UnknownName
+from tenfold.base.errors import EngineError, IndexOutOfRange, TenfoldError, UnknownName
 from tests.capi.bridge import Bridge, Handle, handles
 
 FORWARD = ctypes.CFUNCTYPE(

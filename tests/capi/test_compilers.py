@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.base.errors import ArgumentError, EngineError, MissingEngine
 from tenfold.capi import kept
 from tenfold.capi.build import build
 from tenfold.capi.compilers import Running, version_of
-from tenfold.errors import ArgumentError, EngineError, MissingEngine
 
 
 def wait_until(done: Callable[[], bool]) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from tenfold.base.errors import OutOfMemory
 from tenfold.capi.binding import Device
-from tenfold.errors import OutOfMemory
 from tests.capi.bridge import Bridge, built
 from tests.capi.test_examples import EXAMPLES, compiled, output
 

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import pytest
 
+from tenfold.base.errors import FormatError
 from tenfold.capi.describe import HEADER, read_enums, read_header
-from tenfold.errors import FormatError
 from tests.capi.bridge import library
 
 ENUMS = {each.name: each for each in read_enums(HEADER.read_text(encoding="utf-8"))}

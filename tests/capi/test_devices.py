@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from tenfold.base.errors import MissingEngine, TenfoldError
 from tenfold.capi.binding import Device
-from tenfold.errors import MissingEngine, TenfoldError
 from tests.capi.bridge import Bridge
 
 CPU, CUDA = Device(0, -1), Device(1, 0)

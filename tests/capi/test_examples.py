@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tenfold import cli
 from tenfold.capi import commands
 from tenfold.capi.build import Built, build
+from tenfold.command import cli
 from tenfold.version import release
 from tests.capi.bridge import built
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import OutOfMemory, TenfoldError
+from tenfold.base.errors import OutOfMemory, TenfoldError
 from tests.capi.bridge import Bridge, handles, nothing_left
 
 

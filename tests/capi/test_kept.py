@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.base.errors import EngineError
 from tenfold.capi import kept
 from tenfold.capi.build import build
-from tenfold.errors import EngineError
 from tests.capi.bridge import built
 
 HOUR = 3600

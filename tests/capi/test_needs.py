@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tenfold.base.errors import TenfoldError
 from tenfold.capi.arguments import with_needs
 from tenfold.capi.binding import Device, Scalar
 from tenfold.capi.locate import NEWEST, find_libtorch
-from tenfold.errors import TenfoldError
 from tests.capi.bridge import Bridge, Handle
 from tests.capi.odd_tensors import odd_tensors
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 from tests.capi.bridge import Bridge
 
 FLOAT32, INT64 = 6, 4

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 from tests.capi.bridge import Bridge, Handle, handles
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tenfold.errors import EngineError, TenfoldError, UnknownName
+from tenfold.base.errors import EngineError, TenfoldError, UnknownName
 from tests.capi.bridge import Bridge, handles
 
 CASES: list[tuple[str, dict[str, Any]]] = [

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.base.errors import OutOfMemory
 from tenfold.capi.binding import Device
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch
-from tenfold.errors import OutOfMemory
 from tests.capi.bridge import Bridge, built, library, numbers
 from tests.capi.by_name import named_operators
 from tests.capi.fuzzer import NAMED, TYPED, share, typed_functions

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tenfold.errors import EngineError, TenfoldError, UnknownName
+from tenfold.base.errors import EngineError, TenfoldError, UnknownName
 from tests.capi.bridge import Bridge, Handle, handles
 
 TRACED = ctypes.CFUNCTYPE(

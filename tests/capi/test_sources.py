@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 from tests.capi.bridge import Bridge
 
 DEEP = {

@@ -15,8 +15,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tenfold.base.errors import TenfoldError
 from tenfold.capi.binding import Scalar
-from tenfold.errors import TenfoldError
 from tests.capi.bridge import Bridge, numbers
 from tests.capi.exchange import CODES, array_of, code_of, fetch, same
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.demo import digits
+from tenfold.command.demo import digits
 from tests.capi.bridge import built, handles, library
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "c"

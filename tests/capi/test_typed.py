@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tenfold import dtypes
+from tenfold.base import dtypes
 from tenfold.capi.describe import HEADER, read_header
 from tenfold.capi.locate import NEWEST, find_libtorch
 from tenfold.capi.typed import TypedForm, typed_forms

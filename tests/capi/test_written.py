@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 from tests.capi.bridge import Bridge
 
 

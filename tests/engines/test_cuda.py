@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.base.errors import DeviceError
 from tenfold.engines import xla
-from tenfold.errors import DeviceError
 from tenfold.runtime.executables import counting_compiles
 
 pytestmark = pytest.mark.skipif(xla.find_cuda_plugin() is None, reason="needs a GPU and XLA's CUDA plugin")

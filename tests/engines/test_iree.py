@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import dtypes, nn
-from tenfold.cli import main
+from tenfold import nn
+from tenfold.base import dtypes
+from tenfold.command.cli import main
 from tenfold.engines import iree
 from tenfold.exporting import DIALECTS
 

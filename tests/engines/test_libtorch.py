@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 
 import tenfold as tn
-from tenfold import dtypes
-from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError
 from tenfold.ops.table import TABLE, Row
 from tests.ops import generate, golden
 from tests.ops.golden import Call

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import dtypes, flat
-from tenfold.devices import Device
-from tenfold.dtypes import ALL
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import ALL
+from tenfold.base.errors import DeviceError, EngineError, MissingEngine, OutOfMemory
 from tenfold.engines import xla
-from tenfold.errors import DeviceError, EngineError, MissingEngine, OutOfMemory
-from tenfold.flat.graph import Function, TensorType, Value
+from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.mlir import stablehlo
 
 CPU = Device("cpu")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import dtypes
-from tenfold.errors import TenfoldError
+from tenfold.base import dtypes
+from tenfold.base.errors import TenfoldError
 from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO
 from tenfold.exporting.rewriting import rewritten
 from tenfold.ops.table import Row, all_rows

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import DType
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
 from tenfold.engines import xla
-from tenfold.flat.graph import Function, TensorType
+from tenfold.flat.ir import Function, TensorType
 from tenfold.flat.vmap import batched
 from tenfold.mlir import stablehlo
 from tests.flat.machine import CPU, same

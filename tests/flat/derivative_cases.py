@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes, flat
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
-from tenfold.flat import movement as m
 from tenfold.flat import structured as s
 from tenfold.flat.grad_products import triangle
-from tenfold.flat.graph import Value
 from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
+from tenfold.flat.ir import Value
 from tenfold.flat.windows import ConvDimensions, Convolution, ReduceWindow
 from tests.flat.derivatives import Build, Case, listed
 

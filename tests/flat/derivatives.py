@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.devices import Device
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
 from tenfold.engines import xla
 from tenfold.flat.grad import gradients
-from tenfold.flat.graph import Function, TensorType, Value, in_order
+from tenfold.flat.ir import Function, TensorType, Value, in_order
 from tenfold.flat.jvp import tangents
 from tenfold.flat.partials import carries
 from tenfold.mlir import stablehlo

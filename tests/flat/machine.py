@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.devices import Device
-from tenfold.dtypes import DType
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
 from tenfold.engines import xla
-from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.mlir import stablehlo
 
 CPU = Device("cpu")

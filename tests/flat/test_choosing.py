@@ -9,11 +9,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import ALL
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import ALL
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import elementwise as e
-from tenfold.flat.graph import TensorType
+from tenfold.flat.ir import TensorType
 from tests.flat.machine import Machine, check_inference, params, unchecked, verdict
 
 COMPARISONS = {

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import ALL, DType
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import ALL, DType
+from tenfold.base.errors import DTypeError
 from tenfold.flat import elementwise as e
-from tenfold.flat.graph import TensorType
+from tenfold.flat.ir import TensorType
 from tests.flat.machine import Machine, check_inference, only_the_result_is_wrong, params, unchecked, verdict
 
 OPS = {

@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from tenfold import dtypes, flat
-from tenfold.errors import UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import UnsupportedError
 from tenfold.flat import elementwise as e
 from tenfold.flat import structured as s
 from tenfold.flat.grad import GRADIENTS, gradients
 from tenfold.flat.grad_control import GRADIENTS as CONTROL
-from tenfold.flat.graph import TensorType, Value, in_order
+from tenfold.flat.ir import TensorType, Value, in_order
 from tenfold.flat.partials import FLAT
 from tenfold.flat.windows import SelectAndScatter
 from tests.flat.derivative_cases import FAMILIES
 from tests.flat.derivatives import Build, check, evaluate, inputs
-from tests.flat.test_graph import CLASSES
+from tests.flat.test_ir import CLASSES
 
 pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
 

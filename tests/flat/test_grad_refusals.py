@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, ShapeError, UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError
 from tenfold.flat import elementwise as e
 from tenfold.flat import structured as s
 from tenfold.flat.grad import CUSTOM_GRADIENTS, gradients
-from tenfold.flat.graph import TensorType, Value, in_order
 from tenfold.flat.indexed import Scatter
+from tenfold.flat.ir import TensorType, Value, in_order
 from tenfold.flat.windows import SelectAndScatter
 from tests.flat.derivative_cases import loop
 from tests.flat.derivatives import evaluate

@@ -5,11 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from tenfold import dtypes, flat
-from tenfold.devices import Device
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
 from tenfold.engines import xla
-from tenfold.flat.graph import Function, TensorType
 from tenfold.flat.in_place import updated_last
+from tenfold.flat.ir import Function, TensorType
 from tenfold.mlir import stablehlo
 
 SIZE = 64

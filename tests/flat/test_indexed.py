@@ -7,10 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, TenfoldError
-from tenfold.flat.graph import TensorType, Value
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, TenfoldError
 from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
+from tenfold.flat.ir import TensorType, Value
 from tests.flat.machine import Machine, check_inference, only_the_result_is_wrong, params, unchecked, verdict
 
 F32, I64 = dtypes.float32, dtypes.int64

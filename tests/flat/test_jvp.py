@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from tenfold import dtypes, flat
-from tenfold.errors import ShapeError, UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ShapeError, UnsupportedError
 from tenfold.flat import elementwise as e
 from tenfold.flat import structured as s
 from tenfold.flat.grad import CUSTOM_GRADIENTS, gradients
-from tenfold.flat.graph import TensorType, Value, in_order
+from tenfold.flat.ir import TensorType, Value, in_order
 from tenfold.flat.jvp import JVPS, tangents
 from tenfold.flat.windows import SelectAndScatter
 from tests.flat.derivatives import evaluate, inputs
-from tests.flat.test_graph import CLASSES
+from tests.flat.test_ir import CLASSES
 
 F64 = dtypes.float64
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.devices import Device
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
 from tenfold.engines import xla
 from tenfold.flat.elementwise import Convert
-from tenfold.flat.graph import Function, TensorType, Value
+from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.flat.narrow import narrowed
 from tenfold.flat.structured import DotGeneral
 from tenfold.mlir import stablehlo

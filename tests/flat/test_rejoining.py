@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from tenfold import dtypes, flat
-from tenfold.flat.graph import Function, TensorType
-from tenfold.flat.movement import Concatenate
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.flat.data_ops import Concatenate
+from tenfold.flat.ir import Function, TensorType
 from tenfold.flat.rejoining import rejoined
 from tenfold.mlir import stablehlo
 

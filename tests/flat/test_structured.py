@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import ALL
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import ALL
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat import structured as s
-from tenfold.flat.graph import Function, TensorType, Value
+from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.mlir import stablehlo
 from tests.flat.machine import CPU, Machine, check_inference, params, verdict
 

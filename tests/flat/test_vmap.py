@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tenfold import dtypes, flat
-from tenfold.errors import IndexOutOfRange, UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import IndexOutOfRange, UnsupportedError
 from tenfold.flat import structured
 from tenfold.flat.composite import Composite, differentiated
-from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
+from tenfold.flat.ir import Function, LateNumber, Op, TensorType, Value
 from tenfold.flat.vmap import CUSTOM_BATCHING, batched
 from tests.flat.machine import Machine
 from tests.flat.test_vmap_rules import collatz, powers, scaled

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tenfold import dtypes, flat
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise as e
-from tenfold.flat import indexed, movement, structured, windows
+from tenfold.flat import indexed, structured, windows
 from tenfold.flat.composite import Composite, differentiated
-from tenfold.flat.graph import Op, TensorType
+from tenfold.flat.ir import Op, TensorType
 from tenfold.flat.vmap import BATCHING
 from tests.flat import batches
 from tests.flat.batches import Case, bools, complexes, floats, ints

@@ -7,12 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, TenfoldError
-from tenfold.flat.graph import TensorType, Value
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, TenfoldError
+from tenfold.flat.ir import TensorType, Value
 from tenfold.flat.windows import ConvDimensions, Convolution, ReduceWindow, SelectAndScatter
 from tests.flat.machine import Machine, check_inference, params, unchecked, verdict
-from tests.flat.test_movement import padded
+from tests.flat.test_data_ops import padded
 
 F32, I64 = dtypes.float32, dtypes.int64
 NCHW = ConvDimensions(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))

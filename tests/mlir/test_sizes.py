@@ -89,7 +89,7 @@ def test_a_number_is_found_that_follows_in_another_way_at_the_edges():
 
 
 def test_open_numbers_print_as_mlir_writes_them():
-    from tenfold.dtypes import float32
+    from tenfold.base.dtypes import float32
 
     assert str(OpenType(float32, [N, 3])) == "f32[?,3]"
     assert OpenType(float32, [N, 3]) == OpenType(float32, [M, 3])

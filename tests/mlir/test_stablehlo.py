@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import dtypes, flat
-from tenfold.devices import Device
-from tenfold.dtypes import ALL
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import ALL
+from tenfold.base.errors import EngineError, IndexOutOfRange, UnsupportedError
+from tenfold.compiler import stablehlo_module
 from tenfold.engines import xla
-from tenfold.errors import EngineError, IndexOutOfRange, UnsupportedError
-from tenfold.flat.graph import Function, TensorType, Value
 from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
+from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.flat.structured import DotDimensions
 from tenfold.flat.windows import ConvDimensions
 from tenfold.mlir import stablehlo
-from tenfold.program import stablehlo_module
 
 F32, I64 = dtypes.float32, dtypes.int64
 CPU = Device("cpu")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, TenfoldError
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, TenfoldError
 from tenfold.nn import functional as F
 from tests.nn.comparing import Call, Drawn, compare
 

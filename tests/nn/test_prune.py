@@ -10,7 +10,7 @@ import torch
 import torch.nn.utils.prune as golden
 
 import tenfold as tn
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 from tenfold.nn.utils import prune
 
 pytestmark = pytest.mark.usefixtures("kernels_made_quickly")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, TenfoldError, UnsupportedError
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, TenfoldError, UnsupportedError
 from tests.nn.comparing import Drawn, compare
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 import tenfold as tn
-from tenfold import dtypes
-from tenfold.dtypes import DType
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
 from tenfold.ops.samples import S, T
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import Row

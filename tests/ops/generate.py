@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes
-from tenfold.dtypes import BY_NAME, DType
+from tenfold.base import dtypes
+from tenfold.base.dtypes import BY_NAME, DType
 from tenfold.ops.samples import Matrices, S, T
 from tenfold.ops.schema import MISSING, Argument, Type
 from tenfold.ops.table import PLACEMENT, Row

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 
 import tenfold as tn
-from tenfold import dispatch
-from tenfold.dtypes import BY_NAME, DType
-from tenfold.errors import DTypeError, TenfoldError
+from tenfold.base.dtypes import BY_NAME, DType
+from tenfold.base.errors import DTypeError, TenfoldError
 from tenfold.ops.samples import S, T
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import Row
+from tenfold.tensor import dispatch
 from tests.ops import generate
 
 # rtol and atol by dtype, as in torch.testing.assert_close; two float8 values of one call agree exactly.

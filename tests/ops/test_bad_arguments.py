@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import tenfold as tn
-from tenfold import dtypes
-from tenfold.errors import TenfoldError
+from tenfold.base import dtypes
+from tenfold.base.errors import TenfoldError
 from tenfold.ops.samples import S, T
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import Row, all_rows

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold import dtypes
-from tenfold.errors import DTypeError, TenfoldError
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError, TenfoldError
 from tenfold.ops.table import Row, all_rows
 from tests.ops import generate, golden
 from tests.ops.derivatives import Case, NotDifferentiable, Slope

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tenfold import dtypes, flat
-from tenfold.errors import TenfoldError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import TenfoldError
 from tenfold.mlir import stablehlo
 from tenfold.ops.table import Row, all_rows
 from tenfold.tensor import Tensor, leaf

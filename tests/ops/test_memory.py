@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold import dtypes
-from tenfold.dtypes import DType
-from tenfold.errors import TenfoldError
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import TenfoldError
 from tenfold.ops.table import Row, all_rows
 from tests.ops import generate, golden
 from tests.ops.golden import Call

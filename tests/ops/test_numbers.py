@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 
 
 @pytest.mark.parametrize(

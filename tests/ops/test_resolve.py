@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tenfold import dtypes
-from tenfold.devices import Device
-from tenfold.errors import ArgumentError, TenfoldError
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, TenfoldError
 from tenfold.ops.order import in_torch_order
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.schema import parse

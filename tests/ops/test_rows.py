@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold import dtypes
-from tenfold.errors import TenfoldError
+from tenfold.base import dtypes
+from tenfold.base.errors import TenfoldError
 from tenfold.ops.schema import parse
 from tenfold.ops.table import Row, all_rows
 from tests.ops import generate, golden

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import dtypes
-from tenfold.errors import TenfoldError
+from tenfold.base import dtypes
+from tenfold.base.errors import TenfoldError
 from tenfold.flat.vmap import batched
 from tenfold.ops.table import Row, Signature, all_rows
 from tenfold.tensor import Tensor

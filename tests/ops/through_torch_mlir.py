@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tenfold import dtypes
-from tenfold.devices import Device
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.engines import xla
-from tenfold.errors import TenfoldError, UnsupportedError
 from tenfold.mlir import portable, stablehlo, torch_dialect
 from tenfold.ops.table import Row
 from tenfold.runtime import evaluate

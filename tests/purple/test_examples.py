@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tenfold as tn
-from tenfold.demo import digits
+from tenfold.command.demo import digits
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.interpret import Session
 from tenfold.purple.prims import control

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tenfold as tn
-from tenfold.demo import digits
+from tenfold.command.demo import digits
 from tenfold.purple.build import build_program
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import tenfold as tn
-from tenfold.errors import CacheWarning
+from tenfold.base.errors import CacheWarning
 from tenfold.runtime import cache
 from tenfold.runtime.executables import counting_compiles
 

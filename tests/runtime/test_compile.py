@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import ArgumentError, ShapeError, TraceError
+from tenfold.base.errors import ArgumentError, ShapeError, TraceError
 from tenfold.runtime.executables import counting_compiles
 
 

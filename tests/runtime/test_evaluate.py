@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import IndexOutOfRange, TenfoldError
+from tenfold.base.errors import IndexOutOfRange, TenfoldError
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.executables import counting_compiles
 from tenfold.trace import graph

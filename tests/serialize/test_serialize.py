@@ -15,7 +15,7 @@ import safetensors.numpy
 import torch
 
 import tenfold as tn
-from tenfold import dtypes
+from tenfold.base import dtypes
 
 NUMBERS = [0, 1, 1, 0, 1, 1]
 PLAIN = {

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.errors import ArgumentError
+from tenfold.base.errors import ArgumentError
 
 WINDOWS = [
     ("bartlett", {}),

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import tenfold as tn
-from tenfold.errors import DeviceError, ShapeError
+from tenfold.base.errors import DeviceError, ShapeError
 from tenfold.trace import graph
 from tenfold.trace.lower import lower
 from tenfold.trace.program import Program, collect

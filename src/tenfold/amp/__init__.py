@@ -2,7 +2,7 @@
 
 from tenfold.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from tenfold.amp.scaler import GradScaler
-from tenfold.errors import unknown_name
+from tenfold.base.errors import unknown_name
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 

@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import dispatch, dtypes
 from tenfold.amp import policies
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError
+from tenfold.base.source import capture
 from tenfold.ops.table import Row
-from tenfold.source import capture
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, dispatch
 from tenfold.trace import graph
 
 DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}

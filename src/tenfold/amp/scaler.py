@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.devices import Device
-from tenfold.errors import ArgumentError, TraceError, located
-from tenfold.grad_mode import no_grad
+from tenfold import flat
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, TraceError, located
+from tenfold.base.source import capture
 from tenfold.ops.table import Row
-from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace.graph import record
 

@@ -2,16 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tenfold import grad_mode
-from tenfold.autograd import forward_ad, graph
+from tenfold.autograd import forward_ad, grad_mode, graph
 from tenfold.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tenfold.autograd.custom import Function
 from tenfold.autograd.flow import backward, grad, is_grad_enabled
-from tenfold.autograd.handles import RemovableHandle
+from tenfold.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_grad_mode
 from tenfold.autograd.older import Variable, set_multithreading_enabled
 from tenfold.autograd.sweep import survey
-from tenfold.errors import unknown_name
-from tenfold.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_grad_mode
+from tenfold.base.errors import unknown_name
+from tenfold.base.hooks import RemovableHandle
 
 if TYPE_CHECKING:
     from tenfold.autograd import function, functional

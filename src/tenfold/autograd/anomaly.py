@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import GradientError
-from tenfold.source import capture
+from tenfold.base.errors import GradientError
+from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
 from tenfold.trace.gradient import gradient

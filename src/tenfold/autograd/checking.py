@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes
 from tenfold.autograd.flow import grad
 from tenfold.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from tenfold.errors import ArgumentError, GradientError, UnsupportedError, located
-from tenfold.functional import aten
-from tenfold.interchange import from_numpy
-from tenfold.source import capture
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, GradientError, UnsupportedError, located
+from tenfold.base.source import capture
+from tenfold.base.warning import warn
 from tenfold.tensor import Tensor
-from tenfold.warning import warn
+from tenfold.tensor.dispatch import aten
+from tenfold.tensor.interchange import from_numpy
 
 Tensors = Tensor | Sequence[Any]
 # How the Jacobians of all outputs are computed, for each of the inputs that are asked about.

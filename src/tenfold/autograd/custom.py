@@ -7,13 +7,13 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
-from tenfold.flat.graph import TensorType
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad, set_grad_mode
+from tenfold.autograd.grad_mode import no_grad, set_grad_mode
+from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
+from tenfold.base.source import capture
+from tenfold.flat.ir import TensorType
 from tenfold.ops.table import find
-from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
 from tenfold.trace.graph import Origin, Value
 

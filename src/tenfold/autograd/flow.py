@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.autograd.handles import GradientEdge, Noticed, RemovableHandle
+from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.autograd.sweep import Sweep, accumulate, survey
-from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad, set_grad_mode
-from tenfold.source import capture
+from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
+from tenfold.base.hooks import GradientEdge, Noticed, RemovableHandle
+from tenfold.base.source import capture
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
 from tenfold.trace.gradient import gradient, raise_spent, spend
 from tenfold.trace.graph import Value

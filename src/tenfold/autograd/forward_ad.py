@@ -10,9 +10,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
+from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
+from tenfold.base.source import capture
 from tenfold.ops.table import Signature, find
-from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
 from tenfold.trace.graph import Node, Value

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenfold.autograd.custom import Context, Function
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
 from tenfold.tensor import Tensor
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.autograd.flow import grad
-from tenfold.errors import ArgumentError, GradientError, ShapeError, located
-from tenfold.functional import aten
-from tenfold.grad_mode import enable_grad
+from tenfold.autograd.grad_mode import enable_grad
+from tenfold.base.errors import ArgumentError, GradientError, ShapeError, located
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.flow import is_grad_enabled
-from tenfold.autograd.handles import GradientEdge, HandleOfSeveral, RemovableHandle
 from tenfold.autograd.step_names import step_name
 from tenfold.autograd.sweep import at_end
 from tenfold.autograd.watched import Packing, passed, watch
-from tenfold.errors import ArgumentError, GradientError, located
-from tenfold.source import capture
+from tenfold.base.errors import ArgumentError, GradientError, located
+from tenfold.base.hooks import GradientEdge, HandleOfSeveral, RemovableHandle
+from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph as trace
 from tenfold.trace.graph import Origin, Value

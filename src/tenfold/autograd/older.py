@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ArgumentError
-from tenfold.source import capture
+from tenfold.base.errors import ArgumentError
+from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from tenfold.autograd import anomaly
 from tenfold.autograd.custom import CustomNode
-from tenfold.autograd.handles import CHANGES
+from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.autograd.watched import is_watched, passed
-from tenfold.errors import ArgumentError
-from tenfold.grad_mode import no_grad, set_grad_mode
-from tenfold.source import capture
+from tenfold.base.errors import ArgumentError
+from tenfold.base.hooks import CHANGES
+from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
 from tenfold.trace.gradient import find_path, gradient, raise_spent, spend

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.autograd.custom import CustomNode
-from tenfold.errors import ArgumentError, GradientError, ShapeError
-from tenfold.grad_mode import no_grad, set_grad_mode
-from tenfold.source import capture
+from tenfold.autograd.grad_mode import no_grad, set_grad_mode
+from tenfold.base.errors import ArgumentError, GradientError, ShapeError
+from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
 from tenfold.trace.gradient import raise_overwritten, wrote

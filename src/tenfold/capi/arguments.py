@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tenfold.base.errors import FormatError
 from tenfold.capi.typed import TypedForm, c_name
-from tenfold.errors import FormatError
 from tenfold.ops.schema import MISSING, Argument, Type
 
 __all__ = ["call_of", "with_needs"]

@@ -6,8 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.capi.describe import HEADER, Function, read_enums, read_header
-from tenfold.errors import (
+from tenfold.base.errors import (
     EngineError,
     IndexOutOfRange,
     MissingEngine,
@@ -15,6 +14,7 @@ from tenfold.errors import (
     TenfoldError,
     UnknownName,
 )
+from tenfold.capi.describe import HEADER, Function, read_enums, read_header
 
 __all__ = ["CONSTANTS", "Device", "Library", "Scalar"]
 

@@ -19,13 +19,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenfold.base.errors import ArgumentError
 from tenfold.capi import rt
 from tenfold.capi.compilers import Running, compiler, version_of
 from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.generate import generate
 from tenfold.capi.kept import locked, tidy, unfinished
 from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch
-from tenfold.errors import ArgumentError
 from tenfold.version import release
 
 __all__ = ["Built", "Progress", "build"]

@@ -13,10 +13,10 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tenfold.base.terminal import console
 from tenfold.capi.build import SANITIZERS, Built, build
 from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.locate import find_libtorch
-from tenfold.terminal import console
 
 __all__ = ["add_arguments"]
 

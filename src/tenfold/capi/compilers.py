@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 
-from tenfold.errors import EngineError, MissingEngine
+from tenfold.base.errors import EngineError, MissingEngine
 
 __all__ = ["Running", "compiler", "version_of"]
 

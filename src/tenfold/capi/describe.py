@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tenfold.base.errors import FormatError
 from tenfold.capi.locate import Libtorch
 from tenfold.capi.typed import TypedForm, typed_forms
-from tenfold.errors import FormatError
 
 __all__ = [
     "HEADER",

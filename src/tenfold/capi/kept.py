@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from tenfold.errors import EngineError
+from tenfold.base.errors import EngineError
 
 __all__ = ["BUILDS", "OBJECT_BYTES", "locked", "tidy", "unfinished"]
 

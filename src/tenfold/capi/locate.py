@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenfold.errors import MissingEngine, UnsupportedError
+from tenfold.base.errors import MissingEngine, UnsupportedError
 from tenfold.ops.schema import Schema, parse
 from tenfold.version import pytorch
 

@@ -15,12 +15,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tenfold.base.errors import EngineError, MissingEngine
 from tenfold.capi.bindings_r import c_source, enums_source, operators, r_source
 from tenfold.capi.build import build
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch
 from tenfold.capi.r_help import help_page
-from tenfold.errors import EngineError, MissingEngine
 
 __all__ = ["built_library", "install", "lay_out"]
 

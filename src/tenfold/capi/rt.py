@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tenfold.errors import EngineError
+from tenfold.base.errors import EngineError
 
 __all__ = ["Function", "add", "functions", "header", "source"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tenfold import random
+from tenfold.base.devices import Device, get_default_device, set_default_device
+from tenfold.base.errors import OutOfMemory as OutOfMemoryError
+from tenfold.base.errors import TenfoldError, UnsupportedError, located, unknown_name
 from tenfold.cuda import amp
-from tenfold.devices import Device, get_default_device, set_default_device
 from tenfold.engines import xla
-from tenfold.errors import OutOfMemory as OutOfMemoryError
-from tenfold.errors import TenfoldError, UnsupportedError, located, unknown_name
-from tenfold.typed_tensors import CUDA_TYPES
+from tenfold.tensor import generators
+from tenfold.tensor.typed import CUDA_TYPES
 
 __all__ = [
     "OutOfMemoryError", "amp", "current_device", "device", "device_count", "empty_cache",
@@ -144,14 +144,14 @@ def empty_cache() -> None:
 def manual_seed(seed: int) -> None:
     """Seed the generator of the current GPU, if there is one."""
     if is_available():
-        random.default_generator(Device("cuda", current_device())).manual_seed(seed)
+        generators.default_generator(Device("cuda", current_device())).manual_seed(seed)
 
 
 @located
 def manual_seed_all(seed: int) -> None:
     """Seed the generators of all GPUs."""
     for index in range(device_count()):
-        random.default_generator(Device("cuda", index)).manual_seed(seed)
+        generators.default_generator(Device("cuda", index)).manual_seed(seed)
 
 
 class device:

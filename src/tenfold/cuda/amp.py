@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold import amp
-from tenfold.dtypes import DType, float16
+from tenfold.base.dtypes import DType, float16
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 

@@ -5,6 +5,7 @@ The names are those of `torch.utils.data`, and `tenfold.utils.data` is this modu
 
 from typing import Any
 
+from tenfold.base.errors import unknown_name
 from tenfold.data.collate import default_collate, default_convert
 from tenfold.data.dataset import (
     ChainDataset,
@@ -27,7 +28,6 @@ from tenfold.data.sampler import (
     WeightedRandomSampler,
 )
 from tenfold.data.workers import WorkerInfo, get_worker_info
-from tenfold.errors import unknown_name
 
 __all__ = [
     "BatchSampler",

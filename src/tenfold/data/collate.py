@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dispatch, dtypes
-from tenfold.devices import Device
-from tenfold.errors import DTypeError, ShapeError, TenfoldError, located
-from tenfold.interchange import as_tensor, tensor
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.errors import DTypeError, ShapeError, TenfoldError, located
+from tenfold.base.source import capture
 from tenfold.ops.table import find
-from tenfold.source import capture
-from tenfold.tensor import Tensor, leaf
+from tenfold.tensor import Tensor, dispatch, leaf
+from tenfold.tensor.interchange import as_tensor, tensor
 from tenfold.trace import graph
 
 

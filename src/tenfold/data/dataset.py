@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from tenfold.base.errors import ArgumentError, IndexOutOfRange, ShapeError, constructor, located
 from tenfold.data import draws
-from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError, constructor, located
-from tenfold.random import Generator
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.generators import Generator
 
 Sample = TypeVar("Sample", covariant=True)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tenfold import random
-from tenfold.devices import Device
-from tenfold.random import Generator
-from tenfold.tensor import leaf
+from tenfold.base.devices import Device
+from tenfold.tensor import generators, leaf
+from tenfold.tensor.generators import Generator
 
 
 def key(generator: Generator | None) -> int:
@@ -24,7 +23,7 @@ def key(generator: Generator | None) -> int:
 def worker_seed(generator: Generator | None, epoch: int) -> int:
     """A seed for the workers of an epoch. It takes nothing from the generator: the order in which samples are
     drawn must not depend on how many threads fetch them."""
-    started = random.initial_seed() if generator is None else generator.initial_seed()
+    started = generators.initial_seed() if generator is None else generator.initial_seed()
     return int(np.random.Philox(key=started, counter=epoch).random_raw() >> 1)
 
 

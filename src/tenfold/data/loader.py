@@ -7,16 +7,16 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, constructor
+from tenfold.base.source import capture
 from tenfold.data import draws
 from tenfold.data.collate import default_collate, default_convert, map_tensors
 from tenfold.data.dataset import IterableDataset, gatherer
 from tenfold.data.sampler import BatchSampler, RandomSampler, SequentialSampler, batches
 from tenfold.data.workers import END, Crew, Fetch
-from tenfold.devices import Device
-from tenfold.errors import ArgumentError, constructor
-from tenfold.random import Generator
-from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.generators import Generator
 
 _FIXED = ("batch_size", "batch_sampler", "dataset", "drop_last", "persistent_workers", "sampler")
 

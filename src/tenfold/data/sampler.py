@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from tenfold.base.errors import ArgumentError, constructor
 from tenfold.data import draws
-from tenfold.errors import ArgumentError, constructor
-from tenfold.random import Generator
 from tenfold.tensor import Tensor
+from tenfold.tensor.generators import Generator
 
 Index = TypeVar("Index", covariant=True)
 

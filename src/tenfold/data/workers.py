@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tenfold.devices import Device, get_default_device
-from tenfold.errors import TenfoldError
+from tenfold.base.devices import Device, get_default_device
+from tenfold.base.errors import TenfoldError
 
 Fetch = Callable[[Any], Any]
 END = object()  # what a fetch gives when its samples have run out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenfold.base.errors import unknown_name
 from tenfold.distributions import constraints, kl, kl_families, transforms
 from tenfold.distributions.continuous import (
     Cauchy,
@@ -63,7 +64,6 @@ from tenfold.distributions.transforms import (
     identity_transform,
 )
 from tenfold.distributions.vonmises import VonMises
-from tenfold.errors import unknown_name
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical",

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.errors import unknown_name
-from tenfold.functional import aten
+from tenfold.base import dtypes
+from tenfold.base.errors import unknown_name
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tenfold.base.dtypes import finfo
 from tenfold.distributions import constraints
 from tenfold.distributions.distribution import (
     Distribution,
@@ -15,9 +16,8 @@ from tenfold.distributions.distribution import (
     normals,
     uniforms,
 )
-from tenfold.dtypes import finfo
-from tenfold.functional import aten
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["Cauchy", "Exponential", "Gumbel", "HalfCauchy", "HalfNormal", "Laplace", "Normal", "Uniform"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError
 from tenfold.distributions import constraints
 from tenfold.distributions.discrete import ByCategorical, _Binary, _one_of
 from tenfold.distributions.distribution import Shape, broadcast_all
 from tenfold.distributions.gammas import standard_gammas
-from tenfold.errors import ArgumentError
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["Binomial", "Multinomial", "NegativeBinomial"]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import dtypes
+from tenfold.autograd.grad_mode import enable_grad, no_grad
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError
 from tenfold.distributions import constraints
 from tenfold.distributions.distribution import (
     Distribution,
@@ -15,10 +17,9 @@ from tenfold.distributions.distribution import (
     uniforms,
     within,
 )
-from tenfold.errors import ArgumentError
-from tenfold.functional import aten, broadcast_tensors
-from tenfold.grad_mode import enable_grad, no_grad
+from tenfold.functional import broadcast_tensors
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "Bernoulli",

@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenfold import dtypes
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, UnsupportedError
+from tenfold.base.size import Size
 from tenfold.distributions import constraints
 from tenfold.distributions.constraints import Constraint, is_dependent
-from tenfold.errors import ArgumentError, UnsupportedError
-from tenfold.functional import aten, broadcast_shapes
-from tenfold.grad_mode import no_grad
-from tenfold.interchange import tensor
-from tenfold.size import Size
+from tenfold.functional import broadcast_shapes
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
+from tenfold.tensor.interchange import tensor
 from tenfold.trace import graph
 
 Shape = Sequence[int]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tenfold import dtypes
+from tenfold.base import dtypes
 from tenfold.distributions import constraints
 from tenfold.distributions.distribution import Distribution
 from tenfold.distributions.transforming import Transform, summed
-from tenfold.functional import aten
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CumulativeDistributionTransform", "ExpTransform", "PowerTransform",

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tenfold import dtypes
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError
 from tenfold.distributions import constraints
 from tenfold.distributions.distribution import (
     Distribution,
@@ -15,9 +16,8 @@ from tenfold.distributions.distribution import (
     broadcast_all,
     normals,
 )
-from tenfold.errors import ArgumentError
-from tenfold.functional import aten
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "StudentT"]
 

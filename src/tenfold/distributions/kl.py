@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tenfold.base.errors import ArgumentError, UnsupportedError
 from tenfold.distributions.continuous import Cauchy, Exponential, Laplace, Normal, Uniform
 from tenfold.distributions.discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from tenfold.distributions.distribution import Distribution
 from tenfold.distributions.multivariate import Independent, MultivariateNormal, summed
-from tenfold.errors import ArgumentError, UnsupportedError
-from tenfold.functional import aten
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["kl_divergence", "register_kl"]
 

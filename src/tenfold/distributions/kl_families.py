@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 
+from tenfold.base.errors import UnsupportedError
 from tenfold.distributions.continuous import EULER, Exponential, Gumbel, HalfNormal, Normal
 from tenfold.distributions.counts import Binomial
 from tenfold.distributions.gammas import Beta, Dirichlet, Gamma
 from tenfold.distributions.kl import kl_divergence, register_kl
 from tenfold.distributions.transformed import LogNormal, Pareto, TransformedDistribution
-from tenfold.errors import UnsupportedError
 from tenfold.tensor import Tensor
 
 

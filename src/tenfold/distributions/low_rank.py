@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+from tenfold.base.errors import ArgumentError
 from tenfold.distributions import constraints
 from tenfold.distributions.distribution import Distribution, Shape, normals
-from tenfold.errors import ArgumentError
-from tenfold.functional import aten, broadcast_shapes
+from tenfold.functional import broadcast_shapes
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["LowRankMultivariateNormal"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError
 from tenfold.distributions import constraints
 from tenfold.distributions.discrete import Categorical
 from tenfold.distributions.distribution import Distribution, Shape
-from tenfold.errors import ArgumentError
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["MixtureSameFamily"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tenfold.autograd.grad_mode import enable_grad
+from tenfold.base.errors import ArgumentError
 from tenfold.distributions import constraints
 from tenfold.distributions.distribution import Distribution, Shape, normals
-from tenfold.errors import ArgumentError
-from tenfold.functional import aten, broadcast_shapes
-from tenfold.grad_mode import enable_grad
+from tenfold.functional import broadcast_shapes
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["Independent", "MultivariateNormal"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import dtypes
+from tenfold.base import dtypes
 from tenfold.distributions import constraints
 from tenfold.distributions.discrete import ByCategorical, _Binary
 from tenfold.distributions.distribution import Shape, uniforms
 from tenfold.distributions.elementwise_transforms import ExpTransform, SigmoidTransform
 from tenfold.distributions.transformed import TransformedDistribution
-from tenfold.functional import aten
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError
 from tenfold.distributions import constraints
 from tenfold.distributions.continuous import EULER, Exponential, Normal, Uniform
 from tenfold.distributions.distribution import Distribution, Shape, broadcast_all
@@ -14,10 +16,8 @@ from tenfold.distributions.gammas import Gamma
 from tenfold.distributions.multivariate import Independent
 from tenfold.distributions.transforming import ComposeTransform, Transform, summed
 from tenfold.distributions.vector_transforms import StickBreakingTransform
-from tenfold.errors import ArgumentError
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "InverseGamma", "Kumaraswamy", "LogNormal", "LogisticNormal", "Pareto", "TransformedDistribution",

@@ -7,10 +7,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from tenfold.base.errors import ArgumentError, UnsupportedError
 from tenfold.distributions import constraints
-from tenfold.errors import ArgumentError, UnsupportedError
-from tenfold.functional import aten
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["ComposeTransform", "IndependentTransform", "Transform", "identity_transform", "summed"]
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold import dtypes
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError
+from tenfold.base.size import Size
 from tenfold.distributions import constraints
 from tenfold.distributions.transforming import Transform, summed
-from tenfold.errors import ArgumentError
-from tenfold.functional import aten
-from tenfold.size import Size
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "CatTransform", "CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tenfold.autograd.grad_mode import no_grad
 from tenfold.distributions import constraints
 from tenfold.distributions.distribution import Distribution, Shape, broadcast_all, uniforms
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["VonMises"]
 ATTEMPTS = 32  # at two in three, none is left out once in 10¹⁵ draws

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.engines import iree_words
-from tenfold.errors import (
+from tenfold.base.errors import (
     ArgumentError,
     EngineError,
     FormatError,
@@ -24,6 +23,7 @@ from tenfold.errors import (
     OutOfMemory,
     UnsupportedError,
 )
+from tenfold.engines import iree_words
 
 INSTALL = "pip install tenfold[iree]"
 SUPPORTED = ((3, 13), (4, 0))  # from, and before

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import UnsupportedError
+from tenfold.base.errors import UnsupportedError
 
 OPEN = -(2**63)  # how MLIR writes a number that an operand gives
 

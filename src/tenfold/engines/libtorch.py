@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import EngineError, TenfoldError, UnsupportedError
 from tenfold.capi.binding import Library, handles
 from tenfold.capi.build import build
-from tenfold.devices import Device
-from tenfold.dtypes import DType
 from tenfold.engines.libtorch_calls import Calls, Held, by_code, code_of, named, next_state, seed_of
 from tenfold.engines.libtorch_flat import evaluate_fragment
-from tenfold.errors import EngineError, TenfoldError, UnsupportedError
-from tenfold.flat.graph import TensorType
+from tenfold.flat.ir import TensorType
 from tenfold.ops.table import OTHERS, TABLE, Row
 from tenfold.trace.gradient import NOTHING, GradientNode, Wiring
 from tenfold.trace.graph import Node, Value

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import UnsupportedError
 from tenfold.capi.binding import CONSTANTS, Library, Scalar, handles, numbers
 from tenfold.capi.binding import Device as PlainDevice
-from tenfold.devices import Device
-from tenfold.dtypes import DType
-from tenfold.errors import UnsupportedError
-from tenfold.flat.graph import TensorType
+from tenfold.flat.ir import TensorType
 from tenfold.mlir.torch_types import SCALAR_TYPES
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import SLOT

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from tenfold import flat
+from tenfold.base.errors import UnsupportedError
 from tenfold.engines.libtorch_calls import Calls, Held
-from tenfold.errors import UnsupportedError
-from tenfold.flat import elementwise, movement, structured
-from tenfold.flat.graph import Function, Op
+from tenfold.flat import data_ops as movement
+from tenfold.flat import elementwise, structured
+from tenfold.flat.ir import Function, Op
 
 Rule = Callable[[Calls, Any, Sequence[Held]], Held]
 

@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tenfold import dtypes
-from tenfold.devices import Device
-from tenfold.dtypes import DType
-from tenfold.errors import (
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import (
     DeviceError,
     EngineError,
     MissingDevice,
@@ -28,10 +28,10 @@ from tenfold.errors import (
     TenfoldError,
     UnsupportedError,
 )
-from tenfold.flat.graph import TensorType
+from tenfold.base.warning import warn
+from tenfold.flat.ir import TensorType
 from tenfold.mlir import stablehlo
 from tenfold.mlir.interrupts import aside, uninterrupted
-from tenfold.warning import warn
 
 _lock = threading.RLock()
 _clients: dict[str, Client] = {}

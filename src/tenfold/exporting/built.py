@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tenfold.errors import ArgumentError, FormatError, located
+from tenfold.base.errors import ArgumentError, FormatError, located
 from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
 from tenfold.exporting.loaded import require_no_gradient
-from tenfold.flat.graph import TensorType
-from tenfold.interchange import as_tensor, tensor
+from tenfold.flat.ir import TensorType
+from tenfold.tensor.interchange import as_tensor, tensor
 
 
 class BuiltModule:

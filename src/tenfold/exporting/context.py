@@ -6,10 +6,10 @@ import gc
 import threading
 from typing import Any
 
-from tenfold.errors import TraceError
+from tenfold.base.errors import TraceError
+from tenfold.base.source import capture
 from tenfold.runtime import evaluate
 from tenfold.runtime.recording import one_at_a_time
-from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value
 from tenfold.trace.program import collect

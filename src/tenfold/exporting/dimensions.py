@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from tenfold.dtypes import ALL, DType
-from tenfold.errors import ArgumentError, FormatError, ShapeError
-from tenfold.flat.graph import TensorType
+from tenfold.base.dtypes import ALL, DType
+from tenfold.base.errors import ArgumentError, FormatError, ShapeError
+from tenfold.flat.ir import TensorType
 
 DTYPES = {dtype.short: dtype for dtype in ALL}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError
+from tenfold.base.errors import ArgumentError
 from tenfold.exporting.dimensions import Dim
 from tenfold.tensor import Tensor
 

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.control_flow import while_loop
-from tenfold.dtypes import DType, bfloat16, bool_, float16, int64
+from tenfold.base.dtypes import DType, bfloat16, bool_, float16, int64
 from tenfold.exporting.rewriting import Expansions
-from tenfold.functional import aten
+from tenfold.func.control_flow import while_loop
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 # Half types are computed with in float32, as the rows do.
 

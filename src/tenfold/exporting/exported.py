@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 
 from tenfold import flat
-from tenfold.dtypes import as_dtype
-from tenfold.errors import ArgumentError, FormatError, did_you_mean, located
+from tenfold.base.dtypes import as_dtype
+from tenfold.base.errors import ArgumentError, FormatError, did_you_mean, located
+from tenfold.base.garbage import uncollected
+from tenfold.compiler import uncompiled
 from tenfold.exporting.dimensions import Dim, SymbolicType
 from tenfold.exporting.dynamic import OpenDims, open_dimensions
 from tenfold.exporting.merging import merged_functions
 from tenfold.exporting.recordings import Recordings
-from tenfold.flat.graph import Function, TensorType, replay
+from tenfold.flat.ir import Function, TensorType, replay
 from tenfold.flat.structured import Check
-from tenfold.functional import aten
-from tenfold.garbage import uncollected
 from tenfold.mlir import open_stablehlo, portable, stablehlo
-from tenfold.program import uncompiled
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.recorded import Recorded, memory_of
 from tenfold.runtime.recording import trace
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
 from tenfold.trace.graph import Value
 from tenfold.trace.lower import lower

@@ -6,15 +6,15 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.devices import Device
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, FormatError, GradientError, ShapeError, located
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, FormatError, GradientError, ShapeError, located
 from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
-from tenfold.flat.graph import TensorType
-from tenfold.interchange import as_tensor
+from tenfold.flat.ir import TensorType
 from tenfold.mlir import portable, stablehlo
 from tenfold.mlir.sizes import Open, OpenType
 from tenfold.tensor import Tensor
+from tenfold.tensor.interchange import as_tensor
 from tenfold.trace import graph
 from tenfold.trace.graph import Value
 

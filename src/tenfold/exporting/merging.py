@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tenfold import flat
-from tenfold.errors import UnsupportedError
+from tenfold.base.errors import UnsupportedError
 from tenfold.flat.composite import Composite
-from tenfold.flat.graph import Function, Op, TensorType
+from tenfold.flat.ir import Function, Op, TensorType
 from tenfold.mlir.sizes import Open, OpenLiteral, OpenType
 from tenfold.ops.table import Row
 from tenfold.trace.control import ControlNode, Part

@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError
+from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError
 from tenfold.exporting.dimensions import Dim, SymbolicType
 from tenfold.exporting.dynamic import OpenDims
 from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO, FOR_TORCH
 from tenfold.exporting.merging import merged_programs
 from tenfold.exporting.rewriting import Expansions, rewritten
-from tenfold.flat.graph import TensorType
+from tenfold.flat.ir import TensorType
 from tenfold.mlir.sizes import Formulas, Open, OpenType, other_at
 from tenfold.mlir.torch_emitter import is_state
 from tenfold.ops.table import exact

@@ -4,10 +4,10 @@ from tenfold.flat import operators as _operators  # noqa: F401
 from tenfold.flat.build import *  # noqa: F403
 from tenfold.flat.composite import Composite, differentiated, stop_gradient, stopped
 from tenfold.flat.contracting import *  # noqa: F403
+from tenfold.flat.data_builders import *  # noqa: F403
 from tenfold.flat.folding import *  # noqa: F403
-from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
 from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
-from tenfold.flat.moving import *  # noqa: F403
+from tenfold.flat.ir import Function, LateNumber, Op, TensorType, Value
 from tenfold.flat.structured import DotDimensions
 from tenfold.flat.windows import ConvDimensions, Convolution, SelectAndScatter
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes
-from tenfold.dtypes import DType
-from tenfold.errors import IndexOutOfRange, ShapeError
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import IndexOutOfRange, ShapeError
+from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
-from tenfold.flat import movement as m
-from tenfold.flat.graph import LateNumber, Value
+from tenfold.flat.ir import LateNumber, Value
 
 Number = bool | int | float | complex
 Operand = Value | Number

@@ -4,8 +4,8 @@ in branches, where they would take ten times as long."""
 
 from __future__ import annotations
 
-from tenfold.flat.graph import Function, Value, replay
-from tenfold.flat.moving import transpose
+from tenfold.flat.data_builders import transpose
+from tenfold.flat.ir import Function, Value, replay
 from tenfold.flat.windows import ConvDimensions, Convolution
 
 

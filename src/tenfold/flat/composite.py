@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from tenfold.flat.elementwise import Convert
-from tenfold.flat.graph import Function, LateNumber, Op, TensorType, Value
+from tenfold.flat.ir import Function, LateNumber, Op, TensorType, Value
 
 Rule = Callable[[Sequence[Value | None], Sequence[Value], Sequence[Value]], Sequence[Value | None]]
 

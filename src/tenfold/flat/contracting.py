@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.dtypes import DType
+from tenfold.base.dtypes import DType
 from tenfold.flat import structured as s
-from tenfold.flat.graph import TensorType, Value
-from tenfold.flat.moving import pad
+from tenfold.flat.data_builders import pad
+from tenfold.flat.ir import TensorType, Value
 from tenfold.flat.windows import ConvDimensions, Convolution
 
 

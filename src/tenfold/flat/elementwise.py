@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from typing import ClassVar
 
-from tenfold import dtypes
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
-from tenfold.flat.graph import Op, TensorType, Value
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.flat.ir import Op, TensorType, Value
 
 DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 

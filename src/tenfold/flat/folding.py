@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.dtypes import DType
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
 from tenfold.flat import elementwise as e
 from tenfold.flat import structured as s
 from tenfold.flat.build import (
@@ -31,9 +31,9 @@ from tenfold.flat.build import (
     shift_right_logical,
     where,
 )
-from tenfold.flat.graph import Function, TensorType, Value
+from tenfold.flat.data_builders import reshape
 from tenfold.flat.indexed import Scatter, ScatterDimensions
-from tenfold.flat.moving import reshape
+from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.flat.windows import ReduceWindow
 
 

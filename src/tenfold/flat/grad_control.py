@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.errors import UnsupportedError
+from tenfold.base import dtypes
+from tenfold.base.errors import UnsupportedError
 from tenfold.flat import build as b
+from tenfold.flat import data_builders as mv
 from tenfold.flat import elementwise as e
 from tenfold.flat import folding as f
-from tenfold.flat import moving as mv
 from tenfold.flat import structured as s
 from tenfold.flat.build import constant, full_like
 from tenfold.flat.grad_folds import Cotangents
-from tenfold.flat.graph import Function, Op, Value, in_order
+from tenfold.flat.ir import Function, Op, Value, in_order
 from tenfold.flat.partials import number, reached
 
 Gradients = Callable[..., list[Value | None]]

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes
-from tenfold.errors import UnsupportedError
+from tenfold.base import dtypes
+from tenfold.base.errors import UnsupportedError
 from tenfold.flat import build as b
+from tenfold.flat import data_builders as mv
+from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
 from tenfold.flat import folding as f
-from tenfold.flat import movement as m
-from tenfold.flat import moving as mv
 from tenfold.flat import structured as s
 from tenfold.flat.build import convert, eq, full, full_like, where
-from tenfold.flat.graph import Function, TensorType, Value
 from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
+from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.flat.partials import conj
 
 Cotangents = Sequence[Value | None]

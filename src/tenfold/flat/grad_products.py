@@ -7,11 +7,11 @@ from typing import Any
 
 from tenfold.flat import build as b
 from tenfold.flat import contracting as c
-from tenfold.flat import moving as mv
+from tenfold.flat import data_builders as mv
 from tenfold.flat import structured as s
 from tenfold.flat.build import convert, full_like, where
 from tenfold.flat.grad_folds import wide
-from tenfold.flat.graph import Value
+from tenfold.flat.ir import Value
 from tenfold.flat.partials import conj
 from tenfold.flat.windows import ConvDimensions, Convolution, dilated
 

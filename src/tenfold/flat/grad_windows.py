@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.errors import UnsupportedError
+from tenfold.base import dtypes
+from tenfold.base.errors import UnsupportedError
 from tenfold.flat import build as b
+from tenfold.flat import data_builders as mv
+from tenfold.flat import data_ops as m
 from tenfold.flat import folding as f
-from tenfold.flat import movement as m
-from tenfold.flat import moving as mv
 from tenfold.flat.build import constant, eq, full_like, where
+from tenfold.flat.data_ops import Ints
 from tenfold.flat.grad_folds import Cotangents, scattered, total
-from tenfold.flat.graph import Function, TensorType, Value
 from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
-from tenfold.flat.movement import Ints
+from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.flat.windows import Pairs, ReduceWindow, SelectAndScatter, dilated
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold import dtypes
+from tenfold.base import dtypes
 from tenfold.flat.build import constant, logical_and
 from tenfold.flat.composite import Composite
-from tenfold.flat.graph import Function, Op, Value
+from tenfold.flat.ir import Function, Op, Value
 from tenfold.flat.structured import Case, Check, While
 
 

@@ -12,8 +12,8 @@ import operator
 from collections.abc import Sequence
 
 from tenfold import flat
-from tenfold.flat.graph import Function, Op, Value
-from tenfold.flat.movement import Reshape, Transpose
+from tenfold.flat.data_ops import Reshape, Transpose
+from tenfold.flat.ir import Function, Op, Value
 from tenfold.flat.structured import DotGeneral
 from tenfold.flat.windows import Convolution
 

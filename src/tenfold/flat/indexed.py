@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
-from tenfold.flat.graph import Function, Op, TensorType, Value
-from tenfold.flat.movement import Ints, each_dimension
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold.flat.data_ops import Ints, each_dimension
+from tenfold.flat.ir import Function, Op, TensorType, Value
 
 
 class GatherDimensions(NamedTuple):

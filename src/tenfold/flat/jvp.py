@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import ShapeError, UnsupportedError
+from tenfold.base.errors import ShapeError, UnsupportedError
 from tenfold.flat import build as b
+from tenfold.flat import data_builders as mv
+from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
 from tenfold.flat import folding as f
-from tenfold.flat import movement as m
-from tenfold.flat import moving as mv
 from tenfold.flat import structured as s
 from tenfold.flat.build import full_like
 from tenfold.flat.composite import Composite
 from tenfold.flat.grad import GRADIENTS, SEVERAL, fitting, gradients, turned
 from tenfold.flat.grad_control import carried
 from tenfold.flat.grad_folds import permutation
-from tenfold.flat.graph import Function, Op, Value, in_order
 from tenfold.flat.indexed import Gather, Scatter
+from tenfold.flat.ir import Function, Op, Value, in_order
 from tenfold.flat.partials import FLAT, PARTIALS, Map, carries, reached
 from tenfold.flat.windows import Convolution, ReduceWindow, SelectAndScatter
 

@@ -7,10 +7,10 @@ here the rounding is moved into the product, and what is added to it is added in
 
 from __future__ import annotations
 
-from tenfold import dtypes
+from tenfold.base import dtypes
+from tenfold.flat.data_ops import BroadcastInDim, Reshape, Transpose
 from tenfold.flat.elementwise import Add, Convert
-from tenfold.flat.graph import Function, Op, Value, replay
-from tenfold.flat.movement import BroadcastInDim, Reshape, Transpose
+from tenfold.flat.ir import Function, Op, Value, replay
 from tenfold.flat.structured import DotGeneral
 
 HALVES = (dtypes.float16, dtypes.bfloat16)

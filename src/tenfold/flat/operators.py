@@ -22,7 +22,7 @@ from tenfold.flat.build import (
     sub,
 )
 from tenfold.flat.folding import power
-from tenfold.flat.graph import Value
+from tenfold.flat.ir import Value
 
 
 def _pow(x: Value, y: Operand) -> Value:

@@ -11,15 +11,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.errors import UnsupportedError
+from tenfold.base import dtypes
+from tenfold.base.errors import UnsupportedError
 from tenfold.flat import build as b
+from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
-from tenfold.flat import movement as m
 from tenfold.flat.build import eq, full_like, where
+from tenfold.flat.data_builders import squeeze, unsqueeze
 from tenfold.flat.folding import power, sum
-from tenfold.flat.graph import Op, Value
-from tenfold.flat.moving import squeeze, unsqueeze
+from tenfold.flat.ir import Op, Value
 
 Map = Callable[[Value, Any], Value]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.flat.ir import Function, Op, TensorType, Value
 
 TITLE = "==== Flat IR ===="
 

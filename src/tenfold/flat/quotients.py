@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tenfold.flat.data_ops import BroadcastInDim, Constant
 from tenfold.flat.elementwise import Divide, OptimizationBarrier
-from tenfold.flat.graph import Function, Op, Value, replay
-from tenfold.flat.movement import BroadcastInDim, Constant
+from tenfold.flat.ir import Function, Op, Value, replay
 
 
 def rounded_once(function: Function) -> Function:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.flat import moving
-from tenfold.flat.graph import Function, Value, replay
-from tenfold.flat.movement import Concatenate, Reshape, Slice
+from tenfold.flat import data_builders as moving
+from tenfold.flat.data_ops import Concatenate, Reshape, Slice
+from tenfold.flat.ir import Function, Value, replay
 
 
 def rejoined(function: Function) -> Function:

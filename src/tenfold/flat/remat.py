@@ -14,7 +14,7 @@ from typing import Any
 from tenfold.flat.composite import Composite
 from tenfold.flat.elementwise import OptimizationBarrier
 from tenfold.flat.grad import gradients
-from tenfold.flat.graph import Function, Value
+from tenfold.flat.ir import Function, Value
 
 
 def recomputed(lowering: Callable[..., Value]) -> Callable[..., Value]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from tenfold import dtypes
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
-from tenfold.flat.graph import Function, Op, TensorType, Value
-from tenfold.flat.movement import Ints
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold.flat.data_ops import Ints
+from tenfold.flat.ir import Function, Op, TensorType, Value
 
 BOOL = TensorType(dtypes.bool_, ())
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.errors import UnsupportedError
+from tenfold.base.errors import UnsupportedError
+from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
-from tenfold.flat import movement as m
 from tenfold.flat import structured as s
 from tenfold.flat import vmap_control as control
 from tenfold.flat import vmap_rules as rules
 from tenfold.flat import windows as w
 from tenfold.flat.build import axis
 from tenfold.flat.composite import Composite
+from tenfold.flat.data_builders import move
 from tenfold.flat.folding import check
-from tenfold.flat.graph import Function, Op, TensorType, Value
 from tenfold.flat.indexed import Gather, Scatter
-from tenfold.flat.moving import move
+from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.vmap_rules import CUSTOM_BATCHING, Batch, BatchRule, up
 
 __all__ = ["BATCHING", "CUSTOM_BATCHING", "Batch", "batched"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold import dtypes
+from tenfold.base import dtypes
+from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
-from tenfold.flat import movement as m
 from tenfold.flat import structured as s
 from tenfold.flat.build import convert, eq
 from tenfold.flat.composite import Composite
 from tenfold.flat.folding import reduce, sum, while_loop
-from tenfold.flat.graph import Function, Op, Value
+from tenfold.flat.ir import Function, Op, Value
 from tenfold.flat.vmap_rules import Batch
 
 

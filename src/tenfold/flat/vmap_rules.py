@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.errors import UnsupportedError
-from tenfold.flat import movement as m
+from tenfold.base import dtypes
+from tenfold.base.errors import UnsupportedError
+from tenfold.flat import data_ops as m
 from tenfold.flat import structured as s
 from tenfold.flat import windows as w
 from tenfold.flat.build import add, broadcast_to, clamp, constant, convert, full, lt, where
 from tenfold.flat.contracting import dot_general
-from tenfold.flat.folding import function, scatter, while_loop
-from tenfold.flat.graph import Function, Op, TensorType, Value
-from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
-from tenfold.flat.movement import Ints
-from tenfold.flat.moving import (
+from tenfold.flat.data_builders import (
     concatenate,
     dynamic_slice,
     dynamic_update_slice,
@@ -27,6 +23,10 @@ from tenfold.flat.moving import (
     squeeze,
     unsqueeze,
 )
+from tenfold.flat.data_ops import Ints
+from tenfold.flat.folding import function, scatter, while_loop
+from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
+from tenfold.flat.ir import Function, Op, TensorType, Value
 
 # How a function is batched: which dimensions of its parameters count the batch, and which results must.
 Walk = Callable[[Function, int, Sequence[int | None], Sequence[bool] | None], tuple[Function, list[bool]]]

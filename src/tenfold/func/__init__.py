@@ -1,6 +1,6 @@
 """`tenfold.func`: functions of functions, with PyTorch's names. Each may be applied to what another gives."""
 
-from tenfold.errors import unknown_name
+from tenfold.base.errors import unknown_name
 from tenfold.func.batching import vmap
 from tenfold.func.derivatives import functionalize, grad, grad_and_value, jvp, linearize, value_and_grad, vjp
 from tenfold.func.functions import applied

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, ShapeError, TraceError, located
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, ShapeError, TraceError, located
 from tenfold.flat.vmap import batched
 from tenfold.func.recording import Recorded, is_tensor, like, record
-from tenfold.functional import aten
 from tenfold.ops.table import Row
 from tenfold.runtime import tree
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 from tenfold.trace.graph import Value
 
 VMAP = Row("vmap(Tensor[] arguments) -> Tensor[]", lambda *arguments: arguments, {})

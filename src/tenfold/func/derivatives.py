@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold import autograd, flat
-from tenfold.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
+from tenfold.autograd.grad_mode import enable_grad
+from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
+from tenfold.base.source import capture
 from tenfold.flat.jvp import tangents as pushed_forward
 from tenfold.func.recording import Recorder, is_tensor, like, record
-from tenfold.functional import aten
-from tenfold.grad_mode import enable_grad
 from tenfold.runtime import tree
-from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
 from tenfold.trace.graph import Value
 from tenfold.trace.tangent import JVP, RANDOM_JVP

@@ -9,13 +9,13 @@ from typing import Any
 
 from tenfold import flat
 from tenfold.autograd.custom import Context, Function, summed_to
-from tenfold.errors import GradientError, UnsupportedError
+from tenfold.base.errors import GradientError, UnsupportedError
+from tenfold.base.source import capture
 from tenfold.func.recording import Recorded, record
-from tenfold.functional import aten
 from tenfold.ops.table import Row
 from tenfold.runtime import tree
-from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 from tenfold.trace.graph import Value
 
 FUNCTION = Row("function(Tensor[] inputs) -> Tensor[]", lambda *values: values, {})

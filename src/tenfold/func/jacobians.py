@@ -8,9 +8,9 @@ from typing import Any
 from tenfold.func.batching import vmap
 from tenfold.func.derivatives import chosen, jvp, pulling, refilled, regrouped
 from tenfold.func.recording import is_tensor, like
-from tenfold.functional import aten
 from tenfold.runtime import tree
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 
 def _basis(tensor: Tensor) -> Tensor:

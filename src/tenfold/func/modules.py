@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, located
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, located
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 
 @located

@@ -12,18 +12,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, GradientError, TenfoldError, TraceError
+from tenfold.base.errors import ArgumentError, GradientError, TenfoldError, TraceError
+from tenfold.base.source import capture
 from tenfold.flat.strides import contiguous
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import tree
 from tenfold.runtime.recording import one_at_a_time, shares_memory
-from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.tensor.views import Alias, Storage
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value
 from tenfold.trace.lower import lower
 from tenfold.trace.program import Program
-from tenfold.views import Alias, Storage
 
 
 class Recorder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.errors import EngineError
+from tenfold.base.errors import EngineError
 from tenfold.flat import windows
 
 

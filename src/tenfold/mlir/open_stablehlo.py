@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.dtypes import DType, float64, int32, int64
-from tenfold.errors import UnsupportedError
-from tenfold.flat import indexed, movement, structured, windows
-from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.base.dtypes import DType, float64, int32, int64
+from tenfold.base.errors import UnsupportedError
+from tenfold.flat import data_ops as movement
+from tenfold.flat import indexed, structured, windows
+from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.mlir import stablehlo
 from tenfold.mlir.sizes import DOUBLE, SINGLE, Formula, Formulas, Open, OpenLiteral, OpenType
 

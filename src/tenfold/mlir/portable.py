@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes
-from tenfold.errors import EngineError, FormatError, ShapeError, UnsupportedError
-from tenfold.flat.graph import TensorType
+from tenfold.base import dtypes
+from tenfold.base.errors import EngineError, FormatError, ShapeError, UnsupportedError
+from tenfold.flat.ir import TensorType
 from tenfold.mlir import stablehlo
 from tenfold.mlir.sizes import Open, OpenType
 from tenfold.mlir.stablehlo import Module

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import Any
 
-from tenfold.dtypes import DType
+from tenfold.base.dtypes import DType
 
 # By what a size may be divided in a formula: strides and factors of scaling.
 DIVISORS = (1, 2, 3, 4, 5, 6, 7, 8)

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.dtypes import DType, from_numpy, int32
-from tenfold.errors import EngineError, MissingEngine, UnsupportedError
-from tenfold.flat import elementwise, indexed, movement, structured, windows
-from tenfold.flat.graph import Function, Op, TensorType, Value
+from tenfold.base.dtypes import DType, from_numpy, int32
+from tenfold.base.errors import EngineError, MissingEngine, UnsupportedError
+from tenfold.flat import data_ops as movement
+from tenfold.flat import elementwise, indexed, structured, windows
+from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import uninterrupted
 

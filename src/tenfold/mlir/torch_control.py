@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.errors import UnsupportedError
-from tenfold.flat.graph import TensorType
+from tenfold.base.errors import UnsupportedError
+from tenfold.flat.ir import TensorType
 from tenfold.mlir.sizes import Open
 from tenfold.trace.control import COND, RANDOM_COND, RANDOM_WHILE, WHILE, ControlNode, Part
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import (
+from tenfold.base.errors import (
     ArgumentError,
     EngineError,
     FormatError,

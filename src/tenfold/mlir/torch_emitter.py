@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.devices import Device
-from tenfold.dtypes import DType, complex64, complex128, float32, float64, int64
-from tenfold.errors import UnsupportedError
-from tenfold.flat.graph import TensorType
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType, complex64, complex128, float32, float64, int64
+from tenfold.base.errors import UnsupportedError
+from tenfold.flat.ir import TensorType
 from tenfold.mlir import torch_control, torch_types
 from tenfold.mlir.sizes import Open
 from tenfold.mlir.torch_sizes import OpenSizes, Symbols

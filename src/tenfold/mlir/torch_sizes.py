@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenfold.errors import UnsupportedError
+from tenfold.base.errors import UnsupportedError
 from tenfold.mlir import torch_types
 from tenfold.mlir.sizes import Formulas, Open
 from tenfold.trace.graph import Value

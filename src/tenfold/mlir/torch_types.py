@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.dtypes import DType
-from tenfold.errors import UnsupportedError
-from tenfold.flat.graph import TensorType
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import UnsupportedError
+from tenfold.flat.ir import TensorType
 
 # PyTorch's ScalarType, by our dtypes' names: an argument of that type is an int in the dialect.
 SCALAR_TYPES = {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tenfold.errors import unknown_name
+from tenfold.base.errors import unknown_name
 from tenfold.nn import functional, init, utils
 from tenfold.nn import modules as modules
 from tenfold.nn import optimized as optimized

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ShapeError
+from tenfold.base.errors import ShapeError
+from tenfold.base.source import capture
+from tenfold.base.warning import warn
 from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import new_parameter
-from tenfold.source import capture
 from tenfold.tensor import Tensor
-from tenfold.warning import warn
 
 
 class _Plain(Module):

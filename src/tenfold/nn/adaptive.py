@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tenfold.errors import ArgumentError, ShapeError
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.nn import functional as F
 from tenfold.nn.containers import ModuleList, Sequential
 from tenfold.nn.linear import Linear
 from tenfold.nn.module import Module, in_layer
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 
 class ASMoutput(NamedTuple):

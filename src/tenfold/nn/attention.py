@@ -7,13 +7,13 @@ import enum
 from collections.abc import Iterator
 from typing import Any
 
-from tenfold.errors import ArgumentError
+from tenfold.base.errors import ArgumentError
+from tenfold.base.source import capture
 from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.linear import NonDynamicallyQuantizableLinear
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import new_parameter
-from tenfold.source import capture
 from tenfold.tensor import Tensor
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeVar
 
-from tenfold.errors import ArgumentError, IndexOutOfRange
+from tenfold.base.errors import ArgumentError, IndexOutOfRange
+from tenfold.base.source import capture
 from tenfold.nn.module import Module, _bracketed, _indented, in_layer
-from tenfold.source import capture
 
 Self = TypeVar("Self", bound="_Numbered")
 

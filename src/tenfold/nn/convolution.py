@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module, in_layer

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.grad_mode import no_grad
-from tenfold.random import Generator, default_generator, lock
+from tenfold.autograd.grad_mode import no_grad
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.generators import Generator, default_generator, lock
 from tenfold.trace import graph
 
 # How many numbers are computed at a time: so few stay in the processor's cache from step to step.

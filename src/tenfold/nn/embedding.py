@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.base.errors import ArgumentError, ShapeError
+from tenfold.base.source import capture
 from tenfold.nn import draws, init
 from tenfold.nn import functional as F
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import Parameter, new_parameter
-from tenfold.source import capture
 from tenfold.tensor import Tensor
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import dispatch, unsupported
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
-from tenfold.indexing import one_hot as one_hot
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base import unsupported
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, ShapeError, located, unknown_name
+from tenfold.base.warning import warn
 from tenfold.nn.functional_attention import multi_head_attention_forward as multi_head_attention_forward
 from tenfold.nn.functional_bags import embedding_bag as embedding_bag
 from tenfold.nn.functional_images import *  # noqa: F403
@@ -49,8 +48,9 @@ from tenfold.nn.functional_normalisation import local_response_norm as local_res
 from tenfold.nn.functional_normalisation import rms_norm as rms_norm
 from tenfold.nn.functional_products import *  # noqa: F403
 from tenfold.nn.functional_windows import *  # noqa: F403
-from tenfold.tensor import Tensor
-from tenfold.warning import warn
+from tenfold.tensor import Tensor, dispatch
+from tenfold.tensor.dispatch import aten
+from tenfold.tensor.indexing import one_hot as one_hot
 
 bilinear = aten("bilinear")
 channel_shuffle = aten("channel_shuffle")

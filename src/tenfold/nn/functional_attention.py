@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from tenfold import dtypes
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, located
-from tenfold.functional import aten
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, located
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 
 @located

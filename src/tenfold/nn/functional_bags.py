@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tenfold.errors import ArgumentError, ShapeError, located
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError, ShapeError, located
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 MODES = {"sum": 0, "mean": 1, "max": 2}
 

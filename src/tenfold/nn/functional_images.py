@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError, located
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError, located
+from tenfold.base.warning import warn
 from tenfold.nn.sizes import each_dimension
 from tenfold.tensor import Tensor
-from tenfold.warning import warn
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "affine_grid",

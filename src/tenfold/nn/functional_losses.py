@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tenfold.errors import ArgumentError, ShapeError, located
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, ShapeError, located
+from tenfold.base.warning import warn
 from tenfold.tensor import Tensor
-from tenfold.warning import warn
+from tenfold.tensor.dispatch import aten
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 

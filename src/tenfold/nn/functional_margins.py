@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenfold.errors import ArgumentError, ShapeError, located
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, ShapeError, located
 from tenfold.nn.functional_losses import reduced, reduction_number
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 
 @located

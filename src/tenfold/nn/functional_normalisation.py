@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tenfold.errors import ArgumentError, ShapeError, located
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, ShapeError, located
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 rms_norm = aten("rms_norm")
 

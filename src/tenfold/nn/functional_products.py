@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.dtypes import DType, bfloat16
-from tenfold.errors import ShapeError, located
-from tenfold.functional import aten
+from tenfold.base.dtypes import DType, bfloat16
+from tenfold.base.errors import ShapeError, located
 from tenfold.nn.functional_losses import cross_entropy
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["grouped_mm", "linear_cross_entropy", "scaled_mm"]
 

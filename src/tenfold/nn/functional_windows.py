@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, ShapeError, located
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, ShapeError, located
 from tenfold.nn.sizes import each_dimension
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "adaptive_avg_pool1d",

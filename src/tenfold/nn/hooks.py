@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.autograd import Function, RemovableHandle
-from tenfold.autograd.handles import Noticed
-from tenfold.errors import ArgumentError
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError
+from tenfold.base.hooks import Noticed
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
+from tenfold.base.errors import ArgumentError, ShapeError, located, unknown_name
+from tenfold.base.warning import warn
 from tenfold.nn import draws
-from tenfold.random import Generator
 from tenfold.tensor import Tensor
-from tenfold.warning import warn
+from tenfold.tensor.generators import Generator
 
 _GAINS = {
     "linear": 1.0,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.errors import ArgumentError
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError
 from tenfold.nn.convolution import (
     Conv1d,
     Conv2d,

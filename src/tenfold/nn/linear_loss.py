@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.nn import functional as F
 from tenfold.nn.linear import Linear
 from tenfold.nn.loss import _Weighted

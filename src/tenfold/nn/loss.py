@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenfold.base.warning import warn
 from tenfold.nn import functional as F
 from tenfold.nn.module import Module
 from tenfold.tensor import Tensor
-from tenfold.warning import warn
 
 
 class _Loss(Module):

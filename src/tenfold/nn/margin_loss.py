@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenfold.errors import ArgumentError
+from tenfold.base.errors import ArgumentError
 from tenfold.nn import functional as F
 from tenfold.nn.distance import PairwiseDistance
 from tenfold.nn.loss import _Loss, _OfTwo, _Weighted

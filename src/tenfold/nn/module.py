@@ -9,16 +9,16 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from tenfold import program
+from tenfold import compiler
 from tenfold.autograd import RemovableHandle
-from tenfold.autograd.handles import CHANGES
-from tenfold.devices import Device
-from tenfold.dispatch import require_placement
-from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, DTypeError, TenfoldError, UnsupportedError, located
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType, as_dtype
+from tenfold.base.errors import ArgumentError, DTypeError, TenfoldError, UnsupportedError, located
+from tenfold.base.hooks import CHANGES
+from tenfold.base.source import capture
 from tenfold.flat.strides import FORMATS
 from tenfold.functional import eval_
-from tenfold.grad_mode import no_grad
 from tenfold.nn import hooks
 from tenfold.nn.hooks import Hook, Hooks, Passage
 from tenfold.nn.hooks import register_module_forward_hook as register_module_forward_hook
@@ -28,8 +28,8 @@ from tenfold.nn.hooks import register_module_full_backward_pre_hook as register_
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.nn.state import Stateful
 from tenfold.runtime.guards import CONTAINERS, MANY
-from tenfold.source import capture
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import require_placement
 from tenfold.trace import graph
 
 Self = TypeVar("Self", bound="Module")
@@ -182,7 +182,7 @@ class Module(Stateful):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """From now on run calls of this module as compiled programs, one for each signature of its inputs."""
-        self._compiled_call = program.compile(self._call, *args, **kwargs)
+        self._compiled_call = compiler.compile(self._call, *args, **kwargs)
 
     # Hooks
 

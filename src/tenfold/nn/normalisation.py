@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.errors import ArgumentError, ShapeError
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, ShapeError
+from tenfold.base.warning import warn
 from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import filled, new_parameter
 from tenfold.tensor import Tensor
-from tenfold.warning import warn
 
 
 class _NormBase(Module):

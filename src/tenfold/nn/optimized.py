@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import program
+from tenfold import compiler
 from tenfold.nn.module import Module
 
 OWN = frozenset(["_orig_mod", "_run", "training"])
@@ -17,7 +17,7 @@ class OptimizedModule(Module):
     def __init__(self, module: Module):
         super().__init__()
         self._orig_mod = module
-        self._run = program.compile(module.__call__)
+        self._run = compiler.compile(module.__call__)
         self.training = module.training
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ShapeError
-from tenfold.functional import aten
+from tenfold.base.errors import ShapeError
 from tenfold.nn import functional as F
 from tenfold.nn.utils.rnn import PackedSequence
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 
 def run_packed(layer: Any, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import devices, dtypes
-from tenfold.devices import Device
-from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, TenfoldError, located
-from tenfold.parameter import Parameter
-from tenfold.source import capture
+from tenfold.base import devices, dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType, as_dtype
+from tenfold.base.errors import ArgumentError, TenfoldError, located
+from tenfold.base.source import capture
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.parameter import Parameter
 from tenfold.trace import graph
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "filled", "new_parameter"]

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from tenfold.errors import ArgumentError, IndexOutOfRange
+from tenfold.base.errors import ArgumentError, IndexOutOfRange
+from tenfold.base.source import capture
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import Parameter
 from tenfold.nn.registry import RegistrationError
-from tenfold.source import capture
 from tenfold.tensor import Tensor
 
 

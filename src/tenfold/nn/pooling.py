@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError
+from tenfold.base.errors import ArgumentError
 from tenfold.nn import functional as F
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.sizes import each_dimension

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tenfold.errors import ArgumentError, ShapeError
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, ShapeError
+from tenfold.base.warning import warn
 from tenfold.nn import init
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.packed import run_packed, run_unpacked
 from tenfold.nn.parameter import Parameter, filled, new_parameter
 from tenfold.nn.utils.rnn import PackedSequence
 from tenfold.tensor import Tensor
-from tenfold.warning import warn
+from tenfold.tensor.dispatch import aten
 
 # How many blocks of hidden_size rows the weights of each mode have.
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}

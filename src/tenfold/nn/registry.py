@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tenfold.errors import ArgumentError, TenfoldError, UnknownName, did_you_mean
+from tenfold.base.errors import ArgumentError, TenfoldError, UnknownName, did_you_mean
+from tenfold.base.source import capture
 from tenfold.nn.parameter import Buffer, Parameter
-from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ArgumentError
+from tenfold.base.errors import ArgumentError
 from tenfold.nn import functional as F
 from tenfold.nn.module import Module, in_layer
 from tenfold.tensor import Tensor

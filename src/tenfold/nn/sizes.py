@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tenfold.errors import ArgumentError
+from tenfold.base.errors import ArgumentError
 
 
 def each_dimension(size: Any, rank: int) -> tuple[int, ...]:

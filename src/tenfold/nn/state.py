@@ -6,16 +6,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tenfold import views
 from tenfold.autograd import RemovableHandle
-from tenfold.errors import ArgumentError, TenfoldError
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError, TenfoldError
+from tenfold.base.source import capture
 from tenfold.nn.hooks import Hooks
 from tenfold.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from tenfold.nn.registry import Registry
 from tenfold.ops.table import find
-from tenfold.source import capture
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, views
 from tenfold.trace import graph
 
 _EXTRA_STATE = "_extra_state"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ShapeError, UnsupportedError
+from tenfold.base.errors import ShapeError, UnsupportedError
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.normalisation import _BatchNorm
 from tenfold.tensor import Tensor

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import devices, dtypes
-from tenfold.devices import Device
-from tenfold.dtypes import as_dtype
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.base import devices, dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import as_dtype
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.nn import functional as F
 from tenfold.nn import init
 from tenfold.nn.attention import MultiheadAttention

@@ -3,10 +3,11 @@
 Most are what FlatIR's gradient makes of the activation's lowering; those given the result work from that.
 """
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError, ShapeError
 from tenfold.flat.grad import gradients
-from tenfold.flat.graph import in_order
+from tenfold.flat.ir import in_order
 from tenfold.ops import activations, transcendental
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, floating

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import dtypes, flat
+from tenfold import flat
+from tenfold.base import dtypes
 from tenfold.flat import Value
 from tenfold.ops.contraction import accumulator, bmm, check_ranks, contract, mm, mv, outer, same_dtype
 from tenfold.ops.promote import common

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.normalisation import (
     check_parameters,

@@ -6,8 +6,9 @@ steepest descent, by the trapezoidal rule, which converges exponentially there. 
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError
 from tenfold.ops.precision import doubled
 from tenfold.ops.promote import to_float
 from tenfold.ops.samples import S, T

@@ -5,8 +5,9 @@ The class dimension is 1, or the only one. A target outside the classes raises w
 
 from __future__ import annotations
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.losses import MEAN, NONE, SUM, floats, reduced
 from tenfold.ops.precision import widened

@@ -1,7 +1,8 @@
 """Rows that compare, and that ask what kind of number an element is."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.pointwise import sign_bit
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T

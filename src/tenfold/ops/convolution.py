@@ -5,8 +5,9 @@ They check what PyTorch checks; the sums of products are in `sliding.py`.
 
 import functools
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from tenfold.ops.samples import S, T
 from tenfold.ops.sliding import Window, correlate, extents, fitted, spread, weigh
 from tenfold.ops.spatial import each

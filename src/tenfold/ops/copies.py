@@ -1,7 +1,8 @@
 """Rows that copy: what views show, in memory of their own, and conversions by the names of old types."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError
 from tenfold.ops.parts import select, slice, unbind
 from tenfold.ops.recoding import view_as_complex, view_as_real
 from tenfold.ops.samples import S, T

@@ -1,7 +1,8 @@
 """Rows that measure how variables vary together: covariance and correlation."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.contraction import contract
 from tenfold.ops.promote import floating
 from tenfold.ops.reductions import finite, wide

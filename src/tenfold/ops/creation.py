@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import DType
-from tenfold.errors import DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import DTypeError, ShapeError
 from tenfold.ops.numbers import number_in
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

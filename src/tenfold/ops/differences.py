@@ -1,7 +1,8 @@
 """Rows that estimate derivatives from samples of a function: `gradient`, by differences of second order."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.promote import floating, result_dtype
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.contraction import contract
 from tenfold.ops.pointwise import subtraction

@@ -1,7 +1,8 @@
 """Rows that divide: quotients, exact or rounded, remainders and common divisors."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DivisionByZero, DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DivisionByZero, DTypeError
 from tenfold.ops.pointwise import copy_sign
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, to_float

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError, ShapeError
 from tenfold.ops.random import bits, chance, probable
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

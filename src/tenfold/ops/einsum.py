@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.contraction import contract
 from tenfold.ops.samples import S, T

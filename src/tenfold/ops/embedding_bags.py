@@ -5,8 +5,9 @@ In bags, indices stand one after another; `offsets` says where each bag begins.
 
 from __future__ import annotations
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from tenfold.flat import ScatterDimensions, Value
 from tenfold.ops.indexing import At, places, taken
 from tenfold.ops.samples import S, T

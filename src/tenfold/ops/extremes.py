@@ -1,7 +1,7 @@
 """Rows that choose between numbers by size: maximum to clamp, and the step function."""
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, DTypeError
+from tenfold.base.errors import ArgumentError, DTypeError
 from tenfold.ops.numbers import number_in
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T

@@ -1,7 +1,8 @@
 """Rows that factor matrices into triangles: Cholesky, LU, QR, and products of Householder reflections."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from tenfold.flat.grad_products import adjoint, matmul, triangle
 from tenfold.ops import lapack
 from tenfold.ops.matrices import (

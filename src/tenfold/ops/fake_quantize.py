@@ -1,7 +1,8 @@
 """Rows that round as quantization would, and stay floating-point: for training what is quantized later."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.precision import widened
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import DType
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import DTypeError
 from tenfold.ops.random import DIGITS, OWN, above_zero, between, bits, floating, require, scaled_normal, unit
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

@@ -6,8 +6,9 @@ last ones, and three at most.
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.ops.promote import floating
 from tenfold.ops.samples import S, T
 from tenfold.ops.shape import roll

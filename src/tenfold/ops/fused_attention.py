@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.errors import UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import UnsupportedError
 from tenfold.flat import TensorType, Value
 from tenfold.flat.grad import gradients
 

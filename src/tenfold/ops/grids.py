@@ -4,10 +4,11 @@ import functools
 import itertools
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat.grad import gradients
-from tenfold.flat.graph import in_order
+from tenfold.flat.ir import in_order
 from tenfold.ops.convolution import all_wanted
 from tenfold.ops.placing import pick
 from tenfold.ops.samples import S, T

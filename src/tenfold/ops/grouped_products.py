@@ -1,7 +1,8 @@
 """Products of matrices that are scaled, as those of float8, or stand in groups; and a product of three."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from tenfold.ops.contraction import check_ranks, matmul
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

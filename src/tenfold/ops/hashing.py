@@ -1,7 +1,8 @@
 """A number that tells tensors apart by all of their bits."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 

@@ -3,8 +3,9 @@ normal distribution that they become."""
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError
 from tenfold.ops.precision import doubled
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T

@@ -6,8 +6,9 @@ scatter along a dimension are in `scatter.py`, those that go by a mask in `masks
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from tenfold.ops.masks import masked_fill, ranks_of_true
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

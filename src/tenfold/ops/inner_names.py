@@ -2,8 +2,9 @@
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.contraction import check_ranks, mm
 from tenfold.ops.distance import cdist, pdist
 from tenfold.ops.indexing import At, index, index_put

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import DType
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
 from tenfold.flat import Value
 
 

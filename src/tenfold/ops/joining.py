@@ -1,7 +1,7 @@
 """Rows that take several tensors and join them, or bring them to one shape."""
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold import dtypes, flat
+from tenfold import flat
+from tenfold.base import dtypes
 from tenfold.flat import TensorType, Value
 
 PREFIXES = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}

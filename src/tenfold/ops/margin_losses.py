@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.classification_losses import CLASSES, at_target, hot
 from tenfold.ops.distance import pairwise_distance

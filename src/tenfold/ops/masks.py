@@ -5,8 +5,9 @@ What `nonzero` and `masked_select` give depends on data in its shape, so these r
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.numbers import number_in
 from tenfold.ops.promote import promotion, result_dtype
 from tenfold.ops.samples import S, T

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, LinAlgError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError, LinAlgError, ShapeError
 from tenfold.flat import Value
 from tenfold.flat.grad_products import adjoint, matmul, triangle
 from tenfold.ops import lapack

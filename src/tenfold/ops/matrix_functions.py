@@ -2,8 +2,9 @@
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat.grad_products import adjoint, matmul
 from tenfold.ops import contraction, lapack
 from tenfold.ops.matrices import check_matrices, check_pair, stacked

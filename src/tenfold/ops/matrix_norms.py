@@ -2,8 +2,9 @@
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.matrices import check_matrices
 from tenfold.ops.samples import Matrices, S, T
 from tenfold.ops.solving import linalg_inv_ex

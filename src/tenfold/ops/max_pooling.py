@@ -8,8 +8,9 @@ import math
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat.windows import ReduceWindow
 from tenfold.ops.placing import put
 from tenfold.ops.samples import S, T

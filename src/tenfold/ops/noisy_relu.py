@@ -1,7 +1,7 @@
 """`rrelu` with its slopes given back, and its gradient by them."""
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.activations import leaky_relu
 from tenfold.ops.precision import widened
 from tenfold.ops.random import bits, unit

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import DType
-from tenfold.errors import NumberOutOfRange
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import NumberOutOfRange
 
 
 def number_in(number: Any, dtype: DType, single: bool = False) -> Any:

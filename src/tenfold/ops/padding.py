@@ -1,7 +1,7 @@
 """Rows that widen a tensor at its edges: by a constant, its mirror image, its edge, or coming round."""
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, ShapeError, UnsupportedError
+from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError
 from tenfold.ops.numbers import number_in
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

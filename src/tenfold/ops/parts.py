@@ -1,11 +1,11 @@
 """Rows whose results are parts of their argument's memory, and those that put a part back.
 
 Splitting is in `splitting.py`, strided parts are in `strided.py`. The facts of views are explained in
-`tenfold/views.py`.
+`tenfold/tensor/views.py`.
 """
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError
+from tenfold.base.errors import ArgumentError, IndexOutOfRange, ShapeError
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 

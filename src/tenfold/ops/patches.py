@@ -8,8 +8,9 @@ import math
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.ops.placing import place
 from tenfold.ops.samples import S, T
 from tenfold.ops.spatial import each

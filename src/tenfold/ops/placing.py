@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from tenfold import dtypes, flat
+from tenfold import flat
+from tenfold.base import dtypes
 from tenfold.flat import Value
 
 Ints = tuple[int, ...]

@@ -1,7 +1,8 @@
 """Pointwise rows: sums, products and powers. Quotients are in `division.py`."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError
 from tenfold.ops.numbers import number_in
 from tenfold.ops.precision import computed_in, widened
 from tenfold.ops.promote import common, convert, to_float

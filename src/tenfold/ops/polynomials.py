@@ -1,7 +1,8 @@
 """Rows for families of orthogonal polynomials, each by its three-term recurrence up to the largest degree."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError
 from tenfold.ops.precision import doubled
 from tenfold.ops.promote import floating, promotion
 from tenfold.ops.samples import S, T

@@ -11,8 +11,9 @@ import itertools
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DivisionByZero, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DivisionByZero, DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.max_pooling import bounds
 from tenfold.ops.precision import widened

@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import DType
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
 from tenfold.ops.table import Lowering
 
 

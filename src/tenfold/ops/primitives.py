@@ -2,7 +2,7 @@
 and type promotion, each of which does one thing."""
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.recoding import unchanged, written_back
 from tenfold.ops.reductions import counted, fold, sum_dims
 from tenfold.ops.statistics import var_correction

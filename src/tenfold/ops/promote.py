@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import DType
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
 
 Promotion = Callable[[Sequence[str], list[Any]], list[Any]]
 

@@ -1,7 +1,8 @@
 """Quantization with integers and scales kept apart: PyTorch's namespace `quantized_decomposed`."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.table import op
 
 TYPES = (dtypes.uint8, dtypes.int8, dtypes.uint16, dtypes.int16, dtypes.int32)

@@ -1,9 +1,10 @@
 """Rows whose results are their argument itself, or its memory as other elements: complex numbers as pairs,
-conjugates, other dtypes. The facts of views are explained in `tenfold/views.py`.
+conjugates, other dtypes. The facts of views are explained in `tenfold/tensor/views.py`.
 """
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError, ShapeError
 from tenfold.flat.strides import is_contiguous
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from tenfold.flat import Value
 from tenfold.flat.grad import gradients
-from tenfold.flat.graph import in_order
+from tenfold.flat.ir import in_order
 from tenfold.ops.contraction import linear
 from tenfold.ops.dropout import dropout as dropped
 from tenfold.ops.precision import widened

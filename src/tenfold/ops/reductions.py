@@ -5,8 +5,9 @@ Narrow floats are folded in float32 and rounded once. Variances and norms: `stat
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat.grad_folds import wide
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T

@@ -3,8 +3,9 @@
 Dimensions are resampled one after the other, by the taps that `interpolation.py` gives.
 """
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.interpolation import cubic, in_whole_numbers, linear, nearest, real_of, resample, smooth
 from tenfold.ops.precision import widened
 from tenfold.ops.samples import S, T

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenfold.devices import Device
-from tenfold.dtypes import BY_NAME, DType, as_dtype
-from tenfold.errors import ArgumentError, did_you_mean
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import BY_NAME, DType, as_dtype
+from tenfold.base.errors import ArgumentError, did_you_mean
 from tenfold.ops.order import in_torch_order, python_name
 from tenfold.ops.schema import MISSING, Argument, Schema, Type
 

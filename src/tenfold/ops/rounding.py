@@ -1,7 +1,8 @@
 """Rows that round a number or take it apart: floor to frac, abs and sign, mantissa and exponent."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError
 from tenfold.ops.pointwise import copy_sign
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, to_float

@@ -7,8 +7,9 @@ does not depend on the refusal.
 
 from __future__ import annotations
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.incomplete_gamma import density, incomplete_gamma
 from tenfold.ops.random import above_zero, bits, floating, require, standard_normal, unit

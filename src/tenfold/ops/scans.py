@@ -1,7 +1,8 @@
 """Rows that run along one dimension: running sums, products, extremes; differences; the trapezoidal rule."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.promote import common, floating, result_dtype
 from tenfold.ops.reductions import counted, finite, inexact, real, sum_dims, widened
 from tenfold.ops.samples import S, T

@@ -4,8 +4,9 @@
 Where several elements go to one place, the last in row-major order stays, and sums add up in that order.
 """
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat.strides import contiguous
 from tenfold.ops.indexing import (
     INT64,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from tenfold.errors import FormatError, did_you_mean
+from tenfold.base.errors import FormatError, did_you_mean
 
 __all__ = ["MISSING", "Argument", "Return", "Schema", "Type", "parse"]
 

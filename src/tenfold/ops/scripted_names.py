@@ -4,7 +4,7 @@ None, images resampled by the name of a mode, and the functional form of `resize
 import math
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, ShapeError, UnsupportedError
+from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError
 from tenfold.ops.bitwise import left_shift, right_shift
 from tenfold.ops.fake_quantize import fake_quantize_whole
 from tenfold.ops.indexing import At, index, index_put

@@ -5,8 +5,9 @@ How many distinct elements there are depends on data: those rows run on the host
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.ops.promote import promotion
 from tenfold.ops.reductions import finite, real
 from tenfold.ops.samples import S, T

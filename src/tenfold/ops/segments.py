@@ -2,8 +2,9 @@
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.samples import S, T
 from tenfold.ops.scans import cumsum
 from tenfold.ops.scatter import index_add, index_reduce

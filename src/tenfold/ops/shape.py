@@ -1,7 +1,8 @@
 """Rows that rearrange the elements of one tensor in new memory: repeating, turning, channels, pixels."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.ops.parts import late_part
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

@@ -13,7 +13,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tenfold import dtypes, flat
+from tenfold import flat
+from tenfold.base import dtypes
 from tenfold.flat import Value
 
 Ints = tuple[int, ...]

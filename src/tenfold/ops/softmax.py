@@ -1,7 +1,8 @@
 """Softmax and log-softmax rows: the largest element is taken out first, and half types compute in float32."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError
 from tenfold.ops.precision import widened
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

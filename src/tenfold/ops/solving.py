@@ -2,8 +2,9 @@
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.flat.grad_products import adjoint, matmul
 from tenfold.ops import lapack
 from tenfold.ops.factors import check_pivots, lu_packed

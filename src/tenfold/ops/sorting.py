@@ -4,8 +4,9 @@ NaN counts as larger than all numbers, and sorting is stable. What is sorted are
 element goes; elements are then read from their places, so gradients go back there.
 """
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.ops.reductions import dim_samples, finite, first_place, real, to_equals
 from tenfold.ops.samples import S, T
 from tenfold.ops.scans import running

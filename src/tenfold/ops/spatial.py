@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.flat import Value
 
 Ints = tuple[int, ...]

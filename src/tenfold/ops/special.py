@@ -4,7 +4,7 @@ import functools
 import math
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, DTypeError
+from tenfold.base.errors import ArgumentError, DTypeError
 from tenfold.ops.bessel import EULER, polynomial
 from tenfold.ops.precision import doubled, widened
 from tenfold.ops.promote import to_float

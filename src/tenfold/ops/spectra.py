@@ -5,7 +5,7 @@ no derivative. Gradients here leave out what would turn phases: all others are e
 """
 
 from tenfold import flat
-from tenfold.errors import ArgumentError
+from tenfold.base.errors import ArgumentError
 from tenfold.flat.grad_products import adjoint, matmul
 from tenfold.ops import lapack
 from tenfold.ops.matrices import check_matrices, diagonal, embedded, off_diagonal, succeeded

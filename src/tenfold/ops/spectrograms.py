@@ -1,7 +1,8 @@
 """Rows of Fourier transforms of a signal's parts that overlap, and the signal from them."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.fourier import complex_to_complex, complex_to_real, real_to_complex
 from tenfold.ops.padding import pad
 from tenfold.ops.recoding import view_as_real

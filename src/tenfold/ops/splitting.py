@@ -2,8 +2,9 @@
 
 import itertools
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.ops.parts import bounds
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

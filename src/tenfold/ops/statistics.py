@@ -1,7 +1,8 @@
 """Rows that measure spread and size: variances, norms and distances, log-sum-exp, traces."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError, ShapeError
 from tenfold.ops.pointwise import subtraction
 from tenfold.ops.promote import to_float
 from tenfold.ops.reductions import extent, finite, inexact, wide, widened

@@ -1,11 +1,12 @@
 """Rows that look at memory by strides, and those that write so: diagonals, sliding windows, as_strided; and
-those that fill or copy a whole tensor. The facts of views are explained in `tenfold/views.py`.
+those that fill or copy a whole tensor. The facts of views are explained in `tenfold/tensor/views.py`.
 """
 
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import IndexOutOfRange, ShapeError
 from tenfold.flat.strides import contiguous
 from tenfold.ops.numbers import number_in
 from tenfold.ops.parts import fitted

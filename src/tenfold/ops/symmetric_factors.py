@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.matrices import check_matrices, stacked, succeeded
 from tenfold.ops.samples import Matrices, S, pivot_rows

@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.errors import TenfoldError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import TenfoldError
 from tenfold.ops.promote import Promotion
 from tenfold.ops.schema import Schema, parse
 

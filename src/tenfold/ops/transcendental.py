@@ -3,7 +3,7 @@
 import math
 
 from tenfold import flat
-from tenfold.errors import DTypeError
+from tenfold.base.errors import DTypeError
 from tenfold.ops.pointwise import copy_sign
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, to_float

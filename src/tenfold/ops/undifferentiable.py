@@ -7,7 +7,7 @@ the result is to require gradients with it, as in PyTorch, though no floats lead
 """
 
 from tenfold import flat
-from tenfold.errors import UnsupportedError
+from tenfold.base.errors import UnsupportedError
 
 
 def _refuse(cotangent, result, x, what):

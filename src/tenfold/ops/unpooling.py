@@ -4,8 +4,9 @@ import functools
 import itertools
 import math
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.ops.max_pooling import check_ordered, is_better, nothing, put_back
 from tenfold.ops.placing import pick, place, put
 from tenfold.ops.samples import S, T

@@ -1,7 +1,8 @@
 """Rows that are the gradients of views and of widening: what is put back where it was taken from."""
 
-from tenfold import dtypes, flat
-from tenfold.errors import ShapeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ShapeError
 from tenfold.ops.activation_gradients import cotangent_of
 from tenfold.ops.indexing import At, index_select
 from tenfold.ops.padding import along, reflected, replicated

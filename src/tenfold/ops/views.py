@@ -1,11 +1,11 @@
 """Rows whose results are their argument's memory in another shape or order of dimensions.
 
 Those that look at a part of it are in `parts.py`, those that see other elements in it in `recoding.py`. The
-facts of views are explained in `tenfold/views.py`.
+facts of views are explained in `tenfold/tensor/views.py`.
 """
 
 from tenfold import flat
-from tenfold.errors import ArgumentError, ShapeError
+from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.flat.strides import is_contiguous, reshaped
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tenfold import dtypes, flat
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, DTypeError
 from tenfold.flat import Value
 from tenfold.ops.creation import MADE
 from tenfold.ops.samples import S

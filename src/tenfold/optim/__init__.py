@@ -1,6 +1,6 @@
 """`tenfold.optim`: PyTorch's optimizers and schedules of the learning rate."""
 
-from tenfold.errors import unknown_name
+from tenfold.base.errors import unknown_name
 from tenfold.optim import lr_scheduler, swa_utils
 from tenfold.optim.adafactor import Adafactor
 from tenfold.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.errors import DTypeError
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import DTypeError
 from tenfold.flat import Value
 from tenfold.optim.terms import State, counted, directed, require, require_options, shrunk, times, toward
 from tenfold.optim.update import Updating

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.errors import ArgumentError
+from tenfold.base.errors import ArgumentError
+from tenfold.base.warning import warn
 from tenfold.optim.optimizer import Optimizer, OptionError
 from tenfold.optim.scheduler import LRScheduler, Rates, for_groups, set_option, state_of
-from tenfold.warning import warn
 
 INFINITY = float("inf")
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.devices import Device
-from tenfold.dtypes import from_numpy
-from tenfold.errors import ArgumentError
+from tenfold.autograd.grad_mode import enable_grad, no_grad
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import from_numpy
+from tenfold.base.errors import ArgumentError
 from tenfold.functional import eval_
-from tenfold.grad_mode import enable_grad, no_grad
 from tenfold.optim.optimizer import Optimizer, OptionError
 from tenfold.optim.terms import require_options
 from tenfold.optim.wolfe import Point, strong_wolfe

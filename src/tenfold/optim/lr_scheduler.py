@@ -1,6 +1,6 @@
 """`tenfold.optim.lr_scheduler`: schedules of the learning rate, by PyTorch's names."""
 
-from tenfold.errors import unknown_name
+from tenfold.base.errors import unknown_name
 from tenfold.optim.cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR, ReduceLROnPlateau
 from tenfold.optim.decays import (
     ConstantLR,

@@ -9,17 +9,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tenfold import dtypes
 from tenfold.autograd import RemovableHandle
-from tenfold.devices import Device
-from tenfold.errors import ArgumentError, TenfoldError, UnsupportedError, constructor, located
-from tenfold.grad_mode import no_grad
-from tenfold.interchange import as_tensor, from_dlpack
-from tenfold.source import capture
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError, constructor, located
+from tenfold.base.source import capture
+from tenfold.base.warning import warn
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.interchange import as_tensor, from_dlpack
+from tenfold.tensor.views import SAVED_APART
 from tenfold.trace import graph
-from tenfold.views import SAVED_APART
-from tenfold.warning import warn
 
 Hooks = dict[int, Callable[..., Any]]
 # State that counts or weighs, and so does not follow the dtype of a parameter.

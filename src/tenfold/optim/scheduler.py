@@ -8,13 +8,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import ArgumentError, TraceError, UnsupportedError
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError, TraceError, UnsupportedError
+from tenfold.base.source import capture
+from tenfold.base.warning import warn
 from tenfold.optim.optimizer import Optimizer, OptionError, construct
-from tenfold.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
-from tenfold.warning import warn
 
 Rates = list[Any]  # for each group a number, or a Tensor where the group has one
 

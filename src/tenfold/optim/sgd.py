@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import dtypes, flat
+from tenfold import flat
+from tenfold.base import dtypes
 from tenfold.flat import Value
 from tenfold.optim.terms import State, counted, directed, require, require_options, times, with_decay
 from tenfold.optim.update import Updating

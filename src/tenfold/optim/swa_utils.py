@@ -8,15 +8,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
-from tenfold.interchange import tensor
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base import dtypes
 from tenfold.nn.module import Module
 from tenfold.nn.normalisation import _BatchNorm
 from tenfold.optim.optimizer import Optimizer, OptionError
 from tenfold.optim.scheduler import LRScheduler, Rates, for_groups
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
+from tenfold.tensor.interchange import tensor
 
 __all__ = [
     "SWALR",

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold import dtypes, flat
+from tenfold import flat
+from tenfold.base import dtypes
 from tenfold.optim.optimizer import OptionError
 from tenfold.tensor import Tensor
 

@@ -14,16 +14,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.devices import Device
-from tenfold.errors import ArgumentError, DTypeError
-from tenfold.grad_mode import enable_grad, set_grad_mode
+from tenfold import flat
+from tenfold.autograd.grad_mode import enable_grad, set_grad_mode
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, DTypeError
+from tenfold.base.source import capture
 from tenfold.ops.table import SLOT, Row, Signature
 from tenfold.optim.joined import bunches, joined, parted
 from tenfold.optim.optimizer import COUNTERS, Optimizer, OptionError, scalar_dtype
 from tenfold.optim.terms import State, widened
 from tenfold.runtime import evaluate
-from tenfold.source import capture
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Value

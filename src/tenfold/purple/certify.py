@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 from tenfold.purple import ir
 from tenfold.purple.ir import Atom, Block, Function, Let, Variable
 

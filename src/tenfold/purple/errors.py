@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 from tenfold.purple.core import NOWHERE, PRELUDE_FILE, Place
 from tenfold.purple.values import NIL, ErrorValue
 

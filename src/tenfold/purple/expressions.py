@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tenfold.errors import did_you_mean
+from tenfold.base.errors import did_you_mean
 from tenfold.purple import core, names
 from tenfold.purple.core import LIBRARY, Expr, Literal, Place, Var
 from tenfold.purple.errors import PurpleError

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenfold.errors import did_you_mean
+from tenfold.base.errors import did_you_mean
 from tenfold.purple import core
 from tenfold.purple.core import Expr, Literal, Place
 from tenfold.purple.errors import PurpleError

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import tenfold
-from tenfold.errors import TenfoldError, did_you_mean
+from tenfold.base.errors import TenfoldError, did_you_mean
 from tenfold.purple import core, messages, names
 from tenfold.purple.core import LIBRARY, NOWHERE, PRELUDE_FILE, Form, Place
 from tenfold.purple.errors import PurpleError

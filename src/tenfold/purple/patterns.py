@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from tenfold.errors import did_you_mean
+from tenfold.base.errors import did_you_mean
 from tenfold.purple import core
 from tenfold.purple.core import Expr, Literal, Place
 from tenfold.purple.errors import PurpleError

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tenfold.errors import MissingEngine, TenfoldError, did_you_mean
+from tenfold.base.errors import MissingEngine, TenfoldError, did_you_mean
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.documentation import describe, known_names
 from tenfold.purple.errors import PurpleError, report

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tenfold.errors import did_you_mean
+from tenfold.base.errors import did_you_mean
 from tenfold.purple import core
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import USAGES

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import time
 
-from tenfold import warning
-from tenfold.errors import CacheWarning
+from tenfold.base import warning
+from tenfold.base.errors import CacheWarning
 
 MAGIC = b"tenfold-executable-1\n"
 SUFFIX = ".xla"

@@ -12,13 +12,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.devices import Device
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.errors import TenfoldError
 from tenfold.engines import xla
-from tenfold.errors import TenfoldError
 from tenfold.flat.channels_last import channels_last
-from tenfold.flat.graph import Function, TensorType, in_order, replay
 from tenfold.flat.in_place import updated_last
+from tenfold.flat.ir import Function, TensorType, in_order, replay
 from tenfold.flat.structured import Case, Check
 
 Donations = tuple[tuple[int, int], ...]  # which leaf gives its memory to which result

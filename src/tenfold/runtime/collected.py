@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.devices import Device
+from tenfold.base.devices import Device
 from tenfold.engines import xla
-from tenfold.flat.graph import TensorType
+from tenfold.flat.ir import TensorType
 from tenfold.runtime.packing import Pending
 from tenfold.trace.graph import Origin, Value
 

@@ -7,14 +7,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.devices import get_default_device
+from tenfold.base import dtypes
+from tenfold.base.devices import get_default_device
+from tenfold.base.errors import ArgumentError, TraceError
+from tenfold.base.source import capture
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, TraceError
 from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.recorded import OTHER, Recorded
 from tenfold.runtime.recording import shares_memory, trace
-from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Value
 

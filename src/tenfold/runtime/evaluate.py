@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.devices import Device
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, OutOfMemory, TenfoldError, TraceError
+from tenfold.base.source import capture
 from tenfold.engines import xla
-from tenfold.errors import ArgumentError, OutOfMemory, TenfoldError, TraceError
-from tenfold.flat.graph import TensorType
+from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import Check
 from tenfold.ops.table import Signature
 from tenfold.runtime import executables
 from tenfold.runtime.checks import AHEAD, Donations, Loaded, settle, size_in_bytes
 from tenfold.runtime.packing import Pending
-from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import Holder, Node, Value

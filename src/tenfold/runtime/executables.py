@@ -12,12 +12,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tenfold.devices import Device
+from tenfold.base.devices import Device
+from tenfold.base.errors import EngineError
+from tenfold.base.garbage import uncollected
 from tenfold.engines import xla
-from tenfold.errors import EngineError
 from tenfold.flat.narrow import narrowed
 from tenfold.flat.quotients import rounded_once
-from tenfold.garbage import uncollected
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
 from tenfold.runtime.checks import Donations, Loaded, guarded

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenfold.devices import Device
+from tenfold.base.devices import Device
 from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node, Value
 from tenfold.trace.program import Program, collect

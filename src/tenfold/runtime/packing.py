@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes, flat
-from tenfold.devices import Device
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
 from tenfold.engines import xla
-from tenfold.flat.graph import Function, TensorType
+from tenfold.flat.ir import Function, TensorType
 from tenfold.flat.rejoining import rejoined
 from tenfold.trace.graph import Origin, Value
 

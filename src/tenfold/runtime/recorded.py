@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenfold.devices import Device
+from tenfold.base.devices import Device
+from tenfold.base.errors import EngineError, TenfoldError
+from tenfold.base.source import capture
 from tenfold.engines import xla
-from tenfold.errors import EngineError, TenfoldError
 from tenfold.ops.table import Row, Signature
 from tenfold.runtime import evaluate, executables, tree
 from tenfold.runtime.bindings import Place, bind, memory_under
@@ -18,7 +19,6 @@ from tenfold.runtime.checks import AHEAD, Loaded, settle
 from tenfold.runtime.collected import ANY, Cleared, Gradients, origin_of
 from tenfold.runtime.guards import Guard, hold
 from tenfold.runtime.packing import Packing, Pending, collect, is_in_front, pack
-from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.gradient import Gone
 from tenfold.trace.graph import Holder, Node, Origin, Value

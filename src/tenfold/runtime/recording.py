@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 from typing import Any
 
-from tenfold.errors import TraceError
+from tenfold.base.errors import TraceError
+from tenfold.base.source import capture
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.bindings import Bindings, Change, Has, Place, is_ours, keys_of, memory_under
 from tenfold.runtime.collected import ANY, Cleared, Gradients
 from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Guard, contents_of, hold
 from tenfold.runtime.reach import Reach
 from tenfold.runtime.recorded import Again, Recorded, is_spent, memory_of
-from tenfold.source import capture
 from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value
 from tenfold.trace.program import collect

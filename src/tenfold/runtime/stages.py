@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tenfold.devices import Device
-from tenfold.errors import ArgumentError, did_you_mean
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, did_you_mean
 from tenfold.flat.printer import print_flat
 from tenfold.mlir import stablehlo
 from tenfold.runtime import executables

@@ -10,7 +10,7 @@ import io
 import os
 from typing import IO, Any
 
-from tenfold.errors import (
+from tenfold.base.errors import (
     ArgumentError,
     FileError,
     FolderGiven,

@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.errors import FormatError, TenfoldError, UnsupportedError
+from tenfold.base.errors import FormatError, TenfoldError, UnsupportedError
 from tenfold.serialize.pickles import Pickler, survey
 from tenfold.serialize.storages import Places, Storage, stored, tensors_of
 from tenfold.serialize.unpickle import Unpickler, finished, tensors_in

@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from tenfold.errors import FormatError
+from tenfold.base.errors import FormatError
 from tenfold.serialize.storages import Places, Storage, tensors_of
 from tenfold.serialize.unpickle import Unpickler, finished, tensors_in
 

@@ -7,15 +7,15 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.devices import Device
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError
-from tenfold.parameter import Parameter
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError
+from tenfold.base.size import Size
 from tenfold.serialize.safe import Tensors
 from tenfold.serialize.storages import STORAGES, Saved
 from tenfold.serialize.unpickle import MAX_DEPTH
-from tenfold.size import Size
 from tenfold.tensor import Tensor
+from tenfold.tensor.parameter import Parameter
 
 _NUMBERS = (bool, int, float, complex)
 _STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}

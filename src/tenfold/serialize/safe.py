@@ -7,9 +7,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from tenfold import dtypes
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DTypeError, FormatError, MissingEngine
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, DTypeError, FormatError, MissingEngine
 from tenfold.serialize.storages import Places, hosts
 from tenfold.tensor import Tensor, leaf
 

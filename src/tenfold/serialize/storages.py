@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import dtypes
-from tenfold.devices import Device
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DeviceError, FormatError
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, DeviceError, FormatError
 from tenfold.flat.strides import contiguous, is_contiguous
-from tenfold.parameter import Parameter
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.parameter import Parameter
+from tenfold.tensor.views import SAVED_APART
 from tenfold.trace import graph
-from tenfold.views import SAVED_APART
 
 MAX_RANK = 64
 _MOST_BYTES = (1 << 63) - 1

@@ -12,12 +12,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from tenfold import dtypes
-from tenfold.devices import Device
-from tenfold.dtypes import DType
-from tenfold.errors import FormatError, TenfoldError
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import FormatError, TenfoldError
+from tenfold.base.size import Size
 from tenfold.serialize.storages import STORAGES, Placed, Storage
-from tenfold.size import Size
 
 MAX_DEPTH = 100
 _MAX_INT_BYTES = 1024

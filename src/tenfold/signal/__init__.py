@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import unknown_name
+from tenfold.base.errors import unknown_name
 from tenfold.signal import windows
 
 __all__ = ["windows"]

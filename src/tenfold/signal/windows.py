@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypedDict, Unpack
 
-from tenfold import dtypes
-from tenfold.dtypes import DType, as_dtype
-from tenfold.errors import ArgumentError, located, unknown_name
-from tenfold.functional import aten
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType, as_dtype
+from tenfold.base.errors import ArgumentError, located, unknown_name
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming",

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.errors import GradientError, TenfoldError
+from tenfold.base.errors import GradientError, TenfoldError
 from tenfold.flat.grad import gradients
-from tenfold.flat.graph import in_order, replay
+from tenfold.flat.ir import in_order, replay
 from tenfold.ops.table import Row, Signature
 from tenfold.trace import graph
 from tenfold.trace.graph import Node, Origin, Value, follow, results_of, track

@@ -7,9 +7,9 @@ import weakref
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
-from tenfold.devices import Device
-from tenfold.errors import ArgumentError, DeviceError, Operand, TenfoldError
-from tenfold.flat.graph import TensorType
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, DeviceError, Operand, TenfoldError
+from tenfold.flat.ir import TensorType
 from tenfold.ops.table import SLOT, Row, Signature, find
 
 # A loop that never asks for a value would record without end: past this depth its values are computed on the

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold import flat
-from tenfold.flat.graph import replay
 from tenfold.flat.hoisting import hoisted
+from tenfold.flat.ir import replay
 from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node
 from tenfold.trace.program import Program

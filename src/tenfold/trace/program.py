@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from tenfold.devices import Device
-from tenfold.flat.graph import TensorType
+from tenfold.base.devices import Device
+from tenfold.flat.ir import TensorType
 from tenfold.trace.graph import Node, Value
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.flat.graph import in_order, replay
+from tenfold.flat.ir import in_order, replay
 from tenfold.ops.table import Signature
 from tenfold.trace.gradient import GRADIENT, backward_of
 from tenfold.trace.graph import Node, Value, enter

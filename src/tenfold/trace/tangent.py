@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold import flat
-from tenfold.flat.graph import in_order
+from tenfold.flat.ir import in_order
 from tenfold.flat.jvp import tangents as pushed_forward
 from tenfold.ops.table import Row, Signature
 from tenfold.trace.graph import Node, Value, enter

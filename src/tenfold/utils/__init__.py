@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from tenfold import data
-from tenfold.errors import unknown_name
+from tenfold.base.errors import unknown_name
 from tenfold.utils import checkpoint
 
 # `import tenfold.utils.data` and `from tenfold.utils.data import DataLoader` find the one module there is.

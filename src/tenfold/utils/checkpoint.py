@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold import dtypes, flat
-from tenfold.errors import ArgumentError, located
+from tenfold import flat
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, located
 from tenfold.flat.composite import Composite
 from tenfold.flat.grad import gradients
-from tenfold.flat.graph import in_order
+from tenfold.flat.ir import in_order
 from tenfold.flat.partials import carries
 from tenfold.func.recording import is_tensor, record
 from tenfold.ops.table import Row

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tenfold.errors import unknown_name
+from tenfold.base.errors import unknown_name
 from tenfold.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from tenfold.nn.utils.clip_grad import (
     clip_grad_norm,

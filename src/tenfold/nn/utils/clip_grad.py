@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tenfold.errors import TenfoldError, located
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import TenfoldError, located
+from tenfold.base.warning import warn
 from tenfold.nn.parameter import filled
 from tenfold.tensor import Tensor
-from tenfold.warning import warn
+from tenfold.tensor.dispatch import aten
 
 
 @located

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenfold.errors import DeviceError, ShapeError, located
-from tenfold.functional import aten
+from tenfold.base.errors import DeviceError, ShapeError, located
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 
 @located

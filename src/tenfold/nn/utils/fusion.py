@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from tenfold.errors import ArgumentError, located
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError, located
 from tenfold.nn.parameter import Parameter
 from tenfold.tensor import Tensor
 

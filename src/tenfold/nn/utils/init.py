@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tenfold.errors import ArgumentError, located
+from tenfold.base.errors import ArgumentError, located
 from tenfold.nn.module import Module
 
 

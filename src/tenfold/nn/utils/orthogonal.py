@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ArgumentError, UnsupportedError, located
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, UnsupportedError, located
 from tenfold.nn.module import Module
 from tenfold.nn.utils.parametrize import register_parametrization
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 MAPS = ("matrix_exp", "cayley", "householder")
 

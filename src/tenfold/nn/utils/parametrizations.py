@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ArgumentError, located
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, located
 from tenfold.nn.module import Module
 from tenfold.nn.utils.orthogonal import orthogonal
 from tenfold.nn.utils.parametrize import register_parametrization
 from tenfold.nn.utils.spectral_norm import as_matrix, iterate, largest, random_unit, rows_of
 from tenfold.nn.utils.weight_norm import norm_except_dim, weighted
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tenfold.errors import ArgumentError, DTypeError, ShapeError, located
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, located
 from tenfold.nn.containers import ModuleDict, ModuleList
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import Parameter

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from tenfold.errors import ArgumentError, IndexOutOfRange, ShapeError, located
-from tenfold.functional import aten
+from tenfold.base.errors import ArgumentError, IndexOutOfRange, ShapeError, located
 from tenfold.nn.utils.convert_parameters import parameters_to_vector
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 __all__ = [
     "BasePruningMethod",

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenfold.devices import Device
-from tenfold.errors import ArgumentError, ShapeError, located, unknown_name
-from tenfold.functional import aten
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.dispatch import aten
 
 
 class _Packed(NamedTuple):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ArgumentError, located
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError, located
 from tenfold.nn import draws
 from tenfold.nn import functional as F
 from tenfold.nn.convolution import _ConvTransposeNd
 from tenfold.nn.parameter import Parameter, filled
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 
 def as_matrix(weight: Tensor, dim: int) -> Tensor:

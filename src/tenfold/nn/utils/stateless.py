@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tenfold.errors import ArgumentError, located
+from tenfold.base.errors import ArgumentError, located
 from tenfold.nn.state import StateDictError
 from tenfold.tensor import Tensor
 

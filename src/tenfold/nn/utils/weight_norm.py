@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.errors import ArgumentError, located
-from tenfold.functional import aten
-from tenfold.grad_mode import no_grad
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError, located
 from tenfold.nn.parameter import Parameter
 from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:

@@ -6,7 +6,7 @@ import operator
 import warnings
 from typing import Any
 
-from tenfold.errors import ArgumentError, IndexOutOfRange, TenfoldError
+from tenfold.base.errors import ArgumentError, IndexOutOfRange, TenfoldError
 from tenfold.ops.plain.table import plain
 
 plain("add.t(t[] a, t[] b) -> t[]")(lambda a, b: [*a, *b])

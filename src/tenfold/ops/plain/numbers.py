@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.errors import ArgumentError, DivisionByZero
+from tenfold.base.errors import ArgumentError, DivisionByZero
 from tenfold.ops.plain.table import plain
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.devices import Device
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 from tenfold.ops.plain.table import plain
 
 plain("dim(Tensor self) -> int")(lambda x: x.ndim)

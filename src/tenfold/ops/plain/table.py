@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.devices import Device
-from tenfold.dtypes import DType
-from tenfold.errors import ArgumentError
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError
+from tenfold.base.quantized_dtypes import QuantizedDType
 from tenfold.ops.schema import MISSING, Schema, Type, parse
-from tenfold.quantized_dtypes import QuantizedDType
 
 Function = Callable[..., Any]
 

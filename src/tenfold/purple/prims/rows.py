@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenfold import dispatch, dtypes
+from tenfold.base import dtypes
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import Row
 from tenfold.purple import messages, names
@@ -13,7 +13,7 @@ from tenfold.purple.errors import PurpleError
 from tenfold.purple.prims.registry import wrong_type
 from tenfold.purple.printing import brief
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, list_of
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, dispatch
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import tenfold
-from tenfold.errors import TenfoldError
+from tenfold.base.errors import TenfoldError
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.prims.registry import primitive, want_string, wrong_type
 from tenfold.tensor import Tensor

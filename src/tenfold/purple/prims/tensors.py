@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import tenfold
-from tenfold import dtypes
+from tenfold.base import dtypes
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.prims.data import is_list
 from tenfold.purple.prims.registry import primitive, want, want_int, want_list, want_string, wrong_type

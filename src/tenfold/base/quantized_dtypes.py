@@ -1,0 +1,42 @@
+"""The dtypes of quantized tensors: integers that mean numbers by a scale and a zero point beside them."""
+
+from __future__ import annotations
+
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+
+
+class QuantizedDType:
+    """`qint8` and the like: the name, and the dtype of the integers."""
+
+    __slots__ = ("name", "storage")
+
+    def __init__(self, name: str, storage: DType):
+        self.name = name
+        self.storage = storage
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        info = dtypes.iinfo(self.storage)
+        return int(info.min), int(info.max)
+
+    def __repr__(self) -> str:
+        return f"tenfold.{self.name}"
+
+
+qint8 = QuantizedDType("qint8", dtypes.int8)
+quint8 = QuantizedDType("quint8", dtypes.uint8)
+qint32 = QuantizedDType("qint32", dtypes.int32)
+BY_STORAGE = {each.storage: each for each in (qint8, quint8, qint32)}
+
+
+class qscheme(str):
+    """How scales are meant: `per_tensor_affine` is one for all, `per_channel_affine` one for each channel."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"tenfold.{self!s}"
+
+
+per_tensor_affine, per_channel_affine = qscheme("per_tensor_affine"), qscheme("per_channel_affine")

@@ -1,0 +1,167 @@
+"""The names of PyTorch's that Tenfold refuses, and why: what docs/unsupported.md lists. Each is a function
+that raises `UnsupportedError`, so that a program which uses one is told the reason and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+from tenfold.base.errors import UnknownName, UnsupportedError
+from tenfold.base.source import capture
+
+
+class Refusal(NamedTuple):
+    """Why names are refused, and what to do instead; the names of functions, and of Tensor's methods."""
+
+    reason: str
+    help: str
+    functions: str = ""
+    methods: str = ""
+    ops: str = ""  # of ATen's, that are no function of PyTorch's
+    layers: str = ""  # functions of nn.functional
+    linear: str = ""  # functions of linalg
+
+
+# Modules of PyTorch's that have no counterpart, and what to do instead.
+_REST = "docs/unsupported.md tells what there is not, and what to use instead"
+MODULES = {
+    **dict.fromkeys(["futures", "library", "monitor", "mtia", "overrides", "profiler"], _REST),
+    **dict.fromkeys(["mps", "xpu"], "devices are the CPU and CUDA"),
+    **dict.fromkeys(
+        ["ao", "quantization"], "tenfold.quantize_per_tensor and fake_quantize_per_tensor_affine are there"
+    ),
+    **dict.fromkeys(
+        ["fx", "onnx"], "tenfold.export(model, inputs) gives the program as torch dialect or StableHLO"
+    ),
+    "distributed": "programs run in one process; tenfold.distributed.is_available() says so",
+    "hub": "make the model, and load its weights: model.load_state_dict(tenfold.load(file))",
+    "multiprocessing": "memory is not shared between processes: use threads, or Python's multiprocessing",
+    "nested": "pad tensors to one length: tenfold.nn.utils.rnn.pad_sequence",
+    "package": "save model.state_dict(), or the program with tenfold.export",
+    "sparse": "there are no sparse tensors: use a dense one",
+}
+
+
+def without_counterpart(module: str, name: str = "") -> UnknownName:
+    asked = f"{module}.{name}" if name else module
+    error = UnknownName(f"tenfold has no counterpart of torch.{asked}", help=MODULES[module])
+    return error.located("", capture())
+
+
+REFUSALS = (
+    Refusal(
+        "there are no sparse tensors",
+        "use a dense tensor",
+        "ccol_indices_copy col_indices_copy crow_indices_copy hspmm indices_copy native_norm"
+        " resize_as_sparse_ row_indices_copy smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor"
+        " sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm values_copy",
+        "ccol_indices coalesce col_indices crow_indices dense_dim indices resize_as_sparse_ row_indices smm"
+        " sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse to_sparse_bsc"
+        " to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr values",
+    ),
+    Refusal(
+        "nothing is computed with quantized tensors",
+        "dequantize first, or keep integers and scales apart as tenfold.ops.quantized_decomposed does",
+        "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant"
+        " quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm"
+        " quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d"
+        " quantized_rnn_relu_cell quantized_rnn_tanh_cell",
+        "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme",
+    ),
+    Refusal(
+        "it is a kernel of one vendor's library, which XLA chooses itself",
+        "call the op without the prefix, such as convolution for cudnn_convolution",
+        "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats"
+        " batch_norm_gather_stats_with_counts batch_norm_stats cudnn_affine_grid_generator"
+        " cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu"
+        " cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable fbgemm_linear_fp16_weight"
+        " fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight"
+        " fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight"
+        " fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix miopen_batch_norm miopen_convolution"
+        " miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss"
+        " miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d mkldnn_convolution"
+        " mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer",
+        "to_mkldnn",
+        "",
+        "scaled_grouped_mm",
+    ),
+    Refusal(
+        "it is a device, a stream or a dtype that XLA does not have",
+        "use the CPU or CUDA, and dtypes that tenfold.base.dtypes names",
+        "get_autocast_ipu_dtype get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled"
+        " set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled",
+        "chalf ipu mtia record_stream xpu",
+    ),
+    Refusal(
+        "memory is not shared between processes, nor handed out as an object that writes to it",
+        "use threads, .numpy(), or DLPack",
+        "",
+        "share_memory_ storage storage_type",
+    ),
+    Refusal(
+        "PyTorch removed it",
+        "use the function of that purpose in tenfold.linalg: eig, eigh, lstsq, matrix_rank, solve",
+        "eig lstsq matrix_rank solve symeig",
+        "eig lstsq solve symeig",
+    ),
+    Refusal(
+        "it belongs to TorchScript, or to how PyTorch itself is built and profiled",
+        "use tenfold.compile, tenfold.export or tenfold.cond",
+        "autocast_decrement_nesting autocast_increment_nesting classproperty compiled_with_cxx11_abi fork"
+        " get_file_path import_ir_module import_ir_module_from_buffer init_num_threads"
+        " merge_type_from_type_comment parse_ir parse_schema parse_type_comment"
+        " prepare_multiprocessing_environment profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 slice_inverse"
+        " sym_fresh_size thread_safe_generator unify_type_list wait",
+        "index reinforce slice_inverse",
+        "",
+        "assert_int_or_pair boolean_dispatch handle_torch_function has_torch_function"
+        " has_torch_function_unary has_torch_function_variadic",
+    ),
+    Refusal(
+        "it works on tensors made of pieces of different lengths, which have no shape",
+        "pad them to one length: tenfold.nn.utils.rnn.pad_sequence",
+        "",
+        "to_padded_tensor",
+    ),
+)
+
+
+def _named(field: str) -> dict[str, Refusal]:
+    return {name: refusal for refusal in REFUSALS for name in getattr(refusal, field).split()}
+
+
+FUNCTIONS, METHODS, OPS = _named("functions"), _named("methods"), _named("ops")
+_BY_MODULE = {
+    "torch": FUNCTIONS,
+    "torch.Tensor": METHODS,
+    "torch.nn.functional": _named("layers"),
+    "torch.linalg": _named("linear"),
+}
+
+
+def of(module: str) -> dict[str, Refusal]:
+    """The names that are refused of a module of PyTorch's."""
+    return _BY_MODULE.get(module, {})
+
+
+def function(module: str, name: str) -> Callable[..., NoReturn] | None:
+    """The function that refuses a name of a module of PyTorch's; None if it is not one of those."""
+    refusal = of(module).get(name)
+    return None if refusal is None else refusing(name, refusal)
+
+
+def refusing(name: str, refusal: Refusal) -> Callable[..., NoReturn]:
+    """The function of a name that is refused."""
+
+    def call(*args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedError(refusal.reason, help=refusal.help).located(name, capture())
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Not supported: {refusal.reason}."
+    return call
+
+
+def install(tensor: type) -> None:
+    """Give Tensor the methods that are refused."""
+    for name, refusal in METHODS.items():
+        setattr(tensor, name, refusing(name, refusal))

@@ -1,0 +1,1 @@
+"""The command line: `tenfold demo`, `ops`, `doctor` and the others."""

@@ -1,0 +1,274 @@
+"""The command line: demo, run, show, build, ops, doctor, capi. Each command has --help with an example."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+import tenfold
+from tenfold.base.errors import ArgumentError, TenfoldError
+from tenfold.base.terminal import console
+from tenfold.capi.commands import add_arguments as add_capi_arguments
+from tenfold.command import demo, listing
+from tenfold.command.doctor import examine
+from tenfold.exporting import DIALECTS
+from tenfold.exporting.exported import form_of
+from tenfold.runtime import executables
+from tenfold.runtime.stages import STAGES, stage_text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status is 1 for a user's error and 2 for a wrong command line."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        status = parsed.command(parsed)
+        sys.stdout.flush()
+        return status
+    except TenfoldError as error:
+        console.file.flush()
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tenfold", description="A tensor compiler with many doors.")
+    parser.add_argument("--version", action="version", version=f"tenfold {tenfold.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, function: Any, summary: str, example: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name,
+            help=summary,
+            description=summary,
+            epilog=f"example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        added.set_defaults(command=function)
+        return added
+
+    shown = command(
+        "demo",
+        _demo,
+        "Show a small program at every stage, train a network to read digits, and time it.",
+        "tenfold demo --picture digits.png",
+    )
+    shown.add_argument(
+        "--picture", default="tenfold-demo.png", help="where the picture goes (default: %(default)s)"
+    )
+    run = command(
+        "run",
+        _run,
+        "Run a Python file, or a program that was built; errors show the line and what to do.",
+        "tenfold run train.py --steps 10\n  tenfold run model.vmfb --input x.npy --input '[1, 2]'",
+    )
+    run.add_argument("file")
+    further = run.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        help="handed to the file as sys.argv[1:]; for a .vmfb or .stablehlo file, --input for each tensor "
+        "that it takes (a .npy file, or numbers as JSON) and --save FILE.npz",
+    )
+    further.required = False  # there may be none, which argparse would demand along with the file
+    show = command(
+        "show",
+        _show,
+        "Run a Python file and print each program that it evaluates.",
+        "tenfold show model.py --stage stablehlo",
+    )
+    show.add_argument("file")
+    show.add_argument("--stage", choices=STAGES, help="one stage only (default: trace, flat and stablehlo)")
+    built = command(
+        "build",
+        _build,
+        "Compile the model that a Python file defines: to a .vmfb by IREE, or to .stablehlo or MLIR.",
+        "tenfold build model.py -o model.vmfb",
+    )
+    built.add_argument("file", help="defines `model`, its `inputs` and, if sizes are open, `dynamic`")
+    built.add_argument("-o", "--output", required=True, help="ends in .vmfb, .stablehlo, .mlir or .mlirbc")
+    built.add_argument(
+        "--dialect",
+        choices=DIALECTS,
+        help="what is compiled (default: stablehlo, or torch where sizes are open)",
+    )
+    built.add_argument("--model", default="model", help="the name of the model (default: %(default)s)")
+    built.add_argument("--inputs", default="inputs", help="the name of its inputs (default: %(default)s)")
+    listed = command("ops", listing.run, "List the op table, or describe one op.", "tenfold ops softmax")
+    listed.add_argument("name", nargs="?", help="an op, such as add or add.Tensor")
+    listed.add_argument(
+        "--missing", action="store_true", help="print PyTorch's names that Tenfold does not have"
+    )
+    command("doctor", _doctor, "Say what is installed and which engines and devices work.", "tenfold doctor")
+    capi = command(
+        "capi", None, "Build libtenfold, libtorch over a C ABI, and say how to use it.", "tenfold capi build"
+    )
+    add_capi_arguments(capi)
+    return parser
+
+
+def _demo(parsed: argparse.Namespace) -> int:
+    demo.run(console, Path(parsed.picture))
+    return 0
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    if parsed.file.endswith((".vmfb", ".stablehlo")):
+        return _run_built(parsed.file, parsed.arguments)
+    sys.argv = [parsed.file, *parsed.arguments]
+    return _execute(parsed.file)[0]
+
+
+def _show(parsed: argparse.Namespace) -> int:
+    printed = 0
+
+    def observe(program: Any, device: Any) -> None:
+        nonlocal printed
+        printed += 1
+        print(stage_text(program, device, parsed.stage))
+
+    sys.argv = [parsed.file]
+    with executables.observing(observe):
+        status, names = _execute(parsed.file)
+        if not printed and not status:
+            # A file that asks for no value: show what it would take to have the tensors it leaves behind.
+            left = [each for each in names.values() if isinstance(each, tenfold.Tensor)]
+            pending = [each for each in left if each.current().buffer is None]
+            if pending:
+                print(pending[-1].show(parsed.stage))
+            else:
+                raise ArgumentError(
+                    f"{parsed.file} evaluates no tensor", help="compute something, or print a tensor"
+                )
+    return status
+
+
+def _build(parsed: argparse.Namespace) -> int:
+    form_of(parsed.output)  # so that a wrong one is told before the file runs
+    sys.argv = [parsed.file]
+    status, names = _execute(parsed.file, "__tenfold_build__")
+    if status:
+        return status
+    for option, name in (("model", parsed.model), ("inputs", parsed.inputs)):
+        if name not in names:
+            raise ArgumentError(
+                f"{parsed.file} defines no {name!r}",
+                help=f"assign {'the model' if option == 'model' else 'example tensors'} to it, or say "
+                f"--{option} NAME",
+            )
+    exported = tenfold.export(
+        names[parsed.model],
+        names[parsed.inputs],
+        dialect=parsed.dialect or ("torch" if "dynamic" in names else "stablehlo"),
+        parameters="literals",
+        dynamic=names.get("dynamic"),
+    )
+    exported.save(parsed.output)
+    size = os.path.getsize(parsed.output) / 1e6
+    takes, gives = (", ".join(map(str, each)) for each in (exported.inputs, exported.outputs))
+    print(f"{parsed.output}: ({takes}) -> ({gives}), {size:.1f} MB")
+    return 0
+
+
+def _run_built(path: str, arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog=f"tenfold run {path}")
+    parser.add_argument(
+        "--input", action="append", default=[], help="a .npy file, or numbers as JSON, as [[1, 2], [3, 4]]"
+    )
+    parser.add_argument("--save", metavar="FILE", help="write the results to a .npz file, and print none")
+    parsed = parser.parse_args(arguments)
+    with _unplaced():
+        module = tenfold.load_vmfb(path) if path.endswith(".vmfb") else tenfold.load_stablehlo(path)
+    types = module.inputs or [None] * len(parsed.input)
+    if len(types) != len(parsed.input):
+        takes = ", ".join(map(str, types))
+        raise ArgumentError(
+            f"{path} takes {len(types)} tensors ({takes}), not {len(parsed.input)}",
+            help="give --input once for each",
+        )
+    given = [_input(each, type) for each, type in zip(parsed.input, types, strict=True)]
+    with _unplaced():
+        results = module(*given)
+    results = results if isinstance(results, tuple) else (results,)
+    if parsed.save:
+        np.savez(parsed.save, *[each.numpy() for each in results])
+    else:
+        for each in results:
+            print(each)
+    return 0
+
+
+@contextlib.contextmanager
+def _unplaced() -> Iterator[None]:
+    """Errors in here are not of a line in the user's program: there is none."""
+    try:
+        yield
+    except TenfoldError as error:
+        raise type(error)(error.message, help=error.help) from None
+
+
+def _input(text: str, type: Any) -> tenfold.Tensor:
+    """What an --input says: a file of NumPy's, or numbers, which take the dtype that is wanted."""
+    if text.endswith(".npy"):
+        try:
+            return tenfold.tensor(np.load(text))
+        except (OSError, ValueError) as error:
+            raise ArgumentError(f"--input {text}: {error}") from None
+    try:
+        numbers = json.loads(text)
+    except ValueError:
+        raise ArgumentError(
+            f"--input {text} is neither a .npy file nor numbers", help="write numbers as [[1, 2], [3, 4]]"
+        ) from None
+    return tenfold.tensor(numbers, dtype=type.dtype if type is not None else None)
+
+
+def _execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
+    """Run a file as a program. An error of ours is printed with the user's frames alone."""
+    if os.path.isdir(path):
+        raise ArgumentError(f"{path} is a folder", help="give the path of a Python file")
+    if not os.path.isfile(path):
+        raise ArgumentError(f"there is no file {path}", help="give the path of a Python file")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        return 0, runpy.run_path(path, run_name=name)
+    except SyntaxError as error:
+        print("".join(traceback.format_exception_only(error)), end="", file=sys.stderr)
+        return 1, {}
+    except TenfoldError as error:
+        package = os.path.dirname(os.path.abspath(__file__))
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if not frame.filename.startswith((package, "<frozen"))
+        ]
+        print("".join(traceback.format_list(frames)), end="", file=sys.stderr)
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1, {}
+
+
+def _doctor(parsed: argparse.Namespace) -> int:
+    findings = examine()
+    table = Table("", "what", "found", "", box=None, pad_edge=False)
+    for finding in findings:
+        mark = "[green]ok[/green]" if finding.works else "[yellow]--[/yellow]"
+        table.add_row(mark, finding.what, escape(finding.found), escape(finding.remedy))
+    console.print(table)
+    return 0 if all(each.works or each.optional for each in findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""What `tenfold demo` does: a small program shown at every stage; a network trained to read digits; its speed
+recorded lazily and compiled; and the same step in a second process, which finds it compiled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+from tenfold import nn, no_grad, ones
+from tenfold.base.errors import ArgumentError
+from tenfold.command.demo import digits, picture
+from tenfold.compiler import compile, show
+from tenfold.data import DataLoader, TensorDataset
+from tenfold.optim import AdamW
+from tenfold.tensor import Tensor
+from tenfold.tensor.generators import manual_seed
+
+EPOCHS, BATCH = 30, 64
+
+
+def run(console: Console, path: Path) -> None:
+    """The whole demonstration; the picture it makes goes to `path`."""
+    try:  # before the work, not after it
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        raise ArgumentError(
+            f"the picture cannot be written to {path}: {error.strerror}",
+            help="say where with --picture FILE.png",
+        ) from None
+    console.rule("a program at every stage")
+    console.print(show(layer, ones(2, 3), ones(3, 3)), markup=False)
+    console.rule("reading handwritten digits")
+    _learn_digits(console, path)
+    console.rule("how fast")
+    _time_steps(console)
+    _second_start(console)
+
+
+def layer(x: Tensor, w: Tensor) -> Tensor:
+    """The program that is shown."""
+    return (x @ w).tanh()
+
+
+class Reader:
+    """A network of two layers that learns to read digits."""
+
+    def __init__(self) -> None:
+        manual_seed(0)
+        self.model = nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+        self.optimizer = AdamW(self.model.parameters(), lr=3e-3)
+
+    def step(self, images: Tensor, labels: Tensor) -> Tensor:
+        self.optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(self.model(images), labels)
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def read(self, images: Tensor) -> Tensor:
+        with no_grad():
+            return self.model(images).argmax(1)
+
+
+def _learn_digits(console: Console, path: Path) -> None:
+    train, test = digits.load()
+    reader = Reader()
+    step = compile(reader.step)
+    batches = DataLoader(TensorDataset(*train), batch_size=BATCH, shuffle=True, drop_last=True)
+    start = time.perf_counter()
+    losses: list[Tensor] = []
+    epochs = track(
+        range(EPOCHS), "training", console=console, transient=True, disable=not console.is_terminal
+    )
+    for _ in epochs:
+        losses += [step(images, labels) for images, labels in batches]
+    read = reader.read(test.images).numpy()
+    seconds = time.perf_counter() - start
+    meant = test.labels.numpy()
+    console.print(
+        f"read {(read == meant).mean():.1%} of {len(meant)} digits it had never seen, after {len(losses)} "
+        f"steps in {seconds:.1f} s, compiling included"
+    )
+    wrong = (read != meant).nonzero()[0]
+    captions = [f"{meant[each]}>{read[each]}" for each in wrong]
+    misread = picture.grid(test.images.numpy()[wrong, 0], columns=8, captions=captions)
+    picture.save(path, picture.stack(picture.curve([loss.item() for loss in losses]), misread))
+    console.print(f"its loss, and the {len(wrong)} digits it misread: {path}")
+
+
+def _time_steps(console: Console) -> None:
+    train, _ = digits.load()
+    batch = train.images[:BATCH].eval(), train.labels[:BATCH].eval()
+    for how, step in (("recorded lazily", Reader().step), ("tenfold.compile", compile(Reader().step))):
+        console.print(f"{how}: {1 / _median_time(step, batch):,.0f} training steps a second")
+
+
+def _median_time(step: Callable[..., Tensor], batch: tuple[Tensor, ...], repeats: int = 200) -> float:
+    for _ in range(3):  # the first step makes the optimizer's state: that is another program than the rest
+        step(*batch).item()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        step(*batch).item()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[repeats // 2]
+
+
+START = """
+import time
+start = time.perf_counter()
+from tenfold.command.demo import BATCH, Reader, digits
+train, _ = digits.load()
+Reader().step(train.images[:BATCH], train.labels[:BATCH]).item()
+print(time.perf_counter() - start)
+"""
+
+
+def _second_start(console: Console) -> None:
+    """The same step in two new processes that share an empty cache: the second finds it compiled."""
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = []
+        for _ in range(2):
+            done = subprocess.run(
+                [sys.executable, "-c", START],
+                env={**os.environ, "TENFOLD_CACHE_DIR": folder},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            seconds.append(float(done.stdout))
+    console.print(
+        f"a new process, import to first loss: {seconds[0]:.2f} s compiling, "
+        f"{seconds[1]:.2f} s when the program is on disk"
+    )

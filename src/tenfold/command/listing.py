@@ -1,0 +1,241 @@
+"""What `tenfold ops` prints: the op table, what is known of an op by any of its names, and what PyTorch has
+that is not there."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Column, Table
+
+import tenfold
+from tenfold import ops
+from tenfold.base import unsupported
+from tenfold.base.errors import ArgumentError, MissingEngine, did_you_mean
+from tenfold.base.terminal import console
+from tenfold.compat.overloads import NAMESPACES
+from tenfold.mlir import torch_dialect
+from tenfold.ops import lapack
+from tenfold.ops.plain import PLAIN, PlainRow
+from tenfold.ops.table import OTHERS, TABLE, Row, all_rows
+
+# Modules of Python's names, and what a row calls them.
+MODULES = {
+    "nn.functional": "nn",
+    "functional": "nn",
+    "F": "nn",
+    **{name: name for name in ("linalg", "fft", "special")},
+}
+
+
+def run(parsed: argparse.Namespace) -> int:
+    if parsed.missing:
+        return _missing()
+    if parsed.name is None:
+        return _all()
+    found = named(parsed.name)
+    if found:
+        for row in found:
+            _describe(row)
+        return 0
+    made = _function(parsed.name)
+    if made is None:
+        names = list(TABLE) + [row.qualified for row in all_rows()]
+        others = [f"{space}.{name}" for space, rows in OTHERS.items() for name in rows]
+        others += [f"{space}.{name}" for space, several in PLAIN.items() for name in several]
+        raise ArgumentError(
+            f"there is no op {parsed.name!r}", help=did_you_mean(parsed.name, [*names, *others])
+        )
+    _describe_function(made)
+    return 0
+
+
+def named(name: str) -> list[Row | PlainRow]:
+    """The rows that a name means: an op's, with or without its namespace and overload, or a function's or
+    method's."""
+    name = name.replace("::", ".")
+    for prefix in ("torch.", "tenfold.", "ops."):
+        name = name.removeprefix(prefix)
+    space, _, own = name.partition(".")
+    if space in (*OTHERS, *PLAIN):
+        return _overloads(space, own)
+    if space == "Tensor":
+        return [row for row in all_rows() if row.method and row.name == own.removesuffix("_")]
+    module, _, last = name.rpartition(".")
+    if module in MODULES:
+        return [row for row in all_rows() if row.module == MODULES[module] and row.python_name == last]
+    return [row for each in ("aten", *OTHERS, "prim") for row in _overloads(each, name)]
+
+
+def _overloads(space: str, name: str) -> list[Row | PlainRow]:
+    packet, _, overload = name.partition(".")
+    rows: list[Row | PlainRow] = []
+    for table in (TABLE if space == "aten" else OTHERS.get(space, {}), PLAIN.get(space, {})):
+        rows += table.get(packet, [])
+    return [row for row in rows if not overload or row.overload == overload]
+
+
+def _function(name: str) -> Any:
+    """A function of Python's that is no op, by its name, or None."""
+    name = name.removeprefix("torch.").removeprefix("tenfold.")
+    owner: Any = tenfold
+    for part in (
+        name.replace("F.", "nn.functional.", 1).split(".") if name.startswith("F.") else name.split(".")
+    ):
+        owner = getattr(owner, part, None)
+    return owner if inspect.isroutine(owner) else None
+
+
+def _all() -> int:
+    # A narrow terminal breaks the lines itself: a name that is cut could not be looked up.
+    longest = max(map(len, TABLE))
+    others = [Column(each, overflow="fold", min_width=12) for each in ("overloads", "kind", "meaning")]
+    names = Column("op", no_wrap=True, min_width=longest)
+    table = Table(names, *others, box=None, pad_edge=False, width=max(console.width, longest + 40))
+    for name, rows in sorted(TABLE.items()):
+        overloads = ", ".join(row.overload or "default" for row in rows)
+        table.add_row(name, escape(overloads), _kind(rows[0]), escape(_first_line(rows[0].doc)))
+    console.print(table)
+    console.print(f"\n{len(TABLE)} ops, {sum(map(len, TABLE.values()))} overloads")
+    return 0
+
+
+def _missing() -> int:
+    """What PyTorch has and we do not: its public names, from a list, and the torch dialect's ATen ops."""
+    counted = 0
+    for title, names in pytorch_names().items():
+        owner: Any = tenfold
+        for part in title.split(".")[1:]:
+            owner = getattr(owner, part)
+        absent = [name for name in names if not hasattr(owner, name)]
+        refused = [name for name in names if name in unsupported.of(title)]
+        counted += len(absent)
+        there = len(names) - len(absent) - len(refused)
+        console.print(f"[bold]{title}[/bold]: {there} of {len(names)}")
+        _lacking(absent, refused)
+    try:
+        defined = torch_dialect.aten_ops()
+    except MissingEngine as error:
+        console.print(f"[bold]the torch dialect[/bold]: not compared; {error.help}")
+        return 0
+    without = [name for name in defined if not _is_op(name)]
+    known = {*unsupported.FUNCTIONS, *unsupported.OPS}
+    absent = [name for name in without if name.partition(".")[0] not in known]
+    held = f"{len(defined) - len(without)} of {len(defined)} ATen ops"
+    console.print(f"[bold]the torch dialect[/bold]: {held}")
+    _lacking(absent, [name for name in without if name not in absent])
+    console.print(f"\n{counted} names and {len(absent)} ops of the torch dialect are missing")
+    return 0
+
+
+def _lacking(absent: Sequence[str], refused: Sequence[str]) -> None:
+    console.print("  " + (", ".join(absent) or "nothing is missing"))
+    if refused:
+        console.print(f"  refused, for reasons that docs/unsupported.md tells: {', '.join(refused)}")
+
+
+def _is_op(name: str) -> bool:
+    """Whether an op of ATen's, by its name such as "add.Tensor", is there."""
+    packet, _, overload = name.partition(".")
+    found = getattr(NAMESPACES["aten"], packet, None)
+    return found is not None and hasattr(found, overload or "default")
+
+
+def pytorch_names() -> dict[str, list[str]]:
+    """PyTorch's public functions and methods, by module."""
+    listed = Path(ops.__file__).with_name("pytorch_names.txt").read_text(encoding="utf-8")
+    sections = [section.partition("]\n") for section in listed.split("[")[1:]]
+    return {title: names.split() for title, _, names in sections}
+
+
+def _describe(row: Row | PlainRow) -> None:
+    console.print(f"[bold]{row.namespace}::{escape(row.qualified)}[/bold]")
+    console.print(f"  schema   {escape(row.text.rpartition('::')[2])}")
+    if isinstance(row, PlainRow):
+        console.print(f"  Python   tenfold.ops.{row.namespace}.{row.name}")
+        console.print("  kind     on Python's own values, computed while a program is recorded")
+        return console.print(f"  computed {_place(row.function)}\n")
+    if row.doc:
+        console.print(f"  meaning  {escape(_first_line(row.doc))}")
+    console.print(f"  Python   {', '.join(python_names(row)) or 'through other functions'}")
+    console.print(f"  kind     {_kind(row)}")
+    stages = "runs on the host, on NumPy arrays" if row.host else "Trace → FlatIR → StableHLO"
+    console.print(f"  stages   {stages}")
+    console.print(f"  engines  {_engines(row)}")
+    console.print(f"  lowering {_place(row.lowering)}\n")
+
+
+def _engines(row: Row) -> str:
+    if row.host:
+        return "host"
+    gpus = "; cuda where no LAPACK is called" if _reaches(row.lowering, lapack._call) else ", cuda"
+    return f"xla (cpu{gpus})" + (", libtorch" if row.namespace == "aten" else "")
+
+
+def _reaches(function: Any, target: Any, seen: set[int] | None = None) -> bool:
+    """Whether a lowering may call a function of the table's: by the names that it and what it calls use."""
+    seen = set() if seen is None else seen
+    code = getattr(function, "__code__", None)
+    if code is None or id(function) in seen or not function.__module__.startswith("tenfold."):
+        return False
+    seen.add(id(function))
+    codes, names = [code], set[str]()
+    while codes:
+        part = codes.pop()
+        names.update(part.co_names)
+        codes += [each for each in part.co_consts if isinstance(each, CodeType)]
+    found = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [vars(each) for each in found if isinstance(each, ModuleType)]
+    found += [each[name] for each in modules for name in names & each.keys()]
+    found += [cell.cell_contents for cell in function.__closure__ or ()]
+    return any(each is target or _reaches(each, target, seen) for each in found)
+
+
+def _describe_function(function: Any) -> None:
+    console.print(f"[bold]{escape(function.__name__)}[/bold]")
+    console.print(f"  Python   {escape(function.__name__ + str(inspect.signature(function)))}")
+    if function.__doc__:
+        console.print(f"  meaning  {escape(_first_line(function.__doc__))}")
+    console.print("  kind     a function that calls ops")
+    console.print(f"  written  {_place(function)}\n")
+
+
+def _place(function: Any) -> str:
+    """Where a function is written, decorators aside."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{os.path.relpath(code.co_filename)}:{code.co_firstlineno}" if code else "by Python itself"
+
+
+def python_names(row: Row) -> list[str]:
+    """The function, the method and the in-place method of a row, as far as it has them."""
+    if row.namespace != "aten":
+        return [f"tenfold.ops.{row.namespace}.{row.name}"]
+    module = {None: "", "nn": "nn.functional."}.get(row.module, f"{row.module}.")
+    names = [f"tenfold.{module}{row.python_name}"] if row.function else []
+    names += [f"Tensor.{row.name}"] if row.method and not row.module else []
+    names += [f"Tensor.{row.name}_"] if row.inplace else []
+    return names
+
+
+def _kind(row: Row) -> str:
+    kinds = [
+        name
+        for name, true in (
+            ("view", row.schema.is_view),
+            ("random", row.random),
+            ("data-dependent shape", row.host),
+            ("promotes dtypes", row.promote is not None),
+        )
+        if true
+    ]
+    return ", ".join(kinds) or "plain"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else ""

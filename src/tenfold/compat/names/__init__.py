@@ -1,0 +1,75 @@
+"""Names of the package that stand in modules which are loaded when one of them is first asked for: which they
+are, and the module of each. In this folder are those that have no other home."""
+
+from tenfold.tensor.conversions import TYPES
+
+AUTOCAST = """
+    autocast clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled
+    set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled
+""".split()  # noqa: SIM905
+
+SETTINGS = """
+    are_deterministic_algorithms_enabled default_generator get_autocast_cpu_dtype get_autocast_gpu_dtype
+    get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads get_num_threads
+    is_anomaly_check_nan_enabled is_anomaly_enabled is_autocast_cpu_enabled
+    is_deterministic_algorithms_warn_only_enabled is_inference_mode_enabled is_vulkan_available
+    is_warn_always_enabled set_anomaly_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+    set_autocast_gpu_dtype set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
+    set_flush_denormal set_num_interop_threads set_num_threads set_warn_always use_deterministic_algorithms
+""".split()  # noqa: SIM905
+
+QUESTIONS = """
+    get_device get_device_module is_conj is_distributed is_inference is_neg is_storage sym_constrain_range
+    sym_constrain_range_for_size sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum to_dlpack
+    typename
+""".split()  # noqa: SIM905
+
+QUANTIZED = """
+    dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
+    quantize_per_channel quantize_per_tensor _make_per_channel_quantized_tensor
+    _make_per_tensor_quantized_tensor
+""".split()  # noqa: SIM905
+QUANTIZED_DTYPES = ("per_channel_affine", "per_tensor_affine", "qint32", "qint8", "qscheme", "quint8")
+
+NORMS = ("batch_norm", "batch_norm_update_stats", "instance_norm", "native_batch_norm")
+
+# The functions that write to their first argument: of methods of Tensor's, and of ops.
+OF_METHODS = """
+    abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh ceil
+    clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad detach erf erfc exp exp2 expm1 fill fix
+    floor frac gcd i0 index_put lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg
+    reciprocal relu resize_as round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero
+""".split()  # noqa: SIM905
+OF_OPS = """
+    alpha_dropout celu dropout embedding_renorm feature_alpha_dropout feature_dropout rrelu selu threshold
+""".split()  # noqa: SIM905
+INPLACE = [name + "_" for name in (*OF_METHODS, *OF_OPS)]
+
+# The functions on lists of tensors: with a form that writes to them, and without.
+OVER_LISTS = """
+    abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min cos cosh div erf erfc exp expm1 floor frac
+    lerp lgamma log log10 log1p log2 maximum minimum mul neg pow reciprocal round rsqrt sigmoid sign sin sinh
+    sqrt sub tan tanh trunc
+""".split()  # noqa: SIM905
+FOREACH = [f"_foreach_{name}{form}" for name in OVER_LISTS for form in ("", "_")]
+FOREACH += ["_foreach_clone", "_foreach_copy_", "_foreach_max", "_foreach_norm", "_foreach_zero_"]
+
+MODULE_OF = {
+    **dict.fromkeys(AUTOCAST, "amp.autocast_mode"),
+    "GradScaler": "amp",
+    "vmap": "func",
+    **dict.fromkeys(("cond", "while_loop"), "func.control_flow"),
+    **dict.fromkeys(("Dim", "export", "load_stablehlo", "load_vmfb"), "exporting"),
+    **dict.fromkeys(("load", "save"), "serialize"),
+    **dict.fromkeys(("install_as_torch", "uninstall_as_torch"), "compat.install"),
+    **dict.fromkeys(QUANTIZED, "tensor.quantized"),
+    **dict.fromkeys(QUANTIZED_DTYPES, "base.quantized_dtypes"),
+    **dict.fromkeys(TYPES, "tensor.typed"),
+    **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "compat.names.low_rank"),
+    "histogramdd": "compat.names.histograms",
+    **dict.fromkeys(NORMS, "compat.names.norms"),
+    **dict.fromkeys(SETTINGS, "compat.names.settings"),
+    **dict.fromkeys(QUESTIONS, "compat.names.questions"),
+    **dict.fromkeys(INPLACE, "compat.names.inplace"),
+    **dict.fromkeys(FOREACH, "compat.names.foreach"),
+}

@@ -1,0 +1,219 @@
+"""Namespaces, packets and overloads: the objects behind `tenfold.ops.aten.add.Tensor`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.base.errors import ArgumentError, TenfoldError, UnknownName, did_you_mean
+from tenfold.base.source import capture
+from tenfold.compat.overloads.schemas import OUT_OF, out_text, written_text
+from tenfold.ops.plain import PLAIN, PlainRow
+from tenfold.ops.schema import Schema, parse
+from tenfold.ops.table import OTHERS, TABLE, Row
+from tenfold.tensor import dispatch
+
+# What ATen writes in place without a method of Tensor's that does so.
+INPLACE = {
+    *("alpha_dropout", "celu", "dropout", "elu", "feature_alpha_dropout", "feature_dropout", "hardsigmoid"),
+    *("hardswish", "hardtanh", "leaky_relu", "mish", "relu6", "rrelu", "selu", "silu"),
+    *("threshold", "_index_put_impl"),
+}
+
+
+class Overload:
+    """One schema, and what calls it."""
+
+    def __init__(self, namespace: str, name: str, overload: str, call: Callable[..., Any], text: str):
+        self.namespace = namespace
+        self.__name__ = f"{name}.{overload or 'default'}"
+        self.__qualname__ = self.__name__
+        self._name = name
+        self._overloadname = overload or "default"
+        self._call = call
+        self._text = text
+        self.__doc__ = text
+
+    @functools.cached_property
+    def _schema(self) -> Schema:
+        return parse(self._text)
+
+    def name(self) -> str:
+        """ATen's own name, such as "aten::add.Tensor"."""
+        dotted = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"{self.namespace}::{self._name}{dotted}"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Overload {self.namespace}.{self.__name__}>"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+
+class Packet:
+    """The overloads of a name. Called itself, it chooses the one that fits."""
+
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        overloads: dict[str, Overload],
+        call: Callable[..., Any],
+        tensors: Sequence[str] = (),
+    ):
+        self.__name__ = self.__qualname__ = name
+        self._namespace = namespace
+        self._overloads = overloads
+        self._tensors = {each: overloads[each] for each in tensors}  # those that could write to an `out`
+        self._call = call
+
+    def overloads(self) -> list[str]:
+        return [each or "default" for each in self._overloads]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, overload: str) -> Overload:
+        key = "" if overload == "default" else overload
+        found = self._overloads.get(key)
+        if found is None and overload.endswith("out"):
+            found = self._out(key)
+        if found is None:
+            name = f"{self._namespace}::{self.__name__}"
+            known = ", ".join(self.overloads())
+            raise UnknownName(f"{name} has no overload {overload!r}", help=f"it has {known}").located(
+                "", capture()
+            )
+        return found
+
+    def _out(self, overload: str) -> Overload | None:
+        """`add.out`: the overload of that name less `out`, or whichever fits, with its `out=` given."""
+        stem = overload.removesuffix("out").removesuffix("_")
+        like = self._tensors.get(stem)
+        if not self._tensors or (like is None and overload != "out"):
+            return None
+        call = like if like is not None and overload != "out" else self._call
+
+        def write(*args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("out") is None:
+                raise ArgumentError("out= is missing", help="give the tensor to write to").located(
+                    self.__name__, capture()
+                )
+            return call(*args, **kwargs)
+
+        names = (OUT_OF.get(f"{self.__name__}.{overload}", stem), "Tensor", *self._tensors)
+        text = next(self._tensors[each]._text for each in names if each in self._tensors)
+        return Overload(self._namespace, self.__name__, overload, write, out_text(text, overload))
+
+    def __dir__(self) -> list[str]:
+        return self.overloads()
+
+    def __repr__(self) -> str:
+        return f"<Packet {self._namespace}.{self.__name__}: {', '.join(self.overloads())}>"
+
+
+class Namespace:
+    """The ops of a library, such as `aten`, by name."""
+
+    def __init__(self, name: str, table: dict[str, list[Row]]):
+        self._name = name
+        self._table = table
+        self._plain = PLAIN.get(name, {})
+
+    def __getattr__(self, name: str) -> Packet:
+        packet = self._packet(name)
+        if packet is None:
+            raise UnknownName(
+                f"{self._name} has no op {name!r}", help=lambda: did_you_mean(name, dir(self))
+            ).located("", capture())
+        setattr(self, name, packet)
+        return packet
+
+    def _packet(self, name: str) -> Packet | None:
+        rows, plain = self._table.get(name, []), self._plain.get(name, [])
+        if rows or plain:
+            overloads = {row.overload: self._overload(row) for row in rows}
+            overloads |= {row.overload: self._plain_overload(row) for row in plain}
+            tensors = [row.overload for row in rows]
+            return Packet(self._name, name, overloads, _chosen(name, rows, plain), tensors)
+        base = name.removesuffix("_")
+        written = self._table.get(base, [])
+        if name.endswith("_") and (base in INPLACE or any(row.inplace for row in written)):
+            call = dispatch.inplace_method(base, written)
+            overloads = {row.overload: self._written(name, row) for row in written}
+            return Packet(self._name, name, overloads, call)
+        return None
+
+    def _overload(self, row: Row) -> Overload:
+        call = _of_input(dispatch.function(row.name, [row]))
+        return Overload(self._name, row.name, row.overload, call, row.text)
+
+    def _plain_overload(self, row: PlainRow) -> Overload:
+        return Overload(self._name, row.name, row.overload, _located(row.name, row), row.text)
+
+    def _written(self, name: str, row: Row) -> Overload:
+        call = dispatch.inplace_method(row.name, [row])
+        return Overload(self._name, name, row.overload, call, written_text(row.text, name))
+
+    def __dir__(self) -> list[str]:
+        inplace = [
+            name + "_"
+            for name, rows in self._table.items()
+            if name in INPLACE or any(row.inplace for row in rows)
+        ]
+        return sorted({*self._table, *self._plain, *inplace})
+
+    def __repr__(self) -> str:
+        return f"<Namespace {self._name}>"
+
+
+def _chosen(name: str, rows: Sequence[Row], plain: Sequence[PlainRow]) -> Callable[..., Any]:
+    """A call of a name: of the plain overload that fits, or of one of the table's."""
+    tensors = _of_input(dispatch.function(name, rows)) if rows else None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for row in plain:
+            bound = row.bind(args, kwargs)
+            if bound is not None:
+                return _located(name, row.function)(*bound)
+        if tensors is None:
+            given = ", ".join([type(each).__name__ for each in (*args, *kwargs.values())])
+            known = "; ".join([str(row.schema) for row in plain])
+            raise ArgumentError(f"no overload takes ({given})", help=f"there is {known}").located(
+                name, capture()
+            )
+        return tensors(*args, **kwargs)
+
+    return call
+
+
+def _of_input(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of tensors, whose `self`, as schemas call it, is `input` in Python."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "self" in kwargs:
+            kwargs["input"] = kwargs.pop("self")
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _located(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TenfoldError as error:
+            raise error.located(name, capture()) from None
+
+    return call
+
+
+NAMESPACES = {
+    "aten": Namespace("aten", TABLE),
+    "prim": Namespace("prim", {}),
+    **{name: Namespace(name, table) for name, table in OTHERS.items()},
+}

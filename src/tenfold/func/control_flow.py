@@ -1,0 +1,282 @@
+"""`cond` and `while_loop`: choices and repetitions that the program makes itself, when it runs.
+
+Each function is recorded once, without data, and becomes a part of one node; what it reads from outside
+becomes a further input. A tensor that a branch or body writes in place, a generator's state for example,
+holds afterwards what the part that ran left in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import flat
+from tenfold.base import devices, dtypes
+from tenfold.base.errors import ArgumentError, ShapeError, TraceError, located
+from tenfold.base.source import capture
+from tenfold.flat.strides import contiguous
+from tenfold.func.recording import Recorded, is_tensor, record
+from tenfold.ops.table import Row, Signature, exact
+from tenfold.runtime import tree
+from tenfold.tensor import Tensor
+from tenfold.tensor.views import Alias, Storage
+from tenfold.trace import control, graph
+from tenfold.trace.control import ControlNode, Part
+from tenfold.trace.graph import Value
+
+Target = Storage | int  # memory from outside that is written, or the place of an operand
+
+_signatures: dict[Any, Signature] = {}
+
+
+@located
+def cond(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()
+) -> Any:
+    """`true_fn(*operands)` if pred is true, else `false_fn(*operands)`; a program decides when it runs.
+
+    `pred` is a tensor of one element, or a bool, which decides now. Both functions return tensors of the same
+    types in the same containers.
+
+    >>> x = tenfold.tensor([1.0, -2.0])
+    >>> tenfold.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+    """
+    for name, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if not callable(function):
+            raise ArgumentError(f"{name} must be a function, not {type(function).__name__}")
+    if not isinstance(operands, (tuple, list)):
+        raise ArgumentError(
+            f"operands must be a tuple or list, not {type(operands).__name__}", help="write (x,) for one"
+        )
+    if isinstance(pred, (bool, np.bool_)):
+        return (true_fn if pred else false_fn)(*operands)
+    if not isinstance(pred, Tensor) or pred.numel() != 1:
+        what = str(pred._value.type) if isinstance(pred, Tensor) else type(pred).__name__
+        raise ArgumentError(f"pred must be a bool or a tensor of one element, not {what}")
+    given: list[Tensor] = []
+    structure = tree.flatten(tuple(operands), is_tensor, given)
+    values = [each.current() for each in given]
+
+    def on(function: Callable[..., Any]) -> Callable[[list[Tensor]], Any]:
+        return lambda stand_ins: function(*tree.unflatten(structure, iter(stand_ins)))
+
+    branches = [record("cond", on(each), values) for each in (false_fn, true_fn)]
+    _require_alike(*branches)
+    for branch in branches:
+        branch.refuse_shared(given)
+    targets = list(dict.fromkeys([target for branch in branches for target in branch.writes]))
+    chooses = (pred.reshape(()) if pred.ndim else pred).bool()
+    inputs = Inputs([chooses.current(), *values])
+    places = [inputs.places(branch, 1) for branch in branches]
+    before = [inputs.place(target, 1) for target in targets]
+    parts = [_branch(branch, where, targets, before) for branch, where in zip(branches, places, strict=True)]
+
+    random = any(each.random for each in branches)
+    row = control.RANDOM_COND if random else control.COND
+    key = (parts[0].key, parts[1].key)
+    results = _node(row, key, inputs.values, (parts[0], parts[1]), branches[0].program.device)
+    count = branches[0].count
+    for target, result in zip(targets, results[count:], strict=True):
+        _write(target, given, result)
+    return tree.unflatten(branches[0].structure, iter([Tensor(each) for each in results[:count]]))
+
+
+@located
+def while_loop(
+    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Sequence[Any]
+) -> Any:
+    """`carried = body_fn(*carried)` while `cond_fn(*carried)` is true; a program decides when it runs.
+
+    What is carried keeps its types. A Python number among it is carried as a tensor without dimensions. For
+    its gradient a loop must count from a number, by a constant, to a constant.
+
+    >>> tenfold.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (0, tenfold.ones(2)))
+    """
+    for name, function in (("cond_fn", cond_fn), ("body_fn", body_fn)):
+        if not callable(function):
+            raise ArgumentError(f"{name} must be a function, not {type(function).__name__}")
+    if not isinstance(carried_inputs, (tuple, list)):
+        raise ArgumentError(
+            f"carried_inputs must be a tuple or list, not {type(carried_inputs).__name__}",
+            help="write (x,) for one",
+        )
+    given: list[Any] = []
+    structure = tree.flatten(tuple(carried_inputs), _is_carried, given)
+    if not given:
+        raise ArgumentError("nothing is carried", help="carry what changes from one round to the next")
+    types = [_type(each) for each in given]
+    values = [each.current() if isinstance(each, Tensor) else None for each in given]
+    stand_ins = [
+        Value(type, _device(values)) if value is None else value
+        for type, value in zip(types, values, strict=True)
+    ]
+
+    def on(function: Callable[..., Any]) -> Callable[[list[Tensor]], Any]:
+        return lambda tensors: function(*tree.unflatten(structure, iter(tensors)))
+
+    condition = record("while_loop", on(cond_fn), stand_ins)
+    body = record("while_loop", on(body_fn), stand_ins)
+    _require_condition(condition)
+    _require_carried(body, structure, types)
+
+    inputs = Inputs(stand_ins)
+    places = [inputs.places(each, 0) for each in (condition, body)]
+    written = {inputs.place(target, 0): i + body.count for i, target in enumerate(body.writes)}
+    size = len(inputs.values)
+    results = tuple([i if i < len(given) else written.get(i, -1 - i) for i in range(size)])
+    parts = (Part(condition.program, places[0], (0,)), Part(body.program, places[1], results))
+    starts = _starts(given, inputs.values)
+
+    row = control.RANDOM_WHILE if condition.random or body.random else control.WHILE
+    key = (parts[0].key, parts[1].key, tuple((i, type(n), exact(n)) for i, n in starts.items()), tuple(types))
+    found = _node(row, key, inputs.values, parts, body.program.device, starts)
+    for target in body.writes:
+        _write(target, (), found[inputs.place(target, 0)])
+    return tree.unflatten(structure, iter([Tensor(each) for each in found[: len(given)]]))
+
+
+class Inputs:
+    """The values that a node takes: those given to its functions, and those that they read from outside."""
+
+    def __init__(self, values: Sequence[Value]):
+        self.values = list(values)
+        self.outside: dict[Value, int] = {}
+
+    def places(self, recorded: Recorded, shift: int) -> tuple[int, ...]:
+        return tuple(
+            [
+                self.outer(leaf) if place is None else place + shift
+                for leaf, place in zip(recorded.leaves, recorded.places, strict=True)
+            ]
+        )
+
+    def place(self, target: Target, shift: int) -> int:
+        """Where the value is that memory holds before it is written."""
+        return target + shift if isinstance(target, int) else self.outer(_whole(target).current())
+
+    def outer(self, value: Value) -> int:
+        found = self.outside.get(value)
+        if found is None:
+            found = self.outside[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+
+def _branch(recorded: Recorded, places: tuple[int, ...], targets: list[Target], before: list[int]) -> Part:
+    """A branch gives what it returns, then what all that either branch writes holds at its end."""
+    written = {target: recorded.count + i for i, target in enumerate(recorded.writes)}
+    ends = [written.get(target, -1 - place) for target, place in zip(targets, before, strict=True)]
+    return Part(recorded.program, places, (*range(recorded.count), *ends))
+
+
+def _node(
+    row: Row,
+    key: Any,
+    values: Sequence[Value],
+    parts: tuple[Part, Part],
+    device: Any,
+    starts: dict[int, Any] | None = None,
+) -> tuple[Value, ...]:
+    """The results of a new node on these values, those aside that start as numbers."""
+    starts = starts or {}
+    types = tuple([each.type for each in values])
+    full_key = (row.name, key, types, dtypes.get_default_dtype())
+    signature = _signatures.get(full_key)
+    inputs = [each for i, each in enumerate(values) if i not in starts]
+    if signature is None:
+        taken = tuple([each.type for each in inputs])
+        made = control.fragment(row, types, parts, starts)
+        signature = _signatures[full_key] = Signature(row, taken, (), made)
+    return graph.enter(ControlNode(signature, tuple(inputs), capture(), parts, starts), device)
+
+
+def _whole(storage: Storage) -> Tensor:
+    """A tensor that is all of this memory."""
+    return Tensor(storage.value, Alias(storage, (), contiguous(storage.value.type.shape), 0))
+
+
+def _write(target: Target, given: Sequence[Tensor], value: Value) -> None:
+    (given[target] if isinstance(target, int) else _whole(target)).assign(value)
+
+
+def _require_alike(on_false: Recorded, on_true: Recorded) -> None:
+    if on_false.structure != on_true.structure:
+        raise ArgumentError(
+            "true_fn and false_fn return different containers", help="let both return tensors in the same way"
+        )
+    for i, pair in enumerate(zip(_returned(on_true), _returned(on_false), strict=True)):
+        if pair[0] is not pair[1]:
+            raise ShapeError(
+                f"true_fn returns {pair[0]} and false_fn {pair[1]} as result {i}: they must be alike",
+                help="convert with .to(dtype), or expand one to the other's shape",
+            )
+
+
+def _returned(recorded: Recorded) -> list[flat.TensorType]:
+    return [recorded.program.type_of(*each) for each in recorded.program.outputs[: recorded.count]]
+
+
+def _require_condition(recorded: Recorded) -> None:
+    if recorded.writes:
+        raise TraceError(
+            "cond_fn writes to a tensor, or draws a random number: it may only ask",
+            help="do so in body_fn, and carry what cond_fn is to know of it",
+        )
+    returned = _returned(recorded)
+    if len(returned) != 1 or returned[0].dtype is not dtypes.bool_ or returned[0].numel != 1:
+        found = ", ".join(map(str, returned))
+        raise ArgumentError(f"cond_fn must return one bool tensor of one element, not {found}")
+
+
+def _require_carried(body: Recorded, structure: Any, types: Sequence[flat.TensorType]) -> None:
+    found = body.structure
+    if found is tree.LEAF:
+        found = (tuple, None, (found,))
+    elif found[0] is list:
+        found = (tuple, *found[1:])
+    if found != structure:
+        raise ArgumentError(
+            f"body_fn returns {body.count} tensors, not in the containers of the {len(types)} carried",
+            help="return a tuple with the next value of each",
+        )
+    for i, (before, after) in enumerate(zip(types, _returned(body), strict=True)):
+        if before is not after:
+            raise ShapeError(
+                f"body_fn turns what is carried as {before} at place {i} into {after}: its type must stay",
+                help="convert with .to(dtype), or start with a tensor of that type",
+            )
+    if any(isinstance(target, int) for target in body.writes):
+        raise TraceError(
+            "body_fn writes in place to what is carried",
+            help="return the new value: use x + 1, not x.add_(1)",
+        )
+
+
+def _is_carried(each: Any) -> bool:
+    return isinstance(each, (Tensor, bool, int, float))
+
+
+def _type(each: Any) -> flat.TensorType:
+    if isinstance(each, Tensor):
+        return each.current().type
+    by_kind = {bool: dtypes.bool_, int: dtypes.int64}
+    return flat.TensorType(by_kind.get(type(each), dtypes.get_default_dtype()), ())
+
+
+def _device(values: Sequence[Value | None]) -> Any:
+    from_tensor = [each.device for each in values if each is not None]
+    return from_tensor[0] if from_tensor else devices.get_default_device().resolved
+
+
+def _starts(given: Sequence[Any], values: Sequence[Value]) -> dict[int, Any]:
+    """The numbers with which carried places start, where they are known now: Python's own; and, if gradients
+    are to flow, counters that are tensors, since how often the loop runs must be known for these."""
+    starts = {i: each for i, each in enumerate(given) if not isinstance(each, Tensor)}
+    if graph.mode.enabled and graph.active() is None and any(each.origin is not None for each in values):
+        for i, each in enumerate(given):
+            if isinstance(each, Tensor) and not each.ndim and each.dtype.kind == "int":
+                node = each.current().node
+                if node is None or not node.inputs:
+                    starts[i] = each.item()
+    return starts

@@ -1,0 +1,449 @@
+"""From the table to Python: a function for each name, a method, an in-place method, operators and properties.
+
+`invoke` is the one way from a call to the Trace: it takes tensors apart into trace values, records the op,
+and puts what comes back together as PyTorch does (views, named tuples, random state, `out=`).
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import tensor
+from tenfold.base import devices, dtypes
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
+from tenfold.base.source import capture
+from tenfold.engines import xla
+from tenfold.flat.strides import FORMATS
+from tenfold.ops.resolve import Resolver
+from tenfold.ops.table import MEMORY, TABLE, Row, Signature, exact, find
+from tenfold.tensor import Tensor, generators, leaf, memory_formats
+from tenfold.tensor.parameter import Parameter
+from tenfold.trace import graph
+from tenfold.trace.graph import Node, Value, located, record
+
+CLASSES = {"Generator": generators.Generator}
+
+
+class Plan:
+    """What `invoke` must know of a row beyond its signature, read off the schema once."""
+
+    def __init__(self, row: Row):
+        schema = row.schema
+        self.row = row
+        self.tensors = [a.type.kind == "Tensor" for a in schema.arguments]
+        names = [a.name for a in schema.arguments]
+        self.device = names.index("device") if "device" in names else None
+        self.generator = names.index("generator") if "generator" in names else None
+        self.placement = [(i, name) for i, name in enumerate(names) if name in PLACES]
+        self.view = schema.is_view
+        self.lists = len(schema.returns) == 1 and schema.returns[0].type.is_list
+        self.number = len(schema.returns) == 1 and schema.returns[0].type.kind in (
+            "bool",
+            "int",
+            "float",
+            "Scalar",
+        )
+        fields = [r.name for r in schema.returns]
+        named = len(fields) > 1 and all(fields)
+        self.bundle: Callable[..., Any] | None = None
+        if named:
+            made: Any = collections.namedtuple(row.name, fields)  # type: ignore[misc]
+            made.__repr__ = _printed  # type: ignore[method-assign]
+            self.bundle = made._make
+        elif len(fields) > 1:
+            self.bundle = tuple
+        # Whether the arguments need no more than tensors taken apart.
+        self.plain = self.device is None and not (row.random or row.host)
+        # Whether a call is no more than its node: one tensor out, that is no view.
+        one = self.bundle is None and not (self.lists or self.number or self.view)
+        self.quick = self.plain and one and row.prepare is None and not row.storage
+
+
+def _printed(results: Any) -> str:
+    """Several results by their names, a line for each to begin on, as PyTorch prints them."""
+    named = [f"{field}={getattr(results, field)!r}" for field in results._fields]
+    return f"tenfold.return_types.{type(results).__name__}(\n" + ",\n".join(named) + ")"
+
+
+# What arguments that ask for a place or order in memory may say: tensors are dense. Memory that is pinned is
+# a matter of speed, which XLA sees to itself. Tensors that are not in row-major order are views, as
+# `memory_formats.py` tells.
+PLACES: dict[str, tuple[Any, ...]] = {
+    "layout": (None, "strided"),
+    "pin_memory": (None, False, True),
+    "memory_format": (None, "contiguous_format", "preserve_format"),
+}
+
+
+def require_placement(name: str, given: Any) -> None:
+    if given not in PLACES[name]:
+        known = " or ".join(repr(each) for each in PLACES[name][1:])
+        raise UnsupportedError(f"{name}={given!r} is not supported", help=f"leave it out, or use {known}")
+
+
+_plans: dict[Row, Plan] = {}
+
+# What casts the arguments of ops; set by `tenfold.amp` while autocast is on.
+autocast: Callable[[Row, Sequence[Any]], Sequence[Any]] | None = None
+
+
+def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
+    """Call an op on tensors: `arguments` are one for each of the schema's."""
+    plan = _plans.get(row)
+    if plan is None:
+        plan = _plans[row] = Plan(row)
+    if autocast is not None:
+        arguments = autocast(row, arguments)
+    try:
+        for position, name in plan.placement:
+            given = arguments[position]
+            if given is not None:
+                if name == "memory_format" and given in FORMATS:
+                    return _in_format(plan, arguments, position, where)
+                require_placement(name, given)
+                if name == "pin_memory":  # no other compiler need hear of it
+                    arguments = [*arguments[:position], None, *arguments[position + 1 :]]
+        if row.prepare is not None:
+            arguments = row.prepare(*arguments)
+    except TenfoldError as error:
+        raise error.located(row.python_name, where) from None
+    values = [_argument(each, is_tensor) for each, is_tensor in zip(arguments, plan.tensors, strict=True)]
+    if row.host:
+        return _chosen(plan, values, where) if row.chooses else _on_host(plan, values, where)
+    if row.storage:
+        return _on_storage(plan, arguments, values, where)
+    if row.random:
+        with (
+            generators.lock
+        ):  # between taking a generator's state and giving it the next, no other draws from it
+            return _recorded(plan, arguments, values, where)
+    return _recorded(plan, arguments, values, where)
+
+
+def _in_format(plan: Plan, arguments: Sequence[Any], position: int, where: Any) -> Tensor:
+    """Call a row whose result is to lie in another order in memory: a new one, or the tensor as it is."""
+    memory_format = arguments[position]
+    if plan.view:
+        viewed: Tensor = arguments[0]
+        return (
+            viewed if viewed.is_contiguous(memory_format) else memory_formats.arranged(viewed, memory_format)
+        )
+    plain = [None if i == position else each for i, each in enumerate(arguments)]
+    return memory_formats.arranged(invoke(plan.row, plain, where), memory_format)
+
+
+def _recorded(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Any:
+    row = plan.row
+    try:
+        device, generator = (None, None) if plan.plain else _prepare(plan, values)
+    except TenfoldError as error:
+        raise located(error, row, where, values) from None
+    results = record(row, values, where, device)
+    if generator is not None:
+        generator.state.assign(results[-1])
+        results = results[:-1]
+    if plan.view:
+        return _wrap(plan, [_view(plan, arguments, values, each) for each in results])
+    return _wrap(plan, [Tensor(each) for each in results])
+
+
+def _wrap(plan: Plan, results: list[Tensor]) -> Any:
+    if plan.bundle is not None:
+        return plan.bundle(results)
+    if plan.lists:
+        return tuple(results)
+    return results[0].item() if plan.number else results[0]
+
+
+def _argument(argument: Any, is_tensor: bool) -> Any:
+    """An argument as the trace takes it: tensors as values, numbers in a form that hashes exactly."""
+    kind = type(argument)
+    if kind is float or kind is complex:
+        return exact(argument)
+    if isinstance(argument, Tensor):
+        return argument.current() if is_tensor else argument.item()
+    if kind is tuple or kind is list:
+        return tuple([_argument(each, is_tensor) for each in argument])
+    return argument
+
+
+def _prepare(plan: Plan, values: list[Any]) -> tuple[Device | None, generators.Generator | None]:
+    """Fill in what the frontend knows: the device of a new tensor, and the random state."""
+    device = None
+    if plan.device is not None:
+        inputs = [each for each in values if isinstance(each, Value)]
+        given = values[plan.device]
+        device = (given or (inputs[0].device if inputs else devices.get_default_device())).resolved
+        if device.type != "cpu":
+            xla.require(device)
+    if not plan.row.random:
+        return device, None
+    if device is None:
+        device = next(each.device for each in values if isinstance(each, Value))
+    generator = values[plan.generator] if plan.generator is not None else None
+    if generator is None:
+        generator = generators.default_generator(device)
+    if generator.device is not device:
+        raise ArgumentError(f"a generator on {generator.device} cannot serve a tensor on {device}")
+    if plan.generator is None:
+        values.append(generator.state.current())
+    else:
+        values[plan.generator] = generator.state.current()
+    return device, generator
+
+
+def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
+    """Run a row whose result's shape depends on data: on NumPy arrays, now."""
+    inputs: list[Value] = []
+
+    def host(each: Any) -> Any:
+        if type(each) is Value:
+            inputs.append(each)
+            return Tensor(each)._host()
+        return tuple([host(part) for part in each]) if type(each) is tuple else each
+
+    try:
+        arrays = plan.row.lowering(*plan.row.bind_values([host(each) for each in values]))
+    except TenfoldError as error:
+        raise located(error, plan.row, where, values) from None
+    device = inputs[0].device
+    several = isinstance(arrays, (tuple, list))
+    return _wrap(
+        plan,
+        [
+            leaf(np.ascontiguousarray(each).reshape(each.shape), device)
+            for each in (arrays if several else [arrays])
+        ],
+    )
+
+
+def _chosen(plan: Plan, values: list[Any], where: Any) -> Tensor:
+    """Run a row that chooses elements of its first argument, by their places: these alone are computed."""
+    chosen, *others = values
+    places = np.arange(chosen.type.numel).reshape(chosen.type.shape)
+    found = _on_host(plan, [leaf(places, chosen.device).current(), *others], where)
+    return Tensor(record(_TAKE, (chosen, found.current()), where)[0])
+
+
+_TAKE = find("take")
+
+
+def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Tensor:
+    """Call a row that sees all the memory behind its first argument."""
+    try:
+        alias = arguments[0].share()
+        if values[-1] is None:
+            values[-1] = alias.offset
+        result = tensor.views.on_storage(alias, plan.row, values[1:], where)
+    except TenfoldError as error:
+        raise located(error, plan.row, where, values[:1]) from None
+    return _view(plan, arguments, values, result) if plan.view else Tensor(result)
+
+
+def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: Value) -> Tensor:
+    viewed: Tensor = arguments[0]
+    base = viewed.share()
+    try:
+        alias = tensor.views.extend(base, plan.row, values[0], values[1:], result)
+    except TenfoldError as error:
+        raise located(error, plan.row, capture(), values[:1]) from None
+    return viewed if alias is base else Tensor(result, alias)
+
+
+# The functions and methods of a name
+
+
+def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callable[..., Any]:
+    """The Python function of an ATen name: resolves its overloads and invokes the one that fits."""
+    resolver: Resolver | None = None
+    quick: dict[tuple[Any, ...], Signature] = {}
+    creates = any("pin_memory" in row.text for row in rows)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        key: tuple[Any, ...] | None = None
+        inputs: tuple[Value, ...] = ()
+        if not kwargs and autocast is None and graph.level is None:
+            key, inputs = _quick_key(args)
+            signature = quick.get(key) if key is not None else None
+            if signature is not None and (len(inputs) == 1 or inputs[0].device is inputs[-1].device):
+                node = Node(signature, inputs, capture())
+                if graph.recorder is not None:
+                    graph.follow(node)
+                value = Value(signature.result_types[0], inputs[0].device, node)
+                if inputs[0].origin is not None or inputs[-1].origin is not None:
+                    graph.track(node, (value,))
+                return Tensor(value)
+        nonlocal resolver
+        if resolver is None:
+            resolver = _resolver(name, rows, method)
+        out = kwargs.pop("out", None) if kwargs else None
+        try:
+            requires_grad = creates and kwargs and kwargs.pop("requires_grad", False)
+            index, arguments = resolver.bind(args, kwargs)
+            if out is not None:
+                _computed_as(out, rows[index], arguments, kwargs.get("dtype"))
+        except TenfoldError as error:
+            raise error.located(name, capture()) from None
+        if resolver.numbers_as_tensors and not any(isinstance(each, Tensor) for each in arguments):
+            arguments[0] = _number(arguments[0])
+        result = invoke(rows[index], arguments, capture())
+        if requires_grad:
+            result.requires_grad_()
+        if key is not None and _plans[rows[index]].quick:
+            node = result._value.node
+            if node is not None and node.inputs == inputs and len(inputs) < 3:
+                if len(quick) > MEMORY:
+                    quick.clear()
+                quick[key] = node.signature
+        if out is None:
+            return result
+        try:
+            return into(out, result)
+        except TenfoldError as error:
+            raise error.located(name, capture()) from None
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "\n".join([row.text for row in rows] + [rows[0].doc]).strip()
+    return call
+
+
+@functools.cache
+def aten(name: str) -> Callable[..., Any]:
+    """The function of a name in the table, for wrappers to call."""
+    return function(name, TABLE[name])
+
+
+def _quick_key(args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Value, ...]]:
+    """A call as types of tensors and plain values, by which its signature is found at once the next time."""
+    key: list[Any] = [dtypes.get_default_dtype()]
+    inputs: list[Value] = []
+    for each in args:
+        kind = each.__class__
+        if kind is Tensor or kind is Parameter:
+            value = each._value if each._alias is None and graph.recorder is None else each.current()
+            inputs.append(value)
+            key.append(value.type)
+        elif kind is int or kind is bool or (kind is float and each and each == each):
+            key.append(kind)
+            key.append(each)
+        else:
+            return None, ()
+    return tuple(key), tuple(inputs)
+
+
+def _number(number: Any) -> Tensor:
+    """A number as a tensor, where an operator is given numbers alone."""
+    dtype = dtypes.of_python(number)
+    return leaf(np.array(number, dtype.numpy), devices.get_default_device(), dtype)
+
+
+def _resolver(name: str, rows: Sequence[Row], method: bool) -> Resolver:
+    return Resolver(
+        name,
+        [row.schema for row in rows],
+        tensor=Tensor,
+        method=method,
+        # Such a number stays one: promotion ranks it below tensors, as PyTorch does.
+        numbers_as_tensors=any(row.numbers for row in rows),
+        classes=CLASSES,
+    )
+
+
+def _computed_as(out: Any, row: Row, arguments: list[Any], told: Any) -> None:
+    """Where an op may be told a dtype, it computes in that of `out=`."""
+    for place, each in enumerate(row.schema.arguments):
+        if each.name == "dtype" and isinstance(out, Tensor):
+            if told is not None and arguments[place] is not out.dtype:
+                raise DTypeError(f"dtype={arguments[place].name} is not that of out=, {out.dtype.name}")
+            arguments[place] = out.dtype
+
+
+def into(out: Any, result: Any) -> Any:
+    """Put results into the tensors given as `out=`; one of another shape is resized."""
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise ArgumentError(f"out= takes a tuple of {len(result)} tensors, one for each result")
+        for target, part in zip(out, result, strict=True):
+            into(target, part)
+        return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
+    if not isinstance(out, Tensor) or not isinstance(result, Tensor):
+        what = type(out).__name__ if isinstance(result, Tensor) else "for a result that is a number"
+        raise ArgumentError(f"out= takes a Tensor, not {what}")
+    if out.device is not result.device:
+        raise DeviceError(
+            f"out= is on {out.device}, the result on {result.device}", help="move one to the other"
+        )
+    if not dtypes.can_cast(result.dtype, out.dtype):
+        raise DTypeError(
+            f"out= of dtype {out.dtype.name} cannot hold a {result.dtype.name} result",
+            help=f"use an out= of dtype {result.dtype.name}, or convert the result",
+        )
+    value = result.current()
+    if out._alias is None and out._value.type.shape != value.type.shape:
+        out.become(value if value.type.dtype is out.dtype else result.to(out.dtype).current(), None)
+    else:
+        out.assign(value)
+    return out
+
+
+def inplace_method(name: str, rows: Sequence[Row], *, method: bool = True) -> Callable[..., Tensor]:
+    """What writes an op's result into its first argument; `method=False` where that is not called `self`."""
+    call = function(name, rows, method=method)
+    uniform = all(row.uniform for row in rows)
+    keeps_dtype = any(row.keeps_dtype for row in rows)
+
+    def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if name == "copy" and args and args[0] is self:
+            return self  # nothing to do, also where PyTorch would refuse to write
+        result = call(self, *args, **kwargs)
+        if (keeps_dtype or kwargs.get("dtype") is not None) and result.dtype is not self.dtype:
+            problem = DTypeError(
+                f"a {self.dtype.name} tensor cannot hold a result of dtype {result.dtype.name}"
+            )
+            raise problem.located(name + "_", capture())
+        if result._alias is None:
+            self.assign(result.current(), uniform)
+        else:  # of a view: the tensor looks at its memory in another way
+            if graph.mode.enabled:
+                self.check_write(result._value, capture())
+            self.become(result._value, result._alias)
+        return self
+
+    write.__name__ = write.__qualname__ = name + "_"
+    write.__doc__ = f"`{name}`, written into this tensor."
+    return write
+
+
+def install(namespaces: dict[str, dict[str, Any]]) -> None:
+    """Give Tensor its methods, and fill the namespaces ("" is the package; "special", "linalg", …)."""
+    for module, namespace in namespaces.items():
+        fill(module, namespace)
+    for name, rows in TABLE.items():
+        methods = [row for row in rows if row.method]
+        if methods and not methods[0].module:
+            _add_method(name, function(name, methods, method=True))
+        inplace = [row for row in rows if row.inplace]
+        if inplace:
+            _add_method(name + "_", inplace_method(name, inplace))
+
+
+def fill(module: str, namespace: dict[str, Any]) -> None:
+    """Put the functions of the rows that belong to a module into its namespace."""
+    for rows in TABLE.values():
+        functions = [row for row in rows if row.function]
+        if functions and (functions[0].module or "") == module:
+            python_name = functions[0].python_name
+            # A submodule's own function of that name stays: it is a wrapper of the row.
+            if not (module and python_name in namespace):
+                namespace[python_name] = function(python_name, functions)
+
+
+def _add_method(name: str, method: Callable[..., Any]) -> None:
+    if not any(name in vars(each) for each in Tensor.__mro__[:-1]):
+        setattr(Tensor, name, method)

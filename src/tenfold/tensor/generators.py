@@ -1,0 +1,133 @@
+"""Random state: generators whose state is a tensor, so that programs take it in and give it back."""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, FormatError, TenfoldError, located
+from tenfold.base.source import capture
+from tenfold.tensor import Tensor, leaf
+
+_MASK = (1 << 64) - 1
+
+
+class Generator:
+    """Random numbers from XLA's Philox, keyed by the seed. The same seed gives the same in every run."""
+
+    def __init__(self, device: Device | str = "cpu"):
+        try:
+            self.device = Device(device).resolved
+        except TenfoldError as error:
+            raise error.located("Generator", capture()) from None
+        self._seed = 0
+        self.manual_seed(67280421310721)
+
+    @located
+    def manual_seed(self, seed: int) -> Generator:
+        self._seed = _checked(seed) & _MASK
+        state = leaf(np.array([self._seed, 0], np.uint64), self.device)
+        if hasattr(self, "state"):
+            self.state.assign(state.current())
+        else:
+            self.state: Tensor = state
+        return self
+
+    def seed(self) -> int:
+        """Seed from the operating system, and say with what."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        return Tensor(self.state.current())
+
+    def set_state(self, state: Tensor) -> Generator:
+        if state.dtype.name != "uint64" or tuple(state.shape) != (2,):
+            raise FormatError(
+                f"a generator's state is u64[2], not {state.current().type}", help="use get_state()"
+            )
+        self.state.assign(state.current())
+        return self
+
+    def clone_state(self) -> Generator:
+        twin = Generator(self.device)
+        twin._seed = self._seed
+        return twin.set_state(self.get_state())
+
+    def __repr__(self) -> str:
+        return f"<tenfold.Generator on {self.device}, seed {self._seed}>"
+
+
+def _checked(seed: Any) -> int:
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise ArgumentError(f"the seed is an int, not {type(seed).__name__}") from None
+    if not -(1 << 63) <= number <= _MASK:
+        raise ArgumentError(
+            f"the seed {number} does not fit 64 bits", help="use a seed between -2**63 and 2**64 - 1"
+        )
+    return number
+
+
+_generators: dict[Device, Generator] = {}
+lock = threading.RLock()
+_seed: list[int] = []
+
+
+def default_generator(device: Device) -> Generator:
+    """The generator of a device that ops use when they are given none."""
+    device = device.resolved
+    found = _generators.get(device)
+    if found is None:
+        with lock:
+            found = _generators.setdefault(device, Generator(device))
+            if _seed:
+                found.manual_seed(_seed[0])
+    return found
+
+
+@located
+def manual_seed(seed: int) -> Generator:
+    """Start the default generators of all devices anew."""
+    _seed[:] = [_checked(seed)]
+    for each in _generators.values():
+        each.manual_seed(seed)
+    return default_generator(Device("cpu"))
+
+
+def seed() -> int:
+    drawn = int.from_bytes(os.urandom(8), "little")
+    manual_seed(drawn)
+    return drawn
+
+
+def initial_seed() -> int:
+    return default_generator(Device("cpu")).initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    return default_generator(Device("cpu")).get_state()
+
+
+def set_rng_state(state: Tensor) -> None:
+    default_generator(Device("cpu")).set_state(state)
+
+
+class fork_rng:
+    """In this block random numbers may be drawn; after it the default generators are as before."""
+
+    def __enter__(self) -> None:
+        self._saved = {device: each.get_state() for device, each in _generators.items()}
+
+    def __exit__(self, *error: Any) -> None:
+        for device, state in self._saved.items():
+            _generators[device].set_state(state)

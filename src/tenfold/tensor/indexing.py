@@ -1,0 +1,319 @@
+"""`x[…]` and `x[…] = …`, as PyTorch has them, and `nonzero` and `one_hot`, whose shapes may depend on data.
+
+An index is taken apart item by item. Integers, slices, None and `…` make views; the tensors, arrays and lists
+that remain are one `index` or `index_put` on that view. A mask is evaluated to be read, since the shape of
+what it selects depends on data; writing by a mask stays lazy.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, BadIndex, DTypeError, IndexOutOfRange, TenfoldError
+from tenfold.base.source import capture
+from tenfold.base.warning import warn
+from tenfold.flat.data_ops import array
+from tenfold.ops.numbers import number_in
+from tenfold.ops.table import MEMORY, Row, Signature, find
+from tenfold.tensor import Tensor, leaf, views
+from tenfold.tensor.dispatch import function, invoke
+from tenfold.tensor.interchange import as_array
+from tenfold.trace import graph
+from tenfold.trace.graph import Node, Value
+
+SELECT, SLICE, UNSQUEEZE = find("select.int"), find("slice.Tensor"), find("unsqueeze")
+RESHAPE, NARROW = find("reshape"), find("narrow.Tensor")
+INDEX, INDEX_PUT, MASKED_FILL = find("index.Tensor"), find("index_put"), find("masked_fill.Scalar")
+COPY, FILL = find("copy"), find("fill.Scalar")
+NONZERO_EACH, ONE_HOT = find("nonzero_numpy"), find("one_hot")
+
+BASIC = {int, slice, type(None), type(Ellipsis)}
+WHOLE = slice(None)
+
+
+def getitem(self: Tensor, index: Any) -> Tensor:
+    where = capture()
+    kind = type(index)
+    try:
+        if kind is int:
+            return _select(self, 0, index, where)
+        if kind is slice:
+            return _slice(self, 0, index, where)
+        view, found = _views(self, index, where)
+        if found:
+            return invoke(INDEX, (view, _indices(found, where)), where)
+        return view if view is not self else self.__copy__()
+    except TenfoldError as error:
+        raise error.located("index", where) from None
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    where = capture()
+    try:
+        view, found = _views(self, index, where)
+        value = _value(value, view)
+        result = _put(view, found, value, where) if found else _copied(view, value, where)
+    except TenfoldError as error:
+        raise error.located("index", where) from None
+    if result is not view:
+        view.assign(result.current())
+
+
+def delitem(self: Tensor, index: Any) -> NoReturn:
+    raise ArgumentError("elements of a tensor cannot be deleted", help="select those to keep").located(
+        "del", capture()
+    )
+
+
+# Taking an index apart
+
+
+def _views(x: Tensor, index: Any, where: Any) -> tuple[Tensor, dict[int, Tensor]]:
+    """The view that the basic items of an index make, and the index tensors and masks for its dimensions."""
+    given = index if type(index) is tuple else (_alone(index),)
+    items = [each if type(each) in BASIC else _item(each, x) for each in given]
+    used = sum([_width(each) for each in items])
+    if used > x.ndim:
+        raise IndexOutOfRange(
+            f"an index of {used} dimensions into {x.current().type}, which has {x.ndim}",
+            help=None if x.ndim else "use .item() for the number in a zero-dimensional tensor",
+        )
+    found: dict[int, Tensor] = {}
+    view, dim = x, 0
+    for each in items:
+        if type(each) is int:
+            view = _select(view, dim, each, where)
+        elif type(each) is slice:
+            if each != WHOLE:
+                view = _slice(view, dim, each, where)
+            dim += 1
+        elif each is None:
+            view = _view(UNSQUEEZE, view, (dim,), where)
+            dim += 1
+        elif each is Ellipsis:
+            dim += x.ndim - used
+        elif each.ndim == 0 and each.dtype is not dtypes.bool_:
+            narrow = invoke(NARROW, (view, dim, each, 1), where)
+            view = _select(narrow, dim, 0, where)
+        else:
+            if each.ndim == 0:  # a condition is a mask of a dimension that it adds
+                view = _view(UNSQUEEZE, view, (dim,), where)
+                each = _view(UNSQUEEZE, each, (0,), where)
+            found[dim] = each
+            dim += 1 if each.dtype is not dtypes.bool_ else _mask_rank(view, dim, each)
+    return view, found
+
+
+def _width(item: Any) -> int:
+    """How many dimensions of the tensor an item takes up."""
+    if type(item) is int or type(item) is slice:
+        return 1
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if item.dtype is dtypes.bool_ else 1
+
+
+def _mask_rank(view: Tensor, dim: int, mask: Tensor) -> int:
+    shape = tuple(view.shape[dim : dim + mask.ndim])
+    if shape != tuple(mask.shape):
+        raise IndexOutOfRange(
+            f"a mask of shape {list(mask.shape)} at dimension {dim} of {view.current().type}",
+            help=f"there it must have the shape {list(shape)}",
+        )
+    return mask.ndim
+
+
+def _alone(index: Any) -> Any:
+    """The one item of an index that is not a tuple."""
+    if isinstance(index, list) and any(
+        each is None or each is Ellipsis or isinstance(each, (slice, list, tuple)) for each in index
+    ):
+        raise ArgumentError(
+            "a list of lists or slices as the index: an array of indices, or one for each dimension?",
+            help="use a tuple for one index for each dimension, or tn.tensor(…) for an array of them",
+        )
+    return index
+
+
+def _item(item: Any, x: Tensor) -> Any:
+    """An item of an index as an int, a slice, None, …, or a tensor of int64, int32 or bool, where x is."""
+    if isinstance(item, Tensor):
+        found = item if item.device is x.device or item.ndim == 0 else item.to(x.device)
+    elif isinstance(item, (bool, np.bool_)):
+        found = leaf(np.asarray(bool(item)), x.device)
+    elif isinstance(item, (list, tuple, range, np.ndarray)):
+        found = leaf(_index_array(item), x.device)
+    elif isinstance(item, slice):
+        return item
+    else:
+        try:
+            return operator.index(item)
+        except TypeError:
+            raise BadIndex(
+                f"a {type(item).__name__} cannot be an index",
+                help="use integers, slices, …, None, and tensors, arrays or lists of integers or bools",
+            ) from None
+    if found.dtype is dtypes.uint8:
+        warn("indexing with uint8 as a mask is deprecated: use bool", DeprecationWarning)
+        return found.bool()
+    if found.ndim == 0 and found.dtype.kind == "int":
+        return found
+    if found.dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
+        raise DTypeError(
+            f"a tensor of indices must be int64, int32 or bool, not {found.dtype.name}",
+            help="convert it with .long()",
+        )
+    return found
+
+
+def _index_array(item: Any) -> np.ndarray:
+    try:
+        found = np.array(item)
+    except (ValueError, TypeError):
+        found = np.array(None)
+    if found.size == 0 and found.dtype.kind == "f":
+        return found.astype(np.int64)
+    if found.dtype.kind not in "biu":
+        raise BadIndex(
+            f"a {type(item).__name__} that is not an array of integers or bools cannot be an index",
+            help="convert floats with .astype(int), and give nested lists of equal lengths",
+        )
+    return found if found.dtype in (np.bool_, np.uint8) else found.astype(np.int64)
+
+
+_seen: dict[Any, Signature] = {}
+
+
+def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor:
+    """`invoke` for a view op: one that was seen before on this type of tensor is recorded at once."""
+    if graph.recorder is None and graph.level is None:
+        value = x.current()
+        signature = _seen.get((row, value.type, arguments))
+        if signature is not None:
+            node = Node(signature, (value,), where)
+            result = Value(signature.result_types[0], value.device, node)
+            if value.origin is not None:
+                graph.track(node, (result,))
+            return Tensor(result, views.extend(x.share(), row, value, arguments, result))
+    view = invoke(row, (x, *arguments), where)
+    node = view._value.node
+    if graph.recorder is None and node is not None and node.signature.row is row:
+        if len(_seen) > MEMORY:
+            _seen.clear()
+        _seen[row, x._value.type, arguments] = node.signature
+    return view
+
+
+def _select(x: Tensor, dim: int, index: int, where: Any) -> Tensor:
+    return _view(SELECT, x, (dim, index), where)
+
+
+def _slice(x: Tensor, dim: int, item: slice, where: Any) -> Tensor:
+    start, stop, step = item.start, item.stop, item.step
+    try:
+        if start is not None and type(start) is not int:
+            start = operator.index(start)
+        if stop is not None and type(stop) is not int:
+            stop = operator.index(stop)
+        step = 1 if step is None else operator.index(step)
+    except TypeError:
+        raise ArgumentError(f"the slice {item} is not made of integers") from None
+    if step < 1:
+        raise ArgumentError(f"the step of a slice must be positive, not {step}", help="use flip to reverse")
+    return _view(SLICE, x, (dim, start, stop, step), where)
+
+
+def _indices(found: dict[int, Tensor], where: Any) -> tuple[Tensor | None, ...]:
+    """The index tensors one for each dimension, masks as the places where they are true."""
+    indices: list[Tensor | None] = []
+    for dim, each in found.items():
+        indices += [None] * (dim - len(indices))
+        indices += invoke(NONZERO_EACH, (each,), where) if each.dtype is dtypes.bool_ else (each,)
+    return tuple(indices)
+
+
+# Writing
+
+
+def _value(value: Any, view: Tensor) -> Any:
+    """What is assigned, as a tensor or a Python number."""
+    if isinstance(value, (Tensor, bool, int, float, complex)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple, np.ndarray)):
+        if isinstance(value, np.ndarray) and value.dtype.kind == "c" and not view.dtype.is_complex:
+            raise DTypeError(
+                f"complex numbers do not fit {view.dtype.name}", help="assign the .real part of the array"
+            )
+        return leaf(as_array(value, view.dtype), view.device, view.dtype)
+    raise ArgumentError(
+        f"a {type(value).__name__} cannot be assigned to elements of a tensor",
+        help="use a number, a tensor, or a list or array of numbers",
+    )
+
+
+def _copied(view: Tensor, value: Any, where: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        return invoke(FILL, (view, value), where)
+    own, other = view._alias, value._alias
+    if own is not None and other is not None and own.storage is other.storage and own.steps == other.steps:
+        return view  # `x[i] += y` has already written through its view by the time it assigns that to itself
+    return invoke(COPY, (view, _narrowed(value, view.ndim, where), False), where)
+
+
+def _put(view: Tensor, found: dict[int, Tensor], value: Any, where: Any) -> Tensor:
+    ((dim, mask), *others) = found.items()
+    number = not isinstance(value, Tensor)
+    if mask.dtype is dtypes.bool_ and not others:
+        if number:
+            after = view.ndim - dim - mask.ndim
+            mask = invoke(RESHAPE, (mask, (*mask.shape, *[1] * after)), where) if after else mask
+            return invoke(MASKED_FILL, (view, mask, value), where)
+        indices: tuple[Tensor | None, ...] = (None,) * dim + (mask,)
+    else:
+        indices = _indices(found, where)
+    if number:
+        value = leaf(array(number_in(value, view.dtype), view.dtype), view.device, view.dtype)
+    return invoke(INDEX_PUT, (view, indices, _narrowed(value, 0, where), False), where)
+
+
+def _narrowed(value: Tensor, rank: int, where: Any) -> Tensor:
+    """A value without the leading dimensions of 1 that it has beyond this rank."""
+    shape = tuple(value.shape)
+    while len(shape) > rank and shape[0] == 1:
+        shape = shape[1:]
+    return value if len(shape) == value.ndim else invoke(RESHAPE, (value, shape), where)
+
+
+# Results whose shape depends on data
+
+
+_nonzero = function("nonzero", [find("nonzero")])
+
+
+def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
+    """The places that are not zero: a row of coordinates for each, or a tuple of one tensor a dimension."""
+    return invoke(NONZERO_EACH, (input,), capture()) if as_tuple else _nonzero(input, out=out)
+
+
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """1 where a new last dimension's place is the element, else 0; -1 evaluates to find the largest class."""
+    if num_classes == -1:
+        if not input.numel():
+            raise ArgumentError("an empty tensor does not tell the number of classes").located(
+                "one_hot", capture()
+            )
+        num_classes = int(input.max().item()) + 1
+    return invoke(ONE_HOT, (input, num_classes), capture())
+
+
+def install() -> None:
+    """Give Tensor these methods."""
+    own = {"__getitem__": getitem, "__setitem__": setitem, "__delitem__": delitem, "nonzero": nonzero}
+    for name, method in own.items():
+        setattr(Tensor, name, method)

@@ -1,0 +1,314 @@
+"""Tensors from Python data, and memory shared with other libraries: NumPy, buffers, DLPack."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.base import devices, dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType, as_dtype
+from tenfold.base.errors import (
+    ArgumentError,
+    DTypeError,
+    NumberOutOfRange,
+    ShapeError,
+    TenfoldError,
+    UnsupportedError,
+    located,
+)
+from tenfold.base.source import capture
+from tenfold.engines import xla
+from tenfold.flat.ir import TensorType
+from tenfold.tensor import Tensor, leaf
+from tenfold.trace.graph import Value
+
+DeviceLike = Device | str | int
+
+
+@located
+def tensor(
+    data: Any,
+    *,
+    dtype: DType | type | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor with a copy of the data: a number, nested sequences of numbers, a NumPy array, a tensor."""
+    if isinstance(data, Tensor):
+        return data.detach().to(dtype=dtype, device=device, copy=True).requires_grad_(requires_grad)
+    array = as_array(data, as_dtype(dtype) if dtype is not None else None)
+    if isinstance(data, np.ndarray) and np.may_share_memory(array, data):
+        array = array.copy()
+    return _asking(leaf(array, _place(device)), requires_grad)
+
+
+def _asking(made: Tensor, requires_grad: bool) -> Tensor:
+    return made.requires_grad_() if requires_grad else made
+
+
+@located
+def as_tensor(data: Any, dtype: DType | type | None = None, device: DeviceLike | None = None) -> Tensor:
+    """The data as a tensor, without a copy where none is needed."""
+    return asarray(data, dtype=dtype, device=device)
+
+
+@located
+def asarray(
+    obj: Any,
+    *,
+    dtype: DType | type | None = None,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of any array-like: with a copy, without one (or an error), or (None) only if one is needed."""
+    if copy or requires_grad:
+        return tensor(_shared(obj, dtype), dtype=dtype, device=device, requires_grad=requires_grad)
+    source = _shared(obj, dtype)
+    if not isinstance(source, (Tensor, np.ndarray)):
+        if copy is False:
+            raise ArgumentError(f"a {type(obj).__name__} cannot be a tensor without a copy")
+        return tensor(source, dtype=dtype, device=device)
+    made = source if isinstance(source, Tensor) else from_numpy(source)
+    if device is None and not isinstance(source, Tensor):
+        device = devices.get_default_device()
+    result = made.to(dtype=dtype, device=device)
+    if copy is False and result is not made:
+        raise ArgumentError(f"a {made.current().type} on {made.device} cannot be this without a copy")
+    return result
+
+
+def _shared(obj: Any, dtype: DType | type | None) -> Any:
+    """What is behind an array-like: a tensor or NumPy array in its memory where it lends it, else itself."""
+    if isinstance(obj, (Tensor, np.ndarray, np.generic)):
+        return obj
+    if hasattr(obj, "__dlpack__"):
+        return from_dlpack(obj)
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        return frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
+    return obj
+
+
+@located
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor that reads a NumPy array's own memory, until it is first computed with: then it is copied to
+    where the engine wants it. In-place operators give the tensor new memory."""
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"takes a NumPy array, not {type(array).__name__}", help="use tenfold.tensor")
+    dtypes.from_numpy(array.dtype)
+    return leaf(_dense(array), Device("cpu"))
+
+
+@located
+def frombuffer(
+    buffer: Any, *, dtype: DType | type, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A one-dimensional tensor that reads the memory of a bytes-like object."""
+    try:
+        view = memoryview(buffer).cast("B")
+    except TypeError:
+        raise ArgumentError(
+            f"takes a bytes-like object whose memory is in one piece, not {type(buffer).__name__}",
+            help="use bytes, a bytearray, a memoryview or an array",
+        ) from None
+    wanted = as_dtype(dtype)
+    if not isinstance(count, int) or not isinstance(offset, int):
+        raise ArgumentError(f"count and offset are ints, not {count!r} and {offset!r}")
+    if not len(view) or not count:
+        raise ArgumentError(f"a buffer of {len(view)} bytes, of which {count} elements, is no tensor")
+    if not 0 <= offset < len(view):
+        raise ArgumentError(f"the offset {offset} is not inside a buffer of {len(view)} bytes")
+    left = len(view) - offset
+    if count < 0 and left % wanted.itemsize:
+        raise ArgumentError(f"{left} bytes are no whole number of {wanted.name} of {wanted.itemsize} bytes")
+    if count * wanted.itemsize > left:
+        raise ArgumentError(
+            f"{count} elements of {wanted.name} need more than the {left} bytes that are there"
+        )
+    return _asking(leaf(np.frombuffer(buffer, wanted.numpy, count, offset), Device("cpu")), requires_grad)
+
+
+@located
+def from_dlpack(ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+    """A tensor that reads the memory of another library's array."""
+    if isinstance(ext_tensor, Tensor):
+        made = ext_tensor
+    else:
+        made = _imported(ext_tensor)
+    return made.to(device=device, copy=bool(copy))
+
+
+def _imported(array: Any) -> Tensor:
+    if not hasattr(array, "__dlpack__"):
+        raise ArgumentError(f"a {type(array).__name__} has no __dlpack__", help="use tenfold.tensor")
+    kind, index = array.__dlpack_device__()
+    if int(kind) == 1:
+        try:
+            return from_numpy(np.from_dlpack(array))
+        except (BufferError, RuntimeError):  # a dtype that NumPy itself does not have, such as bfloat16
+            place = Device("cpu")
+    elif int(kind) == 2:
+        place = Device("cuda", index)
+    else:
+        raise UnsupportedError(f"memory of DLPack's device type {int(kind)} is neither a CPU's nor CUDA's")
+    buffer = xla.from_dlpack(array.__dlpack__(), place)
+    dtype = dtypes.from_numpy(np.dtype(buffer.dtype))
+    if not xla.is_row_major(buffer):
+        return leaf(_dense(xla.fetch(buffer)), place, dtype)
+    value = Value(TensorType(dtype, tuple(buffer.shape)), place.resolved, buffer=buffer)
+    value.source = capture()
+    return Tensor(value)
+
+
+@located
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: DType | type | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor with a copy of the data, in this tensor's dtype and on its device unless told otherwise."""
+    return tensor(
+        data,
+        dtype=dtype or self.dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+    )
+
+
+def _place(device: DeviceLike | None) -> Device:
+    return devices.get_default_device() if device is None else Device(device)
+
+
+def _dense(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def as_array(data: Any, dtype: DType | None) -> np.ndarray:
+    """The data as a dense NumPy array of the wanted dtype, or of the one that PyTorch infers."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        array = _dense(np.asarray(data))
+        inferred = dtypes.from_numpy(array.dtype)
+        return array if dtype in (None, inferred) else _converted(array, dtype)
+    elements, shape = _flattened(data)
+    kinds = set(map(type, elements))
+    if not kinds <= _NUMBERS:
+        elements, found = _plain_numbers(elements)
+    else:
+        found = {dtypes.of_python(kind()) for kind in kinds}
+    if dtype is None:
+        dtype = functools.reduce(dtypes.promote_types, found) if found else dtypes.get_default_dtype()
+    return _filled(elements, dtype).reshape(shape)
+
+
+_NUMBERS = {bool, int, float, complex}
+
+
+def _flattened(data: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """The elements of nested sequences, and the shape that these spell."""
+    level: list[Any] = [data]
+    shape: list[int] = []
+    while level and _is_nested(level[0]):
+        extent = len(level[0])
+        for each in level:
+            if not _is_nested(each):
+                raise ShapeError(f"in dimension {len(shape)} the number {each!r} stands beside sequences")
+            if len(each) != extent:
+                raise ShapeError(
+                    f"the data is ragged: in dimension {len(shape)} "
+                    f"there are {extent} and {len(each)} elements",
+                    help="pad the shorter sequences, or make one tensor for each",
+                )
+        shape.append(extent)
+        level = list(itertools.chain.from_iterable(level))
+    if any(_is_nested(each) for each in level if type(each) not in _NUMBERS):
+        raise ShapeError(f"in dimension {len(shape)} a sequence stands beside numbers")
+    return level, tuple(shape)
+
+
+def _is_nested(item: Any) -> bool:
+    if isinstance(item, np.ndarray):
+        return item.ndim > 0
+    return isinstance(item, Sequence) and not isinstance(item, (str, bytes))
+
+
+def _plain_numbers(elements: list[Any]) -> tuple[list[Any], set[DType]]:
+    """Elements with tensors and NumPy scalars among them as Python numbers, and the dtypes they came in."""
+    numbers, found = [], set()
+    for each in elements:
+        if isinstance(each, Tensor) and each.numel() == 1:
+            numbers.append(each.item())
+            found.add(each.dtype)
+        elif isinstance(each, (np.generic, np.ndarray)):
+            found.add(dtypes.from_numpy(each.dtype))
+            numbers.append(each.item())
+        elif isinstance(each, (int, float, complex)):
+            found.add(dtypes.of_python(each))
+            numbers.append(each)
+        elif isinstance(each, Tensor):
+            raise ShapeError(
+                f"a tensor of {each.numel()} elements cannot be an element", help="use tenfold.stack"
+            )
+        else:
+            raise DTypeError(f"a tensor cannot hold a {type(each).__name__} ({each!r})")
+    return numbers, found
+
+
+def _filled(elements: list[Any], dtype: DType) -> np.ndarray:
+    """Python numbers in a dtype; integers must fit it, but a negative one wraps into a narrow unsigned."""
+    try:
+        if dtype.kind == "bool":
+            return np.array([bool(each) for each in elements], bool)
+        if dtype.kind != "int":
+            with np.errstate(all="ignore"):
+                return _rounded(np.array(elements, np.complex128 if dtype.is_complex else np.float64), dtype)
+        whole = np.array(elements, np.uint64 if dtype is dtypes.uint64 else np.int64)
+    except (OverflowError, ValueError, TypeError):
+        raise _misfit(elements, dtype) from None
+    limits = dtypes.iinfo(dtype)
+    low = limits.min if dtype.is_signed or dtype.itemsize == 8 else -limits.max
+    if whole.size and not (low <= whole.min() and whole.max() <= limits.max):
+        raise _misfit(elements, dtype, low)
+    return whole.astype(dtype.numpy, copy=False)
+
+
+def _rounded(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """Narrow floats are rounded by way of float32; float8_e4m3fn, without infinity, ends at its largest."""
+    if dtype.is_floating_point and dtype.itemsize < 4:
+        array = array.astype(np.float32)
+    if dtype is dtypes.float8_e4m3fn:
+        array = np.clip(array, -448, 448)
+    return array.astype(dtype.numpy, copy=False)
+
+
+def _misfit(elements: list[Any], dtype: DType, low: int | None = None) -> TenfoldError:
+    """The error for the first element that a dtype does not hold."""
+    for each in elements:
+        if isinstance(each, complex):
+            return DTypeError(
+                f"the complex number {each} does not fit {dtype.name}", help="use a complex dtype"
+            )
+        if dtype.kind == "int":
+            limits = dtypes.iinfo(dtype)
+            if not (limits.min if low is None else low) <= each <= limits.max:
+                return NumberOutOfRange(
+                    f"the number {each} does not fit {dtype.name}", help="choose a wider dtype"
+                )
+    return NumberOutOfRange(f"a number is too large for {dtype.name}", help="choose a wider dtype")
+
+
+def _converted(array: np.ndarray, dtype: DType | None) -> np.ndarray:
+    assert dtype is not None
+    if dtype.kind == "bool":
+        return np.asarray(array != 0)
+    if array.dtype.kind == "c" and not dtype.is_complex:
+        array = array.real
+    with np.errstate(all="ignore"):
+        return _rounded(array, dtype)

@@ -1,0 +1,316 @@
+"""Methods of Tensor that no op of ATen's gives: Python functions applied to elements, memory that is resized
+or taken over, and questions about memory whose answer is always the same here."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tenfold.base.dtypes import float32
+from tenfold.base.errors import ArgumentError, GradientError, ShapeError, located
+from tenfold.base.hooks import Noticed, RemovableHandle
+from tenfold.base.size import Size
+from tenfold.flat.strides import contiguous
+from tenfold.tensor import Tensor, dispatch, leaf
+from tenfold.tensor.dispatch import aten
+from tenfold.tensor.interchange import tensor
+
+
+def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    if not all(isinstance(each, int) and each >= 0 for each in given):
+        raise ShapeError(f"sizes are ints from 0 on, not {tuple(given)}")
+    return tuple(given)
+
+
+# Python functions on elements
+
+
+def _elementwise(self: Tensor, others: Sequence[Tensor], function: Callable[..., Any]) -> Tensor:
+    for each in (self, *others):
+        if each.requires_grad:
+            raise GradientError("a Python function on elements has no gradient", help="use .detach() first")
+        if each.device.type != "cpu":
+            raise ArgumentError("a Python function runs on the CPU", help="move the tensor with .cpu()")
+    arrays = np.broadcast_arrays(*[each.numpy() for each in (self, *others)])
+    if arrays[0].shape != tuple(self.shape):
+        raise ShapeError(f"{tuple(self.shape)} cannot hold elements for {arrays[0].shape}")
+    made = [function(*[each.item() for each in elements]) for elements in zip(*[a.flat for a in arrays])]
+    array = np.array(made, self.dtype.numpy).reshape(self.shape)
+    self.assign(leaf(array, self.device, self.dtype).current())
+    return self
+
+
+@located
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replace each element by what a Python function makes of it. Slow, and on the CPU alone."""
+    return _elementwise(self, (), callable)
+
+
+@located
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace each element by what a Python function makes of it and of another tensor's."""
+    return _elementwise(self, (tensor,), callable)
+
+
+@located
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Replace each element by what a Python function makes of it and of two other tensors'."""
+    return _elementwise(self, (x, y), callable)
+
+
+# Memory
+
+
+@located
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Look at the same memory as a row-major tensor of other sizes. Memory that is too small is replaced by a
+    larger one, with zeros at its end."""
+    dispatch.require_placement("memory_format", memory_format)
+    if self.requires_grad:
+        raise GradientError("a tensor that requires gradients cannot be resized", help="use reshape")
+    shape = _sizes(sizes)
+    held = math.prod(self.share().storage.value.type.shape)
+    needed = self.storage_offset() + math.prod(shape)
+    if needed <= held:
+        view = self.as_strided(shape, contiguous(shape), self.storage_offset())
+        self.become(view._value, view._alias)
+        return self
+    memory = self.as_strided((held,), (1,), 0)
+    grown = aten("cat")([memory, aten("zeros")((needed - held,), dtype=self.dtype, device=self.device)])
+    view = grown.as_strided(shape, contiguous(shape), self.storage_offset())
+    self.become(view._value, view._alias)
+    return self
+
+
+@located
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """`resize_` to the sizes of another tensor."""
+    return resize_(self, *the_template.shape, memory_format=memory_format)
+
+
+@located
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """`reshape` to sizes with as many elements."""
+    shape = _sizes(sizes)
+    if math.prod(shape) != self.numel():
+        raise ShapeError(f"{tuple(self.shape)} has not as many elements as {shape}", help="use resize_")
+    return self.reshape(shape)
+
+
+@located
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """`reshape` to the sizes of another tensor."""
+    return resize(self, *tensor.shape)
+
+
+@located
+def set_(self: Tensor, source: Tensor | None = None, *args: Any, **kwargs: Any) -> Tensor:
+    """Share the memory of another tensor from now on; without one, be empty."""
+    if args or kwargs or not (source is None or isinstance(source, Tensor)):
+        raise ArgumentError(
+            "takes a Tensor", help="use source.as_strided(size, stride, offset) for a part of it"
+        )
+    given = aten("empty")((0,), dtype=self.dtype, device=self.device) if source is None else source
+    if given.dtype is not self.dtype or given.device is not self.device:
+        raise ArgumentError(f"cannot share memory of {given._value.type} on {given.device}")
+    alias = given.share().copy()
+    self.become(given.current(), alias)
+    return self
+
+
+@located
+def new(self: Tensor, *args: Any) -> Tensor:
+    """A tensor of this one's dtype and device: of zeros for sizes, else of the data."""
+    if not args or isinstance(args[0], (int, Size)):
+        shape = args[0] if args and isinstance(args[0], Size) else args or (0,)
+        return aten("zeros")(tuple(shape), dtype=self.dtype, device=self.device)
+    return tensor(args[0], dtype=self.dtype, device=self.device)
+
+
+@located
+def new_empty_strided(
+    self: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    **more: Any,
+) -> Tensor:
+    """`empty_strided` of this tensor's dtype and device."""
+    return empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device, **more)
+
+
+@located
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Zeros that lie in memory by these strides."""
+    dispatch.require_placement("layout", layout)
+    dispatch.require_placement("pin_memory", pin_memory)
+    if len(size) != len(stride):
+        raise ShapeError(f"{len(size)} sizes and {len(stride)} strides")
+    needed = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    made = aten("zeros")((needed,), dtype=dtype, device=device).as_strided(tuple(size), tuple(stride))
+    return made.requires_grad_() if requires_grad else made
+
+
+@located
+def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:
+    """Zeros whose dimensions lie in memory in another order, the outermost first."""
+    if sorted(physical_layout) != list(range(len(size))):
+        raise ArgumentError(f"{tuple(physical_layout)} is no order of {len(size)} dimensions")
+    made = aten("empty")([size[d] for d in physical_layout], **options)
+    order = [list(physical_layout).index(d) for d in range(len(size))]
+    return made.permute(order)
+
+
+@located
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The first `size` elements of a file of raw numbers, read into memory."""
+    if shared:
+        raise ArgumentError("a tensor cannot write to a file", help="leave shared out")
+    kind = aten("empty")((0,), dtype=dtype).dtype
+    try:
+        array = np.fromfile(filename, kind.numpy, size)
+    except OSError as error:
+        raise ArgumentError(f"cannot read {filename}: {error.strerror}") from None
+    if array.size < size:
+        raise ArgumentError(f"{filename} has {array.size} elements, not {size}")
+    return tensor(array, dtype=kind, requires_grad=requires_grad)
+
+
+@located
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same place in the same memory."""
+    mine, other = self.share(), tensor.share()
+    same = mine.storage is other.storage and mine.strides == other.strides and mine.offset == other.offset
+    return same and self.shape == tensor.shape
+
+
+@located
+def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost."""
+    return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
+
+
+class UntypedStorage:
+    """The memory behind a tensor, to be asked where it is and how large."""
+
+    def __init__(self, owner: Tensor):
+        self._owner = owner
+        self.device = owner.device
+
+    def data_ptr(self) -> int:
+        return self._owner.data_ptr() - self._owner.storage_offset() * self._owner.itemsize
+
+    def nbytes(self) -> int:
+        return math.prod(self._owner.share().storage.value.type.shape) * self._owner.itemsize
+
+    size = nbytes
+    __len__ = nbytes
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The memory behind this tensor, as bytes."""
+    return UntypedStorage(self)
+
+
+@located
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """L and U in one matrix, and the pivots: `linalg.lu_factor`; with `get_infos` also zeros for success."""
+    if get_infos:
+        return tuple(aten("linalg_lu_factor_ex")(A, pivot=pivot))
+    return tuple(aten("linalg_lu_factor")(A, pivot=pivot))
+
+
+# What is always so
+
+
+def itself(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor itself: it is dense, and XLA decides where memory is pinned."""
+    return self
+
+
+def no(self: Tensor, *args: Any) -> bool:
+    """False, of every tensor."""
+    return False
+
+
+@located
+def as_float(self: Tensor) -> Tensor:
+    """This tensor as float32: it is not quantized."""
+    return aten("_to_copy")(self, dtype=float32)
+
+
+@located
+def no_integers(self: Tensor) -> NoReturn:
+    raise ArgumentError("the tensor is not quantized", help="use tenfold.quantize_per_tensor")
+
+
+@located
+def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
+    """The same data as a tensor of another class."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise ArgumentError("takes a class derived from Tensor")
+    seen = aten("alias")(self)
+    return cls(seen._value, seen._alias)
+
+
+@located
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What a module's parameter becomes when `other` is loaded into it."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@located
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """Call `hook(self)` whenever `backward` has added to this leaf's `grad`."""
+    if self._leaf is None:
+        raise GradientError("only a leaf that requires gradients has them accumulated")
+    held = weakref.ref(self)
+
+    def call() -> None:
+        owner = held()
+        if owner is not None:
+            hook(owner)
+
+    hooks = self._leaf.after = Noticed() if self._leaf.after is None else self._leaf.after
+    return RemovableHandle(hooks, call)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("to_dense", "pin_memory"), itself),
+    "dequantize": as_float, "int_repr": no_integers,
+    **dict.fromkeys(("is_pinned", "is_shared", "is_inference", "is_distributed", "is_coalesced"), no),
+    "apply_": apply_, "map_": map_, "map2_": map2_, "resize_": resize_, "resize_as_": resize_as_,
+    "resize": resize, "resize_as": resize_as, "set_": set_, "new": new,
+    "new_empty_strided": new_empty_strided, "is_set_to": is_set_to, "dim_order": dim_order,
+    "untyped_storage": untyped_storage, "as_subclass": as_subclass, "lu": lu, "module_load": module_load,
+    "const_data_ptr": Tensor.data_ptr,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+}  # fmt: skip
+
+
+def install() -> None:
+    for name, method in METHODS.items():
+        setattr(Tensor, name, method)

@@ -1,0 +1,85 @@
+"""Python's operators on tensors, and attributes that are ops: which op each stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold.base.errors import ArgumentError
+from tenfold.ops.table import TABLE
+from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.dispatch import function
+
+PROPERTIES = {"T": "numpy_T", "mT": "mT", "H": "matrix_H", "mH": "mH", "real": "real", "imag": "imag"}
+
+OPERATORS = {
+    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div",
+    "__floordiv__": "floor_divide", "__mod__": "remainder", "__pow__": "pow", "__matmul__": "matmul",
+    "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor",
+    "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+    "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+    "__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__invert__": "bitwise_not",
+}  # fmt: skip
+
+REFLECTED = {
+    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rtruediv__": "div", "__rdiv__": "div",
+    "__rfloordiv__": "floor_divide", "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul",
+    "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
+    "__rlshift__": "bitwise_left_shift", "__rrshift__": "bitwise_right_shift",
+}  # fmt: skip
+
+AUGMENTED = {
+    "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div",
+    "__ifloordiv__": "floor_divide", "__imod__": "remainder", "__ipow__": "pow",
+    "__iand__": "bitwise_and", "__ior__": "bitwise_or", "__ixor__": "bitwise_xor",
+    "__ilshift__": "bitwise_left_shift", "__irshift__": "bitwise_right_shift",
+}  # fmt: skip
+
+
+def install() -> None:
+    """Give Tensor its operators; the methods that write are there already."""
+    for attribute, name in PROPERTIES.items():
+        setattr(Tensor, attribute, property(function(attribute, TABLE[name], method=True)))
+    for special, name in OPERATORS.items():
+        setattr(Tensor, special, _operator(name, special))
+    for special, name in REFLECTED.items():
+        setattr(Tensor, special, _reflected(name))
+    for special, name in AUGMENTED.items():
+        setattr(Tensor, special, _protocol(getattr(Tensor, name + "_"), special))
+
+
+def _operator(name: str, special: str) -> Callable[..., Any]:
+    # Not the overloads that take a number first: a tensor of no dimensions would pass for one.
+    rows = [row for row in TABLE[name] if row.method]
+    return _protocol(function(name, rows, method=True), special)
+
+
+def _protocol(call: Callable[..., Any], special: str) -> Callable[..., Any]:
+    """A method as Python's operators want it: what it does not know, the other operand may."""
+
+    def operate(self: Tensor, *others: Any) -> Any:
+        try:
+            return call(self, *others)
+        except ArgumentError:
+            if not others or isinstance(others[0], (Tensor, bool, int, float, complex, np.generic)):
+                raise
+            if special in ("__eq__", "__ne__") and isinstance(others[0], np.ndarray):
+                # NumPy would leave the comparison to us, and Python then compares by identity.
+                return call(self, leaf(np.array(others[0], order="C"), self.device))
+            return NotImplemented
+
+    operate.__name__ = operate.__qualname__ = special
+    return operate
+
+
+def _reflected(name: str) -> Callable[..., Any]:
+    call = function(name, TABLE[name])
+
+    def operate(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, bool, int, float, complex, np.generic)):
+            return NotImplemented
+        return call(other, self)
+
+    return operate

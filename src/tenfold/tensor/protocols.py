@@ -1,0 +1,151 @@
+"""A tensor as Python and NumPy see it: printed, counted through, and taken for a number or an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tenfold.base import formatting
+from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, GradientError, ShapeError
+from tenfold.base.source import capture
+from tenfold.runtime import evaluate
+from tenfold.tensor import views
+from tenfold.tensor.questions import Described
+from tenfold.trace import graph
+from tenfold.trace.graph import Origin
+
+
+class Protocols(Described):
+    """What Python asks of a Tensor: most of it is answered by computing."""
+
+    __slots__ = ()
+    _leaf: Origin | None
+
+    if TYPE_CHECKING:  # what Tensor adds
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __eq__(self, other: Any) -> Any: ...
+
+    def __repr__(self) -> str:
+        if graph.active() is not None:
+            return f"Tensor({self._value.type}, recorded)"
+        suffixes = [] if self.device.type == "cpu" else [f"device='{self.device.resolved}'"]
+        if self._leaf is not None:
+            suffixes.append("requires_grad=True")
+        elif self.requires_grad:
+            suffixes.append(f"grad_fn={self.grad_fn}")
+        return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)
+
+    def __format__(self, spec: str) -> str:
+        traced = graph.recorder is not None and self._value.buffer is None
+        return object.__format__(self, spec) if self.ndim or traced else format(self.item(), spec)
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise ArgumentError("len() of a 0-dimensional tensor", help="use .numel()").located(
+                "len", capture()
+            )
+        return self._value.type.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise ArgumentError("iteration over a 0-dimensional tensor", help="use .item()").located(
+                "iter", capture()
+            )
+        return iter([self[i] for i in range(len(self))])
+
+    def __reversed__(self) -> Any:
+        return self.flip(0) if self.ndim else self
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ArgumentError(
+                f"the truth of a tensor of {self.numel()} elements is ambiguous", help="use .any() or .all()"
+            ).located("bool", capture())
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self._real())
+
+    def __float__(self) -> float:
+        return float(self._real())
+
+    def _real(self) -> Any:
+        """The only element, of a complex tensor as the real number that it must be."""
+        number = self.item()
+        if isinstance(number, complex):
+            if number.imag:
+                raise DTypeError(f"{number} is not a real number", help="use .real or .abs()").located(
+                    "float", capture()
+                )
+            return number.real
+        return number
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in ("int", "bool") or self.numel() != 1:
+            raise ArgumentError("only an integer tensor of one element can be an index").located(
+                "index", capture()
+            )
+        return int(self.item())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __contains__(self, item: Any) -> bool:
+        if not isinstance(item, (Protocols, bool, int, float, complex, np.generic)):
+            raise ArgumentError(f"a tensor does not contain a {type(item).__name__}").located("in", capture())
+        return bool((self == item).any())
+
+    def item(self) -> Any:
+        """The only element, as a Python number."""
+        type = self._value.type
+        if type.numel != 1:
+            raise ShapeError(
+                f"item() needs a tensor of one element, this one is {type}", help="index it, or use .tolist()"
+            ).located("item", capture())
+        alias = self._alias
+        if (alias is not None and alias.steps) or (type.dtype.itemsize < 4 and type.dtype.kind == "float"):
+            return self._plain().reshape(()).item()
+        return evaluate.number(self._computed())
+
+    def tolist(self) -> Any:
+        return self._plain().tolist()
+
+    def _plain(self) -> np.ndarray:
+        """The data in a dtype that NumPy itself knows, so that Python numbers come out."""
+        alias, seen = self._alias, None
+        if alias is not None and alias.steps and graph.recorder is None:
+            seen = views.on_host(alias, self._value.type)
+        host = self._host() if seen is None else seen
+        return host.astype(np.float32) if self.dtype.kind == "float" and host.dtype.kind != "f" else host
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The data as a NumPy array; on the CPU the same memory, read-only."""
+        if self.device.type != "cpu" and not force:
+            raise DeviceError(
+                f"a tensor on {self.device} has no NumPy array",
+                help="use .cpu().numpy() or .numpy(force=True)",
+            ).located("numpy", capture())
+        if not force and self.requires_grad:
+            raise GradientError(
+                "a tensor that requires gradients has no NumPy array, which could not pass them on",
+                help="use .detach().numpy() or .numpy(force=True)",
+            ).located("numpy", capture())
+        array = self._host().view()
+        array.flags.writeable = False
+        return array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        host = self.numpy()
+        if copy is False and dtype is not None and np.dtype(dtype) != host.dtype:
+            raise ValueError(f"a {self.dtype.name} tensor cannot be a {np.dtype(dtype)} array without a copy")
+        return np.array(host, dtype) if copy else np.asarray(host, dtype)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0) if self.device.type == "cpu" else (2, self.device.resolved.index or 0)

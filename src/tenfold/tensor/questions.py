@@ -1,0 +1,132 @@
+"""What a tensor says of itself without being computed: sizes, dtype, device, and how it lies in memory."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError, IndexOutOfRange
+from tenfold.base.layouts import strided
+from tenfold.base.size import Size
+from tenfold.base.source import capture
+from tenfold.flat.strides import FORMATS, contiguous, follows, is_contiguous
+from tenfold.tensor import views
+from tenfold.trace.graph import Holder, Value
+
+
+class Described(Holder):
+    """The questions that a Tensor answers by its type and its place in memory."""
+
+    __slots__ = ()
+    _value: Value
+    _alias: views.Alias | None
+
+    @property
+    def shape(self) -> Size:
+        return Size(self._value.type.shape)
+
+    @property
+    def dtype(self) -> DType:
+        return self._value.type.dtype
+
+    @property
+    def device(self) -> Device:
+        return self._value.device
+
+    @property
+    def ndim(self) -> int:
+        return self._value.type.rank
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.dtype.itemsize * self._value.type.numel
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.device.type == "cpu"
+
+    @property
+    def layout(self) -> str:
+        return strided
+
+    # Every tensor is dense, holds data, and stores its elements as they are.
+    is_sparse = is_meta = is_quantized = is_nested = False
+
+    def dim(self) -> int:
+        return self._value.type.rank
+
+    def ndimension(self) -> int:
+        return self._value.type.rank
+
+    def numel(self) -> int:
+        return self._value.type.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def size(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[_axis(self, dim, "size")]
+
+    def stride(self, dim: int | None = None) -> Any:
+        strides = contiguous(self.shape) if self._alias is None else self._alias.strides
+        return strides if dim is None else strides[_axis(self, dim, "stride")]
+
+    def storage_offset(self) -> int:
+        return 0 if self._alias is None else self._alias.offset
+
+    def is_contiguous(self, memory_format: str = "contiguous_format") -> bool:
+        """Whether the elements lie in memory in this order, without gaps."""
+        if memory_format in FORMATS:
+            return follows(self.shape, self.stride(), memory_format)
+        if memory_format != "contiguous_format":
+            raise ArgumentError(
+                f"a tensor is not stored in {memory_format!r}",
+                help=f"ask for contiguous_format, {' or '.join(FORMATS)}",
+            ).located("is_contiguous", capture())
+        return self._alias is None or is_contiguous(self.shape, self._alias.strides)
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_conj(self) -> bool:
+        """False: conjugation is computed at once."""
+        return False
+
+    def is_neg(self) -> bool:
+        """False: negation is computed at once."""
+        return False
+
+    def get_device(self) -> int:
+        return -1 if self.device.type == "cpu" else self.device.resolved.index or 0
+
+
+def _axis(tensor: Described, dim: int, asked: str) -> int:
+    try:
+        place = operator.index(dim)
+    except TypeError:
+        raise ArgumentError(f"a dimension is an int, not {type(dim).__name__}").located(
+            asked, capture()
+        ) from None
+    if not -tensor.ndim <= place < tensor.ndim:
+        raise IndexOutOfRange(
+            f"dimension {place} is out of range for a tensor of {tensor.ndim} dimensions"
+        ).located(asked, capture())
+    return place

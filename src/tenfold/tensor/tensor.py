@@ -1,0 +1,477 @@
+"""The lazy Tensor: PyTorch's names and visible semantics over the Trace.
+
+Here are what a tensor is, and how it is read, written and copied. What it says of itself is in
+`tensor_questions.py`, Python's protocols are in `tensor_protocols.py`. Its operators come from the table, by
+`dispatch.py` and `operators.py`; creation from Python data is in `interchange.py`, and odd signatures in
+`functional.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import (
+    ArgumentError,
+    DTypeError,
+    GradientError,
+    ShapeError,
+    TraceError,
+    UnknownName,
+    did_you_mean,
+)
+from tenfold.base.source import capture
+from tenfold.engines import xla
+from tenfold.flat.ir import TensorType
+from tenfold.flat.strides import contiguous
+from tenfold.ops.table import find
+from tenfold.runtime import evaluate
+from tenfold.tensor import views
+from tenfold.tensor.protocols import Protocols
+from tenfold.trace import graph
+from tenfold.trace.graph import Origin, Value
+
+__all__ = ["Tensor", "leaf"]
+
+
+class Tensor(Protocols):
+    """An n-dimensional array that is computed when its value is first needed."""
+
+    __slots__ = ("__dict__", "__weakref__", "_alias", "_leaf", "_shelf", "_value", "_writes")
+    __array_priority__ = 1000
+    _value: Value
+    _alias: views.Alias | None
+    _leaf: Origin | None  # of a tensor that requires gradients and was not computed: where they collect
+    _shelf: Origin | None  # where its gradient is while it requires none
+    _writes: int  # how often it was written before it had a storage
+
+    def __init__(self, value: Any = (), alias: Any = None, *sizes: int):
+        """From a value of the trace; or, as PyTorch's own constructor, from sizes or from data."""
+        if value.__class__ is not Value:
+            value, alias = _constructed(value, alias, sizes), None
+        self._value = value
+        self._alias = alias
+        self._leaf = self._shelf = None
+        self._writes = 0
+
+    # Reading and writing the value
+
+    def current(self) -> Value:
+        """The trace value of this tensor now: a view replays its ops if its storage was written."""
+        alias, recorder = self._alias, graph.active()
+        if alias is not None and alias.version != alias.storage.version:
+            if recorder is not None and alias.steps:
+                inside = recorder.made(alias.storage.value)
+                if self._leaf is not None and recorder.through_memory and not inside:
+                    # Where the function is called: inside it would be a value that no gradient comes to.
+                    with graph.outside(getattr(recorder, "outer", None)):
+                        self.current()
+                    return recorder.read(self, self._value)
+                recorder.read(alias.storage, alias.storage.value)
+            version = alias.storage.version  # before reading: another thread may write meanwhile
+            self._value = self._marked(views.read(alias, alias.storage.value.made_at))
+            alias.version = version
+        if recorder is not None:
+            if (
+                alias is not None
+                and alias.steps
+                and self._leaf is None
+                and recorder.through_memory
+                and not recorder.made(self._value)
+            ):
+                # What is recorded may run again after it has written to this memory. (A leaf is read as
+                # itself, or its gradients would not come to it.)
+                recorder.read(alias.storage, alias.storage.value)
+                return self._marked(views.read(alias, alias.storage.value.made_at))
+            return recorder.read(self, self._value)
+        return self._value
+
+    def assign(self, value: Value, uniform: bool = False) -> None:
+        """Take a new value in place; tensors that share this one's memory see it."""
+        where = capture()
+        before, result = self._value, value
+        if value.type is not before.type:
+            value = _fitted(value, before.type, where)
+        if graph.mode.enabled:
+            self.check_write(value, where)
+        if before.origin is not None:
+            if value.origin is None and graph.mode.enabled:
+                value = _flowing(value, before, where)
+            before.origin.overwrite(before, result)
+            if before.origin.retains and value.origin is not None:  # it is this tensor's gradient to keep
+                before.origin.retains, value.origin.retains = False, True
+            if value.origin is None and not graph.mode.enabled:  # gradients pass by what is done without them
+                value.origin = self._leaf or Origin(before.origin.node, before.origin.index)
+        recorder = graph.active()
+        # While a function is recorded, every tensor that is written has a storage: one place to put back as
+        # it was.
+        alias = self._alias if recorder is None else self.share()
+        root = self if alias is None else alias.storage
+        if recorder is not None and alias is not None:
+            recorder.write(self, root)
+            recorder.read(root, alias.storage.value)
+        else:
+            evaluate.written(root, before if alias is None else alias.storage.value)
+        if alias is not None:
+            views.write(alias, value, where, uniform)
+        else:
+            self._writes += 1
+        self._value = value
+
+    def become(self, value: Value, alias: views.Alias | None) -> None:
+        """Take another value, of any shape, at another place in memory: what out=, t_ and .data = do."""
+        recorder = graph.active()
+        if recorder is not None and not recorder.made(self._value):
+            raise TraceError(
+                "a compiled function cannot give another shape or memory to a tensor from outside",
+                help="return the new tensor instead",
+            ).located("compile", capture())
+        self._value = self._marked(value)
+        self._alias = None if alias is None else alias.taken_by(self._alias, self._leaf)
+
+    def replace(self, value: Value) -> None:
+        """Become another value without regard to views: for state that a compiled function updates."""
+        if self._alias is None:
+            if self._leaf is not None:
+                value.origin = self._leaf
+            self._value = value
+        else:
+            self._alias.storage.replace(value)
+
+    def share(self) -> views.Alias:
+        """This tensor's place in a storage, made when first asked for."""
+        if self._alias is None:
+            self._alias = views.whole(self._value, self._leaf, self._writes)
+        else:
+            self.current()
+        if self._alias.base.owner is None and not self._alias.is_view:
+            self._alias.base.owner = weakref.ref(self)
+        return self._alias
+
+    def eval(self) -> Tensor:
+        """Compute the value now, and return the tensor."""
+        self._computed()
+        return self
+
+    def _computed(self) -> Value:
+        recorder = graph.active()
+        if recorder is not None:
+            memory = self._value if self._alias is None else self._alias.storage.value
+            if not (recorder.knows(self._value) and recorder.knows(memory)):
+                _refuse_value()
+            with graph.outside():
+                return self._computed()
+        value = self.current()
+        if value.buffer is None:
+            evaluate.evaluate([value])
+        return value
+
+    def _host(self) -> np.ndarray:
+        """The data as a NumPy array that shares memory where it can; it must not be written."""
+        return evaluate.host_array(self._computed())
+
+    def _buffer(self) -> Any:
+        """The data as a buffer of the engine's, on the tensor's device."""
+        return evaluate.buffer_of(self._computed(), self.device)
+
+    # Memory
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history; assigning to it makes this tensor look at another's."""
+        if self.requires_grad:
+            return self.detach()
+        return Tensor(self.current(), self.share().copy())
+
+    @data.setter
+    def data(self, other: Tensor) -> None:
+        self.become(other.current(), other.share().copy())
+
+    # Gradients: what `autograd.py` computes is kept here
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._leaf is not None or self.current().origin is not None
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Collect gradients in this tensor from now on, or no longer."""
+        if requires_grad == self.requires_grad:
+            return self
+        if not requires_grad and self._leaf is None:
+            raise GradientError(
+                "gradients flow through this tensor because it was computed from others that require them",
+                help="use .detach() for a tensor without history",
+            ).located("requires_grad_", capture())
+        if self.dtype.kind not in ("float", "complex"):
+            raise DTypeError(
+                f"only tensors of float and complex dtypes have gradients, not {self.dtype.name}",
+                help="convert with .float() first",
+            ).located("requires_grad_", capture())
+        present = self.current()
+        # The same place each time, so that a compiled function that collects gradients there may run again.
+        if requires_grad:
+            self._leaf, self._shelf = self._shelf or Origin(), None
+            self._leaf.leaf = weakref.ref(self)
+        else:
+            self._leaf, self._shelf = None, self._leaf
+        value = self._marked(graph.fresh(present, capture()))
+        self._value = value
+        if self._alias is not None and not self._alias.is_view:
+            self._alias.base.leaf = self._leaf
+        if self._alias is not None and not self._alias.steps:
+            self._alias.storage.leaf = self._leaf
+            self._alias.storage.value = value
+            self._alias.version = self._alias.storage.version
+        return self
+
+    def _marked(self, value: Value) -> Value:
+        """The value as one that gradients of this tensor flow to, if it is a leaf that collects them."""
+        if self._leaf is not None and value.origin is not self._leaf:
+            value = graph.fresh(value, capture())
+            value.origin = self._leaf
+        return value
+
+    def check_write(self, value: Value, where: Any) -> None:
+        """Whether this may be written in place where gradients are followed."""
+        alias = self._alias
+        if self._leaf is not None or (alias is not None and alias.of_leaf_now):
+            raise GradientError(
+                "a leaf that requires gradients, or a view of one, is written in place",
+                help="write inside `with tenfold.no_grad():`, or to a copy",
+            ).located("in-place", where)
+        if alias is not None and alias.untold and (value.origin is not None or alias.in_doubt):
+            raise GradientError(
+                "a view that was made inside no_grad is written in place where gradients are followed",
+                help="make the view and write to it both inside `with tenfold.no_grad():`, or both outside",
+            ).located("in-place", where)
+
+    @property
+    def grad(self) -> Tensor | None:
+        origin = self._leaf or self._value.origin
+        collected = None if origin is None else origin.grad
+        if collected is None and self._leaf is None:
+            shelf = self._shelved()
+            return None if shelf is None else shelf.grad
+        return collected
+
+    @grad.setter
+    def grad(self, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            if not isinstance(gradient, Tensor):
+                raise ArgumentError(f"a gradient is a Tensor or None, not {type(gradient).__name__}").located(
+                    "grad", capture()
+                )
+            if gradient._value.type is not self._value.type or gradient.device is not self.device:
+                raise ShapeError(
+                    f"the gradient of {self._value.type} on {self.device} cannot be "
+                    f"{gradient._value.type} on {gradient.device}"
+                ).located("grad", capture())
+            if gradient is self:
+                raise GradientError("a tensor cannot be its own gradient").located("grad", capture())
+        origin = self._leaf or self._value.origin
+        if origin is not None:
+            origin.grad = gradient
+        if self._leaf is None:  # it stays when a write in place gives the tensor another origin
+            shelf = self._shelved() if gradient is None else self._shelf or Origin()
+            if shelf is not None:
+                self._shelf = shelf
+                shelf.grad = gradient
+
+    def _shelved(self) -> Origin | None:
+        """Where the gradient is of a tensor that requires none. A function that is recorded depends on there
+        being none, too."""
+        if self._shelf is None and graph.recorder is not None:
+            self._shelf = Origin()
+        return self._shelf
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._leaf is not None or self.current().origin is None
+
+    @property
+    def _version(self) -> int:
+        """How often the memory of this tensor was written in place."""
+        return self._writes if self._alias is None else self._alias.storage.version
+
+    def _is_view(self) -> bool:
+        return self._alias is not None and self._alias.is_view
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor that this one is a view of: that itself, or all of its memory once nobody holds it."""
+        alias = self._alias
+        if alias is None or not alias.is_view:
+            return None
+        owner = None if alias.base.owner is None else alias.base.owner()
+        if owner is not None or alias.base.depth:
+            return owner
+        stored = alias.storage.value
+        return Tensor(stored, views.Alias(alias.storage, (), contiguous(stored.type.shape), 0, alias.base))
+
+    def data_ptr(self) -> int:
+        """The address of the first element: that of a view lies in the memory that it shares."""
+        root = self if self._alias is None else Tensor(self._alias.storage.value)
+        data = root._computed().buffer
+        start = data.ctypes.data if type(data) is np.ndarray else xla.pointer(root._buffer())
+        return start + self.storage_offset() * self.itemsize
+
+    # To other libraries and processes
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """What NumPy computed of tensors is a tensor."""
+        return leaf(np.ascontiguousarray(array).reshape(array.shape), Device("cpu"))
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
+            if copy is False or int(dl_device[0]) != 1:
+                raise BufferError(f"a tensor on {self.device} cannot be lent to DLPack's {tuple(dl_device)}")
+            return leaf(self._host(), Device("cpu"), self.dtype).__dlpack__(copy=copy)
+        lent = leaf(self._host().copy(), self.device, self.dtype) if copy else self
+        held = lent._computed().buffer
+        if type(held) is np.ndarray and held.flags.c_contiguous and held.flags.writeable:
+            return xla.lend(held)
+        return xla.to_dlpack(lent._buffer())
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        # Sharing of memory between tensors does not travel: each is pickled as it looks.
+        host = self._host()
+        state = (type(self), host.tobytes(), self.dtype, tuple(self.shape), self.device, self.requires_grad)
+        return _unpickle, state, vars(self) or None
+
+    def __copy__(self) -> Tensor:
+        alias = self.share()
+        made = type(self)(self.current(), alias.copy(alias.base))
+        vars(made).update(vars(self))
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self._leaf is None and self.requires_grad:
+            raise GradientError(
+                "a tensor computed from others that require gradients cannot be copied with its history",
+                help="use .detach() or .clone()",
+            ).located("deepcopy", capture())
+        made = type(self)(graph.fresh(self.current(), capture()))
+        if self._alias is not None and graph.recorder is None:
+            old = self._alias.storage  # views copied together share their memory again
+            storage = memo.setdefault(id(old), views.Storage(graph.fresh(old.value, capture())))
+            made._alias = views.Alias(storage, self._alias.steps, self._alias.strides, self._alias.offset)
+        if made.requires_grad != self.requires_grad:
+            made.requires_grad_(self.requires_grad)
+        memo[id(self)] = made
+        made.grad = copy.deepcopy(self.grad, memo)
+        vars(made).update(copy.deepcopy(vars(self), memo))
+        return made
+
+    if TYPE_CHECKING:  # what the table adds; see dispatch.py
+        T: Tensor
+        mT: Tensor
+        real: Tensor
+        imag: Tensor
+
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        known = lambda: [each for each in dir(type(self)) if not each.startswith("_")]
+        error = UnknownName(f"a Tensor has no attribute {name!r}", help=lambda: did_you_mean(name, known()))
+        raise error.located("", capture())
+
+
+def leaf(array: np.ndarray, device: Device, dtype: DType | None = None) -> Tensor:
+    """A tensor that holds this array's memory."""
+    dtype = dtype or dtypes.from_numpy(array.dtype)
+    value = Value(TensorType(dtype, array.shape), device.resolved, buffer=array)
+    value.source = capture()
+    if device.type != "cpu":
+        value.buffer = xla.put(array, device.resolved)
+    return Tensor(value)
+
+
+def _constructed(first: Any, second: Any, sizes: tuple[int, ...]) -> Value:
+    """What `Tensor(2, 3)` and `Tensor([1, 2])` hold: zeros, or the data, in the default dtype."""
+    dtype = dtypes.get_default_dtype()
+    try:
+        if isinstance(first, int):
+            array = np.zeros((first,) if second is None else (first, second, *sizes), dtype.numpy)
+        else:
+            array = np.array(first, np.float64).astype(dtype.numpy)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"Tensor takes sizes or numbers: {error}", help="use tn.tensor(data)").located(
+            "Tensor", capture()
+        ) from None
+    return leaf(array, Device("cpu"), dtype)._value
+
+
+def _unpickle(
+    kind: type[Tensor], data: bytes, dtype: DType, shape: tuple[int, ...], device: Device, requires_grad: bool
+) -> Tensor:
+    array = np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
+    made = kind(leaf(array, device, dtype)._value)
+    return made if made.requires_grad == requires_grad else made.requires_grad_(requires_grad)
+
+
+def _fitted(value: Value, type: TensorType, where: Any) -> Value:
+    """A value about to be written into a tensor of this type: same shape, a dtype that may narrow to it."""
+    if value.type.shape != type.shape:
+        raise ShapeError(
+            f"cannot write {value.type} into {type}: an in-place result must have the tensor's own shape"
+        ).located("in-place", where)
+    if not dtypes.can_cast(value.type.dtype, type.dtype):
+        raise DTypeError(
+            f"cannot write a {value.type.dtype.name} result into a {type.dtype.name} tensor",
+            help="use the op that returns a new tensor, or convert first",
+        ).located("in-place", where)
+    copy = find("_to_copy")
+    arguments = [value, type.dtype] + [None] * (len(copy.schema.arguments) - 2)
+    return graph.record(copy, arguments, where)[0]
+
+
+def _flowing(value: Value, before: Value, where: Any) -> Value:
+    """A value that depends on nothing, written over one that gradients flow to: they still do, all zero."""
+    never = graph.record(find("full_like"), [value, False, dtypes.bool_, None, None, None, None], where)[0]
+    return graph.record(find("where.self"), [never, before, value], where)[0]
+
+
+def _refuse_value() -> NoReturn:
+    what = getattr(graph.active(), "what", "compile")
+    raise TraceError(
+        f"the value of a traced tensor was asked for, but tenfold.{what} records f once, without data",
+        help="use tn.where or tn.cond for a choice, tn.while_loop for a loop, or move this decision out of "
+        "the " + ("compiled function" if what == "compile" else "function"),
+    ).located(what, capture(), [])

@@ -1,0 +1,396 @@
+"""Memory that tensors share: PyTorch's views and in-place writes on a Trace that is pure.
+
+Tensors that alias each other share a `Storage`, whose value is replaced by each write. A view remembers the
+ops that lead to it from there: it is read by replaying them when the storage has changed, and written by
+putting the new value back through them. Strides and offset tell what PyTorch would: whether a reshape can
+share, whether elements overlap.
+
+A view row of the table gives these facts:
+- `strides(place, strides, offset, *arguments)`: the result's strides and offset; None where PyTorch copies;
+- `write(call, base, new, *arguments)`: the base with the view's new value put back; else strides are used;
+- `steps(place, *arguments)`: the simpler view ops, as (name, *arguments), that a result amounts to. They tell
+  how to read and write it, and the first of them its strides if the row does not. No steps: the result is the
+  argument itself;
+- `recodes`: elements change, not just their places, so strides cannot see through it;
+- `storage`: its first argument stands for all the memory behind it.
+`arguments` are the schema's after `self`; `call(name, ...)` records an op.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold.base.errors import ShapeError, UnsupportedError
+from tenfold.flat.ir import TensorType
+from tenfold.flat.strides import Layout, contiguous
+from tenfold.ops.table import Row, find
+from tenfold.runtime import evaluate
+from tenfold.trace import graph
+from tenfold.trace.graph import Holder, Origin, Value, record
+
+Call = Callable[..., Value]
+
+
+SAVED_APART = "_saved_apart"  # the attribute of a view that shares no storage with others in a file
+
+
+class Storage(Holder):
+    """The memory behind tensors that alias: its present value, and how often it was written; `leaf` if all of
+    it is one tensor that collects gradients."""
+
+    __slots__ = ("__weakref__", "leaf", "value", "version")
+
+    def __init__(self, value: Value, leaf: Origin | None = None):
+        self.value = value
+        self.leaf = leaf
+        self.version = 0
+
+    def current(self) -> Value:
+        return self.value
+
+    def replace(self, value: Value) -> None:
+        if self.leaf is not None:
+            value.origin = self.leaf
+        self.value = value
+        self.version += 1
+
+
+class Place(NamedTuple):
+    """A view op at work: the type it looks at, the type it gives, and which of its results that is."""
+
+    base: TensorType
+    view: TensorType
+    which: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.base.shape
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        return self.view.shape
+
+
+class Step(NamedTuple):
+    """One view op on the way from the storage to a view; `arguments` are the schema's, after `self`."""
+
+    row: Row
+    arguments: tuple[Any, ...]
+    which: int = 0
+
+    def read(self, base: Value, where: Any) -> Value:
+        return record(self.row, (base, *self.arguments), where)[self.which]
+
+
+class Base:
+    """What views are views of, as gradients see it: `leaf` if it collects them; `apart` if it only shares its
+    memory, from which `depth` steps lead to it, with tensors that they flow to. What was written to one apart
+    is its own `value` to gradients, where they flow to it, and to the memory a constant."""
+
+    __slots__ = ("_made_in", "apart", "depth", "leaf", "owner", "value", "version")
+
+    def __init__(self, leaf: Origin | None = None, apart: bool = False, depth: int = 0):
+        self.leaf = leaf
+        self.apart = apart
+        self.depth = depth
+        self.value: Value | None = None
+        self.version = 0  # of the storage, when it held that value
+        self.owner: Callable[[], Any] | None = None  # the tensor, as a weak reference
+        self._made_in = None if graph.recorder is None else weakref.ref(graph.recorder)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it has a value of its own, here."""
+        if self.value is None:
+            return False
+        recorder = graph.active()
+        return recorder is None or recorder.made(self.value)
+
+    def is_to_be_told(self, new: Value) -> bool:
+        """Whether gradients flow to what is written to it: where it was made, that they may be told of it."""
+        if not self.apart or self.is_told:
+            return self.apart
+        if new.origin is None or new.origin.of is self.leaf:
+            return False
+        return graph.active() is (None if self._made_in is None else self._made_in())
+
+
+class Alias:
+    """How a tensor lies in its storage, and what gradients know of it: whether it is a view of its `base`,
+    and one that was made of a leaf (`of_leaf`) or where gradients were not followed (`untold`)."""
+
+    __slots__ = ("base", "is_view", "of_leaf", "offset", "steps", "storage", "strides", "untold", "version")
+
+    def __init__(
+        self,
+        storage: Storage,
+        steps: tuple[Step, ...],
+        strides: tuple[int, ...],
+        offset: int,
+        base: Base | None = None,
+    ):
+        self.base = base or Base()
+        self.is_view = self.of_leaf = self.untold = False
+        self.storage = storage
+        self.steps = steps
+        self.version = storage.version
+        self.strides = strides
+        self.offset = offset
+
+    def copy(self, base: Base | None = None) -> Alias:
+        """The same place, to be followed by another tensor; by default one that gradients do not know of."""
+        return Alias(self.storage, self.steps, self.strides, self.offset, base or self.own_base())
+
+    def own_base(self, leaf: Origin | None = None) -> Base:
+        """What a tensor in this place is the base of, if gradients do not know of it."""
+        return Base(leaf, True, len(self.steps))
+
+    def taken_by(self, before: Alias | None, leaf: Origin | None) -> Alias:
+        """The same place for a tensor that lay elsewhere, and is to gradients what it was."""
+        made = self.copy(self.own_base(leaf))
+        made.version = self.version
+        if before is not None:
+            depth = before.base.depth
+            if before.storage is self.storage and before.steps[:depth] == self.steps[:depth]:
+                made.base = before.base
+            made.is_view, made.of_leaf, made.untold = before.is_view, before.of_leaf, before.untold
+        return made
+
+    @property
+    def of_leaf_now(self) -> bool:
+        """Whether this is a view of a tensor that collects gradients, be it only since the view was made."""
+        return self.of_leaf or (self.is_view and self.base.leaf is not None)
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether gradients would have to be told of a write, though they were not of this view."""
+        known = self.base.value if self.base.apart else self.storage.value
+        return self.untold and known is not None and known.origin is not None
+
+    def is_foreign(self, origin: Origin) -> bool:
+        """Whether a value of the storage is known to gradients as another tensor's, which wrote it."""
+        return origin.of is not self.base.leaf and (self.base.apart or origin.node is None)
+
+
+def whole(value: Value, leaf: Origin | None = None, version: int = 0) -> Alias:
+    """A storage of its own for a value, and the alias that is all of it."""
+    storage = Storage(value, leaf)
+    storage.version = version
+    return Alias(storage, (), contiguous(value.type.shape), 0, Base(leaf))
+
+
+def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result: Value) -> Alias | None:
+    """The alias of a view op's result: the same one if it is the tensor itself, None if PyTorch copies."""
+    place = Place(base.type, result.type, result.index)
+    if row.steps is None:
+        steps: tuple[Step, ...] = (Step(row, tuple(arguments), result.index),)
+    else:
+        simple = [(find(name), given) for name, *given in row.steps(place, *arguments)]
+        steps = tuple([_complete(each, given) for each, given in simple])
+    shown = row if row.strides is not None else steps[0].row if steps else None
+    if shown is not None:
+        given = arguments if shown is row else steps[0].arguments
+        assert shown.strides is not None
+        layout = shown.strides(place, alias.strides, alias.offset, *given)
+        if layout is None:
+            return None
+    if not steps:
+        return alias
+    if row.storage:
+        _check_storage(alias)
+    every = steps if row.storage else (*alias.steps, *steps)
+    strides, offset = layout
+    made = Alias(alias.storage, every, strides, offset, alias.base)
+    if row.name == "detach" or (row.storage and alias.base.depth):
+        made.base = made.own_base()
+    else:
+        made.is_view = True
+        made.of_leaf = alias.of_leaf or (base.origin is not None and base.origin.node is None)
+        made.untold = alias.untold or not graph.mode.enabled
+    return made
+
+
+def _complete(row: Row, given: Sequence[Any]) -> Step:
+    """A step with the defaults of the arguments that were not given."""
+    rest = [each.default for each in row.schema.arguments[1 + len(given) :]]
+    return Step(row, (*given, *rest))
+
+
+def _check_storage(alias: Alias) -> None:
+    if any(step.row.recodes for step in alias.steps):
+        raise UnsupportedError(
+            "the whole memory behind a tensor that was viewed as another dtype or conjugated cannot be seen",
+            help="clone() the tensor first",
+        )
+
+
+def on_storage(alias: Alias, row: Row, arguments: Sequence[Any], where: Any) -> Value:
+    """Call an op that sees the whole storage of its first argument."""
+    _check_storage(alias)
+    result = record(row, (_memory(alias, where), *arguments), where)[0]
+    if not row.schema.is_view:  # the argument, as it would lie in a copy of the storage
+        for step in alias.steps:
+            result = step.read(result, where)
+    return result
+
+
+def read(alias: Alias, where: Any) -> Value:
+    """What the view sees in its storage now; with gradients, wherever it is read, if it was made so."""
+    base = alias.base
+    if base.is_told:
+        value, steps = _held(alias, where), alias.steps[base.depth :]
+    else:
+        value, steps = _memory(alias, where), alias.steps
+    telling = value.origin is not None and not graph.mode.enabled and not alias.untold
+    if telling:
+        graph.mode.enabled = True
+    try:
+        for step in steps:
+            value = step.read(value, where)
+    finally:
+        if telling:
+            graph.mode.enabled = False
+    return value
+
+
+def _memory(alias: Alias, where: Any) -> Value:
+    """What the storage holds, a constant where gradients know it as another tensor's."""
+    value = alias.storage.value
+    foreign = value.origin is not None and alias.is_foreign(value.origin)
+    return _apart(value, where) if foreign else value
+
+
+def _apart(value: Value, where: Any) -> Value:
+    """The same data as a value that no gradient flows to; in a function that is recorded, by an op: it reads
+    whatever the memory holds when it runs."""
+    return graph.fresh(value, where, by_op=graph.active() is not None)
+
+
+def _held(alias: Alias, where: Any) -> Value:
+    """What the base of a tensor holds that is apart from others in its memory: with its own gradients, which
+    pass by what the others have written."""
+    base, known = alias.base, alias.base.value
+    if known is not None and base.version == alias.storage.version:
+        return known
+    value = _apart(alias.storage.value, where)
+    for step in alias.steps[: base.depth]:
+        value = step.read(value, where)
+    if known is not None and known.origin is not None:
+        value.origin = Origin(known.origin.node, known.origin.index)
+        base.value, base.version = value, alias.storage.version
+    return value
+
+
+def on_host(alias: Alias, type: TensorType) -> np.ndarray | None:
+    """What a view of this type sees, where its storage is on the host already: nothing is to be computed."""
+    stored = alias.storage.value
+    if stored.buffer is None or stored.device.type != "cpu" or stored.type.dtype is not type.dtype:
+        return None
+    if not type.numel or any(step.row.recodes for step in alias.steps):
+        return None
+    memory = evaluate.host_array(stored)
+    if not memory.flags.c_contiguous:
+        return None
+    size, bytes_of = memory.itemsize, memory.reshape(-1).view(np.uint8)
+    strides = [each * size for each in alias.strides]
+    return np.ndarray(type.shape, memory.dtype, bytes_of, alias.offset * size, strides)
+
+
+def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
+    """Put a view's new value back into its storage; `uniform`: elements that share memory agree."""
+    if not uniform:
+        _check_no_overlap(new.type.shape, alias.strides)
+
+    def call(name: str, *arguments: Any) -> Value:
+        row = find(name)
+        return record(row, (arguments[0], *_complete(row, arguments[1:]).arguments), where)[0]
+
+    def put(new: Value, memory: Value, steps: Sequence[Step]) -> tuple[Value, bool]:
+        """What these steps lead from, with a new value put back; and whether they see just that."""
+        bases = [memory]
+        for step in steps[:-1]:
+            bases.append(step.read(bases[-1], where))
+        seen, end = True, len(steps)
+        while end:
+            start = _strided_from(steps[:end])
+            if start is None:
+                end -= 1
+                back = steps[end].row.write
+                assert back is not None
+                new = back(call, bases[end], new, *steps[end].arguments)
+            else:
+                strides, offset = _layout(steps[start:end], [*bases[start:end], new])
+                if not uniform:
+                    _check_no_overlap(new.type.shape, strides)
+                new = call("as_strided_scatter", bases[start], new, new.type.shape, strides, offset)
+                seen, end = False, start
+        return new, seen
+
+    storage, steps, base, given, seen = alias.storage, alias.steps, alias.base, new, True
+    told = base.is_to_be_told(new)
+    if told:
+        held = _held(alias, where)
+        new, seen = put(new, held, steps[base.depth :])
+        if held.origin is not None and new.origin is None and not graph.mode.enabled:
+            new.origin = Origin(held.origin.node, held.origin.index)
+        base.value = None if new.origin is None else new
+        new, steps = call("detach", new), steps[: base.depth]
+    before, placed = storage.value.origin, new
+    new, also = put(new, storage.value, steps)
+    seen = seen and also
+    if base.apart and new is not placed:
+        new.origin = None  # not cut by what is put in their way: they pass by it
+    if before is not None and before.node is None and before.of is not storage.leaf:
+        before = None  # of a tensor apart, which collects its gradients whatever the memory says
+    untold = base.apart or not graph.mode.enabled
+    others = [each for each in (before, storage.leaf) if each is not None and each.of is not base.leaf]
+    if base.apart and new is given and others:
+        new = graph.fresh(new, where)  # gradients come to the memory, and not to the view
+    if before is not None and new.origin is None and untold:
+        new.origin = Origin(before.node, before.index)  # gradients pass by what is done without them
+    if base.apart and graph.level is not None:
+        if given in graph.level.tangents:
+            raise UnsupportedError(
+                "a tensor with a tangent is written to a detached one, in forward mode",
+                help="write to a copy, made with .detach().clone()",
+            ).located("in-place", where)
+        graph.level.same(storage.value, new)  # and so do tangents
+    storage.replace(new)
+    if told:
+        base.version = storage.version
+    if seen:
+        alias.version = storage.version
+
+
+def _strided_from(steps: Sequence[Step]) -> int | None:
+    """Where the ops at the end that only strides can undo begin; None if the last can be undone by itself."""
+    first = None
+    for i in range(len(steps) - 1, -1, -1):
+        if steps[i].row.recodes:
+            break
+        if steps[i].row.write is None:
+            first = i
+    return first
+
+
+def _layout(steps: Sequence[Step], values: Sequence[Value]) -> Layout:
+    """How the last of `values` lies in the first, each step leading from one to the next."""
+    strides, offset = contiguous(values[0].type.shape), 0
+    for step, base, result in zip(steps, values, values[1:], strict=False):
+        assert step.row.strides is not None
+        place = Place(base.type, result.type, step.which)
+        strides, offset = step.row.strides(place, strides, offset, *step.arguments)
+    return strides, offset
+
+
+def _check_no_overlap(shape: Sequence[int], strides: Sequence[int]) -> None:
+    """Refuse a write to an expanded tensor, as PyTorch does."""
+    if any(extent > 1 and stride == 0 for extent, stride in zip(shape, strides, strict=True)):
+        raise ShapeError(
+            "cannot write in place: several elements share one memory location (the tensor was expanded)",
+            help="clone() it first",
+        )

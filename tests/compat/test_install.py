@@ -1,0 +1,154 @@
+"""`install_as_torch`: code that says `import torch` runs on Tenfold, and gives what PyTorch gives."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+
+SCRIPTS = sorted((Path(__file__).parent.parent / "scripts").glob("*.py"))
+MARK = "==== {} ===="
+NUMBER = re.compile(r"[-+]?\d+\.\d+(?:e[-+]?\d+)?|[-+]?\d+")
+
+RUN_ALL = f"""
+import pathlib, runpy, sys
+import tenfold
+tenfold.install_as_torch()
+for path in map(pathlib.Path, sys.argv[1:]):
+    print({MARK!r}.format(path.stem))
+    runpy.run_path(str(path), run_name="__main__")
+    tenfold.set_default_dtype(tenfold.float32)
+assert "torch._C" not in sys.modules
+"""
+
+
+def run(code: str, *arguments: str) -> str:
+    command = [sys.executable, "-W", "ignore", "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def ours() -> dict[str, str]:
+    """What each script prints on Tenfold, in a process of its own."""
+    printed = run(RUN_ALL, *map(str, SCRIPTS))
+    parts = re.split(r"==== (\w+) ====\n", printed)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=[each.stem for each in SCRIPTS])
+def test_a_script_written_for_pytorch_prints_the_same(script, ours):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        runpy.run_path(str(script), run_name="__main__")
+    torch.set_default_dtype(torch.float32)
+    mine, theirs = [text.replace("tenfold.", "torch.") for text in (ours[script.stem], out.getvalue())]
+    assert NUMBER.sub("#", mine) == NUMBER.sub("#", theirs)
+    found = [[float(each) for each in NUMBER.findall(text)] for text in (mine, theirs)]
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
+
+
+def test_it_is_refused_where_pytorch_is_in_use():
+    with pytest.raises(tn.TenfoldError, match="PyTorch is imported already"):
+        tn.install_as_torch()
+    assert sys.modules["torch"] is torch
+
+
+def test_modules_are_the_packages_own():
+    run(
+        """
+import tenfold
+tenfold.install_as_torch()
+tenfold.install_as_torch()  # twice does no harm
+import torch, torch.nn.functional as F, torch.backends.cudnn as cudnn, torch.utils.data.dataset
+from torch.utils.data import DataLoader
+from torch.nn.modules.conv import Conv2d
+from torch._higher_order_ops import while_loop
+from torch.cuda.amp import autocast
+import torch.optim.lr_scheduler
+assert F is tenfold.nn.functional and cudnn is tenfold.backends.cudnn and Conv2d is tenfold.nn.Conv2d
+assert torch.utils.data.dataset.Dataset is tenfold.data.Dataset and DataLoader is tenfold.data.DataLoader
+assert while_loop is tenfold.while_loop and torch.Tensor is tenfold.Tensor and torch.float is tenfold.float32
+assert torch.__version__.startswith("2.") and torch.nn.__spec__.name == "tenfold.nn"
+assert tuple(map(int, torch.__version__.partition("+")[0].split("."))) >= (2, 0, 0)
+"""
+    )
+
+
+def test_a_module_that_is_not_there_is_said_so():
+    run(
+        """
+import tenfold
+tenfold.install_as_torch()
+try:
+    import torch.multiprocessing
+except ModuleNotFoundError as error:
+    assert str(error) == "No module named 'torch.multiprocessing'" and error.name == "torch.multiprocessing"
+else:
+    raise AssertionError
+import importlib.util
+for name in ("torch.multiprocessing", "torch.nonsense", "torch.nn.nonsense"):
+    assert importlib.util.find_spec(name) is None, name
+for name in ("torch.nn", "torch.nn.functional", "torch.nn.modules.conv", "torch.utils.data"):
+    assert importlib.util.find_spec(name) is not None, name
+try:
+    import torch
+    torch.no_such_name
+except AttributeError as error:
+    assert "no_such_name" in str(error)
+"""
+    )
+
+
+def test_pytorch_is_there_again_after_uninstalling():
+    run(
+        """
+import tenfold, sys
+tenfold.uninstall_as_torch()  # before it was installed: nothing
+tenfold.install_as_torch()
+import torch.nn
+tenfold.uninstall_as_torch()
+assert "torch" not in sys.modules and "torch.nn" not in sys.modules
+import importlib.util
+assert importlib.util.find_spec("torch").origin.endswith("torch/__init__.py")
+assert tenfold.nn.Linear(2, 3)(tenfold.ones(2)).shape == (3,)
+"""
+    )
+
+
+OTHERS = """
+import tenfold
+tenfold.install_as_torch()
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.nn.modules.normalization import LayerNorm
+from torch.nn.modules.utils import _pair, _triple
+from torch.optim.adamw import AdamW
+from torch.optim.lr_scheduler import LambdaLR, _LRScheduler
+from torch.serialization import load
+from torch.types import Number, _size
+from torch.utils.data._utils.collate import default_collate
+from torch.utils.data.dataloader import DataLoader
+from torch.utils.dlpack import from_dlpack, to_dlpack
+assert (_pair(3), _triple([1, 2, 3])) == ((3, 3), (1, 2, 3))
+assert isinstance(nn.Conv2d(1, 1, 1), _ConvNd) and isinstance(nn.ConvTranspose1d(1, 1, 1), _ConvNd)
+assert issubclass(_BatchNorm, _NormBase) and issubclass(LambdaLR, _LRScheduler)
+print("found")
+"""
+
+
+def test_modules_lie_where_other_packages_look_for_them():
+    assert run(OTHERS) == "found\n"

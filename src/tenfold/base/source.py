@@ -131,7 +131,7 @@ def internal(filename: str) -> None:
 class _Internal(dict[str, bool]):
     """Whether a file is Tenfold's own, decided once for each file name."""
 
-    package = os.path.dirname(__file__) + os.sep
+    package = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
     def __missing__(self, filename: str) -> bool:
         # "<frozen runpy>" and the import system are nobody's program either.

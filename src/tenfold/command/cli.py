@@ -249,7 +249,7 @@ def _execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
         print("".join(traceback.format_exception_only(error)), end="", file=sys.stderr)
         return 1, {}
     except TenfoldError as error:
-        package = os.path.dirname(os.path.abspath(__file__))
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         frames = [
             frame
             for frame in traceback.extract_tb(error.__traceback__)

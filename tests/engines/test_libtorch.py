@@ -16,6 +16,7 @@ from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError
 from tenfold.ops.table import TABLE, Row
 from tests.ops import generate, golden
 from tests.ops.golden import Call
+from tests.tensor.test_views import Program as AliasProgram
 from tests.test_random_programs import check, each_program, programs, run
 
 # What TorchScript alone knows, so that the dispatcher does not.
@@ -84,6 +85,33 @@ def test_rows_of_every_dtype_agree_with_pytorch(rows: list[Row]) -> None:
 @given(programs())
 def test_random_programs_agree_with_pytorch(program: Any) -> None:
     check(program, run(program, [tn.tensor(each) for each in program.inputs], program.pause))
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+@pytest.mark.parametrize("seeds", [range(200), pytest.param(range(200, 1500), marks=pytest.mark.slow)])
+def test_random_views_and_writes_agree_with_pytorch(seeds: range) -> None:
+    for seed in seeds:
+        program = AliasProgram(seed)
+        program.run()
+        tn.eval(*[ours for ours, _, _ in program.seen])
+        for ours, theirs, where in program.seen:
+            np.testing.assert_array_equal(ours.numpy(), theirs, err_msg=f"seed {seed}: {where}")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x[2:].unfold(0, 2, 2)[0].add_(3),
+        lambda x: x.diagonal().unfold(0, 2, 2)[1].add_(3),
+        lambda x: x.t()[1:].unfold(1, 2, 2)[:, 1].add_(3),
+        lambda x: x[1].unfold(0, 2, 2).expand(3, 2, 2).fill_(3),
+    ],
+)
+def test_writes_through_views_of_views_that_unfold_reach_the_base(write: Callable[[Any], Any]) -> None:
+    ours, theirs = tn.zeros(4, 4), torch.zeros(4, 4)
+    write(ours)
+    write(theirs)
+    np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
 
 
 def on_both(compute: Callable[[], list[tn.Tensor]]) -> None:

@@ -183,14 +183,38 @@ class _Run(Calls):
             results = evaluate_fragment(self, signature.fragment, inputs)
             self._check(row, results, signature.result_types)
             return results
+        scope = None if recording else self.lib.tn_no_grad_begin()
+        try:
+            results = self._on_recorded_layout(node, inputs)
+        except TenfoldError as error:
+            raise type(error)(f"libtorch: {error.message.removeprefix('tn_call_op: ')}") from None
+        finally:
+            if scope is not None:
+                self.lib.tn_scope_end(scope)
+        self._check(row, results, signature.result_types)
+        return results
+
+    def _on_recorded_layout(self, node: Node, inputs: list[Held]) -> list[Held]:
+        """Call an op. One that sees the whole storage of its input gets a copy, which lies as was recorded;
+        so does a view that libtorch refuses, which depends on the strides of what it looks at."""
+        row = node.signature.row
+        if row.storage:
+            return self._aten(node, [self.compact(inputs[0]), *inputs[1:]])
+        try:
+            return self._aten(node, inputs)
+        except TenfoldError:
+            if not row.schema.is_view or not inputs:
+                raise
+        return self._aten(node, [self.compact(inputs[0]), *inputs[1:]])
+
+    def _aten(self, node: Node, inputs: list[Held]) -> list[Held]:
+        row, signature = node.signature.row, node.signature
         found = _find(self.lib, row)
         remaining = iter(inputs)
         state = None
-        scope = None if recording else self.lib.tn_no_grad_begin()
         stack = self.lib.tn_stack_new()
         try:
-            arguments = row.schema.arguments
-            for argument, given in zip(arguments, signature.arguments, strict=False):
+            for argument, given in zip(row.schema.arguments, signature.arguments, strict=False):
                 if row.random and argument.name == "generator":
                     state = next(remaining)
                     self.push_generator(stack, self.fetch(state))
@@ -203,16 +227,11 @@ class _Run(Calls):
                 self.lib.tn_manual_seed(seed_of(self.fetch(state)))
             self.lib.tn_call_op(found, stack)
             results = [self.own(each) for each in self.results(stack)]
-        except TenfoldError as error:
-            raise type(error)(f"libtorch: {error.message.removeprefix('tn_call_op: ')}") from None
         finally:
             self.lib.tn_stack_free(stack)
-            if scope is not None:
-                self.lib.tn_scope_end(scope)
         if state is not None:
             drawn = next_state(self.fetch(state))
             results.append(self.copied(drawn, signature.result_types[-1].dtype))
-        self._check(row, results, signature.result_types)
         return results
 
     def _check(self, row: Row, results: list[Held], types: Sequence[TensorType]) -> None:

@@ -97,6 +97,12 @@ class Calls:
         finally:
             self.lib.tn_stack_free(stack)
 
+    def compact(self, handle: Held) -> Held:
+        """A copy whose memory holds its elements alone, one after the other, as the Trace takes every value
+        to lie. libtorch's own values may be views, with strides, an offset and a conjugation to be done."""
+        resolved = self.apply("aten::resolve_neg", self.apply("aten::resolve_conj", handle))
+        return self.apply("aten::clone", resolved, _FORMATS["contiguous_format"])
+
     def _push_plain(self, stack: int, given: Any) -> None:
         if isinstance(given, Held):
             self.lib.tn_stack_push_tensor(stack, given)

@@ -72,7 +72,8 @@ def view_as_real(x):
 
 
 def as_complex_strides(place, strides, offset):
-    if strides[-1] != 1 or offset % 2 or any(s % 2 for s in strides[:-1]):
+    odd = any(s % 2 and extent != 1 for s, extent in zip(strides[:-1], place.shape, strict=False))
+    if strides[-1] != 1 or offset % 2 or odd:
         raise ShapeError(
             f"a tensor with strides {list(strides)} and offset {offset} has no complex view: "
             "real and imaginary parts must be neighbours",

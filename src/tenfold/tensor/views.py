@@ -326,6 +326,9 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
                 strides, offset = _layout(steps[start:end], [*bases[start:end], new])
                 if not uniform:
                     _check_no_overlap(new.type.shape, strides)
+                for dim, (extent, stride) in enumerate(zip(new.type.shape, strides, strict=True)):
+                    if extent > 1 and stride == 0:  # all of them agree: one is enough
+                        new = call("slice.Tensor", new, dim, 0, 1)
                 new = call("as_strided_scatter", bases[start], new, new.type.shape, strides, offset)
                 seen, end = False, start
         return new, seen
@@ -389,7 +392,8 @@ def _layout(steps: Sequence[Step], values: Sequence[Value]) -> Layout:
 
 def _check_no_overlap(shape: Sequence[int], strides: Sequence[int]) -> None:
     """Refuse a write to an expanded tensor, as PyTorch does."""
-    if any(extent > 1 and stride == 0 for extent, stride in zip(shape, strides, strict=True)):
+    shared = any(extent > 1 and stride == 0 for extent, stride in zip(shape, strides, strict=True))
+    if shared and 0 not in shape:
         raise ShapeError(
             "cannot write in place: several elements share one memory location (the tensor was expanded)",
             help="clone() it first",

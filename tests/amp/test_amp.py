@@ -11,7 +11,9 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.amp import GradScaler, autocast, policies
+from tenfold.amp import GradScaler, autocast
+from tenfold.amp.autocast_mode import policies
+from tenfold.ops.table import TABLE
 from tenfold.runtime.executables import counting_compiles
 
 SQUARE = (4, 4)
@@ -128,12 +130,13 @@ def test_unknown_devices_are_refused():
         autocast("tpu")
 
 
-def test_no_op_has_two_policies():
-    for device in ("cpu", "cuda"):
-        kinds = [
-            each[device] for each in (policies.LOWER, policies.FULL, policies.FULL_RESULT, policies.WIDEST)
-        ]
-        assert sum(map(len, kinds)) == len(frozenset().union(*kinds))
+def test_rows_state_known_policies_and_one_for_all_overloads_of_a_name():
+    known = {"lower", "float32", "float32 result", "widest"}
+    for name, rows in TABLE.items():
+        stated = {row.autocast for row in rows}
+        assert len(stated) == 1, name
+        by_device = policies(stated.pop() or "lower")
+        assert by_device.keys() <= {"cpu", "cuda"} and set(by_device.values()) <= known, name
 
 
 def test_a_function_of_the_users_chooses_its_precision():

@@ -1,7 +1,7 @@
 """`autocast`: ops that gain by it run in a lower precision, and ops that need it in float32, inside a block.
 
-Which is which is in `policies.py`. An op's tensors are cast as it is recorded: so its gradient flows back
-through the cast, and a cast that is written twice is computed once.
+The fact `autocast` of a row says which is which. An op's tensors are cast as it is recorded: so its gradient
+flows back through the cast, and a cast that is written twice is computed once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.amp import policies
 from tenfold.base import dtypes
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError
@@ -142,22 +141,33 @@ class autocast:
 
 def cast_arguments(row: Row, arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments of a call as autocast wants them, where it is on for the device that they are on."""
-    name = row.name
+    if not row.autocast:
+        return arguments
     for device in DEFAULTS:
         if not _settings.enabled[device]:
             continue
-        if name in policies.LOWER[device]:
+        policy = policies(row.autocast).get(device)
+        if policy == "lower":
             return _cast(arguments, _settings.dtypes[device], device)
-        if name in policies.FULL[device]:
+        if policy == "float32":
             return _cast(arguments, dtypes.float32, device)
-        if name in policies.WIDEST[device]:
-            found = [each for each in _tensors(arguments) if _takes_part(each, device)]
-            if found:
-                full = any(each.dtype is dtypes.float32 for each in found)
+        if policy == "widest":
+            tensors = [each for each in _tensors(arguments) if _takes_part(each, device)]
+            if tensors:
+                full = any(each.dtype is dtypes.float32 for each in tensors)
                 return _cast(arguments, dtypes.float32 if full else _settings.dtypes[device], device)
-        if name in policies.FULL_RESULT[device]:
+        if policy == "float32 result":
             return _with_dtype(row, arguments, device)
     return arguments
+
+
+@functools.cache
+def policies(autocast: str) -> dict[str, str]:
+    """The policy of each type of device, from a row's fact: "lower", or "cpu: float32, cuda: widest"."""
+    if ":" not in autocast:
+        return dict.fromkeys(DEFAULTS, autocast)
+    parts = [part.split(":") for part in autocast.split(",")]
+    return {device.strip(): policy.strip() for device, policy in parts}
 
 
 def _takes_part(argument: Any, device: str) -> bool:

@@ -27,7 +27,7 @@ def _numbers(*calls):
     return lambda: [S(T(3, 4), *each) for each in calls] + [S(T(3, 4)), S(T()), S(T(0, 3))]
 
 
-@op("relu(Tensor self) -> Tensor", inplace=True)
+@op("relu(Tensor self) -> Tensor", inplace=True, forms="function_")
 @flat.differentiated(lambda cotangent, result, x: (flat.where(flat.le(result, 0), 0, cotangent),))
 def relu(x):
     """max(self, 0)"""
@@ -35,7 +35,7 @@ def relu(x):
     return flat.where(flat.le(x, 0), 0, x)
 
 
-@op("relu6(Tensor self) -> Tensor", module="nn", method=False)
+@op("relu6(Tensor self) -> Tensor", module="nn", method=False, forms="aten_", grad_fn="HardtanhBackward0")
 def relu6(x):
     """min(max(self, 0), 6)"""
     _refuse("relu6", x, "bool", "complex")
@@ -47,6 +47,7 @@ def relu6(x):
     module="nn",
     method=False,
     samples=_numbers((-2, 2), (0, 6), (-1.0, 0.0)),
+    forms="aten_",
 )
 def hardtanh(x, low, high):
     """min(max(self, min_val), max_val)"""
@@ -69,6 +70,7 @@ def _between(x, low, high):
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     method=False,
     samples=lambda: [S(T(3, 4), 1, 20), S(T(3, 4), -0.5, 0.25), S(T(), 0, 1), S(T(0, 3), 0, 1)],
+    forms="function_",
 )
 def threshold(x, threshold, value):
     """self where it is above the threshold, else `value`"""
@@ -84,6 +86,7 @@ def threshold(x, threshold, value):
     module="nn",
     method=False,
     samples=_numbers((0.25,), (0,), (-0.5,)),
+    forms="aten_",
 )
 @widened
 def leaky_relu(x, slope):
@@ -98,6 +101,7 @@ def leaky_relu(x, slope):
     random=True,
     method=False,
     samples=lambda: [S(T(3, 4, low=-4, high=4)), S(T(5, 6, low=-4, high=4), 0.25, 0.5, True), S(T(0, 3))],
+    forms="function_",
 )
 @widened
 def rrelu(state, x, lower, upper, training):
@@ -123,7 +127,7 @@ def _weighted():
     ]
 
 
-@op("prelu(Tensor self, Tensor weight) -> Tensor", samples=_weighted)
+@op("prelu(Tensor self, Tensor weight) -> Tensor", samples=_weighted, autocast="lower")
 @widened
 def prelu(x, weight):
     """self, scaled where negative by a weight: one for all, or one for each channel (dimension 1)"""
@@ -158,6 +162,7 @@ def _prelu_kernel(x, weight):
     module="nn",
     method=False,
     samples=_numbers((0.5,), (2, 3), (1.5, 0.5, 2)),
+    forms="aten_",
 )
 @widened
 def elu(x, alpha, scale, input_scale):
@@ -168,13 +173,18 @@ def elu(x, alpha, scale, input_scale):
     return flat.where(flat.gt(x, 0), x * scale, flat.expm1(below * input_scale) * (alpha * scale))
 
 
-@op("selu(Tensor self) -> Tensor", method=False)
+@op("selu(Tensor self) -> Tensor", method=False, forms="function_")
 def selu(x):
     """elu with the constants that keep mean 0 and variance 1"""
     return elu(x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
 
 
-@op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", method=False, samples=_numbers((0.5,), (-2,)))
+@op(
+    "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
+    method=False,
+    samples=_numbers((0.5,), (-2,)),
+    forms="function_",
+)
 def celu(x, alpha):
     """max(self, 0) + min(0, alpha * (exp(self / alpha) - 1))"""
     if flat.known(alpha) and alpha == 0:
@@ -202,7 +212,7 @@ def gelu(x, approximate):
     return x * 0.5 * (1 + flat.erf(x * math.sqrt(0.5)))
 
 
-@op("silu(Tensor self) -> Tensor", module="nn", method=False)
+@op("silu(Tensor self) -> Tensor", module="nn", method=False, forms="aten_")
 @recomputed
 @widened
 def silu(x):
@@ -211,7 +221,7 @@ def silu(x):
     return x * flat.logistic(x)
 
 
-@op("mish(Tensor self) -> Tensor", module="nn", method=False)
+@op("mish(Tensor self) -> Tensor", module="nn", method=False, forms="aten_")
 @recomputed
 @widened
 def mish(x):
@@ -226,7 +236,7 @@ def _log1p_exp(x):
     return flat.maximum(x, 0) + flat.log1p(flat.exp(flat.neg(flat.abs(x))))
 
 
-@op("hardswish(Tensor self) -> Tensor", module="nn", method=False)
+@op("hardswish(Tensor self) -> Tensor", module="nn", method=False, forms="aten_")
 @widened
 def hardswish(x):
     """self * relu6(self + 3) / 6"""
@@ -234,7 +244,7 @@ def hardswish(x):
     return x * hardtanh(x + 3, 0, 6) / 6
 
 
-@op("hardsigmoid(Tensor self) -> Tensor", module="nn", method=False)
+@op("hardsigmoid(Tensor self) -> Tensor", module="nn", method=False, forms="aten_")
 @widened
 def hardsigmoid(x):
     """relu6(self + 3) / 6"""
@@ -247,6 +257,7 @@ def hardsigmoid(x):
     module="nn",
     method=False,
     samples=_numbers((2,), (0.5, 1), (-1.5, 20)),
+    autocast="cuda: float32",
 )
 @widened
 def softplus(x, beta, threshold):

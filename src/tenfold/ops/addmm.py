@@ -38,8 +38,7 @@ def _added(base: Value, product: Value, beta: Any, alpha: Any) -> Value:
     samples=lambda: [
         S(T(3, 5), T(3, 4), T(4, 5)), S(T(5), T(3, 4), T(4, 5), beta=2, alpha=3), S(T(), T(3, 0), T(0, 5)),
         S(T(3, 5), T(3, 4), T(4, 5), beta=0),
-    ],
-)  # fmt: skip
+    ], autocast="lower",)  # fmt: skip
 def addmm(base, x, y, beta, alpha):
     """beta · self + alpha · mat1 @ mat2."""
     same_dtype(base, x, y)
@@ -51,6 +50,8 @@ def addmm(base, x, y, beta, alpha):
     inplace=True,
     special=(0,),
     samples=lambda: [S(T(3), T(3, 4), T(4)), S(T(), T(3, 4), T(4), beta=2, alpha=3), S(T(3), T(3, 0), T(0))],
+    autocast="cuda: lower",
+    forms="function_",
 )
 def addmv(base, x, y, beta, alpha):
     """beta · self + alpha · mat @ vec."""
@@ -63,6 +64,7 @@ def addmv(base, x, y, beta, alpha):
     inplace=True,
     special=(0,),
     samples=lambda: [S(T(2, 3, 5), T(2, 3, 4), T(2, 4, 5)), S(T(5), T(2, 3, 4), T(2, 4, 5), beta=2, alpha=3)],
+    autocast="lower",
 )
 def baddbmm(base, x, y, beta, alpha):
     """beta · self + alpha · batch1 @ batch2, for each of the batch."""
@@ -78,6 +80,7 @@ def baddbmm(base, x, y, beta, alpha):
         S(_FLOATS(3, 5), _FLOATS(2, 3, 4), _FLOATS(2, 4, 5), beta=2, alpha=3),
         S(T(5), T(1, 3, 4), T(1, 4, 5)),
     ],
+    autocast="lower",
 )
 def addbmm(base, x, y, beta, alpha):
     """beta · self + alpha · the sum over the batch of batch1 @ batch2."""
@@ -96,6 +99,7 @@ def addbmm(base, x, y, beta, alpha):
         S(T(4), T(3), T(4), beta=2, alpha=3),
         S(T(3, 4), T(3), T(4), beta=0),
     ],
+    autocast="cuda: lower",
 )
 def addr(base, x, y, beta, alpha):
     """beta · self + alpha · vec1[i] · vec2[j]."""

@@ -162,6 +162,7 @@ def _calls():
     random=True,
     late=written,
     samples=_calls,
+    autocast="lower",
 )
 def scaled_dot_product_attention(
     state, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa

@@ -72,6 +72,7 @@ _TRAINED_OR_NOT = lambda *more: (
         *_TRAINED_OR_NOT(False)(),
         S(T(0, dtype="float32"), *[None] * 4, True, 0.1, 1e-5, False),
     ],
+    grad_fn="NativeBatchNormBackward0",
 )
 def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """(input - mean) / √(variance + eps) · weight + bias, for each channel: statistics of the batch while

@@ -36,7 +36,13 @@ def _rows(name, argument="self", plain=False, between=((0, 40),)):
         facts = {"promote": _real, "method": False, "samples": samples, "differentiable": flows}
         op(f"special_{name}(Tensor {argument}) -> Tensor", **facts)(build)
         if plain:
-            op(f"{name}(Tensor self) -> Tensor", promote=_real, inplace=True, samples=samples)(build)
+            op(
+                f"{name}(Tensor self) -> Tensor",
+                promote=_real,
+                inplace=True,
+                samples=samples,
+                forms="function_",
+            )(build)
         return build
 
     return declare

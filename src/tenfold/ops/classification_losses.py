@@ -117,7 +117,7 @@ _FORWARD = "Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ig
         *_picks(shapes=_FLAT)(), S(T(3, 4), T(3, dtype="uint8", high=3)), S(T(3, 4), T(3, dtype="int32")),
         S(T(3, 4), CLASSES(2)), S(T(3, 4), CLASSES(3), T(3)), S(T(2, 3, 4), CLASSES(2, 4)),
     ],
-)  # fmt: skip
+    autocast="float32",)  # fmt: skip
 def nll_loss(x, target, weight, reduction, ignore_index):
     """-self at each target's class, weighed by class; the mean is over weights."""
     return nll_loss_forward(x, target, weight, reduction, ignore_index)[0]
@@ -134,7 +134,13 @@ def nll_loss_forward(x, target, weight, reduction, ignore_index):
     return _likelihood("nll_loss", x, target, weight, reduction, ignore_index)
 
 
-@op(f"nll_loss2d({_SCHEMA}) -> Tensor", function=False, method=False, samples=_picks(shapes=_SPATIAL))
+@op(
+    f"nll_loss2d({_SCHEMA}) -> Tensor",
+    function=False,
+    method=False,
+    samples=_picks(shapes=_SPATIAL),
+    autocast="float32",
+)
 def nll_loss2d(x, target, weight, reduction, ignore_index):
     """`nll_loss` at each place of an image."""
     return nll_loss2d_forward(x, target, weight, reduction, ignore_index)[0]
@@ -154,7 +160,7 @@ def nll_loss2d_forward(x, target, weight, reduction, ignore_index):
 @op(
     f"nll_loss_nd({_SCHEMA}) -> Tensor", function=False, method=False,
     samples=_picks(shapes=(*_FLAT, ((2, 4, 3), (2, 3)), ((2, 4, 3, 2, 1), (2, 3, 2, 1)))),
-)  # fmt: skip
+    autocast="float32", grad_fn="NllLossBackward0",)  # fmt: skip
 @widened
 def nll_loss_nd(x, target, weight, reduction, ignore_index):
     """`nll_loss` at each place of however many dimensions."""
@@ -242,6 +248,8 @@ def _entropies():
     method=False,
     special=(0,),
     samples=_entropies,
+    autocast="float32",
+    grad_fn="NllLossBackward0",
 )
 @widened
 def cross_entropy_loss(x, target, weight, reduction, ignore_index, label_smoothing):

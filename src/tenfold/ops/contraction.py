@@ -120,13 +120,13 @@ _BMM = lambda: [S(T(2, 3, 4), T(2, 4, 5)), S(T(0, 3, 4), T(0, 4, 5)), S(T(2, 3, 
 _VECTORS = lambda: [S(T(5), T(5)), S(T(0), T(0)), S(T(1), T(1))]
 
 
-@op("mm(Tensor self, Tensor mat2) -> Tensor", samples=_MM)
+@op("mm(Tensor self, Tensor mat2) -> Tensor", samples=_MM, autocast="lower")
 def mm(x, y, dtype=None):
     check_ranks("mm", (x, 2), (y, 2))
     return contract(x, y, (0, 1), (1, 2), (0, 2), dtype)
 
 
-@op("bmm(Tensor self, Tensor mat2) -> Tensor", samples=_BMM)
+@op("bmm(Tensor self, Tensor mat2) -> Tensor", samples=_BMM, autocast="lower")
 def bmm(x, y, dtype=None):
     check_ranks("bmm", (x, 3), (y, 3))
     return contract(x, y, (0, 1, 2), (0, 2, 3), (0, 1, 3), dtype)
@@ -135,19 +135,20 @@ def bmm(x, y, dtype=None):
 @op(
     "mv(Tensor self, Tensor vec) -> Tensor",
     samples=lambda: [S(T(3, 4), T(4)), S(T(3, 0), T(0)), S(T(0, 4), T(4))],
+    autocast="cuda: lower",
 )
 def mv(x, vec, dtype=None):
     check_ranks("mv", (x, 2), (vec, 1))
     return contract(x, vec, (0, 1), (1,), (0,), dtype)
 
 
-@op("dot(Tensor self, Tensor tensor) -> Tensor", samples=_VECTORS)
+@op("dot(Tensor self, Tensor tensor) -> Tensor", samples=_VECTORS, autocast="cuda: widest")
 def dot(x, y):
     check_ranks("dot", (x, 1), (y, 1))
     return contract(x, y, (0,), (0,), ())
 
 
-@op("vdot(Tensor self, Tensor other) -> Tensor", samples=_VECTORS)
+@op("vdot(Tensor self, Tensor other) -> Tensor", samples=_VECTORS, autocast="cuda: widest")
 def vdot(x, y):
     """The dot product with the first vector's conjugate."""
     return dot(flat.conj(x), y)
@@ -161,8 +162,20 @@ _PRODUCTS = lambda: [
 ]  # fmt: skip
 
 
-@op("matmul(Tensor self, Tensor other) -> Tensor", samples=_PRODUCTS)
-@op("linalg_matmul(Tensor self, Tensor other) -> Tensor", samples=_PRODUCTS, method=False)
+def _matmul_node(ranks):
+    return {(2, 2): "MmBackward0", (2, 1): "MvBackward0", (1, 1): "DotBackward0"}.get(
+        tuple(ranks), "UnsafeViewBackward0"
+    )
+
+
+@op("matmul(Tensor self, Tensor other) -> Tensor", samples=_PRODUCTS, autocast="lower", grad_fn=_matmul_node)
+@op(
+    "linalg_matmul(Tensor self, Tensor other) -> Tensor",
+    samples=_PRODUCTS,
+    method=False,
+    autocast="lower",
+    grad_fn=_matmul_node,
+)
 def matmul(x, y):
     """The product of the last two dimensions, the others stretched to each other."""
     if not x.rank or not y.rank:
@@ -190,6 +203,10 @@ def matmul(x, y):
     return flat.reshape(product, [extents.get(each, 1) for each in [*out, *ends]])
 
 
+def _linear_node(ranks):
+    return "ViewBackward0" if ranks[0] > 2 else "AddmmBackward0" if len(ranks) > 2 else "MmBackward0"
+
+
 @op(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     module="nn",
@@ -199,6 +216,8 @@ def matmul(x, y):
         S(_P(4), _P(5, 4), _P(5)),
         S(T(3, 4), T(4)),
     ],
+    autocast="lower",
+    grad_fn=_linear_node,
 )
 def linear(x, weight, bias):
     """x @ weight.T + bias."""
@@ -224,6 +243,7 @@ def linear(x, weight, bias):
         S(T(2, 3, 4), T(2, 3, 5), T(6, 4, 5), T(6)),
         S(T(4), T(5), T(2, 4, 5)),
     ],
+    autocast="cuda: widest",
 )
 def bilinear(x, y, weight, bias):
     """x · weight[o] · y for each output o, plus bias."""
@@ -241,7 +261,8 @@ def bilinear(x, y, weight, bias):
 
 
 @op("outer(Tensor self, Tensor vec2) -> Tensor", "ger(Tensor self, Tensor vec2) -> Tensor", promote=common,
-    samples=lambda: [S(T(3), T(4)), S(T(0), T(4))])  # fmt: skip
+    samples=lambda: [S(T(3), T(4)), S(T(0), T(4))],
+    autocast="cuda: lower", grad_fn="MulBackward0")  # fmt: skip
 def outer(x, y):
     """x[i] · y[j]."""
     check_ranks("outer", (x, 1), (y, 1))
@@ -249,7 +270,8 @@ def outer(x, y):
 
 
 @op("inner(Tensor self, Tensor other) -> Tensor",
-    samples=lambda: [S(T(4), T(4)), S(T(2, 4), T(3, 4)), S(T(2, 3, 4), T(4)), S(T(), T(3))])  # fmt: skip
+    samples=lambda: [S(T(4), T(4)), S(T(2, 4), T(3, 4)), S(T(2, 3, 4), T(4)), S(T(), T(3))],
+    autocast="lower")  # fmt: skip
 def inner(x, y):
     """The sum of products over the last dimension of both."""
     if not x.rank or not y.rank:
@@ -264,7 +286,7 @@ def inner(x, y):
         S(T(2, 3, 4), T(4, 3, 5), (1, 2), (1, 0)), S(T(3, 4), T(5, 3), (0,), (1,)), S(T(2), T(3), (), ()),
         S(T(2, 1), T(3, 4), (1,), (0,)),
     ],
-)  # fmt: skip
+    autocast="cpu: lower, cuda: widest",)  # fmt: skip
 def tensordot(x, y, dims_self, dims_other):
     """The sum of products over pairs of dimensions; one of size 1 is stretched."""
     if len(dims_self) != len(dims_other):
@@ -306,7 +328,8 @@ def kron(x, y):
 
 
 @op("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
-    samples=lambda: [S(T(3, 4), T(3, 4)), S(T(3, 4), T(4)), S(T(3, 4), T(3, 1), dim=0)])  # fmt: skip
+    samples=lambda: [S(T(3, 4), T(3, 4)), S(T(3, 4), T(4)), S(T(3, 4), T(3, 1), dim=0)],
+    autocast="lower")  # fmt: skip
 def linalg_vecdot(x, y, dim):
     """The sum of conj(x) · y along a dimension."""
     if x.dtype.kind not in ("float", "complex"):
@@ -319,7 +342,8 @@ def linalg_vecdot(x, y, dim):
 
 
 @op("linalg_multi_dot(Tensor[] tensors) -> Tensor",
-    samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2)]), S([_P(4), _P(4, 5), _P(5)])])  # fmt: skip
+    samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2)]), S([_P(4), _P(4, 5), _P(5)])],
+    autocast="lower")  # fmt: skip
 def linalg_multi_dot(tensors):
     """The product of matrices in the order that costs least; the first and the last may be vectors."""
     if len(tensors) < 2:
@@ -334,6 +358,7 @@ def linalg_multi_dot(tensors):
 @op(
     "chain_matmul(Tensor[] matrices) -> Tensor",
     samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2), _P(2, 6)]), S([T(3, 4)])],
+    autocast="lower",
 )
 def chain_matmul(matrices):
     """The product of matrices in the order of multiplications that costs least."""

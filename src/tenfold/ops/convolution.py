@@ -138,6 +138,8 @@ def _declare(dims):
         f"SymInt[{dims}] padding=0, SymInt[{dims}] dilation=1, SymInt groups=1) -> Tensor",
         method=False,
         samples=lambda: _samples(dims),
+        autocast="lower",
+        grad_fn="ConvolutionBackward0",
     )
     def conv(x, weight, bias, stride, padding, dilation, groups):
         """Sums of products of a kernel with the windows of the input, plus a bias for each channel."""
@@ -152,6 +154,8 @@ def _declare(dims):
         f'str padding="valid", SymInt[{dims}] dilation=1, SymInt groups=1) -> Tensor',
         method=False,
         samples=lambda: _padding_samples(dims),
+        autocast="lower",
+        grad_fn="ConvolutionBackward0",
     )
     def conv_padding(x, weight, bias, stride, padding, dilation, groups):
         """A convolution padded by nothing ("valid") or so that the result has the input's extent ("same")."""
@@ -165,6 +169,8 @@ def _declare(dims):
         f"SymInt[{dims}] output_padding=0, SymInt groups=1, SymInt[{dims}] dilation=1) -> Tensor",
         method=False,
         samples=lambda: _samples(dims, transpose=True),
+        autocast="lower",
+        grad_fn="ConvolutionBackward0",
     )
     def conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation):
         """The gradient of a convolution in its input, as a layer of its own."""
@@ -189,6 +195,7 @@ for _dims in (1, 2, 3):
         S(T(2, 4, 7, 6), T(4, 2, 3, 2), T(4), (1, 1), "same", (1, 2), 2),
         S(T(2, 4, 7), T(4, 4, 3), None, (2,), "valid", (1,), 1),
     ],
+    autocast="lower",
 )
 def _convolution_mode(x, weight, bias, stride, padding, dilation, groups):
     if padding not in ("same", "valid"):
@@ -224,6 +231,7 @@ def _all_and(*more):
     "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
     method=False,
     samples=_all,
+    autocast="lower",
 )
 def convolution(x, weight, bias, stride, padding, dilation, is_transposed, output_padding, groups):
     """A convolution, or its transpose."""
@@ -244,11 +252,13 @@ _CONVOLUTION = (
     "_convolution" + _CONVOLUTION.format("SymInt[]") + ", bool allow_tf32) -> Tensor",
     method=False,
     samples=_all_and(False, False, False, False),
+    autocast="lower",
 )
 @op(
     "_convolution.deprecated" + _CONVOLUTION.format("int[]") + ") -> Tensor",
     method=False,
     samples=_all_and(False, False, False),
+    autocast="lower",
 )
 def _convolution(*arguments):
     """`convolution`; what chooses a library's algorithm changes nothing."""
@@ -308,6 +318,7 @@ def _of_bias(cotangent):
     "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
     method=False,
     samples=lambda: [S(T(5, 1, 3), T(2, 3, 4), T(4), 1), S(T(5, 1, 3), T(3, 3, 4), T(4))],
+    autocast="lower",
 )
 def conv_tbc(x, weight, bias, pad):
     """A convolution along the first of (time, batch, channels) by a kernel of (time, inputs, outputs)."""

@@ -252,11 +252,13 @@ def _as_tensors():
     "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, "
     "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor",
     samples=_wholes,
+    autocast="cpu: float32",
 )
 @op(
     "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, "
     "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor",
     samples=_as_tensors,
+    autocast="cpu: float32",
 )
 def ctc_loss(logs, targets, inputs, lengths, blank, reduction, zero_infinity):
     """-log of the likelihood of each target under all alignments; the mean is of losses a label."""

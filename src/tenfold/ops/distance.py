@@ -58,6 +58,7 @@ def _length(x, dims, least):
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
     promote=common,
     samples=lambda: [S(_P(3, 4), _P(3, 4)), S(_P(3, 4), _P(4), -1), S(_P(5), _P(5), 0), S(T(2, 0), T(2, 0))],
+    autocast="cuda: float32",
 )
 def cosine_similarity(x, y, dim, eps):
     """x · y / (max(‖x‖, eps) · max(‖y‖, eps)) along a dimension."""
@@ -78,8 +79,7 @@ def cosine_similarity(x, y, dim, eps):
         S(T(3, 4), T(3, 4)), S(T(3, 4), T(4), 1.0), S(T(3, 4), T(3, 4), math.inf, keepdim=True),
         S(T(4), T(4), 3.0),
         S(T(2, 4), T(2, 4), 0.0),
-    ],
-)  # fmt: skip
+    ], autocast="cuda: float32",)  # fmt: skip
 def pairwise_distance(x, y, p, eps, keepdim):
     """The p-norm of x1 - x2 + eps along the last dimension."""
     # Integers are subtracted as such, and wrap as such.
@@ -97,7 +97,12 @@ _PAIRS = lambda: [
 ]  # fmt: skip
 
 
-@op("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor", method=False, samples=_PAIRS)
+@op(
+    "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
+    method=False,
+    samples=_PAIRS,
+    autocast="float32",
+)
 def cdist(x, y, p, compute_mode):
     """The p-norm distance of every row of x1 to every row of x2."""
     if x.rank < 2 or y.rank < 2:
@@ -141,8 +146,7 @@ _distance = flat.differentiated(_of_distance)(p_norm)
     "pdist(Tensor self, float p=2) -> Tensor",
     method=False,
     samples=lambda: [S(T(5, 3)), S(T(4, 3), 1.0), S(T(4, 3), math.inf), S(T(3, 2), 0.0), S(T(4, 3), 1.5),
-                     S(T(1, 3)), S(T(0, 3)), S(T(3, 0))],
-)  # fmt: skip
+                     S(T(1, 3)), S(T(0, 3)), S(T(3, 0))], autocast="cuda: float32",)  # fmt: skip
 def pdist(x, p):
     """The p-norm distance of every two rows, each pair once: those of the first row come first."""
     if x.rank != 2:
@@ -186,6 +190,7 @@ def _by_product(x: Value, y: Value) -> Value:
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
     method=False,
     samples=lambda: [S(T(4, 3), T(4, 3)), S(T(3, 2), T(3, 1), dim=0), S(T(3), T(3))],
+    autocast="cuda: widest",
 )
 def linalg_cross(x, y, dim):
     """The cross product along a dimension of size 3."""
@@ -205,6 +210,7 @@ def linalg_cross(x, y, dim):
 @op(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
     samples=lambda: [S(T(4, 3), T(4, 3)), S(T(3, 2), T(3, 2), 0), S(T(3, 3), T(3, 3), -1)],
+    autocast="cuda: widest",
 )
 def cross(x, y, dim):
     """The cross product along a dimension of size 3, by default the first of that size."""

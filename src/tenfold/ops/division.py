@@ -42,6 +42,7 @@ def _modes(build):
     promote=to_float,
     numbers=True,
     inplace=True,
+    forms="foreach",
 )
 def div(x, y):
     x, y = flat.broadcast(x, y)
@@ -56,6 +57,7 @@ def div(x, y):
     promote=common,
     inplace=True,
     samples=_modes(_divisors),
+    forms="foreach",
 )
 @op(
     "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
@@ -63,6 +65,7 @@ def div(x, y):
     promote=common,
     inplace=True,
     samples=_modes(_divisor_numbers),
+    forms="foreach",
 )
 def div_rounded(x, y, rounding_mode):
     """self / other, kept as it is, cut towards zero ("trunc") or rounded down ("floor")"""
@@ -170,7 +173,7 @@ def fmod(x, y):
     return flat.rem(*_operands(x, y))
 
 
-@op("gcd(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
+@op("gcd(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, forms="function_")
 def gcd(x, y):
     """The greatest common divisor"""
     x, y = flat.broadcast(x, y)
@@ -185,7 +188,7 @@ def gcd(x, y):
     return flat.abs(divisor) if x.dtype.is_signed else divisor
 
 
-@op("lcm(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
+@op("lcm(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, forms="function_")
 def lcm(x, y):
     """The least common multiple"""
     x, y = flat.broadcast(x, y)

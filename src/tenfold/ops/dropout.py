@@ -63,7 +63,12 @@ def _alpha(state, x, p, shape):
     return x * (kept * scale) + dropped, state
 
 
-@op("dropout(Tensor input, float p, bool train) -> Tensor", **_ELEMENTS)
+@op(
+    "dropout(Tensor input, float p, bool train) -> Tensor",
+    **_ELEMENTS,
+    forms="function_",
+    grad_fn="MulBackward0",
+)
 def dropout(state, x, p, train):
     """Elements zeroed with probability p, the others divided by 1 - p."""
     probable(p)
@@ -87,6 +92,7 @@ def native_dropout(state, x, p, train):
 @op(
     "feature_dropout(Tensor input, float p, bool train) -> Tensor",
     **_FEATURES,
+    forms="function_",
 )
 def feature_dropout(state, x, p, train):
     """Whole channels zeroed with probability p, the others divided by 1 - p."""
@@ -94,7 +100,7 @@ def feature_dropout(state, x, p, train):
     return _scaled(state, x, p, _feature_shape(x)) if train and _drops(p) and x.numel else (x, state)
 
 
-@op("alpha_dropout(Tensor input, float p, bool train) -> Tensor", **_ELEMENTS)
+@op("alpha_dropout(Tensor input, float p, bool train) -> Tensor", **_ELEMENTS, forms="function_")
 def alpha_dropout(state, x, p, train):
     """Dropout to a SELU's negative saturation, keeping mean and variance."""
     probable(p)
@@ -104,6 +110,7 @@ def alpha_dropout(state, x, p, train):
 @op(
     "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
     **_FEATURES,
+    forms="function_",
 )
 def feature_alpha_dropout(state, x, p, train):
     """Alpha dropout of whole channels."""

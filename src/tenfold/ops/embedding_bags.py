@@ -275,6 +275,7 @@ def _embedding_bag(
         S(T(5, 3), At(4, size=5), 1.0, 2.0),
         S(T(5, 3), At(2, 2, size=5), 0.5, 1.0),
     ],
+    forms="function_",
 )
 def embedding_renorm(weight, indices, max_norm, norm_type):
     """The rows that are named, scaled down to a norm of max_norm where it is above that"""

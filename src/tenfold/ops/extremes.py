@@ -16,7 +16,7 @@ def _ordered(name, x):
 def _extreme(name, fname, build):
     """Rows for an extreme of two numbers: the plain one propagates NaN, the `f` one prefers numbers."""
 
-    @op(f"{name}(Tensor self, Tensor other) -> Tensor", promote=common)
+    @op(f"{name}(Tensor self, Tensor other) -> Tensor", promote=common, forms="foreach")
     def extreme(x, y):
         """The one or the other; NaN if either is"""
         _ordered(name, x if isinstance(x, flat.Value) else y)
@@ -52,6 +52,8 @@ def _numbers():
     promote=common,
     inplace=True,
     samples=_numbers,
+    forms="function_",
+    grad_fn="ClampBackward1",
 )
 @op(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
@@ -59,6 +61,7 @@ def _numbers():
     promote=common,
     inplace=True,
     samples=_bounds,
+    forms="function_",
 )
 def clamp(x, low, high):
     """min(max(self, low), high)"""
@@ -74,14 +77,24 @@ def _limit(limit, dtype):
     return limit if isinstance(limit, flat.Value) else number_in(limit, dtype)
 
 
-@op("clamp_min(Tensor self, Scalar min) -> Tensor", promote=common, inplace=True)
-@op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", promote=common, inplace=True)
+@op("clamp_min(Tensor self, Scalar min) -> Tensor", promote=common, inplace=True, forms="function_ foreach")
+@op(
+    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+    promote=common,
+    inplace=True,
+    forms="function_ foreach",
+)
 def clamp_min(x, low):
     return clamp(x, low, None)
 
 
-@op("clamp_max(Tensor self, Scalar max) -> Tensor", promote=common, inplace=True)
-@op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", promote=common, inplace=True)
+@op("clamp_max(Tensor self, Scalar max) -> Tensor", promote=common, inplace=True, forms="function_ foreach")
+@op(
+    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+    promote=common,
+    inplace=True,
+    forms="function_ foreach",
+)
 def clamp_max(x, high):
     return clamp(x, None, high)
 

@@ -51,6 +51,7 @@ _NOT_POSITIVE = "cholesky: a matrix is not positive-definite, so it has no such 
     "-> (Tensor L, Tensor info)",
     method=False,
     samples=lambda: [*[S(each) for each in _POSITIVE], S(_POSITIVE[0], upper=True, check_errors=True)],
+    autocast="cpu: float32",
 )
 def linalg_cholesky_ex(x, upper, check_errors):
     """L of x = L Lᴴ, or U of x = Uᴴ U; and 0, or the order of the first minor that is not positive."""
@@ -63,10 +64,12 @@ def linalg_cholesky_ex(x, upper, check_errors):
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
     method=False,
     samples=lambda: [*[S(each) for each in _POSITIVE], S(_POSITIVE[1], upper=True)],
+    autocast="cpu: float32",
 )
 @op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     samples=lambda: [*[S(each) for each in _POSITIVE], S(_POSITIVE[1], True)],
+    autocast="cpu: float32",
 )
 def linalg_cholesky(x, upper):
     """L of x = L Lᴴ, or U of x = Uᴴ U."""
@@ -273,6 +276,7 @@ def _qr_complete(x):
 @op(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
     samples=lambda: [S(each, mode) for mode in ("reduced", "complete", "r") for each in MATRICES],
+    autocast="cpu: float32",
 )
 def linalg_qr(x, mode):
     """A = Q R: orthonormal columns times an upper triangle."""
@@ -289,6 +293,7 @@ def linalg_qr(x, mode):
 @op(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
     samples=lambda: [S(each, some) for some in (True, False) for each in MATRICES],
+    autocast="cpu: float32",
 )
 def qr(x, some):
     """A = Q R: orthonormal columns times an upper triangle."""
@@ -299,7 +304,11 @@ def _refuse_geqrf(cts, results, x):
     raise UnsupportedError("there is no derivative of geqrf", help="use linalg.qr")
 
 
-@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", samples=lambda: [S(each) for each in MATRICES])
+@op(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    samples=lambda: [S(each) for each in MATRICES],
+    autocast="cpu: float32",
+)
 @flat.differentiated(_refuse_geqrf)
 def geqrf(x):
     """R above the Householder vectors of Q, and their scales."""
@@ -329,8 +338,12 @@ _REFLECTIONS = lambda: [
 ]  # fmt: skip
 
 
-@op("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", samples=_REFLECTIONS)
-@op("orgqr(Tensor self, Tensor input2) -> Tensor", samples=_REFLECTIONS)
+@op(
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    samples=_REFLECTIONS,
+    autocast="cpu: float32",
+)
+@op("orgqr(Tensor self, Tensor input2) -> Tensor", samples=_REFLECTIONS, autocast="cpu: float32")
 def linalg_householder_product(x, tau):
     """The first columns of H₁ H₂ …, where Hᵢ = 1 - tau[i] v vᴴ, and v is column i below the diagonal."""
     vectors, inner = _vectors("householder_product", x, tau)
@@ -349,6 +362,7 @@ def linalg_householder_product(x, tau):
         + [S(Matrices(2, 4, 3), T(2, 3), Matrices(2, 5, 4), False, each) for each in (False, True)]
         + [S(Matrices(2, 5), T(2), Matrices(2, 3)), S(T(0, 2), T(0), T(0, 2)), S(T(4, 3), T(2), T(4, 2))]
     ),
+    autocast="cpu: float32",
 )
 def ormqr(x, tau, other, left, transpose):
     """Q · other, or other · Q, or with Q's adjoint, of the Q that Householder vectors stand for."""

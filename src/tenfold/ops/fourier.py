@@ -199,11 +199,15 @@ _SPACES = lambda: [
 
 def _declare(kind):
     compute = KINDS[kind]
+    several = (
+        "" if kind in ("hfft", "ihfft") else "cpu: float32"
+    )  # PyTorch casts these along one dimension alone
 
     @op(
         f"fft_{kind}(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
         method=False,
         samples=_ALONG,
+        autocast="cpu: float32",
     )
     def along(x, n, dim, norm):
         return compute(kind, x, [_one(x, dim)], [n], norm)
@@ -212,6 +216,7 @@ def _declare(kind):
         f"fft_{kind}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor",
         method=False,
         samples=_PLANES,
+        autocast=several,
     )
     def plane(x, s, dim, norm):
         dims, lengths = _several(x, s, dim)
@@ -222,6 +227,7 @@ def _declare(kind):
         f"fft_{kind}n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         method=False,
         samples=_SPACES,
+        autocast=several,
     )
     def space(x, s, dim, norm):
         dims, lengths = _several(x, s, dim)

@@ -157,7 +157,12 @@ def _back_samples(dims):
         yield S(T(*x.shape[:2], *grid.shape[1:-1], dtype="float64"), x, grid, *rest, (True, True))
 
 
-@op(f"grid_sampler{_GRID}", method=False, samples=lambda: _samples(2)[::4] + _samples(3)[::4])
+@op(
+    f"grid_sampler{_GRID}",
+    method=False,
+    samples=lambda: _samples(2)[::4] + _samples(3)[::4],
+    autocast="cpu: float32, cuda: widest",
+)
 @op(f"grid_sampler_2d{_GRID}", method=False, samples=lambda: _all_samples(2))
 @op(f"grid_sampler_3d{_GRID}", method=False, samples=lambda: _all_samples(3))
 def grid_sampler(x, grid, mode, padding, align_corners):

@@ -149,6 +149,8 @@ def _puts():
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     inplace=True,
     samples=_puts,
+    autocast="cuda: widest",
+    forms="function_",
 )
 def index_put(x, indices, values, accumulate):
     """self after self[indices] = values, or += values; of several at one place the last stays."""

@@ -24,6 +24,7 @@ def _joined():
     "concatenate(Tensor[] tensors, int dim=0) -> Tensor",
     promote=common,
     samples=_joined,
+    autocast="widest",
 )
 def cat(tensors, dim):
     """The tensors one after the other along dim."""
@@ -46,6 +47,7 @@ def cat(tensors, dim):
         S([T(), T()]),
         S([T(0, 3)], 1),
     ],
+    autocast="widest",
 )
 def stack(tensors, dim):
     """Tensors of one shape along a new dimension."""
@@ -115,7 +117,7 @@ def _stacked():
     ]
 
 
-@op("hstack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked)
+@op("hstack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked, autocast="widest")
 def hstack(tensors):
     """Joined along the second dimension; vectors along their only one."""
     tensors = [at_least(each, 1) for each in tensors]
@@ -127,19 +129,20 @@ def hstack(tensors):
     "row_stack(Tensor[] tensors) -> Tensor",
     promote=common,
     samples=_stacked,
+    autocast="widest",
 )
 def vstack(tensors):
     """Joined along the first dimension; vectors are rows."""
     return cat([at_least(each, 2) for each in tensors], 0)
 
 
-@op("dstack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked)
+@op("dstack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked, autocast="widest")
 def dstack(tensors):
     """Joined along the third dimension."""
     return cat([at_least(each, 3) for each in tensors], 2)
 
 
-@op("column_stack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked)
+@op("column_stack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked, autocast="widest")
 def column_stack(tensors):
     """Joined along the second dimension; vectors are columns."""
     return cat([each if each.rank > 1 else flat.reshape(each, (each.numel, 1)) for each in tensors], 1)

@@ -95,7 +95,7 @@ def gradients_of(*more):
 @op(
     "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
     module="nn", method=False, promote=common, samples=_pairs(),
-)  # fmt: skip
+    autocast="float32",)  # fmt: skip
 @widened
 def mse_loss(x, target, reduction):
     """(self - target)²"""
@@ -119,7 +119,7 @@ def mse_loss_backward(gradient, x, target, reduction):
 @op(
     "l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
     module="nn", method=False, promote=subtraction, samples=_pairs(),
-)  # fmt: skip
+    autocast="float32",)  # fmt: skip
 @widened
 def l1_loss(x, target, reduction):
     """|self - target|"""
@@ -131,7 +131,7 @@ def l1_loss(x, target, reduction):
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor",
     module="nn", method=False, promote=common, special=(0,),
     samples=lambda: [*_pairs()(), *_pairs(beta=0.5)(), S(T(3, 4), T(3, 4), 1, 0.0), S(T(3), T(3), 1, -1.0)],
-)  # fmt: skip
+    autocast="float32",)  # fmt: skip
 @widened
 def smooth_l1_loss(x, target, reduction, beta):
     """d² / (2 beta) where d = |self - target| is below beta, else d - beta / 2."""
@@ -171,7 +171,7 @@ def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
     "huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor",
     module="nn", method=False,
     samples=lambda: [*_pairs()(), *_pairs(delta=0.5)(), S(T(3), T(3), 1, 0.0)],
-)  # fmt: skip
+    autocast="float32",)  # fmt: skip
 def huber_loss(x, target, reduction, delta):
     """d² / 2 where d = |self - target| is below delta, else delta · (d - delta / 2)."""
     if flat.known(delta) and delta <= 0:
@@ -234,7 +234,7 @@ def _probabilities(*more):
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
     module="nn", method=False,
     samples=lambda: [*_probabilities(), S(T(0, 3), T(0, 3)), S(T(low=0.1, high=0.9), T(low=0.1, high=0.9))],
-)  # fmt: skip
+    autocast="cpu: float32",)  # fmt: skip
 @widened
 def binary_cross_entropy(x, target, weight, reduction):
     """-target · log(self) - (1 - target) · log(1 - self), logarithms no lower than -100."""
@@ -289,7 +289,7 @@ def _negative_log_sigmoid(x):
         S(T(3, 4, low=-200, high=200), T(3, 4, low=0, high=1), reduction=NONE),
         S(T(3, 4), T(4)), S(T(0, 3), T(0, 3)), S(T(), T(low=0, high=1)),
     ],
-)  # fmt: skip
+    autocast="float32",)  # fmt: skip
 @widened
 def binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction):
     """The binary cross entropy of sigmoid(self), which does not overflow."""
@@ -310,7 +310,7 @@ def binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction):
         *[S(T(3, 4), T(3, 4), each, log_target=True) for each in (NONE, MEAN)],
         S(T(3, 4), T(3, 4, low=0, high=0), NONE), S(T(3, 4), T(4, low=0.1)), S(T(0, 3), T(0, 3)),
     ],
-)  # fmt: skip
+    autocast="float32",)  # fmt: skip
 @widened
 def kl_div(x, target, reduction, log_target):
     """target · (log(target) - self), which is 0 where target is 0; or exp(target) · (target - self)."""
@@ -329,6 +329,7 @@ def kl_div(x, target, reduction, log_target):
         *[S(T(3, 4, low=0.5), T(3, 4, low=0), False, True, 1e-8, each) for each in (MEAN, SUM)],
         S(T(3, 4), T(3, 4, dtype="int64", low=0), True, True, 1e-8, MEAN),
     ],
+    autocast="float32",
 )
 def poisson_nll_loss(x, target, log_input, full, eps, reduction):
     """exp(input) - target · input, or input - target · log(input + eps); full: with Stirling's formula."""

@@ -27,8 +27,7 @@ _SIGNS = lambda *shape: T(*shape, dtype="int64", low=-1, high=2)
     samples=lambda: [
         *[S(T(3, 4), _SIGNS(3, 4), 2.0, each) for each in (NONE, MEAN, SUM)],
         S(T(3, 4), _SIGNS(4)), S(T(0, 3), _SIGNS(0, 3)),
-    ],
-)  # fmt: skip
+    ], autocast="float32",)  # fmt: skip
 def hinge_embedding_loss(x, target, margin, reduction):
     """self where target is 1, max(0, margin - self) where it is -1."""
     if x.dtype.kind in ("bool", "complex"):
@@ -49,8 +48,7 @@ def _reduced_wide(loss, reduction):
     samples=lambda: [
         *[S(T(3, 4), T(3, 4), _SIGNS(3, 4), 0.5, each) for each in (NONE, MEAN, SUM)],
         S(T(3, 4), T(4), _SIGNS(3, 4)), S(T(0, 3), T(0, 3), _SIGNS(0, 3)),
-    ],
-)  # fmt: skip
+    ], autocast="float32",)  # fmt: skip
 @widened
 def margin_ranking_loss(x, y, target, margin, reduction):
     """max(0, -target · (input1 - input2) + margin)"""
@@ -69,8 +67,7 @@ def margin_ranking_loss(x, y, target, margin, reduction):
     samples=lambda: [
         *[S(T(3, 4), T(3, 4), _SIGNS(3), 0.25, each) for each in (NONE, MEAN, SUM)],
         S(T(4), T(4), _SIGNS(), 0.0, NONE), S(T(3, 4), T(3, 4), _SIGNS()), S(T(4), T(4), _SIGNS(4)),
-    ],
-)  # fmt: skip
+    ], autocast="float32",)  # fmt: skip
 @widened
 def cosine_embedding_loss(x, y, target, margin, reduction):
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1."""
@@ -100,8 +97,7 @@ def cosine_embedding_loss(x, y, target, margin, reduction):
     samples=lambda: [
         *[S(T(3, 4), _SIGNS(3, 4), each) for each in (NONE, MEAN, SUM)], S(T(3, 4), T(4)),
         S(T(0, 3, dtype="float32"), T(0, 3, dtype="float32")),
-    ],
-)  # fmt: skip
+    ], autocast="float32",)  # fmt: skip
 def soft_margin_loss(x, target, reduction):
     """log(1 + exp(-target · self))"""
     if x.dtype.kind not in ("float", "complex"):
@@ -138,8 +134,7 @@ def _distances(names, arguments):
     samples=lambda: [
         *[S(T(3, 4), T(3, 4), T(3, 4), 20.0, reduction=each) for each in (NONE, MEAN, SUM)],
         S(T(3, 4), T(3, 4), T(3, 4), 1.0, 1.0, 1e-6, True), S(T(4), T(4), T(4)), S(T(3, 4), T(4), T(4)),
-    ],
-)  # fmt: skip
+    ], autocast="float32",)  # fmt: skip
 @widened
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
     """max(0, margin + ‖anchor - positive‖ - ‖anchor - negative‖)"""
@@ -195,6 +190,7 @@ def _margins(*more, dtypes=(None,)):
     module="nn",
     method=False,
     samples=lambda: [*_margins(), S(T(3, 4), CLASSES(3), 3), S(T(4), CLASSES(1))],
+    autocast="float32",
 )
 @widened
 def multi_margin_loss(x, target, p, margin, weight, reduction):
@@ -258,8 +254,7 @@ _LABELS = lambda *shape, low=-1: T(*shape, dtype="int64", low=low, high=4)
     samples=lambda: [
         *[S(T(3, 4), _LABELS(3, 4), each) for each in range(3)], S(T(3, 4), _LABELS(3, 4, low=0)),
         S(T(4), _LABELS(4)), S(T(3, 4), _LABELS(3)),
-    ],
-)  # fmt: skip
+    ], autocast="float32",)  # fmt: skip
 def multilabel_margin_loss(x, target, reduction):
     """Σ max(0, 1 - self[j] + self[i]) / classes, over target classes j and other classes i."""
     return multilabel_margin_loss_forward(x, target, reduction)[0]

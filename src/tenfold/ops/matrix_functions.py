@@ -91,6 +91,7 @@ def linalg_pinv_relative(x, rcond, hermitian):
 @op(
     "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
     samples=lambda: [*_PSEUDO(), S(Matrices(3, 4), 0.01)],
+    autocast="cpu: float32",
 )
 def pinverse(x, rcond):
     """The pseudo-inverse, without singular values up to rcond · the largest."""
@@ -113,6 +114,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
         *[S(Matrices(2, 4, 3), T(1, 4, 2), driver=each) for each in DRIVERS],
         *[S(Matrices(3, 4), T(3, 2), 0.01, driver=each) for each in DRIVERS],
     ],
+    autocast="cpu: float32",
 )
 def linalg_lstsq(a, b, rcond, driver):
     """The least of the X that bring A X nearest to B. By driver also: the squares left over ("gels", "gelsd",
@@ -258,6 +260,7 @@ def linalg_matrix_exp(x):
     "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
     method=False,
     samples=lambda: [S(T(2, 3, 6)), S(T(6, 3, 2), 1), S(T(2, 2, 4))],
+    autocast="cpu: float32",
 )
 def linalg_tensorinv(x, ind):
     """The inverse of the map from the last dimensions, all but `ind`, to the first `ind`."""
@@ -276,6 +279,7 @@ def linalg_tensorinv(x, ind):
     "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
     method=False,
     samples=lambda: [S(T(2, 3, 6), T(2, 3)), S(T(6, 2, 3), T(6)), S(T(6, 2, 3), T(2, 3), (0,))],
+    autocast="cpu: float32",
 )
 def linalg_tensorsolve(a, b, dims):
     """X of tensordot(A, X, X.ndim) = B; `dims` of A are first moved behind the others."""

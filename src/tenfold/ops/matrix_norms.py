@@ -68,6 +68,7 @@ _DIMS = [(-2, -1), (0, 2), (2, 0)]
         S(T(0, 3, dtype="float32"), 2),
         S(T(0, 3, dtype="float32"), 1),
     ],
+    autocast="cuda: float32 result",
 )
 def linalg_matrix_norm(x, order, dims, keepdim, dtype):
     """Of singular values the largest (2) or smallest (-2); of sums of sizes, the extreme over columns (1, -1)
@@ -105,6 +106,7 @@ def linalg_matrix_norm(x, order, dims, keepdim, dtype):
         S(T(3, 4), "fro", dtype=dtypes.float64),
         S(T(0, 3, dtype="float32"), "nuc"),
     ],
+    autocast="cuda: float32 result",
 )
 def linalg_matrix_norm_named(x, order, dims, keepdim, dtype):
     """The root of the sum of squares ("fro"), or the sum of the singular values ("nuc")."""
@@ -122,6 +124,7 @@ def linalg_matrix_norm_named(x, order, dims, keepdim, dtype):
     "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
     method=False,
     samples=lambda: [S(T(3, 4)), S(T(2, 3, 4), True)],
+    autocast="cuda: float32",
 )
 def nuclear_norm(x, keepdim):
     """The sum of the singular values."""
@@ -132,6 +135,7 @@ def nuclear_norm(x, keepdim):
     "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
     method=False,
     samples=lambda: [S(T(2, 3, 4), dims, keepdim) for dims in _DIMS for keepdim in (False, True)],
+    autocast="cuda: float32",
 )
 def nuclear_norm_dims(x, dims, keepdim):
     return linalg_matrix_norm_named(x, "nuc", dims, keepdim, None)
@@ -214,6 +218,7 @@ def _with_inverse(x, norm):
         S(T(0, 0, dtype="float32")),
         S(T(0, 0, dtype="float32"), 1),
     ],
+    autocast="cpu: float32",
 )
 def linalg_cond(x, p):
     """norm(x) · norm(x⁻¹); by default the quotient of the largest and the smallest singular value."""
@@ -238,6 +243,7 @@ def linalg_cond(x, p):
         S(Matrices(3, 3), "nuc"),
         S(T(0, 0, dtype="float32"), "fro"),
     ],
+    autocast="cpu: float32",
 )
 def linalg_cond_named(x, p):
     """norm(x) · norm(x⁻¹), by the norm's name: "fro" or "nuc"."""
@@ -302,12 +308,14 @@ _RANKED = lambda: [S(Matrices(3, 4)), S(T(2, 3, 0, dtype="float32")), S(Matrices
     "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, "
     "bool hermitian=False) -> Tensor",
     samples=lambda: [*_RANKED(), S(Matrices(3, 4), atol=T(2, low=1, high=4))],
+    autocast="cpu: float32",
 )
 @op(
     "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
     "bool hermitian=False) -> Tensor",
     method=False,
     samples=lambda: [*_RANKED(), S(Matrices(3, 4), atol=3.0), S(Matrices(3, 3), rtol=0.9)],
+    autocast="cpu: float32",
 )
 def linalg_matrix_rank(x, atol, rtol, hermitian):
     """How many singular values are above max(atol, rtol · the largest)."""
@@ -318,10 +326,12 @@ def linalg_matrix_rank(x, atol, rtol, hermitian):
     "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
     method=False,
     samples=lambda: [S(Matrices(3, 4), 3.0), S(Matrices(2, 3, 3), 2.5, True)],
+    autocast="cpu: float32",
 )
 @op(
     "linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
     samples=lambda: [S(Matrices(3, 4), T(low=2, high=4)), S(Matrices(2, 3, 3), T(2, low=2, high=4), True)],
+    autocast="cpu: float32",
 )
 def linalg_matrix_rank_above(x, tol, hermitian):
     """How many singular values are above a tolerance."""

@@ -143,7 +143,12 @@ def _declare(dims):
         "bool ceil_mode=False"
     )
 
-    @op(f"max_pool{dims}d(Tensor self, {settings}) -> Tensor", method=False, samples=lambda: _samples(dims))
+    @op(
+        f"max_pool{dims}d(Tensor self, {settings}) -> Tensor",
+        method=False,
+        samples=lambda: _samples(dims),
+        grad_fn=f"MaxPool{dims}DWithIndicesBackward0" if dims > 1 else "",
+    )
     def max_pool(x, kernel, stride, padding, dilation, ceil_mode):
         """The largest element of each window."""
         return largest(x, dims, pool(x, dims, kernel, stride, padding, dilation, ceil_mode))[0]
@@ -263,6 +268,7 @@ def _declare_adaptive(dims):
         function=dims == 1,
         module=None if dims == 1 else "nn",
         samples=lambda: _adaptive_samples(dims),
+        autocast="cpu: float32" if dims == 3 else "",
     )
     def adaptive_max_pool(x, output_size):
         """The largest element of each of as many windows as are asked for, and its place."""

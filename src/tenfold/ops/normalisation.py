@@ -119,6 +119,8 @@ def _layers(*more):
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
     samples=_layers(1e-3),
+    autocast="cuda: float32",
+    grad_fn="NativeLayerNormBackward0",
 )
 def layer_norm(x, normalized_shape, weight, bias, eps, cudnn_enable):
     """(input - mean) / √(variance + eps) · weight + bias, over the last dimensions."""
@@ -130,6 +132,7 @@ def layer_norm(x, normalized_shape, weight, bias, eps, cudnn_enable):
     "(Tensor, Tensor, Tensor)",
     differentiable=(True, False, False),
     samples=_layers(1e-5),
+    autocast="cuda: float32",
 )
 def native_layer_norm(x, normalized_shape, weight, bias, eps):
     """The layer norm, the mean, and 1 / √(variance + eps)."""
@@ -183,6 +186,7 @@ def _roots(*more):
 @op(
     "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
     samples=_roots(),
+    autocast="cuda: float32",
 )
 def rms_norm(x, normalized_shape, weight, eps):
     """input / √(mean(input²) + eps) · weight, over the last dimensions; eps is by default the dtype's own."""
@@ -222,6 +226,8 @@ _GROUPS = lambda: [
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
     "bool cudnn_enabled=True) -> Tensor",
     samples=_GROUPS,
+    autocast="cuda: float32",
+    grad_fn="NativeGroupNormBackward0",
 )
 def group_norm(x, num_groups, weight, bias, eps, cudnn_enabled):
     """(input - mean) / √(variance + eps) · weight + bias, over groups of channels (dimension 1)."""

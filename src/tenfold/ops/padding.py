@@ -118,6 +118,7 @@ def _declare(dims):
         function=False,
         method=False,
         samples=samples,
+        autocast="" if dims == 3 else "cpu: float32",
     )
     def reflection_pad(x, padding):
         """Widened by its mirror image."""
@@ -129,6 +130,7 @@ def _declare(dims):
         function=False,
         method=False,
         samples=samples,
+        autocast="cpu: float32",
     )
     def replication_pad(x, padding):
         """Widened by its edges."""

@@ -90,12 +90,14 @@ def _axpy(x, y, alpha):
     numbers=True,
     inplace=True,
     samples=_scaled,
+    forms="foreach",
 )
 @op(
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     promote=common,
     inplace=True,
     samples=_scaled_numbers,
+    forms="foreach",
 )
 def add(x, y, alpha):
     """self + alpha * other"""
@@ -112,6 +114,7 @@ def add(x, y, alpha):
     promote=subtraction,
     numbers=True,
     inplace=True,
+    forms="foreach",
     samples=_scaled,
 )
 @op(
@@ -119,6 +122,7 @@ def add(x, y, alpha):
     "subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     promote=subtraction,
     inplace=True,
+    forms="foreach",
     samples=_scaled_numbers,
 )
 def sub(x, y, alpha):
@@ -155,6 +159,7 @@ def rsub(x, y, alpha):
     promote=common,
     numbers=True,
     inplace=True,
+    forms="foreach",
 )
 @computed_in(dtypes.float16)  # float8 saturates as it is rounded
 def mul(x, y):
@@ -166,13 +171,22 @@ SPECIAL_POWERS = (0, 1, 2, 3, 4, -1, -2, 0.5, -0.5)
 
 
 @op(
-    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote=common, inplace=True, samples=_powers
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    promote=common,
+    inplace=True,
+    samples=_powers,
+    autocast="cuda: float32",
+    forms="foreach",
+    grad_fn="PowBackward1",
 )
 @op(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
     promote=common,
     method=False,
     samples=_powers_of_numbers,
+    autocast="cuda: float32",
+    forms="foreach",
+    grad_fn="PowBackward2",
 )
 @op(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
@@ -180,6 +194,8 @@ SPECIAL_POWERS = (0, 1, 2, 3, 4, -1, -2, 0.5, -0.5)
     inplace=True,
     special=SPECIAL_POWERS,
     samples=_exponents,
+    autocast="cuda: float32",
+    forms="foreach",
 )
 def power(x, y):
     """self ** exponent"""
@@ -295,20 +311,26 @@ def float_power(x, y):
     return power(x, y)
 
 
-@op("square(Tensor self) -> Tensor", inplace=True)
+@op("square(Tensor self) -> Tensor", inplace=True, forms="function_")
 def square(x):
     if x.dtype.kind == "bool":
         x = flat.convert(x, dtypes.int64)
     return flat.mul(x, x)
 
 
-@op("reciprocal(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op(
+    "reciprocal(Tensor self) -> Tensor",
+    promote=to_float,
+    inplace=True,
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
 def reciprocal(x):
     """1 / self"""
     return flat.div(1, x)
 
 
-@op("neg(Tensor self) -> Tensor", "negative(Tensor self) -> Tensor", inplace=True)
+@op("neg(Tensor self) -> Tensor", "negative(Tensor self) -> Tensor", inplace=True, forms="function_ foreach")
 def neg(x):
     _numeric("negation", x.dtype)
     return flat.neg(x)
@@ -318,6 +340,8 @@ def neg(x):
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     promote=common,
     inplace=True,
+    autocast="cuda: widest",
+    forms="foreach",
 )
 @widened
 def addcmul(x, tensor1, tensor2, value):
@@ -336,6 +360,8 @@ def _true_quotient(names, arguments):
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     promote=_true_quotient,
     inplace=True,
+    autocast="cuda: widest",
+    forms="foreach",
 )
 @widened
 def addcdiv(x, tensor1, tensor2, value):
@@ -347,6 +373,7 @@ def addcdiv(x, tensor1, tensor2, value):
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
     inplace=True,
+    forms="foreach",
 )
 @widened
 def lerp(x, end, weight):

@@ -165,6 +165,7 @@ def F(*shape):
 def _declare(dims):
     """The rows avg_pool{dims}d, adaptive_avg_pool{dims}d and their gradients."""
     kernel = f"int[{dims}] kernel_size, int[{dims}] stride=[], int[{dims}] padding=0, "
+    autocast = "cpu: float32" if dims == 3 else ""
     override = ", int? divisor_override=None" if dims > 1 else ""
 
     @op(
@@ -173,6 +174,7 @@ def _declare(dims):
         method=False,
         module=None if dims == 1 else "nn",
         samples=lambda: _samples(dims),
+        autocast=autocast,
     )
     def avg_pool(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor=None):
         """The mean of each window."""
@@ -196,10 +198,16 @@ def _declare(dims):
         method=False,
         module=None if dims == 1 else "nn",
         samples=lambda: _adaptive_samples(dims),
+        autocast=autocast,
     )(adaptive)
     if dims == 1:
         return
-    op(f"_adaptive_avg_pool{dims}d{size}", method=False, samples=lambda: _adaptive_samples(dims))(adaptive)
+    op(
+        f"_adaptive_avg_pool{dims}d{size}",
+        method=False,
+        samples=lambda: _adaptive_samples(dims),
+        autocast=autocast,
+    )(adaptive)
 
     @op(
         f"avg_pool{dims}d_backward(Tensor grad_output, Tensor self, {kernel.replace('=[]', '')[:-2]}".replace(

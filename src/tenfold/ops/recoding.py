@@ -26,7 +26,12 @@ def as_it_is(place, *arguments):
 
 
 @op("alias(Tensor(a) self) -> Tensor(a)", function=False, method=False, strides=unchanged, write=written_back)
-@op("detach(Tensor(a) self) -> Tensor(a)", differentiable=False, strides=unchanged, write=written_back)
+@op(
+    "detach(Tensor(a) self) -> Tensor(a)",
+    differentiable=False,
+    strides=unchanged,
+    write=written_back,
+)
 @op("lift_fresh(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
 @op("resolve_conj(Tensor(a) self) -> Tensor(a)", "resolve_neg(Tensor(a) self) -> Tensor(a)", steps=as_it_is)
 @op("lift(Tensor self) -> Tensor", "lift_fresh_copy(Tensor self) -> Tensor", function=False, method=False)
@@ -37,6 +42,7 @@ def as_it_is(place, *arguments):
     strides=lambda place, strides, offset, memory_format: (
         (strides, offset) if is_contiguous(place.shape, strides) else None
     ),
+    grad_fn="CloneBackward0",
 )
 def alias(x):
     return x
@@ -89,6 +95,7 @@ def as_complex_strides(place, strides, offset):
     strides=as_complex_strides,
     write=lambda call, base, new: call("view_as_real", new),
     samples=lambda: [S(T(3, 2, dtype="float32")), S(T(3, 2, dtype="float64")), S(T(2, dtype="float32"))],
+    autocast="cpu: float32",
 )
 def view_as_complex(x):
     """A last dimension of two as the real and imaginary parts of complex numbers."""

@@ -303,28 +303,36 @@ def _cells(gates, states):
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 
-@op(f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", samples=_cells(1, 1))
+@op(
+    f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", samples=_cells(1, 1), autocast="cuda: lower"
+)
 @widened
 def rnn_tanh_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
     """tanh(input · w_ihᵀ + hx · w_hhᵀ)"""
     return _cell(_tanh, x, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@op(f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", samples=_cells(1, 1))
+@op(
+    f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", samples=_cells(1, 1), autocast="cuda: lower"
+)
 @widened
 def rnn_relu_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
     """max(input · w_ihᵀ + hx · w_hhᵀ, 0)"""
     return _cell(_relu, x, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@op(f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", samples=_cells(3, 1))
+@op(f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", samples=_cells(3, 1), autocast="cuda: lower")
 @widened
 def gru_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of gated recurrent units."""
     return _cell(_gru, x, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@op(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)", samples=_cells(4, 2))
+@op(
+    f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)",
+    samples=_cells(4, 2),
+    autocast="cuda: lower",
+)
 def lstm_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of long short-term memory: the hidden state and the memory."""
     if len(hx) != 2:

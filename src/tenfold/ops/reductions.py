@@ -63,13 +63,15 @@ def extent(x, dims):
         S(T(2, 3), None, dtype=dtypes.float64),
         S(finite(2, 3), [1], dtype=dtypes.int32),
     ],
+    autocast="cuda: float32 result",
+    grad_fn="SumBackward1",
 )
 def sum_dims(x, dims, keepdim, dtype):
     """The sum over dimensions; of integers and bools as int64."""
     return fold(counted(x, dtype), "add", dims, keepdim)
 
 
-@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", autocast="cuda: float32 result")
 def sum(x, dtype):
     """The sum of all elements; of integers and bools as int64."""
     return sum_dims(x, None, False, dtype)
@@ -78,12 +80,14 @@ def sum(x, dtype):
 @op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0), S(T(2, 3), 1, dtype=dtypes.float64)],
+    autocast="cpu: float32, cuda: float32 result",
+    grad_fn="ProdBackward1",
 )
 def prod_dim(x, dim, keepdim, dtype):
     return fold(counted(x, dtype), "mul", dim, keepdim)
 
 
-@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", autocast="cpu: float32, cuda: float32 result")
 def prod(x, dtype):
     """The product of all elements; of integers and bools as int64."""
     return prod_dim(x, None, False, dtype)
@@ -92,6 +96,7 @@ def prod(x, dtype):
 @op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     samples=lambda: [*identity_samples(), S(T(2, 3), None, dtype=dtypes.float64)],
+    grad_fn="MeanBackward1",
 )
 def mean_dims(x, dims, keepdim, dtype):
     x = flat.convert(x, dtype or x.dtype)
@@ -206,13 +211,13 @@ def _extreme_of_all(x, kind):
     return _extreme(kind, x, kind, None, False)
 
 
-@op("max(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))])
+@op("max(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))], grad_fn="MaxBackward1")
 def max(x):
     """The largest element; NaN if there is one."""
     return _extreme_of_all(x, "max")
 
 
-@op("min(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))])
+@op("min(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))], grad_fn="MinBackward1")
 def min(x):
     """The smallest element; NaN if there is one."""
     return _extreme_of_all(x, "min")

@@ -85,6 +85,7 @@ def _declare(name, dims, method, exact=False, corners=True):
     size, image = (7, 6, 9)[:dims], (3, 4, 5)[-dims:]
     weighs_bytes = dims == 2 and not exact
     aligned = "bool align_corners, " if corners else ""
+    autocast = "" if name.endswith("_aa") else "cuda: float32"
     names = [f"scales_{axis}" for axis in AXES[-dims:]] if dims > 1 else ["scales"]
     scales = ", ".join(f"float? {each}=None" for each in names)
 
@@ -136,6 +137,7 @@ def _declare(name, dims, method, exact=False, corners=True):
         function=False,
         module="nn",
         samples=plain,
+        autocast=autocast,
     )
     def upsample(x, size, *rest):
         align, *scales = split(rest)
@@ -151,6 +153,7 @@ def _declare(name, dims, method, exact=False, corners=True):
         function=False,
         module="nn",
         samples=by_factor,
+        autocast=autocast,
     )
     def upsample_by_factor(x, size, *rest):
         align, factors = split(rest)

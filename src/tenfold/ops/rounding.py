@@ -14,7 +14,7 @@ from tenfold.ops.undifferentiable import chosen_by
 def _rounding(build, *names):
     """Rows for a rounding of floats that leaves integers as they are."""
 
-    @op(*[f"{name}(Tensor self) -> Tensor" for name in names], inplace=True)
+    @op(*[f"{name}(Tensor self) -> Tensor" for name in names], inplace=True, forms="function_ foreach")
     def rounding(x):
         if x.dtype.kind in ("bool", "complex"):
             raise DTypeError(f"{names[0]} is not defined for {x.dtype.name}")
@@ -38,7 +38,12 @@ def _decimals():
     ]
 
 
-@op("round.decimals(Tensor self, *, int decimals) -> Tensor", inplace=True, samples=_decimals)
+@op(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    inplace=True,
+    samples=_decimals,
+    forms="function_ foreach",
+)
 @op("special_round(Tensor self, *, int decimals=0) -> Tensor", method=False, samples=_decimals)
 @widened
 def round_to(x, decimals):
@@ -53,7 +58,7 @@ def round_to(x, decimals):
     return flat.round_half_even(x * ten) / ten if decimals > 0 else flat.round_half_even(x / ten) * ten
 
 
-@op("frac(Tensor self) -> Tensor", inplace=True)
+@op("frac(Tensor self) -> Tensor", inplace=True, forms="function_ foreach")
 @widened
 def frac(x):
     """self - trunc(self)"""
@@ -62,7 +67,8 @@ def frac(x):
     return x - truncate(x)
 
 
-@op("abs(Tensor self) -> Tensor", "absolute(Tensor self) -> Tensor", inplace=True)
+@op("abs(Tensor self) -> Tensor", inplace=True, forms="function_ foreach")
+@op("absolute(Tensor self) -> Tensor", inplace=True)
 def absolute(x):
     return _size(x) if x.dtype.is_signed or x.dtype.kind == "bool" else x
 
@@ -72,7 +78,7 @@ def _size(x):
     return flat.abs(x)
 
 
-@op("sign(Tensor self) -> Tensor", inplace=True)
+@op("sign(Tensor self) -> Tensor", inplace=True, forms="foreach")
 def sign(x):
     """-1, 0 or 1"""
     if x.dtype.is_complex:
@@ -110,7 +116,9 @@ def copysign(x, y):
 
 
 @op(
-    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", inplace=True
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    inplace=True,
+    forms="function_",
 )
 def nan_to_num(x, nan, posinf, neginf):
     """NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the largest finite numbers)"""
@@ -157,7 +165,7 @@ def frexp(x):
     return flat.where(plain, x, mantissa), flat.convert(exponent, dtypes.int32)
 
 
-@op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True)
+@op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, forms="function_")
 def ldexp(x, exponent):
     """self * 2 ** other"""
     (exponent,) = to_float(["self"], [exponent])

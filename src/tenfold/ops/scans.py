@@ -53,6 +53,7 @@ def typed_scan_samples():
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     inplace=True,
     samples=typed_scan_samples,
+    autocast="cuda: float32 result",
 )
 def cumsum(x, dim, dtype):
     """result[i] = x[0] + ... + x[i]; of integers and bools as int64."""
@@ -76,6 +77,7 @@ def _running_sum(x, dim):
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     inplace=True,
     samples=typed_scan_samples,
+    autocast="cuda: float32 result",
 )
 def cumprod(x, dim, dtype):
     """result[i] = x[0] * ... * x[i]; of integers and bools as int64."""

@@ -146,6 +146,7 @@ def scatter_by(x, dim, index, source, reduce):
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     inplace=True,
     samples=lambda: _samples(),
+    autocast="cuda: widest",
 )
 def scatter_add(x, dim, index, source):
     """self with src[i][j] added to self[index[i][j]][j] for dim 0, and so on."""
@@ -235,6 +236,7 @@ def index_add(x, dim, index, source, alpha):
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
     inplace=True,
     samples=lambda: [*_slice_samples(), S(T(5), 0, At(1, size=5), T()), S(T(5), 0, At(size=5), T())],
+    autocast="cpu: widest",
 )
 def index_copy(x, dim, index, source):
     """self with the slices that index names replaced by those of source."""

@@ -64,6 +64,8 @@ def index_twin(x, indices):
     function=False,
     method=False,
     samples=_put_samples,
+    autocast="cuda: widest",
+    forms="function_",
 )
 @op(
     "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
@@ -83,6 +85,7 @@ def index_put_twin(x, indices, values, accumulate):
     function=False,
     method=False,
     samples=_put_samples,
+    forms="aten_",
 )
 def index_put_impl(x, indices, values, accumulate, unsafe):
     """`index_put`, whose indices are checked all the same"""

@@ -34,22 +34,32 @@ def _exponents(x, dim):
     return shifted, flat.sum(exponentials, dims, keepdim=True) if dims else exponentials
 
 
-@op("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_with_dtype)
+@op(
+    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    samples=_with_dtype,
+    autocast="cuda: float32 result",
+)
 @op(
     "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     method=False,
     samples=_with_dtype,
+    autocast="cuda: float32 result",
 )
 def softmax(x, dim, dtype):
     """exp(self) / sum(exp(self)) along a dimension"""
     return _softmax(x if dtype is None else flat.convert(x, dtype), dim, False)
 
 
-@op("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_with_dtype)
+@op(
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    samples=_with_dtype,
+    autocast="cuda: float32 result",
+)
 @op(
     "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     method=False,
     samples=_with_dtype,
+    autocast="cuda: float32 result",
 )
 def log_softmax(x, dim, dtype):
     """self - log(sum(exp(self))) along a dimension"""

@@ -111,7 +111,9 @@ def linalg_solve_ex(a, b, left, check_errors):
     return found, info
 
 
-@op("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", samples=_systems)
+@op(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", samples=_systems, autocast="cpu: float32"
+)
 def linalg_solve(a, b, left):
     """X of A X = B, or of X A = B."""
     return linalg_solve_internal(a, b, left, True)[0]
@@ -125,6 +127,7 @@ _SQUARE = lambda: [
 @op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     samples=lambda: [*_SQUARE(), S(Matrices(3, 3), check_errors=True)],
+    autocast="cpu: float32",
 )
 def linalg_inv_ex(a, check_errors):
     """The inverse; and 0, or where a singular matrix stopped it."""
@@ -137,8 +140,12 @@ def linalg_inv_ex(a, check_errors):
     ) if check_errors else found, info
 
 
-@op("linalg_inv(Tensor A) -> Tensor", samples=_SQUARE)
-@op("inverse(Tensor self) -> Tensor", samples=_SQUARE)
+@op(
+    "linalg_inv(Tensor A) -> Tensor", samples=_SQUARE, autocast="cpu: float32", grad_fn="LinalgInvExBackward0"
+)
+@op(
+    "inverse(Tensor self) -> Tensor", samples=_SQUARE, autocast="cpu: float32", grad_fn="LinalgInvExBackward0"
+)
 def linalg_inv(a):
     """The inverse of square matrices."""
     return linalg_inv_ex(a, True)[0]
@@ -187,6 +194,7 @@ def _by_factors(packed, order, b, adjoined):
 @op(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     samples=lambda: [S(T(3, 2), Matrices(3, 3), T(3, dtype="int32", low=1, high=4))],
+    autocast="cpu: float32",
 )
 def lu_solve(b, packed, pivots):
     """X of A X = b, by A's factors from `linalg.lu_factor`."""
@@ -226,6 +234,7 @@ def linalg_solve_triangular(a, b, upper, left, unitriangular):
         S(T(3, 2), Matrices(2, 3, 3), True, True),
         S(T(3, 2), Matrices(3, 3), False, True, True),
     ],
+    autocast="cpu: float32",
 )
 def triangular_solve(b, a, upper, transpose, unitriangular):
     """X of A X = b, or of Aᵀ X = b, of which one triangle of A is read; and A."""
@@ -246,6 +255,7 @@ def triangular_solve(b, a, upper, transpose, unitriangular):
         S(T(3, 2), Matrices(2, 3, 3)),
         S(T(0, 2, dtype="float32"), T(0, 0, dtype="float32")),
     ],
+    autocast="cpu: float32",
 )
 def cholesky_solve(b, factor, upper):
     """X of A X = b, given the Cholesky factor of A."""
@@ -285,6 +295,7 @@ def _cholesky_solved(b, factor, upper):
         S(Matrices(2, 4, 4, positive=True), True),
         S(T(0, 0, dtype="float32")),
     ],
+    autocast="cpu: float32",
 )
 def cholesky_inverse(factor, upper):
     """The inverse of A, given its Cholesky factor."""
@@ -336,7 +347,7 @@ def linalg_det_internal(a):
 
 
 @op("linalg_det(Tensor A) -> Tensor", samples=_SQUARE)
-@op("det(Tensor self) -> Tensor", samples=_SQUARE)
+@op("det(Tensor self) -> Tensor", samples=_SQUARE, grad_fn="LinalgDetBackward0")
 def linalg_det(a):
     """The determinant of square matrices."""
     return linalg_det_internal(a)[0]

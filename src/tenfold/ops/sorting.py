@@ -235,6 +235,7 @@ def nanmedian(x):
     "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     samples=dim_samples,
     differs=TIES,
+    grad_fn="MedianBackward1",
 )
 def median_dim(x, dim, keepdim):
     """The median along a dimension, the lower of two, and its place; NaN if there is one."""
@@ -366,23 +367,23 @@ def _number(name, x, q):
 QUANTILE = "int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"
 
 
-@op(f"quantile(Tensor self, Tensor q, {QUANTILE}", samples=tensor_q_samples)
+@op(f"quantile(Tensor self, Tensor q, {QUANTILE}", samples=tensor_q_samples, autocast="cpu: float32")
 def quantile(x, q, dim, keepdim, interpolation):
     """The q-th quantiles along a dimension or of all elements; NaN if there is one."""
     return _quantile("quantile", x, _inside("quantile", x, q), dim, keepdim, interpolation, False)
 
 
-@op(f"quantile.scalar(Tensor self, float q, {QUANTILE}", samples=number_q_samples)
+@op(f"quantile.scalar(Tensor self, float q, {QUANTILE}", samples=number_q_samples, autocast="cpu: float32")
 def quantile_scalar(x, q, dim, keepdim, interpolation):
     return _quantile("quantile", x, _number("quantile", x, q), dim, keepdim, interpolation, False)
 
 
-@op(f"nanquantile(Tensor self, Tensor q, {QUANTILE}", samples=tensor_q_samples)
+@op(f"nanquantile(Tensor self, Tensor q, {QUANTILE}", samples=tensor_q_samples, autocast="cpu: float32")
 def nanquantile(x, q, dim, keepdim, interpolation):
     """The q-th quantiles along a dimension or of all elements, of those that are not NaN."""
     return _quantile("nanquantile", x, _inside("nanquantile", x, q), dim, keepdim, interpolation, True)
 
 
-@op(f"nanquantile.scalar(Tensor self, float q, {QUANTILE}", samples=number_q_samples)
+@op(f"nanquantile.scalar(Tensor self, float q, {QUANTILE}", samples=number_q_samples, autocast="cpu: float32")
 def nanquantile_scalar(x, q, dim, keepdim, interpolation):
     return _quantile("nanquantile", x, _number("nanquantile", x, q), dim, keepdim, interpolation, True)

@@ -22,19 +22,18 @@ def _real(names, arguments):
     return promoted
 
 
-def _unary(build, name, *specials):
+def _unary(build, name, *specials, forms="", **facts):
     """Rows for a function of one real number: `name` for tensors too, the rest in torch.special."""
     if name:
-        op(f"{name}(Tensor self) -> Tensor", promote=_real, inplace=True)(build)
+        op(f"{name}(Tensor self) -> Tensor", promote=_real, inplace=True, forms=forms, **facts)(build)
     if specials:
-        op(*[f"special_{each}(Tensor self) -> Tensor" for each in specials], promote=_real, method=False)(
-            build
-        )
+        schemas = [f"special_{each}(Tensor self) -> Tensor" for each in specials]
+        op(*schemas, promote=_real, method=False, **facts)(build)
 
 
-_unary(widened(flat.erf), "erf", "erf")
-_unary(widened(flat.erfc), "erfc", "erfc")
-_unary(widened(flat.erfinv), "erfinv", "erfinv")
+_unary(widened(flat.erf), "erf", "erf", forms="function_ foreach")
+_unary(widened(flat.erfc), "erfc", "erfc", forms="function_ foreach")
+_unary(widened(flat.erfinv), "erfinv", "erfinv", autocast="cuda: float32")
 
 
 # The normal distribution
@@ -164,9 +163,9 @@ def _product_with_log(x, y, shift):
     return flat.where(flat.isnan(y), y, flat.where(flat.eq(x, 0), 0, x * _log(y, shift)))
 
 
-@op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", promote=_real, inplace=True)
-@op("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
-@op("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", promote=_real, inplace=True)
+@op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", promote=_real, inplace=True, forms="function_")
+@op("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", promote=_real, method=False, forms="function_")
+@op("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", promote=_real, inplace=True, forms="function_")
 @op("special_xlogy(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
@@ -285,7 +284,7 @@ def _zeta_past_one(k):
     return math.fsum([*[i**-k for i in range(2, 40)], tail])
 
 
-_unary(lgamma, "lgamma", "gammaln")
+_unary(lgamma, "lgamma", "gammaln", forms="foreach")
 
 
 def _orders():

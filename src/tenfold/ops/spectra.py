@@ -120,6 +120,7 @@ def linalg_svd_internal(x, full_matrices, compute_uv, driver):
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     differs=_SIGNS,
     samples=lambda: [S(each, full) for full in (True, False) for each in MATRICES],
+    autocast="cpu: float32",
 )
 def linalg_svd(x, full_matrices, driver):
     """A = U · diag(S) · Vh: orthonormal columns, singular values from the largest on, orthonormal rows."""
@@ -129,6 +130,7 @@ def linalg_svd(x, full_matrices, driver):
 @op(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
     samples=lambda: [S(each) for each in MATRICES],
+    autocast="cpu: float32",
 )
 def linalg_svdvals(x, driver):
     """The singular values from the largest on."""
@@ -142,6 +144,7 @@ def linalg_svdvals(x, driver):
         *[S(each, some) for some in (True, False) for each in MATRICES],
         S(MATRICES[1], True, False),
     ],
+    autocast="cpu: float32",
 )
 def svd(x, some, compute_uv):
     """A = U · diag(S) · Vᴴ; without vectors U and V are zeros."""
@@ -218,6 +221,7 @@ def linalg_eigh_internal(x, uplo, compute_v):
     method=False,
     differs=_SIGNS,
     samples=_HERMITIAN,
+    autocast="cpu: float32",
 )
 def linalg_eigh(x, uplo):
     """Eigenvalues of Hermitian matrices, in ascending order, and eigenvectors in columns. One triangle is
@@ -225,7 +229,12 @@ def linalg_eigh(x, uplo):
     return linalg_eigh_internal(x, uplo, True)
 
 
-@op('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', method=False, samples=_HERMITIAN)
+@op(
+    'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
+    method=False,
+    samples=_HERMITIAN,
+    autocast="cpu: float32",
+)
 def linalg_eigvalsh(x, uplo):
     """Eigenvalues of Hermitian matrices in ascending order."""
     return linalg_eigh_internal(x, uplo, False)[0]
@@ -268,6 +277,7 @@ def _eigvals(x):
     method=False,
     differs=_SIGNS,
     samples=lambda: [S(each) for each in _SQUARE],
+    autocast="cpu: float32",
 )
 def linalg_eig(x):
     """Eigenvalues of square matrices, and right eigenvectors in columns; both are complex."""
@@ -275,7 +285,12 @@ def linalg_eig(x):
     return _eig(x)
 
 
-@op("linalg_eigvals(Tensor self) -> Tensor", method=False, samples=lambda: [S(each) for each in _SQUARE])
+@op(
+    "linalg_eigvals(Tensor self) -> Tensor",
+    method=False,
+    samples=lambda: [S(each) for each in _SQUARE],
+    autocast="cpu: float32",
+)
 @op(
     "_linalg_eigvals(Tensor self) -> Tensor",
     method=False,

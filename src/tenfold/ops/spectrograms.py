@@ -58,6 +58,7 @@ _SIGNALS = lambda: [
         S(T(20), 8, 4, center=False, return_complex=True),
         S(T(20), 8, 4, pad_mode="constant", return_complex=True),
     ],
+    autocast="cpu: float32",
 )
 def stft_centered(
     x, n_fft, hop, win_length, window, center, pad_mode, normalized, onesided, return_complex, align
@@ -78,6 +79,7 @@ def stft_centered(
     "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) "
     "-> Tensor",
     samples=lambda: [*_SIGNALS(), S(T(20), 8, 2, 4, align_to_window=True, return_complex=True)],
+    autocast="cpu: float32",
 )
 def stft(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align):
     """The spectrum of each n_fft elements of a signal, hop_length apart, by frequency and frame."""

@@ -97,6 +97,7 @@ def split_with_sizes(x, sizes, dim):
     "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
     steps=as_split(chunk_sizes),
     samples=_splits(1, 3, 7, 9),
+    grad_fn="SplitBackward0",
 )
 @op("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", samples=_splits(1, 3, 7, 9))
 def chunk(x, chunks, dim):

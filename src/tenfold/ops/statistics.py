@@ -223,6 +223,7 @@ def norm_samples():
         S(T(3, 4), dtype=dtypes.float64),
     ],
     special=SPECIAL_ORDERS,
+    autocast="cuda: float32 result",
 )
 def linalg_vector_norm(x, order, dims, keepdim, dtype):
     """sum(|x|**ord) ** (1/ord); ord 0 counts what is not zero, inf and -inf take the extremes of |x|."""
@@ -294,6 +295,7 @@ def not_narrower(x, dtype):
     "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
     samples=lambda: [*norm_samples(), S(T(3, 4), None, []), S(T(3, 4), None, [-1], True)],
     special=SPECIAL_ORDERS,
+    autocast="cuda: float32 result",
 )
 def norm_dims(x, p, dims, keepdim):
     return linalg_vector_norm(x, 2 if p is None else p, dims, keepdim, None)
@@ -303,6 +305,7 @@ def norm_dims(x, p, dims, keepdim):
     "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
     samples=lambda: [S(T(3, 4), p) for p in ORDERS] + [S(T(dtype="float32"))],
     special=SPECIAL_ORDERS,
+    autocast="cuda: float32 result",
 )
 def norm(x, p):
     """sum(|x|**p) ** (1/p) over all elements."""
@@ -314,6 +317,7 @@ def norm(x, p):
     "-> Tensor",
     samples=lambda: [S(T(3, 4), 3, [1], True, dtype=d) for d in (dtypes.float32, dtypes.float64)],
     special=SPECIAL_ORDERS,
+    autocast="cuda: float32 result",
 )
 def norm_dims_dtype(x, p, dims, keepdim, dtype):
     return linalg_vector_norm(x, 2 if p is None else p, dims, keepdim, dtype)
@@ -323,6 +327,7 @@ def norm_dims_dtype(x, p, dims, keepdim, dtype):
     "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
     samples=lambda: [S(T(3, 4), p, dtype=d) for p in (None, 1) for d in (dtypes.float32, dtypes.float64)],
     special=SPECIAL_ORDERS,
+    autocast="cuda: float32 result",
 )
 def norm_dtype(x, p, dtype):
     return norm_dims_dtype(x, p, None, False, dtype)
@@ -336,6 +341,7 @@ def frobenius_samples():
     "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     method=False,
     samples=frobenius_samples,
+    autocast="cuda: float32",
 )
 def frobenius_norm(x, dims, keepdim):
     """sqrt(sum(|x|**2))"""
@@ -380,6 +386,7 @@ def _late_maxnorm(types, arguments):
         S(T(3, 4), 3, -1, 2.5),
         S(T(3, 4), 0.5, 0, 1e6),
     ],
+    autocast="cuda: float32",
 )
 def renorm(x, p, dim, maxnorm):
     """Each slice along `dim` whose norm exceeds `maxnorm`, scaled to it."""
@@ -402,6 +409,7 @@ def renorm(x, p, dim, maxnorm):
     promote=subtraction,
     samples=lambda: [S(T(3, 4), T(3, 4), p) for p in ORDERS] + [S(T(3, 1), T(4)), S(T(), T()), S(T(0), T(0))],
     special=SPECIAL_ORDERS,
+    autocast="cuda: float32",
 )
 def dist(x, y, p):
     """The norm of self - other."""
@@ -422,6 +430,7 @@ def dist(x, y, p):
         S(T(0, 3), [0]),
         S(T(3, 0), [0]),
     ],
+    autocast="cuda: float32",
 )
 def logsumexp(x, dims, keepdim):
     """log(sum(exp(x)))"""
@@ -447,6 +456,7 @@ def _log_sum_exp(x, dims, keepdim):
 @op(
     "trace(Tensor self) -> Tensor",
     samples=lambda: [S(T(3, 3)), S(T(2, 4)), S(T(4, 2)), S(T(0, 3)), S(T(1, 1))],
+    autocast="cpu: float32",
 )
 def trace(x):
     """The sum of the diagonal of a matrix; of integers as int64."""

@@ -193,6 +193,7 @@ def _strided():
     inplace=True,
     strides=given_strides,
     samples=_strided,
+    forms="function_",
 )
 @op(
     "as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
@@ -260,7 +261,13 @@ def copy(x, src):
     return flat.broadcast_to(flat.convert(src, x.dtype), x.shape)
 
 
-@op("fill.Scalar(Tensor self, Scalar value) -> Tensor", method=False, inplace=True, uniform=True)
+@op(
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    method=False,
+    inplace=True,
+    uniform=True,
+    forms="function_",
+)
 def fill(x, value):
     return flat.full_like(x, number_in(value, x.dtype, math.prod(x.shape) == 1))
 
@@ -271,6 +278,7 @@ def fill(x, value):
     inplace=True,
     uniform=True,
     samples=lambda: [S(T(3, 4), T()), S(T(), T()), S(T(2), T(dtype="float32"))],
+    forms="function_",
 )
 def fill_with(x, value):
     if value.rank:
@@ -278,6 +286,8 @@ def fill_with(x, value):
     return copy(x, value)
 
 
-@op("zero(Tensor self) -> Tensor", function=False, method=False, inplace=True, uniform=True)
+@op(
+    "zero(Tensor self) -> Tensor", function=False, method=False, inplace=True, uniform=True, forms="function_"
+)
 def zero(x):
     return flat.full_like(x, 0)

@@ -155,28 +155,50 @@ def reach(function: flat.Function) -> tuple[int, ...]:
 
 
 class Facts:
-    """What a row may state besides its schema (see `op`), and what holds where it does not."""
+    """What a row may state besides its schema and its lowering, and what holds where it does not."""
 
-    promote: Promotion | None = None
-    numbers: bool = False
-    method: bool = False
+    # Names: where Python finds it.
+    method: bool = False  # a Tensor method; from the schema, where a row does not say
     function: bool = True
-    inplace: bool = False
-    uniform: bool = False
-    keeps_dtype: bool = False
-    module: str | None = None
-    random: bool = False
-    host: bool = False
-    chooses: bool = False
-    prepare: Callable | None = None
+    module: str | None = None  # the submodule of the function: "nn", "special", "linalg", "fft"
+    inplace: bool = False  # there is a method `name_`
+    # Further forms that PyTorch has: `function_`, the function `name_`; `aten_`, `name_` among ATen's
+    # overloads alone; `foreach`, the functions on lists of tensors.
+    forms: str = ""
+
+    # Types.
+    promote: Promotion | None = None
+    numbers: bool = False  # the function takes numbers in tensors' places
+    keeps_dtype: bool = False  # the in-place method refuses a result of another dtype
+    # The precision that autocast runs it in, on every device or by device: "lower", "float32", "widest" (of
+    # its arguments), "float32 result" (unless the call names a dtype); "cpu: float32, cuda: widest".
+    autocast: str = ""
+
+    # How it computes.
+    random: bool = False  # the lowering takes a generator's state first and returns the next one last
+    host: bool = False  # a NumPy function, whose result's shape depends on data
+    chooses: bool = False  # a host function that gives places, of elements of its first argument
+    prepare: Callable | None = None  # completes a call's arguments by numbers that its tensors hold
+    # From a signature's types and arguments to the arguments in which numbers that may stay open until a
+    # program runs are replaced by their types, and those numbers. Else Scalars, floats and LATE_NAMES may.
+    late: Callable | None = None
+    special: tuple[float, ...] = ()  # numbers that the lowering treats in a way of their own: they may not
+    uniform: bool = False  # all elements of a result are equal: it may be written into an expanded tensor
+
+    # Gradients: `False` where they stop, or a tuple that says so of each result.
+    differentiable: bool | tuple[bool, ...] = True
+    # What PyTorch calls the node of its gradient, where it is not named after the op: "MulBackward0", or a
+    # function of the ranks of its tensors.
+    grad_fn: str | Callable[[list[int]], str] = ""
+
+    # Views (see `views.py`).
     strides: Callable | None = None
     write: Callable | None = None
     steps: Callable | None = None
     recodes: bool = False
     storage: bool = False
-    late: Callable | None = None
-    special: tuple[float, ...] = ()
-    differentiable: bool | tuple[bool, ...] = True
+
+    # Tests: arguments where those from the schema will not do, and why values differ from PyTorch's.
     samples: Callable | None = None
     differs: str | None = None
 
@@ -201,6 +223,7 @@ class Row(Facts):
             self.method = text.partition("(")[2].startswith(RECEIVERS)
         if self.module is None:
             self.module = next((m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None)
+        self.alias_of: str | None = None
         self.signatures: dict[Any, Signature] = {}
         self._schema: Schema | None = None
 
@@ -356,26 +379,15 @@ OTHERS: dict[str, dict[str, list[Row]]] = {}
 def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     """Declare rows: one for each schema, all lowered by the decorated function.
 
-    Facts, all optional: `promote`, the type promotion; `method`, `function`, whether PyTorch has it as a
-    Tensor method and as a function; `inplace`, whether `name_` exists; `keeps_dtype`, whether that refuses a
-    result of another dtype; `numbers`, whether the function takes numbers in tensors' places; `uniform`,
-    whether all elements of a result are equal, so that it may be written into an expanded tensor; `module`,
-    the submodule whose function it is ("nn", "special", "linalg", "fft"); `random`, for a lowering that takes
-    a generator's state first and returns the next after its results; `host`, for a NumPy function whose
-    result's shape depends on data; `chooses`, if that only chooses elements of its first argument, of
-    which it is given the places; `prepare`, for a function that completes the arguments of a call by
-    numbers that its tensors hold; `late`, for a function from a signature's types and arguments to the
-    arguments with numbers that may stay open until a program runs replaced by their types, and those
-    numbers (else Scalars, floats, and an `index` or `diagonal`); `special`, the numbers that the lowering
-    treats in a way of their own, so that they may not; `differentiable=False`, where gradients stop, or a
-    tuple that says so of each result; `strides`, `write`, `steps`, `recodes` and `storage`, for views (see
-    `views.py`); `samples`, for tests whose arguments must be special; `differs`, why values differ from
-    PyTorch's.
+    Schemas of other names than the first's are aliases of it. `Facts` lists what else a row may state.
     """
 
     def declare(lowering: Lowering) -> Lowering:
+        first = ""
         for text in schemas:
             row = Row(text, lowering, facts)
+            first = first or row.name
+            row.alias_of = None if row.name == first else first
             table = TABLE if row.namespace == "aten" else OTHERS.setdefault(row.namespace, {})
             rows = table.setdefault(row.name, [])
             if any(each.overload == row.overload for each in rows):
@@ -390,6 +402,18 @@ def find(qualified: str) -> Row:
     """The row of an overload, by its ATen name such as "add.Tensor"."""
     name, _, overload = qualified.partition(".")
     return next(row for row in TABLE[name] if row.overload == overload)
+
+
+def with_form(form: str) -> list[str]:
+    """The names of ops that PyTorch has in a further form, one of the words of the fact `forms`.
+
+    Functions on lists are there for an op's first name alone, not for its aliases.
+    """
+    return [
+        name
+        for name, rows in TABLE.items()
+        if any(form in row.forms.split() and not (row.alias_of and form == "foreach") for row in rows)
+    ]
 
 
 def all_rows() -> Iterator[Row]:

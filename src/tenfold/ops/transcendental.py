@@ -12,27 +12,35 @@ from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
 
-def _unary(build, *names):
+def _unary(build, *names, **facts):
     """Rows for a function of one float or complex number, under each of its names."""
-    op(*[f"{name}(Tensor self) -> Tensor" for name in names], promote=to_float, inplace=True)(widened(build))
+    op(*[f"{name}(Tensor self) -> Tensor" for name in names], promote=to_float, inplace=True, **facts)(
+        widened(build)
+    )
 
 
-_unary(flat.exp, "exp")
-_unary(flat.log, "log")
-_unary(flat.sqrt, "sqrt")
-_unary(flat.rsqrt, "rsqrt")
-_unary(flat.sin, "sin")
-_unary(flat.cos, "cos")
-_unary(flat.tan, "tan")
-_unary(flat.tanh, "tanh")
-_unary(flat.asin, "asin", "arcsin")
-_unary(flat.acos, "acos", "arccos")
-_unary(flat.atan, "atan", "arctan")
-_unary(flat.acosh, "acosh", "arccosh")
-_unary(flat.atanh, "atanh", "arctanh")
+_unary(flat.exp, "exp", autocast="cuda: float32", forms="function_ foreach")
+_unary(flat.log, "log", autocast="cuda: float32", forms="function_ foreach")
+_unary(flat.sqrt, "sqrt", forms="function_ foreach")
+_unary(flat.rsqrt, "rsqrt", autocast="cuda: float32", forms="function_ foreach")
+_unary(flat.sin, "sin", forms="function_ foreach")
+_unary(flat.cos, "cos", forms="function_ foreach")
+_unary(flat.tan, "tan", autocast="cuda: float32", forms="function_ foreach")
+_unary(flat.tanh, "tanh", forms="function_ foreach")
+_unary(flat.asin, "asin", "arcsin", autocast="cuda: float32", forms="function_ foreach")
+_unary(flat.acos, "acos", "arccos", autocast="cuda: float32", forms="function_ foreach")
+_unary(flat.atan, "atan", "arctan", forms="function_ foreach")
+_unary(flat.acosh, "acosh", "arccosh", forms="function_")
+_unary(flat.atanh, "atanh", "arctanh", forms="function_")
 
 
-@op("asinh(Tensor self) -> Tensor", "arcsinh(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op(
+    "asinh(Tensor self) -> Tensor",
+    "arcsinh(Tensor self) -> Tensor",
+    promote=to_float,
+    inplace=True,
+    forms="function_",
+)
 @widened
 @flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(flat.rsqrt(x * x + 1)),))
 def asinh(x):
@@ -52,7 +60,13 @@ def _half_exponentials(x):
 # Their derivatives are each other: those of the formulas would take |x| for a function with a kink.
 
 
-@op("sinh(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op(
+    "sinh(Tensor self) -> Tensor",
+    promote=to_float,
+    inplace=True,
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
 @widened
 @flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(cosh(x)),))
 def sinh(x):
@@ -63,7 +77,13 @@ def sinh(x):
     return flat.where(flat.abs(x) < 1, flat.sinh(x), flat.where(x < 0, flat.neg(size), size))
 
 
-@op("cosh(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op(
+    "cosh(Tensor self) -> Tensor",
+    promote=to_float,
+    inplace=True,
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
 @widened
 @flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(sinh(x)),))
 def cosh(x):
@@ -73,23 +93,35 @@ def cosh(x):
     return grown + shrunk
 
 
-@op("expm1(Tensor self) -> Tensor", promote=to_float, inplace=True)
-@op("special_expm1(Tensor self) -> Tensor", promote=to_float, method=False)
+@op(
+    "expm1(Tensor self) -> Tensor",
+    promote=to_float,
+    inplace=True,
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
+@op("special_expm1(Tensor self) -> Tensor", promote=to_float, method=False, autocast="cuda: float32")
 @widened
 def expm1(x):
     """exp(self) - 1, accurate near zero"""
     return flat.expm1(x)
 
 
-@op("log1p(Tensor self) -> Tensor", promote=to_float, inplace=True)
-@op("special_log1p(Tensor self) -> Tensor", promote=to_float, method=False)
+@op(
+    "log1p(Tensor self) -> Tensor",
+    promote=to_float,
+    inplace=True,
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
+@op("special_log1p(Tensor self) -> Tensor", promote=to_float, method=False, autocast="cuda: float32")
 @widened
 def log1p(x):
     """log(1 + self), accurate near zero"""
     return flat.log1p(x)
 
 
-@op("exp2(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op("exp2(Tensor self) -> Tensor", promote=to_float, inplace=True, forms="function_")
 @op("special_exp2(Tensor self) -> Tensor", promote=to_float, method=False)
 @widened
 def exp2(x):
@@ -97,13 +129,25 @@ def exp2(x):
     return flat.exp(x * math.log(2)) if x.dtype.is_complex else flat.power(2, x)
 
 
-@op("log2(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op(
+    "log2(Tensor self) -> Tensor",
+    promote=to_float,
+    inplace=True,
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
 @widened
 def log2(x):
     return _scaled_log(x, math.log(2))
 
 
-@op("log10(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op(
+    "log10(Tensor self) -> Tensor",
+    promote=to_float,
+    inplace=True,
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
 @widened
 def log10(x):
     return _scaled_log(x, math.log(10))
@@ -116,7 +160,7 @@ def _scaled_log(x, base):
     return flat.complex(flat.real(logarithm) / base, flat.imag(logarithm) / base)
 
 
-@op("sigmoid(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op("sigmoid(Tensor self) -> Tensor", promote=to_float, inplace=True, forms="function_ foreach")
 @op("special_expit(Tensor self) -> Tensor", promote=to_float, method=False)
 @widened
 def sigmoid(x):
@@ -124,7 +168,7 @@ def sigmoid(x):
     return flat.logistic(x)
 
 
-@op("sinc(Tensor self) -> Tensor", promote=to_float, inplace=True)
+@op("sinc(Tensor self) -> Tensor", promote=to_float, inplace=True, forms="function_")
 @op("special_sinc(Tensor self) -> Tensor", promote=to_float, method=False)
 @widened
 def sinc(x):
@@ -139,7 +183,11 @@ def _in_unit_interval():
 
 
 @op(
-    "logit(Tensor self, float? eps=None) -> Tensor", promote=to_float, inplace=True, samples=_in_unit_interval
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    promote=to_float,
+    inplace=True,
+    samples=_in_unit_interval,
+    forms="function_",
 )
 @op(
     "special_logit(Tensor self, float? eps=None) -> Tensor",
@@ -173,6 +221,7 @@ def _log_odds(x, eps):
     "arctan2(Tensor self, Tensor other) -> Tensor",
     promote=to_float,
     inplace=True,
+    autocast="cuda: widest",
 )
 @widened
 def atan2(y, x):
@@ -183,7 +232,7 @@ def atan2(y, x):
 
 
 def _scaled(name, factor):
-    @op(f"{name}(Tensor self) -> Tensor", promote=to_float, inplace=True)
+    @op(f"{name}(Tensor self) -> Tensor", promote=to_float, inplace=True, forms="function_")
     @widened
     def scaled(x):
         if x.dtype.is_complex:
@@ -277,7 +326,7 @@ def _polar(size, angle):
     return flat.complex(size * flat.cos(angle), size * flat.sin(angle))
 
 
-@op("polar(Tensor abs, Tensor angle) -> Tensor", method=False, samples=_parts)
+@op("polar(Tensor abs, Tensor angle) -> Tensor", method=False, samples=_parts, autocast="cpu: float32")
 def polar(size, angle):
     """abs * exp(angle * 1j)"""
     return _polar(*flat.broadcast(size, angle))
@@ -292,7 +341,7 @@ def angle(x):
     return flat.where(flat.isnan(x), x * 0, flat.where(x < 0, flat.full_like(x, math.pi), 0))
 
 
-@op("conj_physical(Tensor self) -> Tensor", inplace=True)
+@op("conj_physical(Tensor self) -> Tensor", inplace=True, forms="function_")
 @op("_conj_physical(Tensor self) -> Tensor")
 def conj_physical(x):
     """The complex conjugate, in memory of its own"""

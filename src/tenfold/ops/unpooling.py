@@ -47,6 +47,7 @@ def _places(*shape, high):
         S(T(3, 1, 1), _places(3, 1, 1, high=20), (4, 5)),
         S(T(0, 3, 2, 2), _places(0, 3, 2, 2, high=20), (4, 5)),
     ],
+    autocast="cpu: float32",
 )
 def max_unpool2d(x, indices, output_size):
     """The inverse of a max-pool: its results back at their places, zeros elsewhere."""
@@ -62,6 +63,7 @@ def max_unpool2d(x, indices, output_size):
         S(T(2, 3, 1, 1, 1), _places(2, 3, 1, 1, 1, high=20), (2, 2, 5), (2, 2, 5), (0, 0, 0)),
         S(T(3, 1, 1, 1), _places(3, 1, 1, 1, high=20), (2, 2, 5), (2, 2, 5), (0, 0, 0)),
     ],
+    autocast="cpu: float32",
 )
 def max_unpool3d(x, indices, output_size, stride, padding):
     """The inverse of a max-pool: its results back at their places, zeros elsewhere."""
@@ -127,6 +129,7 @@ def _declare(dims):
             S(T(2, 3, *size), (2, 3, 2)[:dims], (4, 3, 2)[:dims], T(2, 3, dims, low=0, high=1)),
             S(T(3, *size), (2,) * dims, (1,) * dims, T(1, 3, dims, low=0, high=1)),
         ],
+        autocast="cpu: float32",
     )
     def fractional_max_pool(x, kernel, output_size, samples):
         """The largest element of each of many windows, whose distances vary by random numbers."""

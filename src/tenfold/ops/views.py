@@ -53,6 +53,7 @@ def _shapes():
     strides=reshape_strides,
     write=put_reshaped,
     samples=lambda: [*_shapes(), S(T(2, 3, 4), (2, -1)), S(T(2, 3, 4), (4, 6))],
+    grad_fn="ViewBackward0",
 )
 @op("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", function=False, method=False, samples=_shapes)
 @op("view_copy(Tensor self, SymInt[] size) -> Tensor", method=False, samples=_shapes)
@@ -100,6 +101,7 @@ def _flattened():
     "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
     steps=lambda place, *dims: as_reshape(place) if place.result != place.shape else (),
     samples=_flattened,
+    grad_fn="ViewBackward0",
 )
 def flatten(x, start_dim, end_dim):
     """Dimensions start_dim to end_dim as one."""
@@ -172,6 +174,7 @@ def _squeeze(shape, dims=None):
     strides=squeezed,
     write=put_reshaped,
     samples=lambda: [S(T(1, 3), 0), S(T(1, 3), -1), S(T(2, 1, 1), 1), S(T(), 0), S(T(1, 0), -2)],
+    grad_fn="SqueezeBackward1",
 )
 @op(
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
@@ -179,6 +182,7 @@ def _squeeze(shape, dims=None):
     strides=squeezed,
     write=put_reshaped,
     samples=lambda: [S(T(1, 3, 1), (0, 2)), S(T(1, 3, 1), ()), S(T(1, 3), (-1, 0)), S(T(), (0,))],
+    grad_fn="SqueezeBackward2",
 )
 def squeeze(x, dims=None):
     """x without its dimensions of one element, or without those named that have one."""
@@ -277,7 +281,13 @@ def t(x):
     return flat.transpose(x, range(x.rank - 1, -1, -1))
 
 
-@op("numpy_T(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_reversed)
+@op(
+    "numpy_T(Tensor(a) self) -> Tensor(a)",
+    function=False,
+    method=False,
+    steps=as_reversed,
+    grad_fn="PermuteBackward0",
+)
 def numpy_T(x):
     """Dimensions in reverse order."""
     return flat.transpose(x, range(x.rank - 1, -1, -1))
@@ -297,6 +307,7 @@ def as_matrix_swap(place, *arguments):
     method=False,
     steps=as_matrix_swap,
     samples=_matrices,
+    grad_fn="TransposeBackward0",
 )
 def mT(x):
     """The last two dimensions exchanged; a scalar stays as it is."""

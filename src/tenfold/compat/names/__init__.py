@@ -1,6 +1,7 @@
 """Names of the package that stand in modules which are loaded when one of them is first asked for: which they
 are, and the module of each. In this folder are those that have no other home."""
 
+from tenfold.ops.table import with_form
 from tenfold.tensor.conversions import TYPES
 
 AUTOCAST = """
@@ -33,25 +34,11 @@ QUANTIZED_DTYPES = ("per_channel_affine", "per_tensor_affine", "qint32", "qint8"
 
 NORMS = ("batch_norm", "batch_norm_update_stats", "instance_norm", "native_batch_norm")
 
-# The functions that write to their first argument: of methods of Tensor's, and of ops.
-OF_METHODS = """
-    abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh ceil
-    clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad detach erf erfc exp exp2 expm1 fill fix
-    floor frac gcd i0 index_put lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg
-    reciprocal relu resize_as round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero
-""".split()  # noqa: SIM905
-OF_OPS = """
-    alpha_dropout celu dropout embedding_renorm feature_alpha_dropout feature_dropout rrelu selu threshold
-""".split()  # noqa: SIM905
-INPLACE = [name + "_" for name in (*OF_METHODS, *OF_OPS)]
+# The functions that write to their first argument. Two do more than write a result of an op.
+INPLACE = [name + "_" for name in with_form("function_")] + ["detach_", "resize_as_"]
 
-# The functions on lists of tensors: with a form that writes to them, and without.
-OVER_LISTS = """
-    abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min cos cosh div erf erfc exp expm1 floor frac
-    lerp lgamma log log10 log1p log2 maximum minimum mul neg pow reciprocal round rsqrt sigmoid sign sin sinh
-    sqrt sub tan tanh trunc
-""".split()  # noqa: SIM905
-FOREACH = [f"_foreach_{name}{form}" for name in OVER_LISTS for form in ("", "_")]
+# The functions on lists of tensors: with a form that writes to them, and without; then those of no op.
+FOREACH = [f"_foreach_{name}{form}" for name in with_form("foreach") for form in ("", "_")]
 FOREACH += ["_foreach_clone", "_foreach_copy_", "_foreach_max", "_foreach_norm", "_foreach_zero_"]
 
 MODULE_OF = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenfold.base.errors import ArgumentError
 from tenfold.base.source import capture
-from tenfold.compat.names import INPLACE, OF_OPS
+from tenfold.compat.names import INPLACE
 from tenfold.ops.table import TABLE
 from tenfold.tensor import Tensor, dispatch
 
@@ -48,5 +48,5 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
     stem = name.removesuffix("_")
     if name not in INPLACE:
         raise AttributeError(name)
-    made = globals()[name] = _of_op(stem) if stem in OF_OPS else _of_method(name)
-    return made
+    call = globals()[name] = _of_method(name) if hasattr(Tensor, name) else _of_op(stem)
+    return call

@@ -14,13 +14,6 @@ from tenfold.ops.schema import Schema, parse
 from tenfold.ops.table import OTHERS, TABLE, Row
 from tenfold.tensor import dispatch
 
-# What ATen writes in place without a method of Tensor's that does so.
-INPLACE = {
-    *("alpha_dropout", "celu", "dropout", "elu", "feature_alpha_dropout", "feature_dropout", "hardsigmoid"),
-    *("hardswish", "hardtanh", "leaky_relu", "mish", "relu6", "rrelu", "selu", "silu"),
-    *("threshold", "_index_put_impl"),
-}
-
 
 class Overload:
     """One schema, and what calls it."""
@@ -142,7 +135,7 @@ class Namespace:
             return Packet(self._name, name, overloads, _chosen(name, rows, plain), tensors)
         base = name.removesuffix("_")
         written = self._table.get(base, [])
-        if name.endswith("_") and (base in INPLACE or any(row.inplace for row in written)):
+        if name.endswith("_") and (_writes(written)):
             call = dispatch.inplace_method(base, written)
             overloads = {row.overload: self._written(name, row) for row in written}
             return Packet(self._name, name, overloads, call)
@@ -160,15 +153,16 @@ class Namespace:
         return Overload(self._name, name, row.overload, call, written_text(row.text, name))
 
     def __dir__(self) -> list[str]:
-        inplace = [
-            name + "_"
-            for name, rows in self._table.items()
-            if name in INPLACE or any(row.inplace for row in rows)
-        ]
+        inplace = [name + "_" for name, rows in self._table.items() if _writes(rows)]
         return sorted({*self._table, *self._plain, *inplace})
 
     def __repr__(self) -> str:
         return f"<Namespace {self._name}>"
+
+
+def _writes(rows: Sequence[Row]) -> bool:
+    """Whether ATen has overloads that write the result into the first argument."""
+    return any(row.inplace or row.forms not in ("", "foreach") for row in rows)
 
 
 def _chosen(name: str, rows: Sequence[Row], plain: Sequence[PlainRow]) -> Callable[..., Any]:

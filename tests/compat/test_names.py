@@ -15,7 +15,6 @@ import torch.ao.quantization.fx._decomposed  # defines torch.ops.quantized_decom
 
 import tenfold as tn
 from tenfold.base import unsupported
-from tenfold.capi import r_places
 from tenfold.command.listing import pytorch_names
 from tenfold.compat import names
 from tenfold.compat.overloads import NAMESPACES
@@ -493,10 +492,6 @@ def test_functions_of_ops_write_to_their_argument_as_in_pytorch():
 
 def test_lists_of_ops_by_name_hold_no_other_names():
     assert sorted(RENAMED.keys() - TABLE.keys()) == []
-    operators = [each.split("::")[1].split(".")[0] for each in torch._C._dispatch_get_all_op_names()]
-    starts = (*r_places._NUMBERS, *r_places._TENSORS, *r_places._OFFSETS)
-    assert [start for start in starts if not any(each.startswith(start) for each in operators)] == []
-    assert sorted(r_places._RESULTS.keys() - operators) == []
 
 
 def test_determinism_is_asked_of_gpu_programs_by_either_switch():

@@ -163,3 +163,13 @@ def test_training_takes_the_ideal_memory_and_no_more_than_pytorch():
     assert figures.peak <= 1.1 * figures.ideal
     done = subprocess.run([sys.executable, "-c", IN_PYTORCH], capture_output=True, text=True, check=True)
     assert figures.peak <= int(done.stdout)
+
+
+def test_a_dying_tensor_is_reused_by_every_unary_operator_that_keeps_its_dtype(tmp_path):
+    program = "(define (f x) (tensor-{} (+ x x)))\n(print (f (tensor '(0.5 1.0))))"
+    reused = {
+        name: "tensors reused: 1" in report(expand_program(program.format(name), FILE))
+        for name in ("expm1", "conj-physical", "logical-not", "relu6")
+    }
+    assert reused == {"expm1": True, "conj-physical": True, "logical-not": False, "relu6": False}
+    assert compiled(program.format("expm1"), tmp_path) == interpreted(program.format("expm1"))

@@ -117,7 +117,8 @@ _FORWARD = "Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ig
         *_picks(shapes=_FLAT)(), S(T(3, 4), T(3, dtype="uint8", high=3)), S(T(3, 4), T(3, dtype="int32")),
         S(T(3, 4), CLASSES(2)), S(T(3, 4), CLASSES(3), T(3)), S(T(2, 3, 4), CLASSES(2, 4)),
     ],
-    autocast="float32",)  # fmt: skip
+    autocast="float32",
+    positions="target")  # fmt: skip
 def nll_loss(x, target, weight, reduction, ignore_index):
     """-self at each target's class, weighed by class; the mean is over weights."""
     return nll_loss_forward(x, target, weight, reduction, ignore_index)[0]
@@ -126,7 +127,7 @@ def nll_loss(x, target, weight, reduction, ignore_index):
 @op(
     f"nll_loss_forward({_FORWARD}) -> (Tensor output, Tensor total_weight)",
     function=False, method=False, differentiable=(True, False), samples=_picks(shapes=_FLAT),
-)  # fmt: skip
+    positions="target")  # fmt: skip
 @widened
 def nll_loss_forward(x, target, weight, reduction, ignore_index):
     """The loss, and the weight it is divided by."""
@@ -140,6 +141,7 @@ def nll_loss_forward(x, target, weight, reduction, ignore_index):
     method=False,
     samples=_picks(shapes=_SPATIAL),
     autocast="float32",
+    positions="target",
 )
 def nll_loss2d(x, target, weight, reduction, ignore_index):
     """`nll_loss` at each place of an image."""
@@ -149,7 +151,7 @@ def nll_loss2d(x, target, weight, reduction, ignore_index):
 @op(
     f"nll_loss2d_forward({_FORWARD}) -> (Tensor output, Tensor total_weight)",
     function=False, method=False, differentiable=(True, False), samples=_picks(shapes=_SPATIAL),
-)  # fmt: skip
+    positions="target")  # fmt: skip
 @widened
 def nll_loss2d_forward(x, target, weight, reduction, ignore_index):
     """The loss, and the weight it is divided by."""
@@ -160,7 +162,8 @@ def nll_loss2d_forward(x, target, weight, reduction, ignore_index):
 @op(
     f"nll_loss_nd({_SCHEMA}) -> Tensor", function=False, method=False,
     samples=_picks(shapes=(*_FLAT, ((2, 4, 3), (2, 3)), ((2, 4, 3, 2, 1), (2, 3, 2, 1)))),
-    autocast="float32", grad_fn="NllLossBackward0",)  # fmt: skip
+    autocast="float32", grad_fn="NllLossBackward0",
+    positions="target")  # fmt: skip
 @widened
 def nll_loss_nd(x, target, weight, reduction, ignore_index):
     """`nll_loss` at each place of however many dimensions."""
@@ -204,7 +207,7 @@ _BACKWARD = (
 @op(
     f"nll_loss_backward({_BACKWARD}) -> Tensor",
     function=False, method=False, samples=_unpicks(((3, 4), (3,)), ((4,), ())),
-)  # fmt: skip
+    positions="target")  # fmt: skip
 @widened
 def nll_loss_backward(gradient, x, target, weight, reduction, ignore_index, total_weight):
     _check_rank("nll_loss", x, target, (1, 2))
@@ -214,7 +217,7 @@ def nll_loss_backward(gradient, x, target, weight, reduction, ignore_index, tota
 @op(
     f"nll_loss2d_backward({_BACKWARD}) -> Tensor",
     function=False, method=False, samples=_unpicks(((1, 4, 1, 1), (1, 1, 1))),
-)  # fmt: skip
+    positions="target")  # fmt: skip
 @widened
 def nll_loss2d_backward(gradient, x, target, weight, reduction, ignore_index, total_weight):
     _check_rank("nll_loss2d", x, target, (4,))
@@ -250,6 +253,7 @@ def _entropies():
     samples=_entropies,
     autocast="float32",
     grad_fn="NllLossBackward0",
+    positions="target",
 )
 @widened
 def cross_entropy_loss(x, target, weight, reduction, ignore_index, label_smoothing):

@@ -226,7 +226,7 @@ _PLAIN = (
 _FOUR = "(Tensor, Tensor, Tensor, Tensor)"
 
 
-@op(f"embedding_bag({_TABLE}{_PLAIN}) -> {_FOUR}", samples=_bags())
+@op(f"embedding_bag({_TABLE}{_PLAIN}) -> {_FOUR}", samples=_bags(), positions="offsets")
 def embedding_bag(weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last):
     """The sum, mean or maximum of the rows of weight that each bag of indices names."""
     return _bagged(weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, -1)
@@ -236,6 +236,7 @@ def embedding_bag(weight, indices, offsets, by_frequency, mode, sparse, sample_w
     f"embedding_bag.padding_idx({_TABLE}bool scale_grad_by_freq, int mode, bool sparse, "
     f"Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> {_FOUR}",
     samples=lambda: [*_bags(None)(), *_bags(4)(), *_bags(-2)(), *_bags(9)()],
+    positions="offsets",
 )
 def embedding_bag_padding_idx(
     weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, padding_idx
@@ -257,6 +258,7 @@ def embedding_bag_padding_idx(
     f"_embedding_bag({_TABLE}{_PLAIN}, int padding_idx=-1) -> {_FOUR}",
     f"_embedding_bag_forward_only({_TABLE}{_PLAIN}, int padding_idx=-1) -> {_FOUR}",
     samples=lambda: [*_bags(-1)(), *_bags(4)()],
+    positions="offsets not padding_idx",
 )
 def _embedding_bag(
     weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, padding_idx

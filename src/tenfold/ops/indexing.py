@@ -330,6 +330,7 @@ def take_along_dim(x, indices, dim):
     module="nn",
     method=False,
     samples=lambda: [S(At(2, 3, size=5), 5), S(At(size=5), 7)],
+    positions="self",
 )
 def one_hot(x, num_classes):
     """1 where a new last dimension's place is the element, 0 elsewhere."""
@@ -373,6 +374,7 @@ def _put_narrowed(call, base, new, dim, start, length):
         S(T(5, 4), -1, At(size=0, low=-4), 1),
         S(T(3), 0, At(size=4), 0),
     ],
+    positions="start",
 )
 def narrow(x, dim, start, length):
     """`length` elements of dimension dim from a start that is computed."""

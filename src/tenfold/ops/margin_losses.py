@@ -191,6 +191,7 @@ def _margins(*more, dtypes=(None,)):
     method=False,
     samples=lambda: [*_margins(), S(T(3, 4), CLASSES(3), 3), S(T(4), CLASSES(1))],
     autocast="float32",
+    positions="target",
 )
 @widened
 def multi_margin_loss(x, target, p, margin, weight, reduction):
@@ -233,6 +234,7 @@ def _gaps(x, target, p, margin, weight):
     samples=lambda: _margins(
         lambda each, places, d: T(*(places if each == NONE else ()), dtype=d), dtypes=("float32", "float64")
     ),
+    positions="target",
 )
 @widened
 def multi_margin_loss_backward(gradient, x, target, p, margin, weight, reduction):

@@ -186,13 +186,13 @@ def masked_select(x, mask):
 # Places that are not zero
 
 
-@op("nonzero(Tensor self) -> Tensor", "argwhere(Tensor self) -> Tensor", host=True)
+@op("nonzero(Tensor self) -> Tensor", "argwhere(Tensor self) -> Tensor", host=True, positions="-> 0")
 def nonzero(x):
     """The places that are not zero: one row of coordinates for each."""
     return np.argwhere(x).astype(np.int64)
 
 
-@op("nonzero_numpy(Tensor self) -> Tensor[]", host=True, function=False, method=False)
+@op("nonzero_numpy(Tensor self) -> Tensor[]", host=True, function=False, method=False, positions="-> 0")
 @op("where(Tensor condition) -> Tensor[]", host=True, method=False)
 def nonzero_numpy(x):
     """The places that are not zero: one tensor for each dimension."""
@@ -209,6 +209,7 @@ def nonzero_numpy(x):
         S(T(), size=2),
         S(T(0, 3), size=2),
     ],
+    positions="-> 0",
 )
 def nonzero_static(x, size, fill_value):
     """`nonzero` with a given number of rows: the first ones, and fill_value after the last."""

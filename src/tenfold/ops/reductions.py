@@ -326,13 +326,21 @@ def place_samples():
     return [S(T(3, 4)), S(T(3, 4), None, True), S(T()), *dim_samples()]
 
 
-@op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", samples=place_samples)
+@op(
+    "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+    samples=place_samples,
+    positions="-> 0",
+)
 def argmax(x, dim, keepdim):
     """The first place of the largest element, along a dimension or in the flattened tensor."""
     return _place("argmax", x, "max", dim, keepdim)
 
 
-@op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", samples=place_samples)
+@op(
+    "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+    samples=place_samples,
+    positions="-> 0",
+)
 def argmin(x, dim, keepdim):
     """The first place of the smallest element, along a dimension or in the flattened tensor."""
     return _place("argmin", x, "min", dim, keepdim)

@@ -28,6 +28,7 @@ F64 = dtypes.float64
         S(T(2, 4, low=0.5, high=1), 4),
         S(T(2, 4, low=0.5, high=1), 9, True),
     ],
+    positions="-> 0",
 )
 def multinomial(state, weights, num_samples, replacement):
     """Places drawn with probabilities proportional to the weights in the last dimension."""

@@ -230,6 +230,7 @@ UNIQUE = "bool sorted=True, bool return_inverse=False"
         S(T(), True, True, True),
         S(T(0), True, True, True),
     ],
+    positions="-> 1",
 )
 def _unique2(x, sorted, return_inverse, return_counts):
     """The distinct elements in order, where each element's equal is among them, and how often each occurs."""
@@ -243,6 +244,7 @@ def _unique2(x, sorted, return_inverse, return_counts):
     host=True,
     method=False,
     samples=lambda: [S(T(3, 4), True, True), S(T(9))],
+    positions="-> 1",
 )
 def _unique(x, sorted, return_inverse):
     return _unique2(x, sorted, return_inverse, False)[:2]
@@ -269,6 +271,7 @@ def _slices(x, dim):
         S(finite(5), 0),
         S(T(0, 2), 0),
     ],
+    positions="-> 1",
 )
 def unique_dim(x, dim, sorted, return_inverse, return_counts):
     """The distinct slices along a dimension in order, where each slice's equal is, and how often."""
@@ -305,6 +308,7 @@ def unique_dim_consecutive(x, dim, return_inverse, return_counts):
         S(T(6, 1), True, True, 0),
         S(T()),
     ],
+    positions="-> 1",
 )
 def unique_consecutive(x, return_inverse, return_counts, dim):
     """The elements, or the slices along a dimension, without repetitions of the one before."""

@@ -28,6 +28,7 @@ def _samples():
     "Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
     method=False,
     samples=_samples,
+    positions="not indices",
 )
 def segment_reduce(x, reduce, lengths, indices, offsets, axis, unsafe, initial):
     """The sum, mean, prod, max or min of each segment of a dimension, `initial` with it"""

@@ -85,7 +85,11 @@ def sort_stable(x, stable, dim, descending):
     return _ordered("sort", x, dim, descending)
 
 
-@op("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", samples=sort_samples)
+@op(
+    "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+    samples=sort_samples,
+    positions="-> 0",
+)
 def argsort(x, dim, descending):
     """The places from which sort's elements come."""
     return _ordered("argsort", x, dim, descending)[1]
@@ -94,6 +98,7 @@ def argsort(x, dim, descending):
 @op(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     samples=stable_samples,
+    positions="-> 0",
 )
 def argsort_stable(x, stable, dim, descending):
     return _ordered("argsort", x, dim, descending)[1]

@@ -198,6 +198,10 @@ class Facts:
     recodes: bool = False
     storage: bool = False
 
+    # Positions, which R counts from one, where the names of arguments and results do not tell: other
+    # arguments, after `not` those that are none, after `->` the results' numbers. "target", "-> 0".
+    positions: str = ""
+
     # Tests: arguments where those from the schema will not do, and why values differ from PyTorch's.
     samples: Callable | None = None
     differs: str | None = None

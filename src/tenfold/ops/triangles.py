@@ -59,6 +59,7 @@ def _trapezoids():
     "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None) -> Tensor",
     samples=_trapezoids,
+    positions="-> 0",
 )
 def tril_indices(row, col, offset, dtype):
     """Rows and columns of the elements on and below a diagonal, in row-major order."""
@@ -69,6 +70,7 @@ def tril_indices(row, col, offset, dtype):
     "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None) -> Tensor",
     samples=_trapezoids,
+    positions="-> 0",
 )
 def triu_indices(row, col, offset, dtype):
     """Rows and columns of the elements on and above a diagonal, in row-major order."""

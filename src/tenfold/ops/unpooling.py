@@ -48,6 +48,7 @@ def _places(*shape, high):
         S(T(0, 3, 2, 2), _places(0, 3, 2, 2, high=20), (4, 5)),
     ],
     autocast="cpu: float32",
+    positions="not indices",
 )
 def max_unpool2d(x, indices, output_size):
     """The inverse of a max-pool: its results back at their places, zeros elsewhere."""
@@ -64,6 +65,7 @@ def max_unpool2d(x, indices, output_size):
         S(T(3, 1, 1, 1), _places(3, 1, 1, 1, high=20), (2, 2, 5), (2, 2, 5), (0, 0, 0)),
     ],
     autocast="cpu: float32",
+    positions="not indices",
 )
 def max_unpool3d(x, indices, output_size, stride, padding):
     """The inverse of a max-pool: its results back at their places, zeros elsewhere."""
@@ -161,6 +163,7 @@ def _declare(dims):
                 T(*(1,) * (dims + 1), 4, dtype="int64", low=0, high=25),
             )
         ],
+        positions="not indices",
     )
     def fractional_max_pool_backward(cotangent, x, kernel, output_size, indices):
         """Each window's cotangent added at the place of its maximum."""

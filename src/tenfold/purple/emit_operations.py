@@ -9,7 +9,7 @@ from tenfold.purple.constants import c_string
 from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.emit_lines import Writer
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Let, Variable
-from tenfold.purple.names import PRIMITIVES
+from tenfold.purple.names import PRIMITIVES, aten_name
 from tenfold.purple.natives import accepts
 
 COMPARISONS = ("<", ">", "<=", ">=", "=", "eq?", "eqv?")
@@ -181,7 +181,7 @@ class Operations(Writer):
     def reuse(self, op: ir.Reuse, target: str, fails: str) -> None:
         dying = self.atom(op.args[op.dying])
         if len(op.args) == 1:
-            name = op.name.removeprefix("tensor-")
+            name = aten_name(op.name)
             call = f'pu_reuse_unary({dying}, tn_{name}_, tn_{name}, "{name}")'
         else:
             other = self.atom(op.args[1 - op.dying])

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 
+from tenfold.base.dtypes import float32
+from tenfold.base.errors import TenfoldError
+from tenfold.flat.ir import TensorType
+from tenfold.ops.table import SLOT
 from tenfold.purple import ir
 from tenfold.purple.ir import Atom, Block, Drop, Function, Let, Variable
+from tenfold.purple.names import row_of
 from tenfold.purple.natives import gives_new_memory
-
-IN_PLACE = tuple(
-    f"tensor-{name}"
-    for name in (
-        "relu", "tanh", "sigmoid", "exp", "neg", "abs", "sqrt", "rsqrt", "floor", "ceil", "sin", "cos",
-        "log", "square", "sign", "reciprocal", "trunc", "erf",
-    )
-)  # fmt: skip
 
 
 def reuse(function: Function) -> None:
-    """Find operators one of whose operands is a tensor that was made for it alone: nothing else has seen it,
-    so no view
-    and no gradient can share it. Whether its shape fits is known when the program runs."""
+    """Find operators one of whose operands is a tensor that was made for it alone.
+
+    Nothing else has seen it, so no view and no gradient can share it. Whether its shape fits is known when
+    the program runs.
+    """
     uses: Counter[Variable] = Counter()
     made: Counter[Variable] = Counter()
     for each in ir.statements(function.body):
@@ -72,10 +72,27 @@ def _reuse_in(block: Block, alone: set[Variable]) -> None:
 
 
 def _dying_operand(op: ir.Prim, alone: set[Variable]) -> int | None:
-    if op.name in IN_PLACE and len(op.args) == 1:
+    if len(op.args) == 1 and _has_unary_form_in_place(op.name):
         return 0 if op.args[0] in alone else None
     if op.name in ("+", "-", "*", "/") and len(op.args) == 2:
         for i in range(2 if op.name in "+*" else 1):
             if op.args[i] in alone:
                 return i
     return None
+
+
+@functools.cache
+def _has_unary_form_in_place(name: str) -> bool:
+    """Whether a primitive is an operator of one tensor alone that has a form in place, and whose result has
+    that tensor's dtype and shape: `logical_not` of floats, which gives bools, is none."""
+    found = row_of(name)
+    if found is None or found[1] or len(found[0]) != 1:
+        return False
+    (row,) = found[0]
+    if not row.inplace or len(row.schema.arguments) != 1 or row.schema.is_view or row.host or row.random:
+        return False
+    given = TensorType(float32, (2, 3))
+    try:
+        return row.signature((given,), (SLOT,)).result_types == (given,)
+    except TenfoldError:
+        return False

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.base import digests
 from tenfold.base.errors import (
     ArgumentError,
     EngineError,
@@ -34,6 +35,7 @@ INPUT_TYPES = {"torch": "torch", "stablehlo": "stablehlo", "linalg": "none", "to
 TARGETS = {"cpu": ("llvm-cpu", "local-task"), "vmvx": ("vmvx", "local-task"), "cuda": ("cuda", "cuda")}
 # What a file tells of its function, beside its code.
 REFLECTION = "tenfold"
+DIGEST = "tenfold.digest"
 # Without it IREE narrows every f64 to f32.
 KEEP_WIDE = "--iree-input-demote-f64-to-f32=false"
 
@@ -101,12 +103,13 @@ def compile(
         with open(source, "wb") as file:
             file.write(_described(bytecode, about or {}))
         try:
-            return c.compile_file(
+            data = c.compile_file(
                 source,
                 target_backends=[TARGETS[target][0]],
                 input_type=INPUT_TYPES[dialect],
                 extra_args=flags,
             )
+            return digests.filled_in(data)
         except c.failure as error:
             raise UnsupportedError(
                 f"IREE cannot compile this module: {_reason(str(error))}",
@@ -128,7 +131,8 @@ def _described(bytecode: bytes, about: Mapping[str, Any]) -> bytes:
             attributes = op.operation.attributes
             if "sym_name" in attributes and attributes["sym_name"].value == "main":
                 text = ir.StringAttr.get(json.dumps(about))
-                attributes["iree.reflection"] = ir.DictAttr.get({REFLECTION: text})
+                digest = ir.StringAttr.get(digests.BLANK)
+                attributes["iree.reflection"] = ir.DictAttr.get({REFLECTION: text, DIGEST: digest})
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
         return stream.getvalue()

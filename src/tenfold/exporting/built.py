@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, FormatError, located
+from tenfold.exporting import trial
 from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
 from tenfold.exporting.loaded import require_no_gradient
 from tenfold.flat.ir import TensorType
@@ -22,6 +23,7 @@ class BuiltModule:
     def __init__(self, data: bytes, target: str = "cpu"):
         from tenfold.engines import iree
 
+        trial.require_loadable(data, target)
         self._executable = iree.Executable(data, target)
         about = self._executable.about
         self.inputs: tuple[SymbolicType, ...] | None = None

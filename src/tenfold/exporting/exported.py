@@ -15,6 +15,7 @@ from tenfold.base.dtypes import as_dtype
 from tenfold.base.errors import ArgumentError, FormatError, did_you_mean, located
 from tenfold.base.garbage import uncollected
 from tenfold.compiler import uncompiled
+from tenfold.exporting import trial
 from tenfold.exporting.dimensions import Dim, SymbolicType
 from tenfold.exporting.dynamic import OpenDims, open_dimensions
 from tenfold.exporting.merging import merged_functions
@@ -83,7 +84,11 @@ class Exported:
 
     def bytecode(self) -> bytes:
         """The module as MLIR bytecode, which is smaller and read by the same version of MLIR."""
-        return self.module.bytecode()
+        if self.dialect != "stablehlo":
+            return self.module.bytecode()
+        data = portable.bytecode(self.module)
+        trial.remember(data)
+        return data
 
     @located
     def portable(self) -> bytes:
@@ -93,7 +98,9 @@ class Exported:
                 f"only StableHLO has a portable artifact, and this module is {self.dialect}",
                 help="export(..., dialect='stablehlo'), or save the text or the bytecode",
             )
-        return portable.serialize(self.module)
+        data = portable.serialize(self.module)
+        trial.remember(data)
+        return data
 
     @located
     def build(self, *, target: str = "cpu", processor: str = "host") -> bytes:
@@ -109,7 +116,10 @@ class Exported:
             "parameters": list(self.parameters),
             "dimensions": {name: dim.constraints for name, dim in self.dimensions.items()},
         }
-        return iree.compile(self.bytecode(), self.dialect, target=target, processor=processor, about=about)
+        data = self.module.bytecode()
+        built = iree.compile(data, self.dialect, target=target, processor=processor, about=about)
+        trial.remember(built)
+        return built
 
     @located
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -125,6 +135,8 @@ class Exported:
             raise FormatError(
                 f"{name} cannot be written: {error.strerror}", help="name a file in a folder that is there"
             ) from None
+        if self.dialect == "stablehlo" or form == "build":
+            trial.remember(data, on_disk=True)
 
     def __str__(self) -> str:
         return self.text()

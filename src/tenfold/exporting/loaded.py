@@ -9,6 +9,7 @@ from typing import Any
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, FormatError, GradientError, ShapeError, located
 from tenfold.engines import xla
+from tenfold.exporting import trial
 from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
 from tenfold.flat.ir import TensorType
 from tenfold.mlir import portable, stablehlo
@@ -27,8 +28,9 @@ class LoadedModule:
     compiled once for each that it is called with. It has no gradient.
     """
 
-    def __init__(self, module: stablehlo.Module):
+    def __init__(self, module: stablehlo.Module, ours: bool = False):
         self.module = module
+        self._compile = xla.compile if ours else trial.compiled
         self.inputs, self.outputs = portable.signature(module)
         self.dimensions: dict[str, Dim] = {}
         self._named: list[SymbolicType] | None = None  # the types of the inputs by the names of their sizes
@@ -57,7 +59,7 @@ class LoadedModule:
         if found is None:
             module = self.module if len(key) == 1 else portable.refined(self.module, given)
             outputs = portable.signature(module)[1]
-            found = self._executables[key] = (xla.compile(module, device), outputs)
+            found = self._executables[key] = (self._compile(module, device), outputs)
         executable, outputs = found
         buffers = executable([each.to(device)._buffer() for each in tensors])
         results = tuple(
@@ -107,11 +109,15 @@ def require_no_gradient(tensors: Sequence[Tensor]) -> None:
 def load_stablehlo(source: str | os.PathLike[str] | bytes) -> LoadedModule:
     """A StableHLO module from a file, or from the bytes of one: a portable artifact, bytecode or text.
 
-    run = tenfold.load_stablehlo("model.stablehlo")
-    run(x)
+        run = tenfold.load_stablehlo("model.stablehlo")
+        run(x)
+
+    The module may only compute: one that calls other functions of the host than LAPACK's, talks to other
+    devices or calls itself is refused, and hints that would give an argument's memory away are ignored. A
+    file that this user did not write with Tenfold is read and compiled in a process of its own first.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return LoadedModule(portable.read(bytes(source)))
+        return LoadedModule(*trial.read(bytes(source)))
     if not isinstance(source, (str, os.PathLike)):
         raise ArgumentError(f"takes a path or the bytes of a file, not {type(source).__name__}")
     try:
@@ -121,4 +127,4 @@ def load_stablehlo(source: str | os.PathLike[str] | bytes) -> LoadedModule:
         raise FormatError(
             f"{os.fspath(source)} cannot be read: {error.strerror}", help="give the path of a StableHLO file"
         ) from None
-    return LoadedModule(portable.read(data))
+    return LoadedModule(*trial.read(data))

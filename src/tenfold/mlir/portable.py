@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.base import dtypes
-from tenfold.base.errors import EngineError, FormatError, ShapeError, UnsupportedError
+from tenfold.base import digests, dtypes
+from tenfold.base.errors import EngineError, FormatError, ShapeError, TenfoldError, UnsupportedError
 from tenfold.flat.ir import TensorType
-from tenfold.mlir import stablehlo
+from tenfold.mlir import checking, stablehlo
 from tenfold.mlir.sizes import Open, OpenType
 from tenfold.mlir.stablehlo import Module
 
@@ -20,6 +20,7 @@ BYTECODE = b"ML\xefR"  # how all MLIR bytecode starts; a portable artifact names
 PRODUCER = b"StableHLO_v"
 # Attributes of a module, by which it tells of its open sizes.
 INPUTS, DIMENSIONS = "tenfold.inputs", "tenfold.dimensions"
+DIGEST = "tenfold.digest"  # of the file that the module stands in
 CONSTANTS = ("stablehlo.constant", "arith.constant")  # torch-mlir writes both
 ELIDED = "__elided__"  # what is printed in the place of a long literal
 RESOURCE = re.compile(r'dense_resource<"?([^">]+)"?>')
@@ -42,31 +43,60 @@ def serialize(module: Module) -> bytes:
             try:
                 b.passmanager.PassManager.parse(stablehlo.WITHOUT_CHLO).run(plain.operation)
                 _without_shapes(b.ir, plain)
-                return b.dialect.serialize_portable_artifact(plain, b.dialect.get_current_version())
+                plain.operation.attributes[DIGEST] = b.ir.StringAttr.get(digests.BLANK)
+                data = b.dialect.serialize_portable_artifact(plain, b.dialect.get_current_version())
+                return digests.filled_in(data)
             except Exception as error:
                 raise EngineError(
                     f"StableHLO cannot make this module portable: {_first_line(error)}"
                 ) from None
 
 
+def bytecode(module: Module) -> bytes:
+    """The module as MLIR bytecode that carries its digest."""
+    with stablehlo._lock:
+        b = stablehlo.bindings()
+        attributes = module.module.operation.attributes
+        with b.context, b.unknown:
+            attributes[DIGEST] = b.ir.StringAttr.get(digests.BLANK)
+            try:
+                return digests.filled_in(module.bytecode())
+            finally:
+                del attributes[DIGEST]
+
+
 def read(data: bytes) -> Module:
-    """A module from a portable artifact, from bytecode, or from text; damaged ones are refused."""
+    """A module from a portable artifact, from bytecode, or from text; damaged ones are refused, and those
+    that do more than compute."""
+    digests.require_undamaged(data)
     with stablehlo._lock:
         b = stablehlo.bindings()
         with b.context, b.unknown:
             try:
-                if data.startswith(BYTECODE) and PRODUCER in data[:64]:
-                    module = b.dialect.deserialize_portable_artifact(b.context, data)
-                else:
-                    module = b.ir.Module.parse(data if data.startswith(BYTECODE) else data.decode())
-                module.operation.verify()
+                module = _parsed(b, data)
                 _inline_resources(b.ir, module)
+                inputs, results = _signature(module)
+                calls = checking.checked(module, fixed=not any(isinstance(x, OpenType) for x in inputs))
+            except TenfoldError:
+                raise
             except Exception as error:
                 raise FormatError(
                     f"this is no StableHLO module: {_first_line(error)}",
                     help="give a file that export(..., dialect='stablehlo') saved, or any StableHLO text",
                 ) from None
-        return Module(module, _signature(module)[1])
+        return Module(module, results, calls=calls)
+
+
+def _parsed(b: Any, data: bytes) -> Any:
+    if data.startswith(BYTECODE) and PRODUCER in data[:64]:
+        module = b.dialect.deserialize_portable_artifact(b.context, data)
+    elif data.startswith(BYTECODE):
+        module = b.ir.Module.parse(data)
+    else:
+        checking.require_shallow(data)
+        module = b.ir.Module.parse(data.decode())
+    module.operation.verify()
+    return module
 
 
 def refined(module: Module, types: Sequence[TensorType]) -> Module:
@@ -83,12 +113,12 @@ def refined(module: Module, types: Sequence[TensorType]) -> Module:
                 b.passmanager.PassManager.parse(FIX_SIZES.format(takes)).run(fixed.operation)
             except Exception as error:
                 raise ShapeError(f"these sizes do not fit the module: {_first_line(error)}") from None
-        results = _signature(fixed)[1]
-        if any(isinstance(each, OpenType) for each in results):
-            raise UnsupportedError(
-                f"the sizes of the results, {results}, do not follow from those of the arguments"
-            )
-        return Module(fixed, results)
+            results = _signature(fixed)[1]
+            if any(isinstance(each, OpenType) for each in results):
+                raise UnsupportedError(
+                    f"the sizes of the results, {results}, do not follow from those of the arguments"
+                )
+            return Module(fixed, results, calls=checking.checked(fixed, fixed=True))
 
 
 def signature(module: Module) -> tuple[list[Any], list[Any]]:
@@ -142,6 +172,8 @@ def _signature(module: Any) -> tuple[list[Any], list[Any]]:
     mains = [each for each in module.body.operations if _name(each) == "main"]
     if not mains:
         raise FormatError("the module has no function @main")
+    if mains[0].operation.name != "func.func":
+        raise FormatError(f"@main is a {mains[0].operation.name}, and no function")
     type = mains[0].attributes["function_type"].value
     return [_read(str(each)) for each in type.inputs], [_read(str(each)) for each in type.results]
 

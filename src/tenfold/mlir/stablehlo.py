@@ -103,7 +103,7 @@ def bindings() -> SimpleNamespace:
     """
     jaxlib_version()
     from jaxlib.mlir import ir, passmanager
-    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _stablehlo
+    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
 
     upstream = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(upstream)  # func among them
@@ -113,6 +113,7 @@ def bindings() -> SimpleNamespace:
     context.load_all_available_dialects()
     _stablehlo.register_dialect(context)
     _chlo.register_dialect(context)
+    _sdy.register_dialect(context)  # JAX writes its attributes into every file
     with context:
         unknown = ir.Location.unknown()
     return SimpleNamespace(

@@ -6,11 +6,14 @@ compute, and LAPACK does not take it: those cases are answered here. `info` is L
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.flat import TensorType, Value
+from tenfold.flat.structured import CustomCall
 
 PREFIXES = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
 
@@ -145,3 +148,63 @@ def trsm(a: Value, b: Value, left: bool, lower: bool, transposed: str, unit: boo
     }
     (x,) = _call("trsm", [a, b], [b.type], letters, 1)
     return x
+
+
+class Routine(NamedTuple):
+    """What a routine is called with: matrices of which shapes, and the values of each option."""
+
+    build: Callable[..., Any]
+    fits: Callable[..., bool]
+    options: tuple[tuple[Any, ...], ...] = ()
+
+
+def _square(x: TensorType) -> bool:
+    return x.shape[-2] == x.shape[-1]
+
+
+def _any(x: TensorType) -> bool:
+    return True
+
+
+def _reflections(vectors: TensorType, tau: TensorType) -> bool:
+    rows, columns = vectors.shape[-2:]
+    expected = vectors.shape[:-2], vectors.dtype
+    return rows >= columns and (tau.shape[:-1], tau.dtype) == expected and tau.shape[-1] <= columns
+
+
+def _triangular(a: TensorType, b: TensorType) -> bool:
+    alike = a.dtype is b.dtype and a.rank == b.rank and a.shape[:-2] == b.shape[:-2]
+    return alike and _square(a)
+
+
+def _solved(a: Value, b: Value, left: bool, *options: Any) -> Sequence[Value]:
+    return [trsm(a, b, left, *options)] if b.shape[-2 if left else -1] == a.shape[-1] else []
+
+
+_BOTH = (True, False)
+ROUTINES = {
+    "potrf": Routine(potrf, _square, (_BOTH,)),
+    "getrf": Routine(getrf, _any),
+    "geqrf": Routine(geqrf, _any),
+    **dict.fromkeys(("orgqr", "ungqr"), Routine(lambda *given: [orgqr(*given)], _reflections)),
+    "gesdd": Routine(gesdd, _any, (_BOTH, _BOTH)),
+    **dict.fromkeys(("syevd", "heevd"), Routine(syevd, _square, (_BOTH, _BOTH))),
+    "geev": Routine(geev, _square, (_BOTH,)),
+    "trsm": Routine(_solved, _triangular, (_BOTH, _BOTH, ("N", "T", "C"), _BOTH)),
+}
+
+
+def built_calls(target: str, types: Sequence[TensorType]) -> Iterator[CustomCall]:
+    """Every call by this name, on tensors of these types, that the functions above make: a call that a file
+    holds is one of them, or it is none that LAPACK should be given."""
+    routine = ROUTINES.get(target.removeprefix("lapack_").removesuffix("_ffi")[1:])
+    takes = 2 if routine in (ROUTINES["orgqr"], ROUTINES["trsm"]) else 1
+    if routine is None or len(types) != takes or types[0].rank < 2 or types[0].dtype not in PREFIXES:
+        return
+    if (takes == 2 and types[1].rank < types[0].rank - 1) or not routine.fits(*types):
+        return
+    for options in itertools.product(*routine.options):
+        results = routine.build(*map(Value, types), *options)
+        for op in {each.op for each in results}:
+            if isinstance(op, CustomCall) and op.call_target_name == target:
+                yield op

@@ -1,0 +1,267 @@
+"""Files that others wrote, tried in a process of their own, which may die of them.
+
+MLIR, XLA and IREE end the process on some damaged or hostile files. So what was not written here is parsed,
+checked and compiled in a child process first; if the child dies, the file is refused with an error. It is no
+sandbox: it protects this process from crashes, not from code that a file may carry (`docs/security.md`).
+What passed is remembered, in memory and in the cache on disk, and is not tried again.
+
+Requests and replies are a line of JSON, which says how many bytes follow, and those bytes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import IO, Any
+
+from tenfold import version
+from tenfold.base import digests, errors
+from tenfold.base.devices import Device
+from tenfold.base.errors import EngineError, FormatError, TenfoldError
+from tenfold.engines import xla
+from tenfold.mlir import portable, stablehlo
+from tenfold.runtime import cache
+
+SECONDS = 60.0  # that reading a file may take, and one more for each megabyte
+COMPILE_SECONDS = 3600.0
+IDLE_SECONDS = 20.0  # after which the child ends
+MEMORY = 4 << 30  # bytes that the child may ask for, and as many more as a large file needs
+PER_BYTE = 64
+MAX_REMEMBERED = 10_000
+OURS, TRIED = b"ours", b"tried"  # what is remembered of a file
+COMMAND = "from tenfold.exporting.trial import serve; serve()"
+_lock = threading.RLock()
+_child: subprocess.Popen[bytes] | None = None
+_known: dict[bytes, bytes] = {}
+
+
+def remember(data: bytes, what: bytes = OURS, on_disk: bool = False) -> None:
+    """Take a file for one that need not be tried: it is ours, or it was tried."""
+    digest = digests.sha256(data)
+    _known[digest] = what
+    while len(_known) > MAX_REMEMBERED:
+        del _known[next(iter(_known))]
+    if on_disk:
+        cache.store(_entry(digest), what)
+
+
+def _remembered(data: bytes) -> bytes | None:
+    digest = digests.sha256(data)
+    return _known.get(digest) or cache.load(_entry(digest))
+
+
+def _entry(digest: bytes) -> str:
+    return cache.key("trial", version.release, stablehlo.jaxlib_version(), digest.hex())
+
+
+def read(data: bytes) -> tuple[stablehlo.Module, bool]:
+    """A StableHLO module, and whether this process may compile it at once: others are compiled in a child."""
+    digests.require_undamaged(data)
+    known = _remembered(data)
+    if known is None:
+        _ask({"do": "read"}, data, SECONDS + len(data) / 1e6)
+        remember(data, TRIED, on_disk=True)
+    return portable.read(data), known == OURS
+
+
+def compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
+    """The executable of a module that others wrote, compiled in the child."""
+    if device.type != "cpu":
+        return xla.compile(module, device)
+    xla.provide(module, device)
+    name = cache.key(module.text(whole=True), xla.fingerprint(module, device))
+    code = cache.load(name)
+    if code is None:
+        code = _ask({"do": "compile"}, module.bytecode(), COMPILE_SECONDS)
+        cache.store(name, code)
+    return xla.deserialize(code, module, device)
+
+
+def require_loadable(data: bytes, target: str) -> None:
+    """Refuse a `.vmfb` that ends the process that loads it."""
+    digests.require_undamaged(data)
+    if _remembered(data) is None:
+        _ask({"do": "load", "target": target}, data, SECONDS + len(data) / 1e6)
+        remember(data, TRIED, on_disk=True)
+
+
+def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
+    """What the child replies; its errors are raised here. One that dies may have been damaged by what it read
+    before, or have ended because it was idle: only a fresh one's death is held against a file."""
+    with _lock:
+        for fresh in (False, True):
+            try:
+                reply, payload = _exchange(_started(fresh), request, data, seconds)
+            except EOFError:
+                status = _stop()
+                continue
+            except BaseException:
+                _stop()
+                raise
+            if reply is None:
+                _stop()
+                raise FormatError(f"reading the file takes over {seconds:.0f} seconds: it is refused")
+            if "error" in reply:
+                kind = getattr(errors, str(reply["error"]), FormatError)
+                raise kind(reply["message"], help=reply["help"])
+            return payload
+    raise FormatError(
+        f"the file is damaged or hostile: the process that read it first died of it ({status})",
+        help="copy it again from where it was made, or make it again with this version",
+    )
+
+
+def _exchange(
+    child: subprocess.Popen[bytes], request: dict[str, Any], data: bytes, seconds: float
+) -> tuple[dict[str, Any] | None, bytes]:
+    """The reply, which is None if it does not come in time."""
+    assert child.stdin is not None and child.stdout is not None
+    timer = threading.Timer(seconds, child.kill)
+    timer.daemon = True
+    timer.start()
+    end = time.monotonic() + seconds
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            _write(child.stdin, request, data)
+        return _receive(child.stdout)
+    except EOFError:
+        if time.monotonic() >= end:
+            return None, b""
+        raise
+    finally:
+        timer.cancel()
+
+
+def _started(fresh: bool) -> subprocess.Popen[bytes]:
+    global _child
+    if _child is not None and (fresh or _child.poll() is not None):
+        _stop()
+    if _child is None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        try:
+            _child = subprocess.Popen(
+                [sys.executable, "-P", "-c", COMMAND],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is this process's to hear
+            )
+        except OSError as error:
+            raise EngineError(
+                f"the process in which a file that others wrote is read does not start: {error.strerror}",
+                help="run Tenfold where sys.executable is a Python interpreter",
+            ) from None
+        assert _child.stdout is not None
+        if _child.stdout.readline() != b"ready\n":
+            status = _stop()
+            raise EngineError(
+                f"the process in which a file that others wrote is read does not start ({status})",
+                help=f"try: {sys.executable} -c 'import tenfold'",
+            )
+    return _child
+
+
+def _stop() -> str:
+    """End the child; how it ended, if it had already."""
+    global _child
+    child, _child = _child, None
+    if child is None:
+        return "not started"
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(0.2)  # its pipe closes a moment before it has ended
+    code = child.poll()
+    if code is None:
+        child.kill()
+        child.wait()
+    for pipe in (child.stdin, child.stdout):
+        assert pipe is not None
+        with contextlib.suppress(OSError):
+            pipe.close()
+    return signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
+
+
+def _leave() -> None:
+    """In a fork, the child and its pipes are the parent's."""
+    global _child, _lock
+    _child, _lock = None, threading.RLock()
+
+
+atexit.register(_stop)
+os.register_at_fork(after_in_child=_leave)
+
+
+def _write(stream: IO[bytes], header: dict[str, Any], data: bytes) -> None:
+    stream.write(json.dumps({**header, "bytes": len(data)}).encode() + b"\n")
+    stream.write(data)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    header = json.loads(line)
+    data = stream.read(header["bytes"])
+    if len(data) < header["bytes"]:
+        raise EOFError
+    return header, data
+
+
+def serve() -> None:
+    """The child: answer requests until the other end closes, or is silent for long."""
+    _confine(0)
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no reply
+    waiting = selectors.DefaultSelector()
+    waiting.register(requests, selectors.EVENT_READ)
+    replies.write(b"ready\n")
+    replies.flush()
+    while waiting.select(IDLE_SECONDS):
+        try:
+            request, data = _receive(requests)
+        except EOFError:
+            return
+        _confine(len(data))
+        try:
+            reply, result = {}, _done(request, data)
+        except TenfoldError as error:
+            help = error.help() if callable(error.help) else error.help
+            reply, result = {"error": type(error).__name__, "message": error.message, "help": help}, b""
+        except MemoryError:
+            reply = {"error": "OutOfMemory", "message": "no memory to read the file in", "help": None}
+            result = b""
+        except Exception as error:
+            message = f"this is no file that can be read: {type(error).__name__}: {error}"
+            reply, result = {"error": "FormatError", "message": message, "help": None}, b""
+        _write(replies, reply, result)
+
+
+def _done(request: dict[str, Any], data: bytes) -> bytes:
+    if request["do"] == "load":
+        from tenfold.engines import iree
+
+        iree.Executable(data, request["target"])
+        return b""
+    module = portable.read(data)
+    if request["do"] == "read":
+        return b""
+    return xla.serialize(xla.compile(module, Device("cpu")))
+
+
+def _confine(size: int) -> None:
+    """No core files, and no more memory than reading a file of this size may take."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    soft = MEMORY + PER_BYTE * size
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))

@@ -1,0 +1,114 @@
+"""Damaged and hostile program files: refused by an error of Tenfold's, whatever MLIR, XLA and IREE do."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import tenfold as tn
+from tenfold import nn
+from tenfold.base import digests
+from tenfold.exporting import trial
+
+
+@pytest.fixture(scope="module")
+def exported() -> tn.exporting.Exported:
+    tn.manual_seed(0)
+    return tn.export(nn.Linear(3, 2), (tn.ones(1, 3),), dialect="stablehlo", parameters="literals")
+
+
+@pytest.fixture(scope="module")
+def vmfb() -> bytes:
+    pytest.importorskip("iree.compiler")
+    return tn.export(lambda x: x * 2, (tn.ones(3),)).build()
+
+
+def damaged(data: bytes, seed: int) -> bytes:
+    chance = random.Random(seed)
+    place = chance.randrange(len(data))
+    return data[:place] + bytes([data[place] ^ (1 << chance.randrange(8))]) + data[place + 1 :]
+
+
+def without_digest(data: bytes) -> bytes:
+    return digests._DIGEST.sub(b"x" * len(digests.BLANK), data)
+
+
+def test_every_damaged_byte_of_a_saved_file_is_found_before_it_is_parsed(exported, monkeypatch):
+    for data in (exported.portable(), exported.bytecode()):
+        monkeypatch.setattr(trial, "_ask", lambda *_: pytest.fail("parsed"))
+        inside = [seed for seed in range(60) if b"tenfold-sha256:" in damaged(data, seed)]
+        for seed in inside:
+            with pytest.raises(tn.FormatError, match="damaged"):
+                tn.load_stablehlo(damaged(data, seed))
+        assert len(inside) > 50
+
+
+def test_every_damaged_byte_of_a_built_file_is_found_before_it_is_loaded(vmfb):
+    for seed in range(60):
+        data = damaged(vmfb, seed)
+        if b"tenfold-sha256:" in data:
+            with pytest.raises(tn.FormatError, match="damaged"):
+                tn.load_vmfb(data)
+
+
+@pytest.mark.parametrize("form", ["portable", "bytecode"])
+def test_files_of_others_that_are_damaged_do_not_end_the_process(exported, form):
+    data = without_digest(getattr(exported, form)())
+    tn.load_stablehlo(data)
+    refused = 0
+    for seed in range(40):
+        try:
+            tn.load_stablehlo(damaged(data, seed))(tn.ones(1, 3))
+        except tn.TenfoldError:
+            refused += 1
+    assert refused
+
+
+def test_text_that_is_damaged_does_not_end_the_process(exported):
+    text = exported.text(whole=True).encode()
+    for seed in range(40):
+        try:
+            tn.load_stablehlo(damaged(text, seed))(tn.ones(1, 3))
+        except tn.TenfoldError:
+            continue
+
+
+def test_a_file_that_kills_its_reader_is_refused(monkeypatch):
+    monkeypatch.setattr(trial, "COMMAND", "import os; print('ready', flush=True); os.read(0, 1); os.abort()")
+    trial._stop()
+    with pytest.raises(tn.FormatError, match="died of it \\(SIGABRT\\)"):
+        tn.load_stablehlo(b"module { func.func @main() { return } }")
+
+
+def test_a_file_that_takes_its_reader_forever_is_refused(monkeypatch):
+    monkeypatch.setattr(trial, "COMMAND", "import time; print('ready', flush=True); time.sleep(100)")
+    monkeypatch.setattr(trial, "SECONDS", 0.2)
+    trial._stop()
+    with pytest.raises(tn.FormatError, match="takes over"):
+        tn.load_stablehlo(b"module { func.func @main() { return } }")
+
+
+def test_an_interpreter_that_does_not_start_is_said(monkeypatch):
+    monkeypatch.setattr(trial, "COMMAND", "raise SystemExit(3)")
+    trial._stop()
+    with pytest.raises(tn.EngineError, match="exit status 3"):
+        tn.load_stablehlo(b"module { func.func @main() { return } }")
+
+
+def test_what_was_saved_here_or_tried_before_is_not_tried_again(exported, tmp_path, monkeypatch):
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path / "cache"))
+    foreign = exported.text(whole=True).encode() + b"// by hand\n"
+    tn.load_stablehlo(foreign)(tn.ones(1, 3))
+    exported.save(tmp_path / "model.stablehlo")
+    monkeypatch.setattr(trial, "_known", {})  # as in another process
+    monkeypatch.setattr(trial, "_ask", lambda *_: pytest.fail("tried again"))
+    tn.load_stablehlo(foreign)(tn.ones(1, 3))
+    tn.load_stablehlo(tmp_path / "model.stablehlo")(tn.ones(1, 3))
+
+
+def test_a_file_of_others_may_have_open_sizes():
+    text = b"""module { func.func @main(%a: tensor<?x3xf32>) -> tensor<?x3xf32> {
+        %0 = stablehlo.add %a, %a : tensor<?x3xf32> return %0 : tensor<?x3xf32> } }"""
+    run = tn.load_stablehlo(text)
+    assert run(tn.ones(2, 3)).shape == (2, 3) and run(tn.ones(5, 3)).shape == (5, 3)

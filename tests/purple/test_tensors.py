@@ -32,7 +32,7 @@ from tenfold.purple.prims.rows import row_function
         ("(< (tensor '(1 2)) 2)", "tensor([ True, False])"),
         ("(< 1 (tensor '(1 2)))", "tensor([False,  True])"),
         ("(= (tensor '(1 2)) (tensor '(1 3)))", "tensor([ True, False])"),
-        ("(if (< (tensor '(1 2)) 0) 'true 'false)", "true"),
+        ("(if (< (tensor '(1)) 0) 'true 'false)", "false"),
         ("(tensor-ref (tensor '((1 2) (3 4))) 0 1)", "2"),
         ("(tensor-ref (tensor '((1 2) (3 4))) -1)", "tensor([3, 4])"),
         ("(tensor-ref (tensor '((1 2) (3 4))) :all 0)", "tensor([1, 3])"),
@@ -140,7 +140,7 @@ def test_tensors_are_saved_and_loaded(value, tmp_path):
     program = (
         f'(tensor-save "{path}" (hash-table "a" (tensor \'(1 2)) "b" (tensor 1.5))) (tensor-load "{path}")'
     )
-    assert value(program) == '#<table ("a" tensor([1, 2])) ("b" tensor(1.5000))>'
+    assert value(program) == '#<table ("a" . tensor([1, 2])) ("b" . tensor(1.5000))>'
     assert tn.load(str(path))["a"].tolist() == [1, 2]
 
 

@@ -208,14 +208,14 @@ class FunctionLowering(Calls):
             self.lower(branch, target)
             branches.append(self.block)
         self.block = outer
-        self.block.append(ir.If(test, branches[0], branches[1], node.place))
+        self.block.append(ir.If(test, branches[0], branches[1], node.test.place))
 
     def _while(self, node: core.While) -> None:
         loop = ir.Loop(self.program.unique("while"), [])
         outer, self.block = self.block, loop.body
         test = self.atom(node.test)
         body: ir.Block = []
-        self.block.append(ir.If(test, body, [], node.place))
+        self.block.append(ir.If(test, body, [], node.test.place))
         self.block = body
         self.lower(node.body, None)
         self.block.append(ir.Continue(loop.label))

@@ -10,10 +10,11 @@ import os
 import shutil
 import subprocess
 import tempfile
+import unicodedata
 from pathlib import Path
 
 from tenfold.capi.build import build as build_libtenfold
-from tenfold.purple import core
+from tenfold.purple import core, unicode_tables
 from tenfold.purple.emit_c import Warn, compile_program, deep
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expand import expand_program
@@ -25,6 +26,7 @@ from tenfold.runtime.cache import folder as cache_folder
 RUNTIME = Path(__file__).parent / "runtime"
 PLAIN = (
     "calls",
+    "characters",
     "equality",
     "errors",
     "excerpt",
@@ -140,9 +142,15 @@ def runtime_objects(compiler: str, flags: tuple[str, ...], tensors: bool) -> lis
     digest = hashlib.sha256(repr((compiler, flags)).encode())
     for source in sorted(RUNTIME.glob("*.[ch]")):
         digest.update(source.read_bytes())
+    digest.update(Path(unicode_tables.__file__).read_bytes() + unicodedata.unidata_version.encode())
     base = cache_folder() or os.path.join(tempfile.gettempdir(), "tenfold")
     folder = Path(base) / "purple" / digest.hexdigest()[:20]
     folder.mkdir(parents=True, exist_ok=True)
+    tables = folder / "unicode_tables.h"
+    if not tables.exists():
+        unfinished = folder / f"unicode_tables.{os.getpid()}.h"
+        unfinished.write_text(unicode_tables.header())
+        unfinished.rename(tables)
     names = [*PLAIN, *(WITH_TENSORS if tensors else ())]
     for name in names:
         target = folder / f"{name}.o"
@@ -150,7 +158,8 @@ def runtime_objects(compiler: str, flags: tuple[str, ...], tensors: bool) -> lis
             unfinished = folder / f"{name}.{os.getpid()}.o"
             source = RUNTIME / f"{name}.c"
             run(
-                [compiler, *flags, "-D_GNU_SOURCE", f"-I{RUNTIME}", "-c", str(source), "-o", str(unfinished)],
+                [compiler, *flags, "-D_GNU_SOURCE", f"-I{RUNTIME}", f"-I{folder}", "-c", str(source)]
+                + ["-o", str(unfinished)],
                 str(source),
             )
             unfinished.rename(target)

@@ -64,6 +64,12 @@ class Operations(Writer):
                 self.line(f"if (PU_BAD(pu_defined({self.atom(op.args[0])}, {c_string(op.shown)}))) {fails}")
             case ir.IsAbsent():
                 self.line(f"{target}{self.atom(op.args[0])} == PU_ABSENT;")
+            case ir.Truth():
+                value, truth = self.atom(op.args[0]), self.name(var)
+                if op.fails:
+                    self.line(f"if (PU_BAD(pu_truth({value}, &{truth}))) {fails}")
+                else:
+                    self.line(f"{truth} = pu_truthy({value});")
             case ir.CheckField():
                 check = (
                     f"pu_check_field(&type_{self.names.type(op.type)}, {op.index}, {self.atom(op.args[0])})"

@@ -12,6 +12,7 @@ from tenfold.purple.anf_calls import ABSENT
 from tenfold.purple.anf_variables import UNDEFINED
 from tenfold.purple.direct_rows import direct_row
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Block, Constant, Function, Let, Variable
+from tenfold.purple.usage import uses_tensors
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Keyword, Pair, Symbol
 
 REPS = {"int": INT, "float": FLOAT, "bool": BOOL}
@@ -29,7 +30,7 @@ def infer(module: ir.Module) -> None:
             if isinstance(each, ir.LetTry):
                 each.function.rep = VALUE  # what it gives joins with the error
     count = max((v.number for f in [*module.functions, module.main] for v in variables(f)), default=0)
-    conversion = Conversion(count)
+    conversion = Conversion(count, uses_tensors(module.program))
     for function in [*module.functions, module.main]:
         function.body = conversion.block(function.body, function)
 
@@ -202,8 +203,8 @@ class Inference:
 class Conversion:
     """Puts a `Convert` wherever a variable is not what its use takes."""
 
-    def __init__(self, count: int):
-        self.count = count
+    def __init__(self, count: int, tensors: bool):
+        self.count, self.tensors = count, tensors
         self.out: Block = []
 
     def block(self, block: Block, function: Function) -> Block:
@@ -221,6 +222,7 @@ class Conversion:
             case ir.LetTry():
                 each.args = self.passed(each.function, each.args, each)
             case ir.If():
+                each.test = self.truth(each.test, each.place)
                 each.then = self.block(each.then, function)
                 each.otherwise = self.block(each.otherwise, function)
             case ir.Loop():
@@ -247,6 +249,10 @@ class Conversion:
                 if isinstance(arg, Variable) and arg.rep != each.var.rep:
                     each.op = ir.Convert([arg], each.var.rep)
                 result = each.var.rep
+            case ir.Prim(name="not", args=[Variable() as arg]) if not op.keywords:
+                op.args = [self.truth(arg, each.place)]
+                op.form = natives.Form("!{0}", (BOOL,), BOOL, "")
+                result = BOOL
             case ir.Prim():
                 op.form = self.form(op)
                 op.args = [self.convert(a, rep, each.place) for a, rep in zip(op.args, op.form.args)]
@@ -260,6 +266,8 @@ class Conversion:
                 op.args = [*(self.convert(a, VALUE, each.place) for a in given), *args]
                 result = op.function.rep
             case ir.IsAbsent():
+                if isinstance(op.args[0], Variable) and op.args[0].rep != VALUE:  # every call gives it
+                    each.op = ir.Copy([Constant(False)])
                 result = BOOL
             case ir.IsRecord():
                 op.args = [self.convert(a, VALUE, each.place) for a in op.args]
@@ -278,6 +286,17 @@ class Conversion:
             raw.type = "any"
         self.out.append(Let(raw, each.op, each.place))
         self.out.append(Let(each.var, ir.Convert([raw], each.var.rep), each.place))
+
+    def truth(self, atom: Atom, place: Any) -> Atom:
+        """Whether an operand counts as true, as C has it."""
+        if isinstance(atom, Constant) or atom.rep == BOOL:
+            return atom
+        if atom.rep != VALUE:
+            return Constant(True)
+        truth = self.variable("bool", BOOL, place)
+        may_fail = self.tensors and atom.type in ("any", "tensor", "none")
+        self.out.append(Let(truth, ir.Truth([atom], may_fail), place))
+        return truth
 
     def form(self, op: ir.Prim) -> natives.Form:
         if op.name == "%hole":

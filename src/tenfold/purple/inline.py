@@ -28,8 +28,15 @@ class Primitives(Nodes):
     def truth(self, value: ast.expr, place: Place) -> ast.expr:
         first, again = self.atom(value, place)
         is_not = lambda left, right: self.compare(left, ast.IsNot, right, place)
-        both = [is_not(first, self.python(False, place)), is_not(again(), self.load("NIL", place))]
-        return self.at(ast.BoolOp(ast.And(), both), place)
+        tensor = self.compare(self.type_of(again(), place), ast.IsNot, self.load("Tensor", place), place)
+        decided = self.at(ast.BoolOp(ast.Or(), [tensor, self.call("is_true", [again()], place)]), place)
+        parts = [
+            is_not(again(), self.python(False, place)),
+            is_not(again(), self.load("NIL", place)),
+            decided,
+        ]
+        true = self.compare(first, ast.Is, self.python(True, place), place)
+        return self.at(ast.BoolOp(ast.Or(), [true, self.at(ast.BoolOp(ast.And(), parts), place)]), place)
 
     def prim(self, node: Prim) -> ast.expr:
         name, place = node.name, node.place
@@ -134,7 +141,7 @@ class Primitives(Nodes):
         second, right_again = self.atom(right, place)
         slow = self.call(self.unit.primitive_name(name), [left_again(), right_again()], place)
         if is_test:
-            slow = self.compare(slow, ast.IsNot, self.python(False, place), place)
+            slow = self.call("is_true", [slow], place)
         value = self.compare(left_again(), COMPARISONS[name], right_again(), place)
         if isinstance(right, ast.Constant) and type(right.value) is int:
             test = self.is_type(first, "int", place)

@@ -28,9 +28,11 @@ from tenfold.purple.prims.control import spread, want_procedure
 from tenfold.purple.prims.records import RecordType, get_field, is_record, make_record, set_field
 from tenfold.purple.prims.registry import REGISTRY, want_string
 from tenfold.purple.prims.rows import row_function
+from tenfold.purple.prims.truth import is_true
 from tenfold.purple.printing import brief
 from tenfold.purple.python_ast import Unit
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Pair, Record, Symbol, list_of
+from tenfold.tensor import Tensor
 
 STACK_KEPT = 200
 CATCHABLE = (TenfoldError, TypeError, NameError, RecursionError, MemoryError)
@@ -100,6 +102,8 @@ class Session:
             "list_of": list_of,
             "caught": self.locate,
             "within": within,
+            "Tensor": Tensor,
+            "is_true": is_true,
             "wrong_arity": wrong_arity,
             "wrong_keyword": wrong_keyword,
             "partial": functools.partial,

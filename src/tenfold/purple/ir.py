@@ -153,6 +153,13 @@ class IsAbsent(Op):
 
 
 @dataclass(slots=True, eq=False)
+class Truth(Op):
+    """Whether a value counts as true. Of a tensor of several elements that is an error: `fails`."""
+
+    fails: bool
+
+
+@dataclass(slots=True, eq=False)
 class CheckField(Op):
     """Fails when the value does not fit the field."""
 
@@ -372,6 +379,8 @@ def can_fail(op: Op) -> bool:
             return op.form is None or op.form.fails != ""
         case LoadGlobal():
             return op.checked
+        case Truth():
+            return op.fails
         case (
             Reuse()
             | CallKnown()

@@ -66,6 +66,13 @@ def unbound(name: str) -> str:
     return f"{name} is used before its definition"
 
 
+def no_truth(count: int) -> str:
+    return f"a tensor of {count} elements is neither true nor false"
+
+
+NO_TRUTH_HELP = "ask (tensor-all x) or (tensor-any x) of its elements, or (null? x) whether it is there"
+
+
 def uncaught(written: str) -> str:
     return f"uncaught value: {written}"
 

@@ -93,12 +93,12 @@ FAMILIES = {
 (number->fixed number int) -> string : The number with so many digits after the point (C's `%.*f`).
 """,
     "truth and equality": """
-(not any) -> bool : #t for nil and #f, else #f.
+(not any) -> bool : #t for nil, #f and a tensor whose only element is 0, else #f.
 (eq? any any) -> bool : Whether they are the same object; equal numbers of one type, characters and
     symbols are.
 (eqv? any any) -> bool : The same as eq?.
-(equal? any any) -> bool : Whether they are alike: pairs, vectors, strings, records and tables by their
-    contents.
+(equal? any any) -> bool : Whether they are alike: pairs, vectors, strings, records, tables and tensors
+    by their contents.
 (boolean? any) -> bool : Whether it is #t or #f.
 """,
     "lists": """
@@ -131,6 +131,15 @@ FAMILIES = {
 (char? any) -> bool : Whether it is a character.
 (char->integer char) -> int : A character's code point.
 (integer->char int) -> char : The character of a code point.
+(char-alphabetic? char) -> bool : Whether it is a letter.
+(char-numeric? char) -> bool : Whether it is a decimal digit, of any script.
+(char-whitespace? char) -> bool : Whether it is a space, a tab or the end of a line.
+(char-upper-case? char) -> bool : Whether it is a capital letter.
+(char-lower-case? char) -> bool : Whether it is a small letter.
+(char-upcase char) -> char : The capital letter, where that is one character.
+(char-downcase char) -> char : The small letter, where that is one character.
+(char-foldcase char) -> char : The letter that stands for all its cases.
+(digit-value char) -> any : The value of a decimal digit; #f for other characters.
 """,
     "strings": """
 (string? any) -> bool : Whether it is a string.
@@ -141,6 +150,9 @@ FAMILIES = {
 (string-append string ...) -> string : Strings joined.
 (string=? string string) -> bool : Whether two strings are the same text.
 (string<? string string) -> bool : Whether the first string comes before the second, by code points.
+(string-upcase string) -> string : The string in capital letters.
+(string-downcase string) -> string : The string in small letters.
+(string-foldcase string) -> string : The string with letters that stand for all their cases.
 (string->list string) -> list : The characters of a string.
 (list->string list) -> string : The string of a list of characters.
 (string-search string string [int]) -> any : Where the first string occurs in the second, from a start
@@ -234,7 +246,7 @@ FAMILIES = {
 (requires-grad? tensor) -> bool : Whether gradients of it are asked for.
 (detach tensor) -> tensor : The same numbers, outside of gradients.
 (clear-grad! tensor) -> void : Forgets the gradient that backward left.
-(evaluate! any) -> void : Computes a tensor, or a list of them, now rather than when it is needed.
+(evaluate! any) -> any : Computes a tensor, or a list of them, now rather than when it is needed; gives it.
 (live-tensors) -> int : How many tensors the program holds (compiled programs; -1 when interpreted).
 """,
     "random numbers": """

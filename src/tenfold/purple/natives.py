@@ -91,7 +91,9 @@ def c_name(name: str) -> str:
 def returns_truth(name: str) -> bool:
     """Predicates that take anything give a C bool."""
     found = PRIMITIVES.get(name)
-    return found is not None and found.result == "bool" and all(kind == "any" for kind in found.parameters)
+    if found is None or name == "not":  # which fails for a tensor of several elements
+        return False
+    return found.result == "bool" and all(kind == "any" for kind in found.parameters)
 
 
 # Of two operands, the general forms of these are functions of two; of any other number they take an array.

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tenfold.purple.messages import SHOWN
-from tenfold.purple.reader import CHARACTERS
+from tenfold.purple.reader import CHARACTERS, needs_bars
 from tenfold.purple.values import (
     NIL,
     UNSPECIFIED,
@@ -62,6 +62,12 @@ def write_char(code: int) -> str:
         return "#\\" + NAMED[code]
     invisible = code < 32 or 127 <= code <= 160
     return "#\\" + (f"x{code:x}" if invisible else chr(code))
+
+
+def write_symbol(name: str) -> str:
+    if not needs_bars(name):
+        return name
+    return "|" + write_string(name)[1:-1].replace('\\"', '"').replace("|", "\\|") + "|"
 
 
 def write_string(text: str) -> str:
@@ -160,9 +166,9 @@ def _parts(item: Any, quoted: bool) -> list[Any]:
     if item is NIL:
         return ["()"]
     if item is UNSPECIFIED:
-        return ["#<unspecified>"] if quoted else [""]
+        return ["#<unspecified>"]
     if kind is Symbol:
-        return [item.name]
+        return [write_symbol(item.name) if quoted else item.name]
     if kind is Keyword:
         return [":" + item.name]
     if kind is Char:
@@ -178,7 +184,7 @@ def _parts(item: Any, quoted: bool) -> list[Any]:
     if kind is Table:
         entries: list[Any] = []
         for key, value in item.entries.values():
-            entries += [" (", (key,), " ", (value,), ")"]
+            entries += [" (", (key,), " . ", (value,), ")"]
         return ["#<table", *entries, ">"]
     if kind is Box:
         return ["#<box ", (item.value,), ">"]

@@ -73,8 +73,9 @@ TOKEN = re.compile(
       | (?P<close>[)\]])
       | (?P<prefix>'|`|,@|,)
       | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*")
+      | (?P<bars>\|[^|\\]*(?:\\.[^|\\]*)*\|)
       | (?P<char>\#\\(?:x[0-9a-fA-F]+(?=[\s()\[\]";']|$)|[a-zA-Z]+(?=[\s()\[\]";']|$)|.))
-      | (?P<atom>[^\s()\[\]"';`,]+)
+      | (?P<atom>[^\s()\[\]"';`,|][^\s()\[\]"';`,]*)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -86,7 +87,7 @@ CHARACTERS = {
     "space": 32, "newline": 10, "tab": 9, "return": 13, "nul": 0, "null": 0, "delete": 127, "escape": 27,
     "backspace": 8, "alarm": 7,
 }  # fmt: skip
-ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "0": "\0", "a": "\a", "e": "\x1b"}
+ESCAPES = {"|": "|", "n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "0": "\0", "a": "\a", "e": "\x1b"}
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,6};|u\{[0-9a-fA-F]{1,6}\}|\n[ \t]*|.)", re.DOTALL)
 SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
 
@@ -135,7 +136,7 @@ class Reader:
                 self.skip_block(start)
             else:
                 self.token(str(kind), match.group(), start)
-                if kind in ("string", "char"):
+                if kind in ("string", "char", "bars"):
                     self.advance(start)
         if self.stack:
             opened = self.stack[-1]
@@ -155,6 +156,8 @@ class Reader:
             self.close(word, place)
         elif kind == "string":
             self.add(Datum(self.unescape(word, place), place))
+        elif kind == "bars":
+            self.add(Name(self.unescape(word, place), place))
         elif kind == "char":
             self.add(Datum(self.character(word[2:], place), place))
         elif word == ".":
@@ -296,6 +299,8 @@ class Reader:
         place = Place(self.file, self.line, start - self.line_start + 1, start, start + 1)
         if self.text[start] == '"':
             raise Incomplete("this string is never closed", "read", place)
+        if self.text[start] == "|":
+            raise Incomplete("this symbol is never closed", "read", place)
         raise PurpleError(f"{self.text[start]!r} means nothing here", "read", place)
 
 
@@ -332,6 +337,16 @@ def parse_number(word: str, place: Place | None = None) -> int | float | None:
     if place is None:
         return None
     raise PurpleError(f"{shortened(word)} does not fit in a 64-bit integer", "read", place)
+
+
+UNREADABLE = re.compile(r"""[\x00-\x20\x7f-\xa0()\[\]"';`,|\\]|^#|^:.""", re.DOTALL)
+
+
+def needs_bars(name: str) -> bool:
+    """Whether a symbol would not read back as itself without bars around it."""
+    if name in ("", ".", "nil") or INTEGER.match(name) or FLOAT.match(name):
+        return True
+    return UNREADABLE.search(name) is not None
 
 
 def is_code_point(code: int) -> bool:

@@ -100,7 +100,7 @@ LETS_GO = {
     "string=?", "string<?", "hash-table-count", "hash-table-contains?", "hash-table->list", "vector->list",
     "list->vector", "tensor", "tensor-ref", "tensor->list", "tensor-item", "tensor-shape", "tensor-rank",
     "tensor-count", "tensor-dtype", "tensor-device", "backward", "tensor-grad", "detach", "clear-grad!",
-    "evaluate!", "requires-grad?",
+    "requires-grad?",
 }  # fmt: skip
 
 
@@ -115,7 +115,15 @@ def _kept_by(op: ir.Op) -> set[Variable]:
                 op.name in ("+", "-", "*", "/", "<", ">", "<=", ">=", "=") and len(op.args) == 2
             )
             return set() if lets_go or (row is not None and not row[1]) else borrowed
-        case ir.FieldRef() | ir.IsRecord() | ir.CheckField() | ir.Convert() | ir.IsAbsent() | ir.Defined():
+        case (
+            ir.Truth()
+            | ir.FieldRef()
+            | ir.IsRecord()
+            | ir.CheckField()
+            | ir.Convert()
+            | ir.IsAbsent()
+            | ir.Defined()
+        ):
             return set()
     return borrowed
 

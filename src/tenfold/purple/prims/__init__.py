@@ -4,6 +4,16 @@ values.
 
 from __future__ import annotations
 
-from tenfold.purple.prims import control, data, foreign, numbers, records, scripts, tables, tensors
+from tenfold.purple.prims import (
+    characters,
+    control,
+    data,
+    foreign,
+    numbers,
+    records,
+    scripts,
+    tables,
+    tensors,
+)
 
-FAMILIES = (numbers, data, tables, control, records, foreign, tensors, scripts)
+FAMILIES = (numbers, data, characters, tables, control, records, foreign, tensors, scripts)

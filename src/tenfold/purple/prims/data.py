@@ -17,10 +17,12 @@ from tenfold.purple.prims.registry import (
     want_string,
     wrong_type,
 )
+from tenfold.purple.prims.truth import is_same_tensor, is_true
 from tenfold.purple.reader import is_code_point
 from tenfold.purple.values import NIL, UNSPECIFIED, Box, Char, Keyword, Pair, Record, Symbol, Table, list_of
+from tenfold.tensor import Tensor
 
-primitive("not")(lambda value: value is False or value is NIL)
+primitive("not")(lambda value: not is_true(value))
 primitive("boolean?")(lambda value: type(value) is bool)
 primitive("pair?")(lambda value: type(value) is Pair)
 primitive("null?")(lambda value: value is NIL)
@@ -74,6 +76,9 @@ def is_equal(left: Any, right: Any) -> bool:
             stack += [(left.values[i], right.values[i]) for i in strong]
         elif kind is Box:
             stack.append((left.value, right.value))
+        elif kind is Tensor:
+            if not is_same_tensor(left, right):
+                return False
         elif kind is Table and left.entries.keys() == right.entries.keys():
             stack += [(left.entries[key][1], right.entries[key][1]) for key in left.entries]
         else:

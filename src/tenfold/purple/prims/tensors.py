@@ -14,6 +14,7 @@ from tenfold.purple.errors import PurpleError
 from tenfold.purple.prims.data import is_list
 from tenfold.purple.prims.registry import primitive, want, want_int, want_list, want_string, wrong_type
 from tenfold.purple.prims.rows import to_purple
+from tenfold.purple.prims.truth import is_true
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, Table, list_of
 from tenfold.tensor import Tensor
 
@@ -22,10 +23,6 @@ def want_tensor(name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         wrong_type(name, "tensor", value)
     return value
-
-
-def is_true(value: Any) -> bool:
-    return value is not False and value is not NIL
 
 
 def dtype_of(name: str, value: Any) -> Any:
@@ -223,7 +220,7 @@ def evaluate(value: Any) -> Any:
     # A loss is asked for after the step that it led to: computed with that, its forward pass runs once.
     loss = _latest_loss() if _latest_loss is not None else None
     tenfold.eval(*[want_tensor("evaluate!", each) for each in tensors], *([] if loss is None else [loss]))
-    return UNSPECIFIED
+    return value
 
 
 primitive("live-tensors")(lambda: -1)

@@ -86,6 +86,7 @@ static bool alike(Work *work, Value a, Value b) {
         }
         return true;
     }
+    case PU_TENSOR: return pu_tensor_hooks->alike(a, b);
     default: return false;
     }
 }

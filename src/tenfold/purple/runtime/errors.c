@@ -17,7 +17,7 @@ Value pu_fail_with(const char *kind, Value message, Value irritants, Value paylo
     error->payload = payload;
     error->kind = kind;
     error->place = error->definition = (PuPlace){NULL, 0, 0, 0};
-    error->defined = error->signature = NULL;
+    error->defined = error->signature = error->help = NULL;
     error->trace = NULL;
     pu.pending = error;
     return PU_FAILURE;
@@ -36,6 +36,8 @@ Value pu_fail(const char *kind, const char *format, ...) {
     free(text);
     return pu_fail_with(kind, message, PU_NIL, 0);
 }
+
+void pu_help(const char *help) { pu.pending->help = help; }
 
 void pu_at(const char *file, int line, int column, int width) {
     if (!pu.pending->place.file) pu.pending->place = (PuPlace){file, line, column, width};
@@ -81,7 +83,7 @@ bool pu_too_deep(void) {
     char here;
     if ((char *)&here >= pu.stack_limit) return false;
     /* A little room, so that what handles the error can call something. */
-    pu_fail("error", "recursion is too deep");
+    pu_fail("memory", "recursion is too deep");
     return true;
 }
 
@@ -120,6 +122,7 @@ void pu_report(void) {
         if (count > STACK_SHOWN) fprintf(stderr, "  … and %lld more calls\n", (long long)(count - STACK_SHOWN));
     }
     if (error->signature && !error->definition.file) fprintf(stderr, "  help: it is written %s\n", error->signature);
+    else if (error->help) fprintf(stderr, "  help: %s\n", error->help);
     pu.pending = NULL;
     pu_drop(pu_of_object(error));
 }

@@ -44,7 +44,7 @@ void pu_put_double(PuBuffer *buffer, double number) {
     pu_put_text(buffer, text);
 }
 
-static void put_code(PuBuffer *buffer, uint32_t code) {
+void pu_put_code(PuBuffer *buffer, uint32_t code) {
     char text[5];
     pu_put(buffer, text, (size_t)pu_encode(code, text));
 }
@@ -64,15 +64,17 @@ static void put_char(PuBuffer *buffer, uint32_t code) {
         snprintf(text, sizeof text, "x%x", (unsigned)code);
         pu_put_text(buffer, text);
     } else {
-        put_code(buffer, code);
+        pu_put_code(buffer, code);
     }
 }
 
-static void put_string(PuBuffer *buffer, const PuString *string) {
-    pu_put_text(buffer, "\"");
-    for (int64_t i = 0; i < string->bytes; i++) {
-        char c = string->text[i], text[16];
-        const char *plain = "\n\t\r\\\"", *shown = "ntr\\\"", *found = c ? strchr(plain, c) : NULL;
+/* A string in quotes, or a symbol in bars. */
+static void put_quoted(PuBuffer *buffer, const char *string, int64_t bytes, char quote) {
+    pu_put(buffer, &quote, 1);
+    for (int64_t i = 0; i < bytes; i++) {
+        char c = string[i], text[16];
+        const char plain[] = {'\n', '\t', '\r', '\\', quote, 0}, shown[] = {'n', 't', 'r', '\\', quote, 0};
+        const char *found = c ? strchr(plain, c) : NULL;
         if (found) {
             text[0] = '\\';
             text[1] = shown[found - plain];
@@ -86,7 +88,38 @@ static void put_string(PuBuffer *buffer, const PuString *string) {
             pu_put(buffer, &c, 1);
         }
     }
-    pu_put_text(buffer, "\"");
+    pu_put(buffer, &quote, 1);
+}
+
+static size_t digits_at(const char *text, size_t at) { return strspn(text + at, "0123456789"); }
+
+static bool looks_like_number(const char *text) {
+    size_t at = *text == '+' || *text == '-', whole = digits_at(text, at), part = 0;
+    at += whole;
+    if (text[at] == '.') part = digits_at(text, at + 1), at += 1 + part;
+    if (!whole && !part) return false;
+    if (text[at] == 'e' || text[at] == 'E') {
+        size_t sign = text[at + 1] == '+' || text[at + 1] == '-', power = digits_at(text, at + 1 + sign);
+        if (power) at += 1 + sign + power;
+    }
+    return !text[at];
+}
+
+/* Whether a symbol would not read back as itself without bars around it. */
+static bool needs_bars(const char *text, int64_t bytes) {
+    if (!bytes || !strcmp(text, ".") || !strcmp(text, "nil") || *text == '#' || (*text == ':' && bytes > 1)) return true;
+    for (int64_t at = 0; at < bytes;) {
+        uint32_t code;
+        at += pu_decode(text + at, &code);
+        if (code <= 32 || (code >= 127 && code <= 160)) return true;
+        if (code < 127 && strchr("()[]\"';`,|\\", (int)code)) return true;
+    }
+    return looks_like_number(text);
+}
+
+static void put_symbol(PuBuffer *buffer, const PuSymbol *symbol, bool written) {
+    if (written && needs_bars(symbol->text, symbol->bytes)) put_quoted(buffer, symbol->text, symbol->bytes, '|');
+    else pu_put(buffer, symbol->text, (size_t)symbol->bytes);
 }
 
 /* Parts still to come, the next one last: a value, the tail of a list, text, or the end of a container. */
@@ -130,11 +163,14 @@ static void put_object(PuBuffer *buffer, Parts *parts, Value v, bool written) {
         return;
     }
     case PU_STRING:
-        if (written) put_string(buffer, PU_AS(PuString, v));
+        if (written) put_quoted(buffer, PU_AS(PuString, v)->text, PU_AS(PuString, v)->bytes, '"');
         else pu_put(buffer, PU_AS(PuString, v)->text, (size_t)PU_AS(PuString, v)->bytes);
         return;
-    case PU_KEYWORD: pu_put_text(buffer, ":"); /* fall through */
-    case PU_SYMBOL: pu_put(buffer, PU_AS(PuSymbol, v)->text, (size_t)PU_AS(PuSymbol, v)->bytes); return;
+    case PU_KEYWORD:
+        pu_put_text(buffer, ":");
+        put_symbol(buffer, PU_AS(PuSymbol, v), false);
+        return;
+    case PU_SYMBOL: put_symbol(buffer, PU_AS(PuSymbol, v), written); return;
     case PU_VECTOR:
         pu_put_text(buffer, "#(");
         later_text(parts, ")");
@@ -169,7 +205,7 @@ static void put_object(PuBuffer *buffer, Parts *parts, Value v, bool written) {
             if (!table->entries[i].key) continue;
             later_text(parts, ")");
             later_value(parts, table->entries[i].value);
-            later_text(parts, " ");
+            later_text(parts, " . ");
             later_value(parts, table->entries[i].key);
             later_text(parts, " (");
         }
@@ -200,11 +236,11 @@ static void put_one(PuBuffer *buffer, Parts *parts, Value v, bool written) {
         pu_put_text(buffer, text);
     } else if (pu_is_char(v)) {
         if (written) put_char(buffer, pu_char(v));
-        else put_code(buffer, pu_char(v));
+        else pu_put_code(buffer, pu_char(v));
     } else if (pu_is_object(v)) {
         put_object(buffer, parts, v, written);
     } else if (v == PU_UNSPECIFIED) {
-        if (written) pu_put_text(buffer, "#<unspecified>");
+        pu_put_text(buffer, "#<unspecified>");
     } else {
         pu_put_text(buffer, v == PU_TRUE ? "#t" : v == PU_FALSE ? "#f" : "()");
     }

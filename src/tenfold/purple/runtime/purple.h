@@ -81,6 +81,7 @@ typedef struct {
     Value message, irritants, payload; /* payload: what `raise` was given, or 0 for an error of our own */
     const char *kind;
     PuPlace place;
+    const char *help; /* what to do about it, or NULL */
     const char *defined, *signature; /* what was used wrongly, and how it is written */
     PuPlace definition;
     struct PuTrace *trace;
@@ -254,6 +255,7 @@ Value pu_fail(const char *kind, const char *format, ...) __attribute__((format(p
 Value pu_fail_with(const char *kind, Value message, Value irritants, Value payload); /* owns the values */
 void pu_at(const char *file, int line, int column, int width); /* the failing form */
 void pu_in(const char *function, const char *file, int line, int column, int width); /* a call that it unwinds */
+void pu_help(const char *help); /* of the pending error */
 Value pu_caught(void);                                                        /* takes the pending error */
 bool pu_is_injected(void);
 bool pu_too_deep(void);

@@ -166,7 +166,6 @@ static inline double pu_same_float(double x) { return x; }
 bool pu_is_eq(Value a, Value b);
 bool pu_is_equal(Value a, Value b);
 uint64_t pu_hash(Value v);
-static inline bool pu_not(Value v) { return !pu_truthy(v); }
 static inline bool pu_is_boolean(Value v) { return v == PU_TRUE || v == PU_FALSE; }
 
 /* lists.c */
@@ -247,6 +246,21 @@ Value pu_intern(PuKind kind, const char *name);
 Value pu_intern_bytes(PuKind kind, const char *name, int64_t bytes);
 void pu_end_symbols(void);
 int pu_decode(const char *text, uint32_t *code);
+
+/* characters.c */
+Value pu_is_char_alphabetic(Value v);
+Value pu_is_char_numeric(Value v);
+Value pu_is_char_whitespace(Value v);
+Value pu_is_char_upper_case(Value v);
+Value pu_is_char_lower_case(Value v);
+Value pu_digit_value(Value v);
+Value pu_char_upcase(Value v);
+Value pu_char_downcase(Value v);
+Value pu_char_foldcase(Value v);
+Value pu_string_upcase(Value v);
+Value pu_string_downcase(Value v);
+Value pu_string_foldcase(Value v);
+
 int pu_encode(uint32_t code, char *text);
 bool pu_is_utf8(const char *text, int64_t bytes);
 static inline bool pu_is_symbol(Value v) { return pu_is(v, PU_SYMBOL); }
@@ -271,6 +285,7 @@ Value pu_string_search(Value wanted, Value text, Value start);
 /* print.c */
 typedef struct PuBuffer { char *text; size_t length, room; } PuBuffer;
 void pu_put(PuBuffer *buffer, const char *text, size_t length);
+void pu_put_code(PuBuffer *buffer, uint32_t code);
 void pu_put_text(PuBuffer *buffer, const char *text);
 void pu_put_value(PuBuffer *buffer, Value v, bool written);
 void pu_put_value_start(PuBuffer *buffer, Value v, bool written, size_t most); /* about so many bytes of it */
@@ -318,11 +333,23 @@ typedef struct {
     void (*release)(PuObject *object);
     Value (*arithmetic)(const char *name, Value a, Value b);
     Value (*negate)(Value a);
+    bool (*truth)(Value v, bool *truth);
+    bool (*alike)(Value a, Value b);
     void (*put)(PuBuffer *buffer, Value v);
     Value (*call)(Value module, Value *arguments, int count);
     int64_t (*end)(void); /* how many tensors are left */
 } PuTensorHooks;
 extern const PuTensorHooks *pu_tensor_hooks;
 static inline bool pu_is_tensor(Value v) { return pu_is(v, PU_TENSOR); }
+/* What `if` asks: a tensor of one element is true unless it is 0, one of several is an error. */
+static inline bool pu_truth(Value v, bool *truth) {
+    if (PU_UNLIKELY(pu_is_tensor(v))) return pu_tensor_hooks->truth(v, truth);
+    *truth = pu_truthy(v);
+    return true;
+}
+static inline Value pu_not(Value v) {
+    bool truth;
+    return pu_truth(v, &truth) ? pu_of_bool(!truth) : PU_FAILURE;
+}
 
 #endif

@@ -30,11 +30,11 @@ Value pu_clear_grad(Value v) {
     return tn_set_grad(pu_handle(v), NULL) == TN_OK ? PU_UNSPECIFIED : pu_tensor_error("clear-grad!");
 }
 Value pu_evaluate(Value v) {
-    if (pu_is(v, PU_TENSOR)) return PU_UNSPECIFIED;
+    if (pu_is(v, PU_TENSOR)) return pu_dup(v);
     if (!pu_is_list(v)) return pu_wrong_type("evaluate!", "list", v);
-    for (; v != PU_NIL; v = PU_AS(PuPair, v)->cdr)
-        if (!pu_tensor_wanted("evaluate!", PU_AS(PuPair, v)->car)) return PU_FAILURE;
-    return PU_UNSPECIFIED;
+    for (Value rest = v; rest != PU_NIL; rest = PU_AS(PuPair, rest)->cdr)
+        if (!pu_tensor_wanted("evaluate!", PU_AS(PuPair, rest)->car)) return PU_FAILURE;
+    return pu_dup(v);
 }
 
 /* Scopes */

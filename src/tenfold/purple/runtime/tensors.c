@@ -228,5 +228,54 @@ static int64_t end(void) {
     return tn_live_tensors();
 }
 
-static const PuTensorHooks HOOKS = {release, pu_tensor_arithmetic, pu_tensor_negate, pu_put_tensor, pu_call_module, end};
+/* Whether the numbers of two tensors are the same ones: as in eq?, nan is one value, and 0.0 is not -0.0. */
+static bool same_numbers(const tn_tensor *a, const tn_tensor *b, bool floating) {
+    int64_t bytes = tn_tensor_bytes(a);
+    char *one = pu_get_memory((size_t)bytes + 8), *two = pu_get_memory((size_t)bytes + 8);
+    bool same = tn_tensor_to_data(a, one, bytes) == TN_OK && tn_tensor_to_data(b, two, bytes) == TN_OK;
+    if (same && floating)
+        for (int64_t i = 0; same && i < bytes / 8; i++) {
+            double x = ((double *)(void *)one)[i], y = ((double *)(void *)two)[i];
+            same = isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y);
+        }
+    else same = same && !memcmp(one, two, (size_t)bytes);
+    free(one);
+    free(two);
+    tn_error_clear();
+    return same;
+}
+
+static bool alike(Value a, Value b) {
+    int64_t one[PU_MOST_DIMENSIONS], two[PU_MOST_DIMENSIONS], rank = tn_tensor_shape(pu_handle(a), one, PU_MOST_DIMENSIONS);
+    tn_dtype dtype = tn_tensor_dtype(pu_handle(a));
+    if (dtype != tn_tensor_dtype(pu_handle(b)) || rank != tn_tensor_shape(pu_handle(b), two, PU_MOST_DIMENSIONS)) return false;
+    if (memcmp(one, two, (size_t)rank * sizeof *one)) return false;
+    bool floating = is_floating(dtype) && !pu_is_complex(dtype);
+    if (!floating) return same_numbers(pu_handle(a), pu_handle(b), false);
+    tn_tensor *x = pu_cast(pu_handle(a), TN_FLOAT64), *y = pu_cast(pu_handle(b), TN_FLOAT64);
+    bool same = x && y && same_numbers(x, y, true);
+    tn_free(x);
+    tn_free(y);
+    return same;
+}
+
+static bool truth(Value v, bool *result) {
+    int64_t count = tn_tensor_numel(pu_handle(v));
+    if (count != 1) {
+        pu_fail("tensor", "a tensor of %lld elements is neither true nor false", (long long)count);
+        pu_help("ask (tensor-all x) or (tensor-any x) of its elements, or (null? x) whether it is there");
+        return false;
+    }
+    tn_scalar scalar;
+    if (tn_tensor_item(pu_handle(v), &scalar) != TN_OK) return pu_tensor_error("if"), false;
+    switch (scalar.tag) {
+    case TN_SCALAR_INT: *result = scalar.as.i != 0; break;
+    case TN_SCALAR_BOOL: *result = scalar.as.b; break;
+    case TN_SCALAR_DOUBLE: *result = scalar.as.d != 0; break;
+    default: *result = true;
+    }
+    return true;
+}
+
+static const PuTensorHooks HOOKS = {release, pu_tensor_arithmetic, pu_tensor_negate, truth, alike, pu_put_tensor, pu_call_module, end};
 void pu_use_tensors(void) { pu_tensor_hooks = &HOOKS; }

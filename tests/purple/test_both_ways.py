@@ -1,0 +1,134 @@
+"""Answers that were once wrong in one way to run or in both: each must be right interpreted and compiled."""
+
+import pytest
+
+from tests.purple.compiled import compiled, interpreted
+
+# The programs of a group become one text, so that the C compiler runs once: their names must differ.
+PLAIN = {
+    "a keyword that every call gives may be the number that marks an absent one": (
+        "(define (scaled x :by 2) (* x by)) (print (scaled 3 :by 42))",
+        "126",
+    ),
+    "a keyword may be any number that the runtime uses as a mark": (
+        "(define (shown :n 1) (+ n 0)) (print (map (lambda (n) n) (list (shown :n 2) (shown :n 10)"
+        " (shown :n 18) (shown :n 26) (shown :n 34) (shown :n 42) (shown :n 50) (shown :n 0))))",
+        "(2 10 18 26 34 42 50 0)",
+    ),
+    "a keyword may be a float that every call gives": (
+        "(define (halved x :part 0.5) (* x part)) (print (halved 2.0 :part 42.0))",
+        "84.0",
+    ),
+    "a keyword may be a boolean that every call gives": (
+        "(define (chosen a :on #t) (if on a 0)) (print (chosen 1 :on #f) (chosen 1 :on #t))",
+        "0 1",
+    ),
+    "a keyword may be a character, nil or the unspecified value": (
+        "(define (kept :x 7) x) (print (kept :x nil) (kept :x #\\*) (kept :x (if #f #f)) (kept))",
+        "() * #<unspecified> 7",
+    ),
+    "the unspecified value shows itself": (
+        "(print (list (if #f #f) 1)) (print (if #f #f))",
+        "(#<unspecified> 1)\n#<unspecified>",
+    ),
+    "recursion without end is an error of kind memory": (
+        "(define (endless n) (+ 1 (endless n))) (print (try (endless 1) error-kind))",
+        "memory",
+    ),
+    "letters of every script have cases": (
+        '(print (char-upcase #\\é) (char-downcase #\\Σ) (string-upcase "Straße") (string-downcase "ÀÉ")'
+        ' (string-foldcase "Straße"))',
+        "É σ STRASSE àé strasse",
+    ),
+    "letters and digits of every script are known as such": (
+        "(print (map char-alphabetic? '(#\\é #\\λ #\\1 #\\中)) (char-numeric? #\\x0664)"
+        " (digit-value #\\x0664) (char-whitespace? #\\x00a0) (char-upper-case? #\\É)"
+        " (char-lower-case? #\\ß))",
+        "(#t #t #f #t) #t 4 #t #t #t",
+    ),
+    "a symbol in bars is read and written": (
+        "(write '(|a b| |abc| || |1| |nil| |x\\|y| 1+ + ...)) (newline) (define |my var| 3) (print |my var|)",
+        "(|a b| abc || |1| |nil| |x\\|y| 1+ + ...)\n3",
+    ),
+    "a hash table prints the pairs that hash-table->list gives": (
+        "(define ages (hash-table 'ada 36)) (print ages (hash-table->list ages))",
+        "#<table (ada . 36)> ((ada . 36))",
+    ),
+}
+WITH_TENSORS = {
+    "a tensor of one element decides": (
+        "(define loss (tensor 0.5)) (print (if (< loss 0.1) 'converged 'not-yet) (if (< loss 1) 'yes 'no))",
+        "not-yet yes",
+    ),
+    "and, or, not, cond and while ask a tensor too": (
+        "(define left (tensor 3)) (print (and (tensor 0) 1) (or (tensor 0) 2) (not (tensor '(0.0)))"
+        " (cond ((tensor #f) 1) (else 2))) (while (> left 0) (set! left (- left 1))) (print left)",
+        "tensor(0) 2 #t 2\ntensor(0)",
+    ),
+    "a tensor of several elements is neither true nor false": (
+        "(print (try (if (tensor '(1 2)) 1 2) error-message) (try (not (tensor '())) error-kind)"
+        " (try (filter (lambda (x) (tensor '(1 1))) '(1)) error-message))",
+        "a tensor of 2 elements is neither true nor false tensor "
+        "a tensor of 2 elements is neither true nor false",
+    ),
+    "equal? compares the numbers of tensors, their dtypes and shapes": (
+        "(print (equal? (tensor '(1 2)) (tensor '(1 2))) (equal? (tensor '(1 2)) (tensor '(1 3)))"
+        " (equal? (tensor '(1 2)) (tensor '(1.0 2.0))) (equal? (tensor '((1 2))) (tensor '(1 2)))"
+        " (equal? (list (tensor nan)) (list (tensor nan))) (equal? (tensor 0.0) (tensor -0.0))"
+        " (eq? (tensor 1) (tensor 1)) (member (tensor 2) (list 1 (tensor 2) 3)))",
+        "#t #f #f #f #t #f #f (tensor(2) 3)",
+    ),
+    "evaluate! gives what it was given": (
+        "(print (evaluate! (tensor 1)) (evaluate! (list (tensor 2))))",
+        "tensor(1) (tensor(2))",
+    ),
+    "a convolution may be padded by 42": (
+        "(print (tensor-shape (forward (conv2d 1 4 3 :padding 42) (tensor-ones '(1 1 4 4)))))",
+        "(1 4 86 86)",
+    ),
+    "layers and random tensors take booleans by keyword": (
+        "(print (length (parameters (linear 2 2 :bias #f)))"
+        " (requires-grad? (tensor-randn 10 10 :requires-grad t)))",
+        "1 #t",
+    ),
+    "momentum remembers tensors of several elements": (
+        "(define weights (parameter (tensor '(1.0 2.0))))"
+        " (define fast (sgd (list weights) :lr 0.5 :momentum 0.5))"
+        " (dotimes (i 2) (backward (tensor-sum (* weights weights))) (optimizer-step fast) (zero-grad fast))"
+        " (print (tensor->list weights))",
+        "(-0.5 -1.0)",
+    ),
+}
+MARK = "-- the next program --"
+
+
+def printed(group: dict[str, tuple[str, str]], run) -> dict[str, str]:
+    """What each program of a group prints."""
+    parts = run(f'\n(print "{MARK}")\n'.join(text for text, _ in group.values())).split(MARK + "\n")
+    return {name: part.rstrip("\n") for name, part in zip(group, parts)}
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    def build(group):
+        return printed(group, lambda text: compiled(text, tmp_path_factory.mktemp("both")))
+
+    return {**build(PLAIN), **build(WITH_TENSORS)}
+
+
+@pytest.fixture(scope="module")
+def python():
+    return {**printed(PLAIN, interpreted), **printed(WITH_TENSORS, interpreted)}
+
+
+ALL = {**PLAIN, **WITH_TENSORS}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_interpreted(name, python):
+    assert python[name] == ALL[name][1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_compiled(name, native):
+    assert native[name] == ALL[name][1]

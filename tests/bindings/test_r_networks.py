@@ -184,6 +184,7 @@ OPTIMIZERS = {
     "optim_asgd(list(w), lr = 0.1, t0 = 3)": lambda w: torch.optim.ASGD([w], lr=0.1, t0=3),
     "optim_rprop(list(w), lr = 0.1)": lambda w: torch.optim.Rprop([w], lr=0.1),
     "optim_lbfgs(list(w), lr = 0.5, max_iter = 2)": lambda w: torch.optim.LBFGS([w], lr=0.5, max_iter=2),
+    "optim_lbfgs(list(w), lr = 0.1)": lambda w: torch.optim.LBFGS([w], lr=0.1),
     "optim_sgd(list(w), lr = 0.1, momentum = 0.9, nesterov = TRUE)": lambda w: torch.optim.SGD(
         [w], lr=0.1, momentum=0.9, nesterov=True
     ),
@@ -217,6 +218,37 @@ def test_optimizers_have_pytorchs_losses(code: str, tmp_path: Path) -> None:
         """,
     )
     np.testing.assert_allclose([float(each) for each in printed.split()], theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("search", ["NULL", "'strong_wolfe'"])
+def test_lbfgs_walks_as_pytorchs_over_a_curved_valley(search: str, tmp_path: Path) -> None:
+    w = torch.tensor([-1.5, 2.0], dtype=torch.float64, requires_grad=True)
+    line_search = None if search == "NULL" else "strong_wolfe"
+    optimizer = torch.optim.LBFGS([w], lr=0.02 if line_search is None else 1, line_search_fn=line_search)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2
+        loss.backward()
+        return loss
+
+    theirs = [float(optimizer.step(closure)) for _ in range(4)] + w.tolist()
+    printed = evaluate(
+        tmp_path,
+        f"""
+        w <- torch_tensor(c(-1.5, 2), dtype = "float64", requires_grad = TRUE)
+        optimizer <- optim_lbfgs(list(w), lr = {optimizer.param_groups[0]["lr"]}, line_search_fn = {search})
+        closure <- function() {{
+          optimizer$zero_grad()
+          loss <- (1 - w[1])^2 + 100 * (w[2] - w[1]^2)^2
+          loss$backward()
+          loss
+        }}
+        for (i in 1:4) cat(format(optimizer$step(closure)$item(), digits = 17), "")
+        cat(format(as.numeric(w), digits = 17))
+        """,
+    )
+    np.testing.assert_allclose([float(each) for each in printed.split()], theirs, rtol=1e-6, atol=1e-9)
 
 
 SCHEDULERS = {

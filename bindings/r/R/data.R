@@ -54,7 +54,7 @@ item_of <- function(x, i) {
   if (length(i) == 1 && (is.na(i) || i < 1 || i > length(x))) {
     refuse("there is no sample ", i, " in a dataset of ", length(x), kind = "INDEX")
   }
-  if (!is.null(x$.getbatch)) x$.getbatch(i) else x$.getitem(i)
+  if (!is.null(x$.getitem) && (length(i) == 1 || is.null(x$.getbatch))) x$.getitem(i) else x$.getbatch(i)
 }
 
 `[.dataset` <- function(x, i) item_of(x, i)
@@ -69,7 +69,8 @@ tensor_dataset_kind <- dataset(
     if (length(unique(sizes)) != 1) refuse("tensors of one dataset have the same size in dimension 1")
     self$tensors <- tensors
   },
-  .getbatch = function(i) lapply(self$tensors, function(each) each[i, ..]),
+  .getitem = function(i) lapply(self$tensors, function(each) each[i, ..]),
+  .getbatch = function(i) lapply(self$tensors, function(each) each[i, .., drop = FALSE]),
   .length = function() dim(self$tensors[[1]])[1]
 )
 

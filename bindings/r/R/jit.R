@@ -103,7 +103,10 @@ results_of <- function(value) {
 jit_train_step <- function(module, optimizer, loss, inputs, target) {
   inputs <- if (is_torch_tensor(inputs)) list(inputs) else inputs
   extra <- attr(module, "extra", exact = TRUE)
-  .Call(C_tf_train_step, handle_of(module), optimizer, loss, if (length(extra)) c(inputs, extra) else inputs, target)
+  if (!is_optimizer(optimizer) || length(optimizer$handles) != 1) {
+    refuse("jit_train_step takes an optimizer of libtenfold's with one group of parameters", kind = "TYPE")
+  }
+  .Call(C_tf_train_step, handle_of(module), native_handle(optimizer, 1), loss, if (length(extra)) c(inputs, extra) else inputs, target)
 }
 
 `$.script_module` <- function(x, name) {

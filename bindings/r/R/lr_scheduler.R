@@ -3,26 +3,30 @@
 # `rate(step, base, now)` gives the learning rate of a step, counted from 0; `at_step` may set more.
 new_scheduler <- function(optimizer, rate, verbose = FALSE, at_step = function(step) NULL) {
   if (!is_optimizer(optimizer)) refuse("a scheduler takes an optimizer", kind = "TYPE")
-  base <- optimizer$param_groups[[1]]$lr
+  base <- rates_of(optimizer)
   state <- new.env(parent = emptyenv())
   state$last_epoch <- -1
   step <- function() {
     state$last_epoch <- state$last_epoch + 1
-    set_lr(optimizer, rate(state$last_epoch, base, optimizer$param_groups[[1]]$lr), verbose)
+    set_lr(optimizer, mapply(rate, state$last_epoch, base, rates_of(optimizer)), verbose)
     at_step(state$last_epoch)
     invisible()
   }
   step()
   structure(list(
     step = step, optimizer = optimizer, last_epoch = function() state$last_epoch,
-    get_last_lr = function() optimizer$param_groups[[1]]$lr,
+    get_last_lr = function() rates_of(optimizer),
     state_dict = function() list(last_epoch = state$last_epoch),
     load_state_dict = function(state_dict) state$last_epoch <- state_dict$last_epoch
   ), class = "lr_scheduler")
 }
 
+# The learning rate of each group.
+rates_of <- function(optimizer) vapply(optimizer$param_groups, function(group) as.numeric(group$lr), 0)
+
 set_lr <- function(optimizer, lr, verbose) {
-  optimizer$param_groups[[1]]$lr <- lr
+  lr <- rep_len(lr, length(optimizer$param_groups))
+  for (i in seq_along(lr)) optimizer$param_groups[[i]]$lr <- lr[i]
   if (verbose) message("The learning rate is ", format(lr))
 }
 
@@ -61,20 +65,21 @@ lr_one_cycle <- function(optimizer, max_lr, total_steps = NULL, epochs = NULL, s
     if (step > total) refuse("the cycle has ", total, " steps, and this is one more")
     if (step <= top) between(low, high, step / top) else between(high, last, (step - top) / (total - 1 - top))
   }
-  momentum <- if (cycle_momentum) cycled_momentum(optimizer)
+  if (cycle_momentum && !any(c("betas", "momentum") %in% names(optimizer$param_groups[[1]]))) {
+    refuse("lr_one_cycle cycles a momentum, and this optimizer has none: cycle_momentum = FALSE")
+  }
   first <- max_lr / div_factor
   new_scheduler(
     optimizer, function(step, base, now) at(step, first, max_lr, first / final_div_factor), verbose,
-    function(step) if (!is.null(momentum)) optimizer$set(momentum, at(step, max_momentum, base_momentum, max_momentum))
+    function(step) if (cycle_momentum) set_momentum(optimizer, at(step, max_momentum, base_momentum, max_momentum))
   )
 }
 
-# The option that is an optimizer's momentum.
-cycled_momentum <- function(optimizer) {
-  for (option in c("beta1", "momentum")) {
-    if (!inherits(try(optimizer$get(option), silent = TRUE), "try-error")) return(option)
+set_momentum <- function(optimizer, value) {
+  for (i in seq_along(optimizer$param_groups)) {
+    if (is.null(optimizer$param_groups[[i]]$betas)) optimizer$param_groups[[i]]$momentum <- value
+    else optimizer$param_groups[[i]]$betas[1] <- value
   }
-  refuse("lr_one_cycle cycles a momentum, and this optimizer has none: cycle_momentum = FALSE")
 }
 
 lr_reduce_on_plateau <- function(optimizer, mode = "min", factor = 0.1, patience = 10, threshold = 1e-4,
@@ -99,14 +104,14 @@ lr_reduce_on_plateau <- function(optimizer, mode = "min", factor = 0.1, patience
       state$bad <- 0
     }
     if (state$bad > patience) {
-      now <- optimizer$param_groups[[1]]$lr
-      lower <- max(now * factor, min_lr)
-      if (now - lower > eps) set_lr(optimizer, lower, verbose)
+      now <- rates_of(optimizer)
+      lower <- pmax(now * factor, min_lr)
+      if (any(now - lower > eps)) set_lr(optimizer, ifelse(now - lower > eps, lower, now), verbose)
       state$waiting <- cooldown
       state$bad <- 0
     }
     invisible()
   }
-  structure(list(step = step, optimizer = optimizer, get_last_lr = function() optimizer$param_groups[[1]]$lr),
+  structure(list(step = step, optimizer = optimizer, get_last_lr = function() rates_of(optimizer)),
             class = "lr_scheduler")
 }

@@ -32,11 +32,18 @@ nn_identity <- nn_module("nn_identity", initialize = function(...) NULL, forward
 # The padding of each side of each dimension, last dimension first, as nnf_pad takes it.
 sides <- function(padding, rank) rep(rev(rep_len(padding, rank)), each = 2)
 
+check_groups <- function(in_channels, out_channels, groups) {
+  for (channels in c(in_channels, out_channels)) {
+    if (channels %% groups != 0) refuse(channels, " channels cannot be divided into ", groups, " groups")
+  }
+}
+
 new_convolution <- function(name, rank, convolve) {
   nn_module(
     name,
     initialize = function(in_channels, out_channels, kernel_size, stride = 1, padding = 0, dilation = 1,
                           groups = 1, bias = TRUE, padding_mode = "zeros") {
+      check_groups(in_channels, out_channels, groups)
       kernel <- rep_len(kernel_size, rank)
       bound <- 1 / sqrt(in_channels / groups * prod(kernel))
       self$weight <- uniform_parameter(c(out_channels, in_channels / groups, kernel), bound)
@@ -68,6 +75,7 @@ new_transposed_convolution <- function(name, rank, convolve) {
     name,
     initialize = function(in_channels, out_channels, kernel_size, stride = 1, padding = 0, output_padding = 0,
                           groups = 1, bias = TRUE, dilation = 1) {
+      check_groups(in_channels, out_channels, groups)
       kernel <- rep_len(kernel_size, rank)
       bound <- 1 / sqrt(out_channels / groups * prod(kernel))
       self$weight <- uniform_parameter(c(in_channels, out_channels / groups, kernel), bound)
@@ -139,7 +147,7 @@ nn_group_norm <- nn_module(
   forward = function(input) torch_group_norm(input, parts$num_groups, parts$weight, parts$bias, parts$eps)
 )
 
-new_batch_norm <- function(name) {
+new_batch_norm <- function(name, ranks) {
   nn_module(
     name,
     initialize = function(num_features, eps = 1e-5, momentum = 0.1, affine = TRUE, track_running_stats = TRUE) {
@@ -153,6 +161,9 @@ new_batch_norm <- function(name) {
       }
     },
     forward = function(input) {
+      if (!length(dim(input)) %in% ranks) {
+        refuse("expected ", paste0(ranks, "D", collapse = " or "), " input (got ", length(dim(input)), "D input)")
+      }
       momentum <- parts$momentum
       if (parts$training && !is.null(parts$running_mean)) {
         with_no_grad(torch_add_(parts$num_batches_tracked, 1L))
@@ -165,9 +176,9 @@ new_batch_norm <- function(name) {
   )
 }
 
-nn_batch_norm1d <- new_batch_norm("nn_batch_norm1d")
-nn_batch_norm2d <- new_batch_norm("nn_batch_norm2d")
-nn_batch_norm3d <- new_batch_norm("nn_batch_norm3d")
+nn_batch_norm1d <- new_batch_norm("nn_batch_norm1d", 2:3)
+nn_batch_norm2d <- new_batch_norm("nn_batch_norm2d", 4)
+nn_batch_norm3d <- new_batch_norm("nn_batch_norm3d", 5)
 
 # ---- dropout, shapes ----
 

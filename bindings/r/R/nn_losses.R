@@ -1,40 +1,42 @@
 # Activations and losses as modules, over the functions of nnf.R.
 
-activation <- function(name, apply) {
-  nn_module(name, initialize = function(...) {
-    given <- list(...)
-    given$inplace <- NULL # results are the same, and every tensor that is written would have to be kept
-    self$options <- given
-  }, forward = function(input) {
+# An activation whose options are `defaults`, in that order. One with `inplace` writes into its input where that is TRUE.
+activation <- function(name, apply, defaults = alist()) {
+  initialize <- function() NULL
+  formals(initialize) <- defaults
+  wanted <- as.call(c(as.name("list"), structure(lapply(names(defaults), as.name), names = names(defaults))))
+  body(initialize) <- call("<-", quote(self$options), wanted)
+  nn_module(name, initialize = initialize, forward = function(input) {
     if (length(parts$options)) do.call(apply, c(list(input), parts$options)) else apply(input)
   })
 }
 
-nn_relu <- activation("nn_relu", function(x, ...) torch_relu(x))
-nn_relu6 <- activation("nn_relu6", function(x, ...) torch_relu6(x))
-nn_leaky_relu <- activation("nn_leaky_relu", function(...) torch_leaky_relu(...))
-nn_elu <- activation("nn_elu", function(...) torch_elu(...))
-nn_selu <- activation("nn_selu", function(x, ...) torch_selu(x))
-nn_celu <- activation("nn_celu", function(...) torch_celu(...))
-nn_gelu <- activation("nn_gelu", function(...) torch_gelu(...))
-nn_glu <- activation("nn_glu", function(x, dim = -1) torch_glu(x, dim))
-nn_silu <- activation("nn_silu", function(x, ...) torch_silu(x))
-nn_sigmoid <- activation("nn_sigmoid", function(x, ...) torch_sigmoid(x))
-nn_log_sigmoid <- activation("nn_log_sigmoid", function(x, ...) torch_log_sigmoid(x))
-nn_tanh <- activation("nn_tanh", function(x, ...) torch_tanh(x))
-nn_tanhshrink <- activation("nn_tanhshrink", function(x, ...) nnf_tanhshrink(x))
-nn_hardshrink <- activation("nn_hardshrink", function(...) torch_hardshrink(...))
-nn_softshrink <- activation("nn_softshrink", function(...) torch_softshrink(...))
-nn_hardsigmoid <- activation("nn_hardsigmoid", function(x, ...) torch_hardsigmoid(x))
-nn_hardswish <- activation("nn_hardswish", function(x, ...) torch_hardswish(x))
-nn_hardtanh <- activation("nn_hardtanh", function(...) torch_hardtanh(...))
-nn_softplus <- activation("nn_softplus", function(...) torch_softplus(...))
-nn_softsign <- activation("nn_softsign", function(x, ...) nnf_softsign(x))
-nn_threshold <- activation("nn_threshold", function(...) torch_threshold(...))
-nn_softmax <- activation("nn_softmax", function(x, dim) nnf_softmax(x, dim))
-nn_softmin <- activation("nn_softmin", function(x, dim) nnf_softmin(x, dim))
-nn_softmax2d <- activation("nn_softmax2d", function(x, ...) nnf_softmax(x, -3))
-nn_log_softmax <- activation("nn_log_softmax", function(x, dim) nnf_log_softmax(x, dim))
+nn_relu <- activation("nn_relu", function(...) nnf_relu(...), alist(inplace = FALSE))
+nn_relu6 <- activation("nn_relu6", function(...) nnf_relu6(...), alist(inplace = FALSE))
+nn_leaky_relu <- activation("nn_leaky_relu", function(...) nnf_leaky_relu(...), alist(negative_slope = 0.01, inplace = FALSE))
+nn_elu <- activation("nn_elu", function(...) nnf_elu(...), alist(alpha = 1, inplace = FALSE))
+nn_selu <- activation("nn_selu", function(...) nnf_selu(...), alist(inplace = FALSE))
+nn_celu <- activation("nn_celu", function(...) nnf_celu(...), alist(alpha = 1, inplace = FALSE))
+nn_gelu <- activation("nn_gelu", function(...) nnf_gelu(...), alist(approximate = "none"))
+nn_glu <- activation("nn_glu", function(...) nnf_glu(...), alist(dim = -1))
+nn_silu <- activation("nn_silu", function(...) nnf_silu(...), alist(inplace = FALSE))
+nn_mish <- activation("nn_mish", function(...) nnf_mish(...), alist(inplace = FALSE))
+nn_sigmoid <- activation("nn_sigmoid", function(x) torch_sigmoid(x))
+nn_log_sigmoid <- activation("nn_log_sigmoid", function(x) torch_log_sigmoid(x))
+nn_tanh <- activation("nn_tanh", function(x) torch_tanh(x))
+nn_tanhshrink <- activation("nn_tanhshrink", function(x) nnf_tanhshrink(x))
+nn_hardshrink <- activation("nn_hardshrink", function(...) torch_hardshrink(...), alist(lambd = 0.5))
+nn_softshrink <- activation("nn_softshrink", function(...) torch_softshrink(...), alist(lambd = 0.5))
+nn_hardsigmoid <- activation("nn_hardsigmoid", function(...) nnf_hardsigmoid(...), alist(inplace = FALSE))
+nn_hardswish <- activation("nn_hardswish", function(...) nnf_hardswish(...), alist(inplace = FALSE))
+nn_hardtanh <- activation("nn_hardtanh", function(...) nnf_hardtanh(...), alist(min_val = -1, max_val = 1, inplace = FALSE))
+nn_softplus <- activation("nn_softplus", function(...) torch_softplus(...), alist(beta = 1, threshold = 20))
+nn_softsign <- activation("nn_softsign", function(x) nnf_softsign(x))
+nn_threshold <- activation("nn_threshold", function(...) nnf_threshold(...), alist(threshold = , value = , inplace = FALSE))
+nn_softmax <- activation("nn_softmax", function(...) nnf_softmax(...), alist(dim = ))
+nn_softmin <- activation("nn_softmin", function(...) nnf_softmin(...), alist(dim = ))
+nn_softmax2d <- activation("nn_softmax2d", function(x) nnf_softmax(x, -3))
+nn_log_softmax <- activation("nn_log_softmax", function(...) nnf_log_softmax(...), alist(dim = ))
 
 nn_prelu <- nn_module(
   "nn_prelu",
@@ -44,8 +46,10 @@ nn_prelu <- nn_module(
 
 nn_rrelu <- nn_module(
   "nn_rrelu",
-  initialize = function(lower = 1 / 8, upper = 1 / 3, inplace = FALSE) self$options <- list(lower, upper),
-  forward = function(input) torch_rrelu(input, parts$options[[1]], parts$options[[2]], parts$training)
+  initialize = function(lower = 1 / 8, upper = 1 / 3, inplace = FALSE) {
+    self$options <- list(lower = lower, upper = upper, inplace = inplace)
+  },
+  forward = function(input) do.call(nnf_rrelu, c(list(input, training = parts$training), parts$options))
 )
 
 # ---- losses ----

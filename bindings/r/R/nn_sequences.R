@@ -5,6 +5,7 @@ new_recurrent <- function(name, gates, operator_of, has_cell = FALSE) {
     name,
     initialize = function(input_size, hidden_size, num_layers = 1, nonlinearity = "tanh", bias = TRUE,
                           batch_first = FALSE, dropout = 0, bidirectional = FALSE) {
+      operator_of(nonlinearity) # refuses what is none
       self$nonlinearity <- nonlinearity
       self$hidden_size <- hidden_size
       self$num_layers <- num_layers

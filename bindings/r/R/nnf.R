@@ -7,11 +7,17 @@ nnf_dropout <- function(input, p = 0.5, training = TRUE, inplace = FALSE) {
 }
 
 # Whole channels are dropped.
-nnf_dropout2d <- function(input, p = 0.5, training = TRUE, inplace = FALSE) torch_feature_dropout(input, p, training)
+nnf_dropout2d <- function(input, p = 0.5, training = TRUE, inplace = FALSE) {
+  if (inplace) torch_feature_dropout_(input, p, training) else torch_feature_dropout(input, p, training)
+}
 
 nnf_dropout3d <- nnf_dropout2d
 
-nnf_alpha_dropout <- function(input, p = 0.5, training = FALSE, inplace = FALSE) torch_alpha_dropout(input, p, training)
+nnf_alpha_dropout <- function(input, p = 0.5, training = FALSE, inplace = FALSE) {
+  if (inplace) torch_alpha_dropout_(input, p, training) else torch_alpha_dropout(input, p, training)
+}
+
+nnf_relu6 <- function(input, inplace = FALSE) if (inplace) torch_hardtanh_(input, 0, 6) else torch_relu6(input)
 
 nnf_softmax <- function(input, dim, dtype = NULL) torch_softmax(input, dim, dtype)
 
@@ -152,6 +158,9 @@ resizing <- list(
 nnf_interpolate <- function(input, size = NULL, scale_factor = NULL, mode = "nearest", align_corners = NULL) {
   if (is.null(size) == is.null(scale_factor)) refuse("one of size and scale_factor is given")
   rank <- length(dim(input)) - 2
+  for (given in list(size, scale_factor)) {
+    if (!length(given) %in% c(0, 1, rank)) refuse("a tensor of ", rank + 2, " dimensions is resized by 1 or ", rank, " numbers, not ", length(given))
+  }
   if (!is.null(size)) size <- rep_len(size, rank)
   if (!is.null(scale_factor)) scale_factor <- rep_len(scale_factor, rank)
   if (mode == "area") {

@@ -1,4 +1,36 @@
-# Optimizers: libtenfold's own, with libtorch's options by the names R's users know.
+# Optimizers: groups of parameters with options, a state for each parameter, and a step. Their kinds are made by
+# `optimizer`; those that libtenfold has are in optim_native.R, those written in R in optim_in_r.R.
+
+# `initialize` calls init_optimizer(self, params, defaults), or super$initialize(params, defaults), which is the same;
+# `step` reads self$param_groups and keeps self$state_of(param), or calls private$step_helper(closure, update).
+optimizer <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
+  layers <- layers_of(list(...), inherit, "optimizer")
+  name <- c(name, attr(inherit, "name"))
+  make <- function(arguments) {
+    self <- new.env(parent = emptyenv())
+    hidden <- new.env(parent = emptyenv())
+    known <- list(self = self, private = hidden)
+    base <- list(initialize = function(params, defaults) init_optimizer(self, params, defaults))
+    methods <- bound_methods(c(layers, list(base)), known)
+    list2env(methods[setdiff(names(methods), c("initialize", "step"))], self)
+    hidden$step_helper <- function(closure, loop_fun) step_each(self, closure, loop_fun)
+    list2env(bound_methods(list(private), known), hidden)
+    for (each in names(active)) makeActiveBinding(each, bound_methods(list(active), known)[[each]], self)
+    self$step <- function(closure = NULL) invisible(if (is.null(closure)) methods$step() else methods$step(closure))
+    do.call(methods$initialize, arguments)
+    if (is.null(self$param_groups)) refuse("initialize of an optimizer calls init_optimizer(self, params, defaults)")
+    structure(self, class = c(name, "torch_optimizer"))
+  }
+  structure(taking_arguments_of(initialize_of(layers), make), class = c(name, "torch_optimizer_generator"),
+            layers = layers, name = name)
+}
+
+# The default of an argument that must be given.
+optim_required <- function() structure(list(), class = "optim_required")
+
+is_optimizer <- function(x) inherits(x, "torch_optimizer")
+
+# ---- groups of parameters ----
 
 parameters_of <- function(params) {
   if (is_nn_module(params)) params <- params$parameters
@@ -9,77 +41,177 @@ parameters_of <- function(params) {
   params
 }
 
-new_optimizer <- function(kind, params, lr, options) {
-  params <- parameters_of(params)
-  made <- .Call(C_tf_optimizer, kind, params, lr, options)
-  structure(made, params = params, options = c("lr", names(options)))
+# One group, or a list of groups, each a list whose entry `params` is its parameters and whose others are options.
+groups_of <- function(params) {
+  grouped <- is.list(params) && !is.object(params) && length(params) && is.list(params[[1]]) && !is.object(params[[1]])
+  if (!grouped) return(list(list(params = params)))
+  if (!all(vapply(params, function(group) is.list(group) && !is.null(group$params), TRUE))) {
+    refuse("a group of parameters is a list with an entry 'params'")
+  }
+  params
 }
 
-optim_sgd <- function(params, lr = 0.001, momentum = 0, dampening = 0, weight_decay = 0, nesterov = FALSE) {
-  new_optimizer("sgd", params, lr, list(momentum = momentum, dampening = dampening, weight_decay = weight_decay,
-                                        nesterov = as.numeric(nesterov)))
+add_param_group <- function(self, group) {
+  if (!is.list(group) || is.null(names(group)) || is.null(group$params)) {
+    refuse("a group of parameters is a list with an entry 'params'")
+  }
+  group$params <- parameters_of(group$params)
+  if (length(group$params) == 0) refuse("a group of parameters has one parameter at least")
+  for (param in group$params) {
+    if (!.Call(C_tf_is_leaf, param)) refuse("an optimizer takes leaves: this tensor was computed from others")
+  }
+  own <- vapply(group$params, address_of, "")
+  known <- vapply(all_parameters(self), address_of, "")
+  if (anyDuplicated(c(known, own))) refuse("a parameter is in an optimizer once")
+  group <- c(group["params"], group[setdiff(names(group), "params")], self$defaults[setdiff(names(self$defaults), names(group))])
+  lacking <- names(group)[vapply(group, inherits, TRUE, "optim_required")]
+  if (length(lacking)) refuse("this optimizer needs ", toString(lacking))
+  self$param_groups <- c(self$param_groups, list(group))
+  invisible(self)
 }
 
-optim_adam <- function(params, lr = 0.001, betas = c(0.9, 0.999), eps = 1e-8, weight_decay = 0, amsgrad = FALSE) {
-  new_optimizer("adam", params, lr, list(beta1 = betas[1], beta2 = betas[2], eps = eps, weight_decay = weight_decay,
-                                         amsgrad = as.numeric(amsgrad)))
+address_of <- function(x) .Call(C_tf_address, x)
+
+all_parameters <- function(self) do.call(c, lapply(self$param_groups, function(group) group$params))
+
+init_optimizer <- function(self, params, defaults) {
+  set_up_optimizer(self, defaults)
+  for (group in groups_of(params)) self$add_param_group(group)
+  invisible(self)
 }
 
-optim_adamw <- function(params, lr = 0.001, betas = c(0.9, 0.999), eps = 1e-8, weight_decay = 0.01, amsgrad = FALSE) {
-  new_optimizer("adamw", params, lr, list(beta1 = betas[1], beta2 = betas[2], eps = eps, weight_decay = weight_decay,
-                                          amsgrad = as.numeric(amsgrad)))
+# The members of an optimizer that has no parameters yet.
+set_up_optimizer <- function(self, defaults) {
+  self$defaults <- defaults
+  self$param_groups <- list()
+  self$states <- new.env(parent = emptyenv())
+  self$state_of <- function(param) state_of(self, param)
+  self$state <- state_members(self)
+  self$add_param_group <- function(param_group) add_param_group(self, param_group)
+  self$zero_grad <- function(set_to_none = FALSE) zero_gradients(all_parameters(self), set_to_none)
+  self$state_dict <- function() {
+    list(param_groups = numbered_groups(self), state = in_order_of_parameters(lapply(as.list(self$states), as.list, sorted = TRUE)))
+  }
+  self$load_state_dict <- function(state_dict, ..., .refer_to_state_dict = FALSE) {
+    load_groups(self, state_dict)
+    for (key in names(state_dict$state)) {
+      kept <- state_dict$state[[key]]
+      assign(key, list2env(if (.refer_to_state_dict) kept else lapply(kept, own_copy), parent = emptyenv()), self$states)
+    }
+    invisible(self)
+  }
+  self$get <- function(option) option_of(self, option)
+  self$set <- function(option, value) set_option(self, option, value)
 }
 
-optim_rmsprop <- function(params, lr = 0.01, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = FALSE) {
-  new_optimizer("rmsprop", params, lr, list(alpha = alpha, eps = eps, weight_decay = weight_decay,
-                                            momentum = momentum, centered = as.numeric(centered)))
+zero_gradients <- function(params, set_to_none) {
+  with_no_grad(for (each in params) {
+    grad <- .Call(C_tf_grad, each)
+    if (is.null(grad)) next
+    if (set_to_none) .Call(C_tf_set_grad, each, NULL) else torch_zero_(torch_detach_(grad))
+  })
+  invisible()
 }
 
-optim_adagrad <- function(params, lr = 0.01, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10) {
-  new_optimizer("adagrad", params, lr, list(lr_decay = lr_decay, weight_decay = weight_decay,
-                                            initial_accumulator_value = initial_accumulator_value, eps = eps))
+option_of <- function(self, option) {
+  found <- self$param_groups[[1]][[option]]
+  if (is.null(found)) refuse("this optimizer has no option ", option)
+  found
 }
 
-step_with <- function(x, closure) {
-  loss <- if (is.null(closure)) NULL else with_enable_grad(closure())
-  .Call(C_tf_optimizer_step, x)
-  invisible(loss)
+set_option <- function(self, option, value) {
+  option_of(self, option)
+  for (i in seq_along(self$param_groups)) self$param_groups[[i]][[option]] <- value
+  invisible(self)
 }
 
-`$.torch_optimizer` <- function(x, name) {
-  if (name == "step") return(function(closure = NULL) step_with(x, closure))
-  if (name == "zero_grad") return(function() invisible(.Call(C_tf_optimizer_zero_grad, x)))
-  switch(name,
-    lr = .Call(C_tf_optimizer_get, x, "lr"),
-    get = function(option) .Call(C_tf_optimizer_get, x, option),
-    set = function(option, value) invisible(.Call(C_tf_optimizer_set, x, option, value)),
-    param_groups = {
-      options <- attr(x, "options", exact = TRUE)
-      values <- lapply(options, function(option) .Call(C_tf_optimizer_get, x, option))
-      list(c(list(params = attr(x, "params", exact = TRUE)), structure(values, names = options)))
+# ---- states ----
+
+own_copy <- function(x) if (is_torch_tensor(x)) torch_clone(torch_detach(x)) else if (is.list(x)) lapply(x, own_copy) else x
+
+# The state of a parameter, an environment, by its number among all parameters.
+state_of <- function(self, param) {
+  at <- match(address_of(param), vapply(all_parameters(self), address_of, ""))
+  if (is.na(at)) refuse("this is no parameter of the optimizer")
+  numbered_state(self, at)
+}
+
+numbered_state <- function(self, at) {
+  key <- as.character(at)
+  if (is.null(self$states[[key]])) assign(key, new.env(parent = emptyenv()), self$states)
+  self$states[[key]]
+}
+
+# opt$state$get(param) and opt$state$set(param, list(...)).
+state_members <- function(self) {
+  list(
+    get = function(key) as.list(state_of(self, key), sorted = TRUE),
+    set = function(key, value) {
+      state <- state_of(self, key)
+      rm(list = ls(state, all.names = TRUE), envir = state)
+      list2env(value, state)
+      invisible()
     },
-    state_dict = function() .Call(C_tf_optimizer_state, x),
-    load_state_dict = function(state) invisible(.Call(C_tf_optimizer_set_state, x, state)),
-    refuse("an optimizer has no member '", name, "'", kind = "NOT_FOUND")
+    keys = function() names(in_order_of_parameters(as.list(self$states)))
   )
 }
 
-# optimizer$param_groups[[1]]$lr <- 0.1; there is one group.
-`$<-.torch_optimizer` <- function(x, name, value) {
-  if (name == "lr") value <- list(list(lr = value))
-  else if (name != "param_groups") refuse("'", name, "' of an optimizer cannot be set: lr and param_groups can")
-  now <- x$param_groups[[1]]
-  for (option in setdiff(names(value[[1]]), "params")) {
-    if (!identical(now[[option]], value[[1]][[option]])) .Call(C_tf_optimizer_set, x, option, value[[1]][[option]])
+in_order_of_parameters <- function(states) states[order(as.integer(names(states)))]
+
+# The groups with the numbers of their parameters in the place of these.
+numbered_groups <- function(self) {
+  before <- 0
+  lapply(self$param_groups, function(group) {
+    count <- length(group$params)
+    group$params <- before + seq_len(count)
+    before <<- before + count
+    group
+  })
+}
+
+load_groups <- function(self, state_dict) {
+  if (!is.list(state_dict) || !all(c("param_groups", "state") %in% names(state_dict))) {
+    refuse("load_state_dict takes what state_dict() of an optimizer gave", kind = "TYPE")
   }
-  x
+  counts <- function(groups) vapply(groups, function(group) length(group$params), 0)
+  if (!identical(counts(self$param_groups), counts(state_dict$param_groups))) {
+    refuse("the state has groups of ", toString(counts(state_dict$param_groups)), " parameters, and the optimizer of ",
+           toString(counts(self$param_groups)))
+  }
+  for (i in seq_along(self$param_groups)) {
+    group <- state_dict$param_groups[[i]]
+    for (option in setdiff(names(group), "params")) self$param_groups[[i]][[option]] <- group[[option]]
+  }
+}
+
+# ---- steps, printing ----
+
+# Call update(group, param, g, p) for each parameter that has a gradient, after the closure, if there is one.
+step_each <- function(self, closure, update) {
+  loss <- if (is.null(closure)) NULL else with_enable_grad(closure())
+  local_no_grad()
+  for (g in seq_along(self$param_groups)) {
+    group <- self$param_groups[[g]]
+    for (p in seq_along(group$params)) {
+      if (!is.null(.Call(C_tf_grad, group$params[[p]]))) update(group, group$params[[p]], g, p)
+    }
+  }
+  loss
 }
 
 print.torch_optimizer <- function(x, ...) {
-  cat("<torch_optimizer>\n")
+  cat("<", class(x)[1], ">\n", sep = "")
+  for (i in seq_along(x$param_groups)) {
+    group <- x$param_groups[[i]]
+    options <- Filter(function(each) is.atomic(each) && length(each) > 0, group[setdiff(names(group), "params")])
+    told <- paste(names(options), vapply(options, function(each) paste(format(each), collapse = " "), ""))
+    elements <- format(sum(vapply(group$params, length, 0)), big.mark = ",")
+    cat("  group ", i, ": ", length(group$params), " parameters of ", elements, " elements; ", paste(told, collapse = ", "), "\n", sep = "")
+  }
   invisible(x)
 }
 
-close.torch_optimizer <- function(con, ...) invisible(.Call(C_tf_close, con))
-
-close.torch_generator <- close.torch_optimizer
+print.torch_optimizer_generator <- function(x, ...) {
+  cat("<torch_optimizer_generator ", class(x)[1], ">\n", sep = "")
+  invisible(x)
+}

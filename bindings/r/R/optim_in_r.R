@@ -1,77 +1,17 @@
-# Optimizers whose steps are written in R: those that libtenfold does not have, and those of users, by `optimizer`.
-
-# `initialize` calls init_optimizer(self, params, defaults), or super$initialize(params, defaults), which is the same;
-# `step` reads self$param_groups and keeps self$state_of(param).
-optimizer <- function(name = NULL, initialize, step, ...) {
-  more <- list(...)
-  taking_arguments_of(initialize, function(arguments) {
-    self <- new.env(parent = emptyenv())
-    base <- list(initialize = function(params, defaults) init_optimizer(self, params, defaults))
-    own <- bound_methods(list(c(list(initialize = initialize, step = step), more), base), list(self = self))
-    for (each in names(more)) assign(each, own[[each]], self)
-    self$step <- function(closure = NULL) invisible(if (is.null(closure)) own$step() else own$step(closure))
-    do.call(own$initialize, arguments)
-    if (is.null(self$param_groups)) refuse("initialize of an optimizer calls init_optimizer(self, params, defaults)")
-    structure(self, class = c(name, "torch_optimizer_in_r"))
-  })
-}
-
-# The default of an argument that must be given.
-optim_required <- function() structure(list(), class = "optim_required")
-
-init_optimizer <- function(self, params, defaults) {
-  lacking <- names(defaults)[vapply(defaults, inherits, TRUE, "optim_required")]
-  if (length(lacking)) refuse("this optimizer needs ", toString(lacking))
-  self$param_groups <- list(c(list(params = parameters_of(params)), defaults))
-  states <- new.env(parent = emptyenv())
-  self$state_of <- function(param) {
-    at <- which(vapply(self$param_groups[[1]]$params, identical, TRUE, param))
-    key <- as.character(at)
-    if (is.null(states[[key]])) states[[key]] <- new.env(parent = emptyenv())
-    states[[key]]
-  }
-  self$zero_grad <- function() {
-    for (each in self$param_groups[[1]]$params) .Call(C_tf_set_grad, each, NULL)
-    invisible()
-  }
-  self$state_dict <- function() {
-    list(options = self$param_groups[[1]][-1], state = lapply(as.list(states), as.list))
-  }
-  self$load_state_dict <- function(state) {
-    self$param_groups[[1]][names(state$options)] <- state$options
-    for (key in names(state$state)) states[[key]] <- list2env(state$state[[key]], parent = emptyenv())
-    invisible()
-  }
-  self$get <- function(option) {
-    if (!option %in% names(self$param_groups[[1]])) refuse("this optimizer has no option ", option)
-    self$param_groups[[1]][[option]]
-  }
-  self$set <- function(option, value) {
-    self$get(option)
-    self$param_groups[[1]][[option]] <- value
-    invisible()
-  }
-  invisible(self)
-}
-
-is_optimizer <- function(x) inherits(x, c("torch_optimizer", "torch_optimizer_in_r"))
-
-print.torch_optimizer_in_r <- function(x, ...) {
-  cat("<", class(x)[1], ">\n", sep = "")
-  invisible(x)
-}
+# Optimizers whose steps are written in R: those that libtenfold does not have.
 
 # One update of each parameter that has a gradient, after the closure, if there is one, computed them.
 each_gradient <- function(self, closure, update) {
   loss <- if (is.null(closure)) NULL else with_enable_grad(closure())
-  options <- self$param_groups[[1]]
-  with_no_grad(for (param in options$params) {
+  local_no_grad()
+  at <- 0
+  for (options in self$param_groups) for (param in options$params) {
+    at <- at + 1
     grad <- .Call(C_tf_grad, param)
-    if (!is.null(grad)) {
-      if (!is.null(options$weight_decay) && options$weight_decay != 0) grad <- grad + param * options$weight_decay
-      update(param, grad, self$state_of(param), options)
-    }
-  })
+    if (is.null(grad)) next
+    if (!is.null(options$weight_decay) && options$weight_decay != 0) grad <- grad + param * options$weight_decay
+    update(param, grad, numbered_state(self, at), options)
+  }
   loss
 }
 
@@ -148,11 +88,10 @@ optim_lbfgs <- optimizer(
                         tolerance_change = 1e-9, history_size = 100, line_search_fn = NULL) {
     if (!is.null(line_search_fn) && line_search_fn != "strong_wolfe") refuse("line_search_fn is NULL or 'strong_wolfe'")
     init_optimizer(self, params, list(
-      lr = lr, max_iter = max_iter, max_eval = if (is.null(max_eval)) max_iter * 5 %/% 4 else max_eval,
+      lr = lr, max_iter = max_iter, max_eval = if (is.null(max_eval)) (max_iter * 5) %/% 4 else max_eval,
       tolerance_grad = tolerance_grad, tolerance_change = tolerance_change, history_size = history_size,
       line_search_fn = line_search_fn
     ))
-    self$memory <- new.env(parent = emptyenv())
   },
-  step = function(closure) lbfgs_step(self, closure)
+  step = function(closure = NULL) lbfgs_step(self, closure)
 )

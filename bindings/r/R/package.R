@@ -15,7 +15,41 @@ tenfold_condition <- function(message, call, code, name) {
 }
 
 # Called from C with a failure of libtenfold or of the package.
-signal_tenfold_error <- function(message, code, name) stop(tenfold_condition(message, sys.call(-1), code, name))
+signal_tenfold_error <- function(message, code, name) {
+  stop(tenfold_condition(in_words_of_r(message), sys.call(-1), code, name))
+}
+
+# Where libtorch's messages count from 0, the numbers in groups.
+counted_from_zero <- c(
+  "Dimension out of range \\(expected to be in range of \\[-\\d+, (\\d+)\\], but got (-?\\d+)\\)",
+  "index (-?\\d+) out of range for tensor of size \\[[^]]*\\] at dimension (\\d+)",
+  "index (-?\\d+) is out of bounds for dimension (\\d+)",
+  "inputs dimension (\\d+) must have length", "dimension (\\d+) does not have size",
+  "Target (-?\\d+) is out of bounds", "Found an invalid max index: (\\d+)",
+  "first has size \\d+ in dim (\\d+) and second has size \\d+ in dim (\\d+)",
+  "must match except in dimension (\\d+)", "for tensor number (\\d+) in the list",
+  "at non-singleton dimension (\\d+)", "at dimension (\\d+)(?! to have)"
+)
+
+# A message of libtenfold's with dimensions and positions from 1, without the name of the C function that failed.
+in_words_of_r <- function(message) {
+  if (!grepl("^tn_\\w+: ", message)) return(message)
+  message <- sub("^tn_\\w+: ", "", message)
+  raised <- integer() # where numbers were raised already
+  for (pattern in counted_from_zero) {
+    at <- regexpr(pattern, message, perl = TRUE)
+    if (at < 0) next
+    starts <- attr(at, "capture.start")
+    ends <- starts + attr(at, "capture.length") - 1
+    for (i in rev(seq_along(starts))) {
+      number <- as.numeric(substr(message, starts[i], ends[i]))
+      if (number < 0 || starts[i] %in% raised) next
+      raised <- c(raised, starts[i])
+      message <- paste0(substr(message, 1, starts[i] - 1), number + 1, substring(message, ends[i] + 1))
+    }
+  }
+  message
+}
 
 # Called from C with the condition that ended an R function inside libtorch.
 resignal <- function(condition) {

@@ -10,7 +10,7 @@ serialize_with_tensors <- function(x) {
     if (address %in% addresses) return(as.character(match(address, addresses)))
     addresses[length(tensors) + 1] <<- address
     tensors[[length(tensors) + 1]] <<- torch_contiguous(torch_detach(part))
-    kinds[length(tensors)] <<- paste0(if (is_parameter(part)) "p", if (is_buffer(part)) "b", if (part$requires_grad) "g")
+    kinds[length(tensors)] <<- paste0("", if (is_parameter(part)) "p", if (is_buffer(part)) "b", if (part$requires_grad) "g")
     as.character(length(tensors))
   })
   list(format = "tenfold 1", stream = stream, kinds = kinds, tensors = safetensors_of(tensors))

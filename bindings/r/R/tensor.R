@@ -193,14 +193,49 @@ print.torch_tensor <- function(x, n = 1000, ...) {
   if (!.Call(C_tf_is_open, x) || .Call(C_tf_device, x)[[1]] == "meta") return(invisible(x))
   total <- length(x)
   if (total <= n) {
-    print(.Call(C_tf_to_vector, x), ...)
+    print_elements(x, ...)
   } else {
     shown <- torch_detach(x)
     for (d in seq_along(dim(x))) shown <- torch_narrow(shown, d, 1, min(6, dim(x)[d]))
-    print(.Call(C_tf_to_vector, shown), ...)
+    print_elements(shown, ...)
     cat("... and more of its ", format(total, big.mark = ","), " elements\n", sep = "")
   }
   invisible(x)
+}
+
+# Integers that R's numbers do not hold exactly are printed as they are.
+print_elements <- function(x, ...) {
+  wide <- dtype_name(x) == "int64" && length(x) > 0 && torch_any(torch_logical_or(x > 2^53, x < -2^53))$item()
+  if (wide) print(noquote(.Call(C_tf_int64_text, torch_detach(x)), right = TRUE), ...)
+  else print(.Call(C_tf_to_vector, x), ...)
+}
+
+# Called from C with integers that only package bit64 can hold.
+wide_integers <- function(bits) {
+  if (!requireNamespace("bit64", quietly = TRUE)) {
+    refuse("an integer of this tensor is larger than R's numbers hold exactly: install.packages(\"bit64\") gives R ",
+           "such integers, $to(dtype = torch_float64()) the nearest numbers", kind = "TYPE")
+  }
+  bits
+}
+
+# ---- comparing ----
+
+# Equal tensors are of one type, on one device, of one shape, and near each other.
+all.equal.torch_tensor <- function(target, current, ...) {
+  if (!is_torch_tensor(current)) return(paste("target is a tensor, current is", class(current)[1]))
+  kinds <- c(dtype = dtype_name, device = function(x) format(x$device), shape = function(x) toString(dim(x)))
+  for (kind in names(kinds)) {
+    theirs <- c(kinds[[kind]](target), kinds[[kind]](current))
+    if (theirs[1] != theirs[2]) return(paste0(kind, ": ", theirs[1], " and ", theirs[2]))
+  }
+  all.equal(.Call(C_tf_to_vector, target), .Call(C_tf_to_vector, current), ...)
+}
+
+# What testthat's expect_equal compares and shows.
+compare_proxy.torch_tensor <- function(x, path = "x") {
+  list(object = list(values = .Call(C_tf_to_vector, x), shape = dim(x), dtype = dtype_name(x), device = format(x$device),
+                     requires_grad = x$requires_grad, is_leaf = x$is_leaf), path = path)
 }
 
 str.torch_tensor <- function(object, ...) cat(" ", describe_tensor(object), "\n", sep = "")

@@ -14,7 +14,7 @@ static tn_tensor *counted_here(const tn_tensor *tensor) {
     int64_t rank = tn_tensor_shape(tensor, sizes, 64);
     int64_t *to = (int64_t *)R_alloc(n + 1, sizeof *to);
     for (int64_t i = 0; i < n; i++) {
-        if (from[i] == 0) fail_with(TN_ERROR_INDEX, "positions count from 1: a tensor of positions holds a 0");
+        if (from[i] == 0) fail_with(TN_ERROR_INDEX, "Indexing starts at 1 but found a 0.");
         to[i] = from[i] - (from[i] > 0);
     }
     return tn_tensor_from_data(to, TN_INT64, sizes, rank, NULL, 0);
@@ -44,7 +44,7 @@ SEXP place_of(SEXP x) {
     tn_free(zero);
     tn_free(any);
     if (status != TN_OK) raise_last();
-    if (found.as.b) fail_with(TN_ERROR_INDEX, "positions count from 1: a tensor of positions holds a 0");
+    if (found.as.b) fail_with(TN_ERROR_INDEX, "Indexing starts at 1 but found a 0.");
     tn_tensor *positive = tn_gt_Scalar(tensor, tn_int(0));
     tn_tensor *ones = positive ? tn__to_copy_with(positive, &dtype, NULL, NULL, NULL, NULL, NULL) : NULL;
     tn_tensor *counted = ones ? tn_sub(tensor, ones) : NULL;
@@ -87,7 +87,7 @@ int64_t int_of(SEXP x) {
 }
 
 static int64_t dimension(int64_t given) {
-    if (given == 0) fail_with(TN_ERROR_INDEX, "dimensions and positions count from 1, or with -1 from the end: there is no 0");
+    if (given == 0) fail_with(TN_ERROR_INDEX, "Dimension is 1-based, but found 0: -1 is the last one");
     return given > 0 ? given - 1 : given;
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const char *const class_names[KINDS] = {"torch_tensor", "torch_generator", "script_handle",
-                                               "torch_optimizer", "torch_hook"};
+                                               "optimizer_handle", "torch_hook"};
 static SEXP tags[KINDS], classes[KINDS];
 
 static void release(void *handle, handle_kind kind) {

@@ -112,6 +112,7 @@ extern SEXP tf_close(SEXP);
 extern SEXP tf_is_open(SEXP);
 extern SEXP tf_from_vector(SEXP, SEXP, SEXP, SEXP);
 extern SEXP tf_to_vector(SEXP);
+extern SEXP tf_int64_text(SEXP);
 extern SEXP tf_shape(SEXP);
 extern SEXP tf_strides(SEXP);
 extern SEXP tf_dtype(SEXP);
@@ -165,7 +166,7 @@ extern SEXP tf_train_step(SEXP, SEXP, SEXP, SEXP, SEXP);
 #define ENTRY(name, count) {#name, (DL_FUNC)&name, count}
 static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_setup, 1), ENTRY(tf_arith, 3), ENTRY(tf_close, 1), ENTRY(tf_is_open, 1), ENTRY(tf_from_vector, 4),
-    ENTRY(tf_to_vector, 1), ENTRY(tf_shape, 1), ENTRY(tf_strides, 1), ENTRY(tf_dtype, 1),
+    ENTRY(tf_to_vector, 1), ENTRY(tf_int64_text, 1), ENTRY(tf_shape, 1), ENTRY(tf_strides, 1), ENTRY(tf_dtype, 1),
     ENTRY(tf_dtype_name, 1), ENTRY(tf_device, 1), ENTRY(tf_numel, 1), ENTRY(tf_item, 1), ENTRY(tf_to, 4),
     ENTRY(tf_address, 1), ENTRY(tf_is_same, 2), ENTRY(tf_is_contiguous, 1), ENTRY(tf_requires_grad, 1), ENTRY(tf_is_leaf, 1),
     ENTRY(tf_set_requires_grad, 2), ENTRY(tf_retain_grad, 1), ENTRY(tf_grad, 1), ENTRY(tf_set_grad, 2),

@@ -1,6 +1,7 @@
 /* tensors.c: tensors from R's vectors and arrays and back, what they are, and their gradients. */
 #include "bridge.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const tn_memory_format row_major = TN_CONTIGUOUS_FORMAT;
@@ -55,6 +56,51 @@ SEXP tf_from_vector(SEXP x, SEXP sizes, SEXP dtype, SEXP device) {
     return give(made);
 }
 
+/* Integers beyond what R's numbers hold exactly, of the class of package bit64; R says no where that is not installed. */
+static SEXP wide_integers(SEXP bits) {
+    SEXP class = PROTECT(Rf_mkString("integer64"));
+    Rf_setAttrib(bits, R_ClassSymbol, class);
+    SEXP out = Rf_eval(PROTECT(Rf_lang2(Rf_install("wide_integers"), bits)), package_env);
+    UNPROTECT(2);
+    return out;
+}
+
+/* The elements of a tensor of int64 as texts, however large they are, with its dimensions. */
+SEXP tf_int64_text(SEXP x) {
+    const tn_tensor *tensor = tensor_of(x);
+    int rank = (int)tn_tensor_dim(tensor);
+    int64_t sizes[64], back[64];
+    if (rank < 0 || rank > 64) raise_last();
+    tn_tensor_shape(tensor, sizes, 64);
+    for (int i = 0; i < rank; i++) back[i] = rank - 1 - i;
+    tn_dtype to = TN_INT64;
+    tn_device host = {TN_CPU, -1};
+    tn_tensor *t = tn_permute(tensor, back, rank);
+    if (t != NULL) {
+        tn_tensor *turned = t;
+        t = tn__to_copy_with(turned, &to, NULL, &host, NULL, NULL, &row_major);
+        tn_free(turned);
+    }
+    SEXP kept = PROTECT(give(t));
+    int64_t n = tn_tensor_numel(t), *numbers = (int64_t *)R_alloc(n + 1, sizeof *numbers);
+    check(tn_tensor_to_data(t, numbers, n * (int64_t)sizeof *numbers));
+    SEXP out = PROTECT(Rf_allocVector(STRSXP, n));
+    for (int64_t i = 0; i < n; i++) {
+        char text[24];
+        snprintf(text, sizeof text, "%lld", (long long)numbers[i]);
+        SET_STRING_ELT(out, i, Rf_mkChar(text));
+    }
+    if (rank > 1) {
+        SEXP dim = PROTECT(Rf_allocVector(INTSXP, rank));
+        for (int i = 0; i < rank; i++) INTEGER(dim)[i] = (int)sizes[i];
+        Rf_setAttrib(out, R_DimSymbol, dim);
+        UNPROTECT(1);
+    }
+    tf_close(kept);
+    UNPROTECT(2);
+    return out;
+}
+
 static tn_tensor *then(tn_tensor *from, tn_tensor *next) {
     tn_free(from);
     return next;
@@ -102,8 +148,13 @@ SEXP tf_to_vector(SEXP x) {
             if (numbers[i] == INT64_MIN) most = INT64_MAX;
             else if (llabs(numbers[i]) > most) most = llabs(numbers[i]);
         }
-        if (most > (INT64_C(1) << 53)) fail_with(TN_ERROR_TYPE, "an integer of this tensor is larger than R's numbers hold exactly: convert it with $to(dtype = torch_float64())");
-        if (most <= INT32_MAX) {
+        if (most > (INT64_C(1) << 53)) {
+            out = PROTECT(Rf_allocVector(REALSXP, n)); /* the bits of package bit64's integers */
+            memcpy(REAL(out), numbers, n * sizeof *numbers);
+            out = wide_integers(out);
+            UNPROTECT(1);
+            PROTECT(out);
+        } else if (most <= INT32_MAX) {
             out = PROTECT(Rf_allocVector(INTSXP, n));
             for (int64_t i = 0; i < n; i++) INTEGER(out)[i] = (int)numbers[i];
         } else {
@@ -183,7 +234,13 @@ SEXP tf_item(SEXP x) {
     case TN_SCALAR_COMPLEX: return Rf_ScalarComplex((Rcomplex){value.as.c.re, value.as.c.im});
     default:
         if (value.as.i >= -INT32_MAX && value.as.i <= INT32_MAX) return Rf_ScalarInteger((int)value.as.i);
-        return Rf_ScalarReal((double)value.as.i);
+        SEXP wide = PROTECT(Rf_ScalarReal((double)value.as.i));
+        if (value.as.i > (INT64_C(1) << 53) || value.as.i < -(INT64_C(1) << 53)) {
+            memcpy(REAL(wide), &value.as.i, sizeof value.as.i);
+            wide = wide_integers(wide);
+        }
+        UNPROTECT(1);
+        return wide;
     }
 }
 

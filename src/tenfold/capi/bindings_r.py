@@ -29,7 +29,7 @@ __all__ = [
 BY_HAND = frozenset({"to", "tensor"})
 # Operators that are functions of neural networks under their own names: nnf_relu is torch_relu.
 FUNCTIONAL = {
-    "relu", "relu_", "relu6", "leaky_relu", "elu", "elu_", "selu", "selu_", "celu", "celu_", "gelu", "silu",
+    "relu", "relu_", "leaky_relu", "elu", "elu_", "selu", "selu_", "celu", "celu_", "gelu", "silu",
     "mish", "hardswish", "hardsigmoid", "hardtanh", "hardtanh_", "softplus", "softshrink", "hardshrink",
     "threshold", "threshold_", "glu", "prelu", "rrelu", "rrelu_", "sigmoid", "tanh", "conv1d", "conv2d",
     "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "avg_pool1d",
@@ -63,6 +63,7 @@ class ROperator:
     name: str
     forms: tuple[Form, ...]
     arguments: tuple[str, ...]
+    in_place: bool  # whether there is an operator of this name that writes into its input
 
     @property
     def r_name(self) -> str:
@@ -97,7 +98,7 @@ def operators(functions: Sequence[Function]) -> list[ROperator]:
             # The form `with` comes after the plain one, and takes its place.
             found.setdefault(schema.name, {})[schema.qualified] = Form(function, schema)
     return [
-        ROperator(name, tuple(forms.values()), tuple(_merged(list(forms.values()))))
+        ROperator(name, tuple(forms.values()), tuple(_merged(list(forms.values()))), f"{name}_" in found)
         for name, forms in sorted(found.items())
     ]
 
@@ -325,7 +326,7 @@ def r_source(made: Sequence[ROperator]) -> str:
         lines.append(f"{op.r_name} <- function({signature_of(op)}) {_body(op)}")
     for op in made:
         if op.functional:
-            lines.append(f"{op.functional} <- function({functional_signature(op)}) {_as_input(_body(op))}")
+            lines.append(f"{op.functional} <- function({functional_signature(op)}) {_functional_body(op)}")
     pairs = [f"`{op.name}` = {op.r_name}" for op in made if op.is_method]
     lines += ["", "operator_methods <- list(", ",\n".join(f"  {each}" for each in pairs), ")"]
     return "\n".join(lines) + "\n"
@@ -346,7 +347,15 @@ def signature_of(op: ROperator) -> str:
 
 def functional_signature(op: ROperator) -> str:
     """The arguments of nnf_NAME, whose first tensor is called `input`."""
-    return _as_input(signature_of(op))
+    return _as_input(signature_of(op)) + (", inplace = FALSE" if op.in_place else "")
+
+
+def _functional_body(op: ROperator) -> str:
+    body = _as_input(_body(op))
+    if not op.in_place:
+        return body
+    written = f"torch_{op.name}_({_as_input(', '.join(op.arguments))})"
+    return f"if (inplace) {written} else {body}"
 
 
 def _as_input(text: str) -> str:

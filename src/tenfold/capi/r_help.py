@@ -31,6 +31,8 @@ def help_page(op: ROperator) -> str:
         usage += "\n\n" + _wrapped(f"{op.functional}({functional_signature(op)})")
         if "self" in op.arguments:
             items += "\n\\item{input}{the same as \\code{self}}"
+        if op.in_place:
+            items += "\n\\item{inplace}{whether the result is written into the input}"
     schemas = "\n".join(_rd(str(form.schema)) for form in op.forms)
     return f"""\\name{{torch_{op.name}}}
 \\alias{{torch_{op.name}}}{alias}

@@ -14,6 +14,7 @@ __all__ = ["counts_from_one", "result_places"]
 _NUMBERS = {
     "dim", "dims", "dim0", "dim1", "dim2", "start_dim", "end_dim", "axis", "axis0", "axis1", "source",
     "destination", "dims_self", "dims_other", "index", "start", "ignore_index", "padding_idx",
+    "dimension",
 }  # fmt: skip
 _TENSORS = {"index", "indices"}
 

@@ -256,7 +256,7 @@ _LABELS = lambda *shape, low=-1: T(*shape, dtype="int64", low=low, high=4)
     samples=lambda: [
         *[S(T(3, 4), _LABELS(3, 4), each) for each in range(3)], S(T(3, 4), _LABELS(3, 4, low=0)),
         S(T(4), _LABELS(4)), S(T(3, 4), _LABELS(3)),
-    ], autocast="float32",)  # fmt: skip
+    ], autocast="float32", positions="target")  # fmt: skip
 def multilabel_margin_loss(x, target, reduction):
     """Σ max(0, 1 - self[j] + self[i]) / classes, over target classes j and other classes i."""
     return multilabel_margin_loss_forward(x, target, reduction)[0]
@@ -267,6 +267,7 @@ def multilabel_margin_loss(x, target, reduction):
     "(Tensor output, Tensor is_target)",
     function=False, method=False, differentiable=(True, False),
     samples=lambda: [S(T(3, 4), _LABELS(3, 4), each) for each in range(3)] + [S(T(4), _LABELS(4), 1)],
+    positions="target",
 )  # fmt: skip
 @widened
 def multilabel_margin_loss_forward(x, target, reduction):

@@ -193,7 +193,7 @@ def nonzero(x):
 
 
 @op("nonzero_numpy(Tensor self) -> Tensor[]", host=True, function=False, method=False, positions="-> 0")
-@op("where(Tensor condition) -> Tensor[]", host=True, method=False)
+@op("where(Tensor condition) -> Tensor[]", host=True, method=False, positions="-> 0")
 def nonzero_numpy(x):
     """The places that are not zero: one tensor for each dimension."""
     return [each.astype(np.int64) for each in np.nonzero(np.atleast_1d(x))]

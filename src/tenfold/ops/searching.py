@@ -168,6 +168,7 @@ def isin(elements, tests, assume_unique, invert):
         S(T(9, low=0, high=5)), S(T(9, low=0, high=5), None, 8), S(T(0), minlength=2),
         S(T(9, dtype="int64", low=0, high=5), T(9)),
     ],
+    positions="self",
 )  # fmt: skip
 def bincount(x, weights, minlength):
     """How often each of 0, 1, 2, ... occurs, or the sum of the weights where it does."""

@@ -36,7 +36,11 @@ def repeat(x, repeats):
     return flat.reshape(x, [count * extent for count, extent in zip(repeats, shape, strict=True)])
 
 
-@op("tile(Tensor self, SymInt[] dims) -> Tensor", samples=lambda: _repeats() + [S(T(2, 3, 4), (2,))])
+@op(
+    "tile(Tensor self, SymInt[] dims) -> Tensor",
+    samples=lambda: _repeats() + [S(T(2, 3, 4), (2,))],
+    positions="not dims",
+)
 def tile(x, dims):
     """As repeat, but missing numbers are ones."""
     return repeat(x, (1,) * (x.rank - len(dims)) + tuple(dims))

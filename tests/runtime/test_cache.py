@@ -51,7 +51,7 @@ def test_processes_that_start_together_share_the_folder(folder):
     results = [finish(each) for each in processes]
     assert len({value for _, value in results}) == 1
     assert finish(start())[0] == 0
-    assert not [each for each in folder.iterdir() if each.suffix != ".xla"]
+    assert not [each for each in folder.iterdir() if each.suffix != ".xla" and each.name != "secret"]
 
 
 def test_what_is_stored_comes_back(folder):
@@ -135,6 +135,118 @@ def test_an_empty_name_switches_it_off(monkeypatch, tmp_path):
     monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
     cache.store("name", b"payload")
     assert cache.folder() is None and cache.load("name") is None
+
+
+def stored(folder):
+    cache.store("name", b"payload")
+    return folder / "name.xla"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_may_write_to_is_not_used_and_that_is_said_once(folder, mode):
+    path = stored(folder)
+    folder.chmod(mode)
+    with pytest.warns(CacheWarning, match="is not used: others may write to it"):
+        assert cache.load("name") is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cache.store("other", b"payload")
+    assert path.exists() and not (folder / "other.xla").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_folder_or_a_file_of_another_user_is_not_used(folder):
+    path = stored(folder)
+    os.chown(path, 12345, -1)
+    with pytest.warns(CacheWarning, match="belongs to another user"):
+        assert cache.load("name") is None
+    assert not path.exists()
+    os.chown(folder, 12345, -1)
+    with pytest.warns(CacheWarning, match="is not used: it belongs to another user"):
+        cache.store("name", b"payload")
+    assert not path.exists()
+
+
+def test_files_are_the_users_alone_whatever_the_umask(tmp_path, monkeypatch):
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path / "new" / "cache"))
+    before = os.umask(0)
+    try:
+        cache.store("name", b"payload")
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "new").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0
+    assert (tmp_path / "new").stat().st_mode & 0o077 == 0
+
+
+def test_an_entry_copied_under_another_name_is_not_taken(folder):
+    path = stored(folder)
+    (folder / "other.xla").write_bytes(path.read_bytes())
+    with pytest.warns(CacheWarning, match="did not write it"):
+        assert cache.load("other") is None
+
+
+def test_an_entry_that_was_made_with_another_secret_is_not_taken(folder):
+    path = stored(folder)
+    planted = path.read_bytes()
+    for each in folder.iterdir():
+        each.unlink()
+    cache.store("other", b"payload")
+    path.write_bytes(planted)
+    with pytest.warns(CacheWarning, match="did not write it"):
+        assert cache.load("name") is None
+    (folder / "secret").unlink()
+    assert cache.load("other") is None
+
+
+def test_a_pipe_or_a_link_in_the_place_of_an_entry_is_refused_at_once(folder, tmp_path):
+    path = stored(folder)
+    whole = path.rename(tmp_path / "elsewhere")
+    path.symlink_to(whole)
+    with pytest.warns(CacheWarning, match="no regular file"):
+        assert cache.load("name") is None
+    os.mkfifo(path)
+    with pytest.warns(CacheWarning, match="no regular file"):
+        assert cache.load("name") is None
+    assert not path.exists() and whole.exists()
+
+
+def test_nothing_is_written_through_a_link(folder, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    path = stored(folder)
+    path.unlink()
+    path.symlink_to(precious)
+    (folder / f"name.xla.{os.getpid()}").symlink_to(precious)
+    cache.store("name", b"payload")
+    assert precious.read_text() == "mine" and cache.load("name") == b"payload"
+
+
+def test_a_group_shares_a_cache_if_the_setting_says_that_it_is_trusted(folder, monkeypatch):
+    monkeypatch.setenv("TENFOLD_CACHE_GROUP", "1")
+    path = stored(folder)
+    folder.chmod(0o770)
+    assert cache.load("name") == b"payload"
+    assert path.stat().st_mode & 0o777 == 0o640
+    if os.geteuid() == 0:
+        for each in (folder, path, folder / "secret"):
+            os.chown(each, 12345, -1)
+        assert cache.load("name") == b"payload"
+    folder.chmod(0o777)
+    with pytest.warns(CacheWarning, match="others may write"):
+        assert cache.load("name") is None
+
+
+def test_without_a_home_there_is_no_cache_at_the_root(monkeypatch):
+    monkeypatch.delenv("TENFOLD_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/")
+    assert cache.folder() is None
+    monkeypatch.setenv("HOME", "")
+    assert cache.folder() != "/.cache/tenfold"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/somewhere")
+    assert cache.folder() == "/somewhere/.cache/tenfold"
 
 
 def test_a_folder_that_cannot_be_made_is_a_warning(monkeypatch, tmp_path):

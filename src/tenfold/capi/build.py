@@ -25,7 +25,7 @@ from tenfold.capi.compilers import Running, compiler, version_of
 from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.generate import generate
 from tenfold.capi.kept import locked, tidy, unfinished
-from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch
+from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch, require_own
 from tenfold.version import release
 
 __all__ = ["Built", "Progress", "build"]
@@ -94,6 +94,8 @@ def build(
     libtorch = find_libtorch()
     work = _Work(libtorch, tuple(sorted(set(sanitize))), jobs or os.cpu_count() or 1, progress)
     built = Built(work.folder, libtorch)
+    require_own(cache_folder())
+    require_own(built.folder)
     if not built.library.exists():
         with locked(built.folder):
             if not built.library.exists():  # another process may have made it meanwhile

@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenfold.base.errors import MissingEngine, UnsupportedError
+from tenfold.base.errors import ForbiddenFile, MissingEngine, MissingFile, UnsupportedError
+from tenfold.base.folders import user_cache, why_shared
 from tenfold.ops.schema import Schema, parse
 from tenfold.version import pytorch
 
-__all__ = ["Installed", "Libtorch", "cache_folder", "find_libtorch"]
+__all__ = ["Installed", "Libtorch", "cache_folder", "find_libtorch", "require_own"]
 
 SUPPORTED = ((2, 11), (2, 13))  # the first and the last
 OLDEST, NEWEST = (".".join(map(str, each)) for each in SUPPORTED)
@@ -102,5 +103,21 @@ def cache_folder() -> Path:
     named = os.environ.get("TENFOLD_CAPI_DIR")
     if named:
         return Path(named).absolute()
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(cache, "tenfold", "capi")
+    cache = user_cache()
+    if cache is None:
+        raise MissingFile(
+            "there is no folder to keep libtenfold in: this user has no home",
+            help="name one in the environment variable TENFOLD_CAPI_DIR",
+        )
+    return Path(cache, "capi")
+
+
+def require_own(folder: Path) -> None:
+    """Refuse to load libraries from a folder that others could have put them into. Root's are trusted, as the
+    system's own libraries are."""
+    why = why_shared(folder.stat(), owners=(0,)) if folder.is_dir() else None
+    if why is not None:
+        raise ForbiddenFile(
+            f"libraries in {folder} are not loaded: {why}",
+            help=f"chmod go-w {folder}, or name another folder in TENFOLD_CAPI_DIR",
+        )

@@ -93,7 +93,9 @@ def _try_device(name: str, optional: bool) -> Finding:
 def _cache() -> Finding:
     where = cache.folder()
     if where is None:
-        return Finding("disk cache", True, "switched off by TENFOLD_CACHE_DIR", "", True)
+        return Finding(
+            "disk cache", True, "switched off by TENFOLD_CACHE_DIR, or the user has no home", "", True
+        )
     files = list(Path(where).glob("*" + cache.SUFFIX))
     size = sum(each.stat().st_size for each in files) / 1e6
     return Finding("disk cache", True, f"{where}: {len(files)} programs, {size:.1f} MB", "", True)

@@ -13,6 +13,7 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
+from tenfold.base import folders
 from tenfold.capi.build import build as build_libtenfold
 from tenfold.purple import core, unicode_tables
 from tenfold.purple.emit_c import Warn, compile_program, deep
@@ -143,9 +144,7 @@ def runtime_objects(compiler: str, flags: tuple[str, ...], tensors: bool) -> lis
     for source in sorted(RUNTIME.glob("*.[ch]")):
         digest.update(source.read_bytes())
     digest.update(Path(unicode_tables.__file__).read_bytes() + unicodedata.unidata_version.encode())
-    base = cache_folder() or os.path.join(tempfile.gettempdir(), "tenfold")
-    folder = Path(base) / "purple" / digest.hexdigest()[:20]
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = private_folder(digest.hexdigest()[:20])
     tables = folder / "unicode_tables.h"
     if not tables.exists():
         unfinished = folder / f"unicode_tables.{os.getpid()}.h"
@@ -164,6 +163,20 @@ def runtime_objects(compiler: str, flags: tuple[str, ...], tensors: bool) -> lis
             )
             unfinished.rename(target)
     return [str(folder / f"{name}.o") for name in names]
+
+
+def private_folder(name: str) -> Path:
+    """A folder for object files that nobody else may write to."""
+    base = cache_folder() or os.path.join(tempfile.gettempdir(), f"tenfold-{os.geteuid()}")
+    folder = Path(base) / "purple" / name
+    folders.make(str(folder))
+    for place in (Path(base), folder):
+        why = folders.why_shared(place.stat())
+        if why is not None:
+            raise PurpleError(
+                f"object files are not kept in {place}: {why}", "file", help=f"chmod go-w {place}"
+            )
+    return folder
 
 
 def run(command: list[str], file: str) -> None:

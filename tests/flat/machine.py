@@ -1,5 +1,5 @@
-"""How FlatIR is put to the test: many ops in one program, run by XLA and by StableHLO's interpreter, checked
-against NumPy; and single ops, judged by StableHLO's verifier."""
+"""How FlatIR is put to the test: many ops in one program, run by XLA, by StableHLO's interpreter and by
+tier 0, checked against NumPy; and single ops, judged by StableHLO's verifier."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
+from tenfold.engines import numpy as tier0
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.mlir import stablehlo
@@ -51,12 +52,14 @@ class Machine:
             flat.bitcast(value, BITS[value.dtype]) if value.dtype in BITS else value
             for _, value, _, _ in self.cases
         ]
-        module = stablehlo.emit(Function(self.params, results))
+        function = Function(self.params, results)
+        module = stablehlo.emit(function)
         assert module.module.operation.verify()
         buffers = [xla.put(each, CPU) for each in self.arrays]
         wrong = self.wrong("XLA", [xla.fetch(each) for each in xla.compile(module, CPU)(buffers)])
         if interpreter:
             wrong += self.wrong("the interpreter", stablehlo.interpret(module, self.arrays))
+        wrong += self.wrong("tier 0", tier0.run(function, self.arrays))
         assert self.cases and not wrong, "\n".join(wrong)
 
     def wrong(self, engine: str, found: list[np.ndarray]) -> list[str]:

@@ -201,7 +201,7 @@ class Op:
 class Function:
     """Parameters, results, and the ops between them in an order that respects their operands."""
 
-    __slots__ = ("_ops", "_recipes", "name", "params", "results")
+    __slots__ = ("_ops", "_recipes", "name", "params", "plan", "results")
 
     def __init__(self, params: Sequence[Value], results: Sequence[Value], name: str = ""):
         self.params = tuple(params)
@@ -209,6 +209,7 @@ class Function:
         self.name = name
         self._ops: tuple[Op, ...] | None = None
         self._recipes: dict[str | None, Recipe] = {}
+        self.plan: Any = None  # what tier 0 made of it
 
     @property
     def ops(self) -> tuple[Op, ...]:

@@ -34,7 +34,7 @@ def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if graph.recorder is not None and graph.active() is not None:
             return function(*args, **kwargs)
-        if evaluate.engine == "libtorch" or graph.level is not None:
+        if evaluate.engine != "xla" or graph.level is not None:
             return function(*args, **kwargs)  # op by op: there is nothing to compile, or tangents to follow
         short = programs.short
         if short is not None and not kwargs and len(in_use) == 1:

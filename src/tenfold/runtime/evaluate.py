@@ -37,7 +37,7 @@ _failed: list[tuple[weakref.ref[Holder], list[Value | None], Value]] = []
 # So often a tensor may be written before it is computed: a loop that writes without reading would otherwise
 # be recorded as one program, longer with every round.
 MAX_WRITES = 16
-ENGINES = ("xla", "libtorch")
+ENGINES = ("xla", "libtorch", "numpy")
 engine = "xla"  # see set_engine
 
 
@@ -91,6 +91,12 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
 
         arrays = [host_array(leaf) for leaf in program.leaves]
         _keep(program, given, libtorch.run(program, arrays, device), None, ())
+        return
+    if engine == "numpy":
+        from tenfold.engines import numpy as tier0
+
+        arrays = [host_array(leaf) for leaf in program.leaves]
+        _keep(program, given, tier0.run_program(program, arrays), None, ())
         return
     held_results: list[Any] = []
     try:
@@ -180,8 +186,9 @@ def _prepared(program: Program, device: Device, donated: Donations) -> tuple[Loa
 
 
 def set_engine(name: str) -> None:
-    """Choose what computes from now on: "xla", whole programs compiled, or "libtorch", op by op through
-    libtenfold, which the first use builds. Values that are there already serve both."""
+    """Choose what computes from now on: "xla", whole programs compiled; "libtorch", op by op through
+    libtenfold, which the first use builds; or "numpy", op by op on the CPU, with nothing to compile or to
+    install. Values that are there already serve all of them."""
     global engine
     if name not in ENGINES:
         raise ArgumentError(f"there is no engine {name!r}", help=f"one of {', '.join(ENGINES)}")
@@ -193,7 +200,7 @@ def set_engine(name: str) -> None:
 
 
 def get_engine() -> str:
-    """What computes: "xla" or "libtorch"."""
+    """What computes: "xla", "libtorch" or "numpy"."""
     return engine
 
 

@@ -1,0 +1,48 @@
+"""Kernels of control flow and of run-time checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.base.errors import TenfoldError
+from tenfold.engines.numpy.kernels import Array, Kernel
+from tenfold.engines.numpy.plan import plan
+
+
+def while_loop(op: Any) -> Kernel:
+    condition, body = plan(op.condition), plan(op.body)
+
+    def kernel(*carry: Array) -> Any:
+        state = list(carry)
+        del carry
+        while condition(tuple(state))[0]:
+            state = body(state)
+        return state if len(state) != 1 else state[0]
+
+    return kernel
+
+
+def case(op: Any) -> Kernel:
+    """An index out of range takes the last branch."""
+    branches = [plan(each) for each in op.branches]
+    single = len(op.results) == 1
+
+    def kernel(index: Array, *arguments: Array) -> Any:
+        chosen = int(index)
+        branch = branches[chosen if 0 <= chosen < len(branches) else -1]
+        results = branch(arguments)
+        return results[0] if single else results
+
+    return kernel
+
+
+def check(op: Any) -> Kernel:
+    """Raises the op's error at the user's line where its condition does not hold."""
+
+    def kernel(x: Array, holds: Array) -> Array:
+        if not holds:
+            error = op.error(op.message)
+            raise error.located("", op.source, []) if isinstance(error, TenfoldError) else error
+        return x
+
+    return kernel

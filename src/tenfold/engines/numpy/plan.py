@@ -1,0 +1,165 @@
+"""A FlatIR function as a list of steps, made once and kept with the function, and the loop that runs them.
+
+Values have numbered slots: first the parameters, then the constants, then the results of ops. An intermediate
+is freed by the last step that reads it. Composites dissolve into their bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.base.errors import OutOfMemory, TenfoldError, UnsupportedError
+from tenfold.engines.numpy.kernels import KERNELS, Array, Kernel, call
+from tenfold.flat.composite import Composite
+from tenfold.flat.data_ops import Constant
+from tenfold.flat.ir import Function, Op, Value
+from tenfold.flat.structured import Check
+
+# A kernel, the slots of its operands, that of its result (or those of several), those to be freed.
+Step = tuple[Kernel, tuple[int, ...], int | tuple[int, ...], tuple[int, ...]]
+
+
+class Plan:
+    """The steps of a function. `slots` has the constants, and None for what is computed."""
+
+    __slots__ = ("arity", "results", "slots", "steps")
+
+    def __init__(self, arity: int, slots: list[Array | None], steps: list[Step], results: tuple[int, ...]):
+        self.arity = arity
+        self.slots = slots
+        self.steps = steps
+        self.results = results
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        """The results; they may share memory with the arrays and with each other."""
+        slots: list[Any] = self.slots.copy()
+        slots[: self.arity] = arrays
+        if type(arrays) is list:
+            arrays.clear()  # it handed them over: what is not used again can be freed, or written over
+        for kernel, operands, result, freed in self.steps:
+            given = [slots[place] for place in operands]
+            for place in freed:
+                slots[place] = None
+            if type(result) is int:
+                slots[result] = call(kernel, given)
+            else:
+                for place, each in zip(result, call(kernel, given)):  # type: ignore[arg-type]
+                    slots[place] = each
+        return [slots[place] for place in self.results]
+
+
+def plan(function: Function) -> Plan:
+    """The plan of a function: the one that was made before, or a new one."""
+    found = function.plan
+    if found is None:
+        found = function.plan = Builder(function).finished(function.results)
+    return found
+
+
+def run(function: Function, arrays: Sequence[Array]) -> list[Array]:
+    """The function's results on these arrays, which are only read."""
+    made = plan(function)
+    with np.errstate(all="ignore"):
+        return run_plan(made, tuple(arrays))
+
+
+def run_plan(made: Plan, arrays: Sequence[Array]) -> list[Array]:
+    """Run a plan; the results of this call are whole arrays, in row-major order."""
+    try:
+        return [np.asarray(each, order="C") for each in made(arrays)]
+    except MemoryError as error:
+        raise OutOfMemory(f"out of memory: {error}", help="use smaller tensors, or free some") from None
+
+
+KEPT = "kernel of tier 0"  # the attribute, no field of any op, that an op keeps its kernel in
+
+
+class Builder:
+    """What makes a plan of one function, or of several one after the other."""
+
+    def __init__(self, function: Function | None = None):
+        self.places: dict[Value, int] = {}
+        self.constants: dict[int, Array] = {}
+        self.steps: list[tuple[Kernel, tuple[int, ...], tuple[int, ...]]] = []
+        self.count = 0
+        self.arity = 0
+        if function is not None:
+            self.parameters(function.params)
+            self.ops(function.ops, self.places)
+
+    def parameters(self, params: Sequence[Value]) -> None:
+        for param in params:
+            self.places[param] = self.slot()
+        self.arity = self.count
+
+    def slot(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def ops(self, ops: Iterable[Op], places: dict[Value, int], source: Any = None) -> None:
+        """Add the steps of these ops; `places` says where values are, and learns where results will be.
+        `source` is the user's line that they are of, None where they say so themselves."""
+        for op in ops:
+            kind = type(op)
+            if kind is Constant:
+                places[op.result] = place = self.slot()
+                self.constants[place] = op.__dict__["value"]
+            elif kind is Composite:
+                self.inline(op, places, source)
+            else:
+                operands = tuple([places[each] for each in op.operands])
+                results = tuple([self.slot() for _ in op.results])
+                places.update(zip(op.results, results, strict=True))
+                self.steps.append((kernel_of(op, source), operands, results))
+
+    def inline(self, op: Any, places: dict[Value, int], source: Any) -> None:
+        """Add the steps of a composite's body."""
+        inner = {param: places[each] for param, each in zip(op.body.params, op.operands, strict=True)}
+        self.ops(op.body.ops, inner, source or op.source)
+        for result, value in zip(op.results, op.body.results, strict=True):
+            places[result] = inner[value]
+
+    def finished(self, results: Sequence[Value]) -> Plan:
+        return self.closed([self.places[each] for each in results])
+
+    def closed(self, results: Sequence[int]) -> Plan:
+        """The plan that gives these slots; every other is freed at its last use."""
+        slots: list[Array | None] = [None] * self.count
+        for place, constant in self.constants.items():
+            slots[place] = constant
+        used = {*results, *self.constants}
+        steps: list[Step] = []
+        for kernel, operands, outs in reversed(self.steps):
+            freed = tuple([place for place in dict.fromkeys(operands) if place not in used])
+            used.update(freed)
+            steps.append((kernel, operands, outs[0] if len(outs) == 1 else outs, freed))
+        steps.reverse()
+        return Plan(self.arity, slots, steps, tuple(results))
+
+
+def kernel_of(op: Op, source: Any = None) -> Kernel:
+    """The kernel of an op. Copies of an op share it, except a check, which knows the user's line. NumPy's
+    scalars, where a kernel gives them, become arrays."""
+    if type(op) is Check:
+        return KERNELS[Check](op.replace({}, source))
+    pattern = op.pattern
+    known = pattern.__dict__.get(KEPT)
+    if known is not None:
+        return known
+    rule = KERNELS.get(type(op))
+    if rule is None:
+        raise UnsupportedError(
+            f"the NumPy engine does not know {op.name}", help="tn.set_engine('xla') runs it"
+        ).located("", op.source)
+    try:
+        kernel = rule(op)
+    except TenfoldError as error:
+        raise error.located("", op.source) from None
+    if len(op.results) == 1 and not op.result.rank:
+        scalar = kernel
+        kernel = lambda *arrays: np.asarray(scalar(*arrays))
+    pattern.__dict__[KEPT] = kernel
+    return kernel

@@ -44,8 +44,8 @@ def _advanced(state: Array, blocks: int) -> Array:
 
 def philox(key: int, first: int, upper: int, blocks: int) -> Array:
     """So many blocks of four 32-bit numbers, from a counter of 128 bits: `first`, and `upper` above it."""
-    low = np.uint64(first) + np.arange(blocks, dtype=np.uint64)
-    high = np.uint64(upper) + (low < np.uint64(first)).astype(np.uint64)
+    low: Any = np.uint64(first) + np.arange(blocks, dtype=np.uint64)
+    high: Any = np.uint64(upper) + (low < np.uint64(first)).astype(np.uint64)
     x0, x1, x2, x3 = low & LOW, low >> HALF, high & LOW, high >> HALF
     k0, k1 = key & 0xFFFFFFFF, key >> 32
     for _ in range(ROUNDS):

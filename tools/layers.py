@@ -18,7 +18,7 @@ LAYERS = (
     ("compat", "backends", "cuda", "testing", "accelerator"),
     ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal", "distributed", "distributions"),
     ("compiler", "jit", "masked", "types"),
-    ("autograd", "functional", "random", "linalg", "fft", "special", "serialize"),
+    ("autograd", "functional", "random", "linalg", "fft", "special", "serialize", "library"),
     ("tensor",),
     ("runtime",),
     ("engines",),

@@ -15,6 +15,7 @@ with _kept():  # looking for garbage there would take a tenth of the time
     from tenfold import autograd, fft, functional, linalg, mlir, ops, special
     from tenfold.base import dtypes, errors, unsupported
     from tenfold.compat import names
+    from tenfold.ops import table
     from tenfold.tensor import dispatch, indexing, methods, operators
 
 from tenfold.autograd import is_grad_enabled
@@ -139,7 +140,7 @@ globals().update(dtypes.BY_NAME)
 # Packages that are loaded when they are first asked for, as are the modules of `names.MODULE_OF`.
 _PACKAGES = (
     "accelerator", "amp", "backends", "compiler", "cuda", "data", "distributed", "distributions", "func",
-    "jit", "masked", "nn", "optim", "signal", "testing", "types", "utils", "version",
+    "jit", "library", "masked", "nn", "optim", "signal", "testing", "types", "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.
@@ -181,12 +182,13 @@ mlir.module_context = _module_context
 
 def _namespace(name: str):
     """`tenfold.ops.aten` and the like: the ops by their schemas' names, loaded when first asked for."""
-    from tenfold.compat.overloads import NAMESPACES
+    from tenfold.compat.overloads import namespace
 
-    if name not in NAMESPACES:
-        raise errors.unknown_name("tenfold.ops", name, [*vars(ops), *NAMESPACES])
-    vars(ops).update(NAMESPACES)
-    return NAMESPACES[name]
+    found = namespace(name)
+    if found is None:
+        raise errors.unknown_name("tenfold.ops", name, [*vars(ops), "aten", *table.OTHERS])
+    vars(ops)[name] = found
+    return found
 
 
 vars(ops)["__getattr__"] = _namespace

@@ -25,7 +25,7 @@ class Refusal(NamedTuple):
 # Modules of PyTorch's that have no counterpart, and what to do instead.
 _REST = "docs/unsupported.md tells what there is not, and what to use instead"
 MODULES = {
-    **dict.fromkeys(["futures", "library", "monitor", "mtia", "overrides", "profiler"], _REST),
+    **dict.fromkeys(["futures", "monitor", "mtia", "overrides", "profiler"], _REST),
     **dict.fromkeys(["mps", "xpu"], "devices are the CPU and CUDA"),
     **dict.fromkeys(
         ["ao", "quantization"], "tenfold.quantize_per_tensor and fake_quantize_per_tensor_affine are there"

@@ -29,9 +29,12 @@ from tenfold.base.errors import (
     UnsupportedError,
 )
 from tenfold.base.warning import warn
+from tenfold.flat import structured
 from tenfold.flat.ir import TensorType
+from tenfold.flat.structured import PYTHON
 from tenfold.mlir import stablehlo
 from tenfold.mlir.interrupts import aside, uninterrupted
+from tenfold.ops import kernels
 
 _lock = threading.RLock()
 _clients: dict[str, Client] = {}
@@ -357,16 +360,34 @@ def provide(module: stablehlo.Module, device: Device) -> None:
     for call in module.calls:
         if device.type == "cuda" and call.call_target_name.startswith("__cudnn$"):
             continue  # XLA's own
+        if call.call_target_name.startswith(PYTHON):
+            _require_cpu(call, device, f"the Python kernel of {call.call_target_name.split('#')[1]}")
+            continue
+        if (device.type, call.call_target_name) in kernels.FOREIGN:
+            _register(call.call_target_name, device.type)
+            continue
         if call.call_target_name not in _lapack():
             error = UnsupportedError(f"XLA knows no function {call.call_target_name!r}")
             raise error.located("", call.source)
-        if device.type != "cpu":
-            routine = call.call_target_name.split("_")[1]
-            error = UnsupportedError(
-                f"LAPACK's {routine} runs on the CPU alone, not on {device}",
-                help="move the matrices there with .cpu() and the results back",
-            )
-            raise error.located("", call.source)
+        _require_cpu(call, device, f"LAPACK's {call.call_target_name.split('_')[1]}")
+
+
+def _require_cpu(call: structured.CustomCall, device: Device, what: str) -> None:
+    if device.type != "cpu":
+        raise UnsupportedError(
+            f"{what} runs on the CPU alone, not on {device}",
+            help="move its arguments there with .cpu() and the results back",
+        ).located("", call.source)
+
+
+@functools.cache
+def _register(name: str, platform: str) -> None:
+    """Tell XLA of a C function that a package registered."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    capsule = new(kernels.FOREIGN[platform, name], b"xla._CUSTOM_CALL_TARGET", None)
+    platform = "cpu" if platform == "cpu" else "CUDA"
+    jaxlib().xc.register_custom_call_target(name, capsule, platform=platform, api_version=1)
 
 
 @functools.cache
@@ -395,7 +416,12 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
     devices = jaxlib().xc.DeviceList((xla_device,))
     try:
         options = _options(xla_device, module)
-        (loaded,) = aside(lambda: place.client.compile_and_load(module.bytecode(), devices, options))
+        if _calls_python(module):  # which XLA is told in full, as a module
+            callbacks = [kernels.call_python]
+            compiled = lambda: place.client.compile_and_load(module.module, devices, options, callbacks)
+        else:
+            compiled = lambda: place.client.compile_and_load(module.bytecode(), devices, options)
+        (loaded,) = aside(compiled)
     except Exception as error:
         known = OPTIONS[device.type]
         unknown = [each for each in known if f"No such compile option: '{each[0]}'" in str(error)]
@@ -405,6 +431,10 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
         warn(f"jaxlib {jaxlib().version}'s XLA has no option {unknown[0][0]}: programs may be slower")
         return compile(module, device)
     return Executable(loaded, module.results, xla_device)
+
+
+def _calls_python(module: stablehlo.Module) -> bool:
+    return any(call.call_target_name.startswith(PYTHON) for call in module.calls)
 
 
 def serialize(executable: Executable) -> bytes:
@@ -420,7 +450,8 @@ def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Execut
     xc = jaxlib().xc
     try:
         options = _options(xla_device, module)
-        loaded = place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), options)
+        callbacks = [[kernels.call_python]] if _calls_python(module) else []
+        loaded = place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), options, *callbacks)
     except Exception as error:
         raise translate(error) from None
     return Executable(loaded, module.results, xla_device)
@@ -494,6 +525,9 @@ def translate(error: Exception) -> TenfoldError:
     if isinstance(error, TenfoldError):
         return error
     text = str(error)
+    failed = kernels.take_failure() if "xla_ffi_python" in text or "Traceback" in text else None
+    if failed is not None:
+        return failed
     if "RESOURCE_EXHAUSTED" in text or "out of memory" in text.lower() or isinstance(error, MemoryError):
         return OutOfMemory(
             f"out of memory: {_first_line(error)}", help="use smaller tensors or batches, or free some"

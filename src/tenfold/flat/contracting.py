@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from tenfold.base import dtypes
 from tenfold.base.dtypes import DType
 from tenfold.flat import structured as s
+from tenfold.flat.build import constant
 from tenfold.flat.data_builders import pad
 from tenfold.flat.ir import TensorType, Value
 from tenfold.flat.windows import ConvDimensions, Convolution
@@ -86,3 +90,18 @@ def custom_call(
     options = config if isinstance(config, str) else tuple(config)
     settings = (tuple(results), options, tuple(aliases), tuple(by_columns))
     return s.CustomCall(tuple(inputs), target, *settings).results
+
+
+def python_call(
+    name: str, arguments: str, inputs: Sequence[Value], results: Sequence[TensorType]
+) -> tuple[Value, ...]:
+    """A call, when the program runs, of the Python function that `ops/kernels.py` knows by this name.
+
+    `arguments` is the text of the others, besides the inputs. XLA's custom call gets both as its first input,
+    so that a stored executable finds the function again in another process; the target's name has them for
+    transforms.
+    """
+    text = constant(np.frombuffer(f"{name}#{arguments}".encode(), np.uint8), dtypes.uint8)
+    by_rows = [False] * (1 + len(inputs) + len(results))
+    target = f"{s.PYTHON}#{name}#{arguments}"
+    return custom_call(target, (text, *inputs), results, (("index", "0 : ui64"),), (), by_rows)

@@ -292,6 +292,10 @@ class TriangularSolve(Op):
         return self.b.type
 
 
+# What XLA calls Python functions by. In `call_target_name`, the function's name and arguments follow.
+PYTHON = "xla_ffi_python_cpu_callback"
+
+
 class CustomCall(Op):
     """A call of a function that the engine knows by name; `aliases`: results written into which inputs.
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.base import dtypes
-from tenfold.base.errors import UnsupportedError
 from tenfold.flat import data_ops as m
 from tenfold.flat import structured as s
 from tenfold.flat import windows as w
@@ -128,14 +127,11 @@ def stacked_call(op: s.CustomCall, b: Batch) -> Op:
 
 
 def custom_call_rule(op: s.CustomCall, b: Batch) -> Op | Sequence[Value]:
-    rule = CUSTOM_BATCHING.get(op.call_target_name)
-    if rule is None and op.call_target_name.startswith(LAPACK):
-        rule = stacked_call
+    """The rule of the function that is called; a function without one is called for each element."""
+    target = op.call_target_name
+    rule = CUSTOM_BATCHING.get(target) or CUSTOM_BATCHING.get(target.rpartition("#")[0])
     if rule is None:
-        raise UnsupportedError(
-            f"vmap: there is no rule for calls of {op.call_target_name!r}",
-            help="apply the function to the elements one by one",
-        )
+        rule = stacked_call if target.startswith(LAPACK) else one_by_one
     return rule(op, b)
 
 

@@ -417,7 +417,7 @@ def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]
         options = ", ".join(f"{name} = {value}" for name, value in op.backend_config)
         version, config = 4, ir.Attribute.parse("{" + options + "}")
     attributes = {
-        "call_target_name": ir.StringAttr.get(op.call_target_name),
+        "call_target_name": ir.StringAttr.get(op.call_target_name.partition("#")[0]),
         "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), version),
         "backend_config": config,
     }

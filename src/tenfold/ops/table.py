@@ -376,6 +376,9 @@ def fill(argument: Any, values: Iterator[Any]) -> Any:
 
 
 TABLE: dict[str, list[Row]] = {}
+# Who is told the name of each op that is declared from now on: what the frontend and others made of the table
+# so far lacks it.
+LISTENERS: list[Callable[[str], None]] = []
 # Rows of other namespaces than ATen's, such as `prims`, by namespace: reached through `tenfold.ops` alone.
 OTHERS: dict[str, dict[str, list[Row]]] = {}
 
@@ -383,7 +386,8 @@ OTHERS: dict[str, dict[str, list[Row]]] = {}
 def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     """Declare rows: one for each schema, all lowered by the decorated function.
 
-    Schemas of other names than the first's are aliases of it. `Facts` lists what else a row may state.
+    Schemas of other names than the first's are aliases of it. `Facts` lists what else a row may state. A row
+    that is declared after `import tenfold`, in a package of yours, gets its function and its method then.
     """
 
     def declare(lowering: Lowering) -> Lowering:
@@ -397,6 +401,9 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
             if any(each.overload == row.overload for each in rows):
                 raise TypeError(f"op {row.qualified} is declared twice")
             rows.append(row)
+        for name in dict.fromkeys([text[: text.index("(")].partition(".")[0] for text in schemas]):
+            for listener in LISTENERS:
+                listener(name)
         return lowering
 
     return declare

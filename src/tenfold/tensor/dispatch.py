@@ -21,7 +21,7 @@ from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.flat.strides import FORMATS
 from tenfold.ops.resolve import Resolver
-from tenfold.ops.table import MEMORY, TABLE, Row, Signature, exact, find
+from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, Signature, exact, find
 from tenfold.tensor import Tensor, generators, leaf, memory_formats
 from tenfold.tensor.parameter import Parameter
 from tenfold.trace import graph
@@ -420,30 +420,67 @@ def inplace_method(name: str, rows: Sequence[Row], *, method: bool = True) -> Ca
     return write
 
 
+# The namespaces that hold functions of the table's, by module: "" is the package.
+_filled: dict[str, dict[str, Any]] = {}
+
+
 def install(namespaces: dict[str, dict[str, Any]]) -> None:
     """Give Tensor its methods, and fill the namespaces ("" is the package; "special", "linalg", …)."""
     for module, namespace in namespaces.items():
         fill(module, namespace)
     for name, rows in TABLE.items():
-        methods = [row for row in rows if row.method]
-        if methods and not methods[0].module:
-            _add_method(name, function(name, methods, method=True))
-        inplace = [row for row in rows if row.inplace]
-        if inplace:
-            _add_method(name + "_", inplace_method(name, inplace))
+        _add_methods(name, rows)
+    LISTENERS.append(_install_later)
 
 
 def fill(module: str, namespace: dict[str, Any]) -> None:
-    """Put the functions of the rows that belong to a module into its namespace."""
+    """Put the functions of the rows that belong to a module into its namespace, now and in future."""
+    _filled[module] = namespace
     for rows in TABLE.values():
-        functions = [row for row in rows if row.function]
-        if functions and (functions[0].module or "") == module:
-            python_name = functions[0].python_name
-            # A submodule's own function of that name stays: it is a wrapper of the row.
-            if not (module and python_name in namespace):
-                namespace[python_name] = function(python_name, functions)
+        _add_function(rows, module, namespace)
 
 
-def _add_method(name: str, method: Callable[..., Any]) -> None:
+def _install_later(name: str) -> None:
+    """Give a newly declared op its function and its methods; those of PyTorch's names stay."""
+    rows = TABLE.get(name)
+    if rows is None:
+        return  # of another namespace: `tenfold.ops` finds it
+    aten.cache_clear()
+    for module, namespace in _filled.items():
+        present = namespace.get(rows[0].python_name)
+        if present is None or getattr(present, "declared_later", False):
+            _add_function(rows, module, namespace, later=True)
+    for each in (name, name + "_"):
+        if getattr(getattr(Tensor, each, None), "declared_later", False):
+            delattr(Tensor, each)
+    _add_methods(name, rows, later=True)
+
+
+def _add_function(
+    rows: Sequence[Row], module: str, namespace: dict[str, Any], *, later: bool = False
+) -> None:
+    functions = [row for row in rows if row.function]
+    if functions and (functions[0].module or "") == module:
+        python_name = functions[0].python_name
+        # A submodule's own function of that name stays: it is a wrapper of the row.
+        if later or not (module and python_name in namespace):
+            made: Any = function(python_name, functions)
+            if later:
+                made.declared_later = True
+            namespace[python_name] = made
+
+
+def _add_methods(name: str, rows: Sequence[Row], *, later: bool = False) -> None:
+    methods = [row for row in rows if row.method]
+    if methods and not methods[0].module:
+        _add_method(name, function(name, methods, method=True), later)
+    inplace = [row for row in rows if row.inplace]
+    if inplace:
+        _add_method(name + "_", inplace_method(name, inplace), later)
+
+
+def _add_method(name: str, method: Any, later: bool) -> None:
     if not any(name in vars(each) for each in Tensor.__mro__[:-1]):
+        if later:
+            method.declared_later = True
         setattr(Tensor, name, method)

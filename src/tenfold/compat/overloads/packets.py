@@ -123,7 +123,8 @@ class Namespace:
             raise UnknownName(
                 f"{self._name} has no op {name!r}", help=lambda: did_you_mean(name, dir(self))
             ).located("", capture())
-        setattr(self, name, packet)
+        if self._name in ("aten", "prim"):  # those of others may be declared anew
+            setattr(self, name, packet)
         return packet
 
     def _packet(self, name: str) -> Packet | None:
@@ -211,3 +212,10 @@ NAMESPACES = {
     "prim": Namespace("prim", {}),
     **{name: Namespace(name, table) for name, table in OTHERS.items()},
 }
+
+
+def namespace(name: str) -> Namespace | None:
+    """The ops of a library: PyTorch's own, or one that a package has declared."""
+    if name not in NAMESPACES and name in OTHERS:
+        NAMESPACES[name] = Namespace(name, OTHERS[name])
+    return NAMESPACES.get(name)

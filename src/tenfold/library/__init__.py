@@ -1,0 +1,92 @@
+"""`tenfold.library`: ops of your own, by the names that PyTorch has for them.
+
+`custom_op` makes an op of a Python function on NumPy arrays or tensors; `register_fake`, `register_autograd`
+and `register_vmap` tell the rest. An op whose lowering is FlatIR needs none of these: it is declared by
+`op`, exactly as the package's own are. `register_ffi_target` makes a C function known to XLA, for a lowering
+to call by `tenfold.flat.custom_call`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.base.errors import ArgumentError, UnsupportedError
+from tenfold.library.custom import CustomOpDef
+from tenfold.library.schemas import infer_schema
+from tenfold.ops import kernels
+from tenfold.ops.kernels import register_foreign as register_ffi_target
+from tenfold.ops.table import OTHERS, TABLE, Row, op
+
+__all__ = [
+    "CustomOpDef", "custom_op", "infer_schema", "op", "register_autograd", "register_fake",
+    "register_ffi_target", "register_vmap",
+]  # fmt: skip
+
+
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Sequence[str],
+    device_types: Any = None,
+    schema: str | None = None,
+) -> Any:
+    """Make an op of a function, whose annotations give the schema: `@custom_op("mylib::cube",
+    mutates_args=())`.
+
+    Parameters annotated `np.ndarray` get NumPy arrays, and those annotated `Tensor` get tensors; the
+    function runs on the CPU, when a value is needed, and is not looked into. It is `tenfold.ops.mylib.cube`
+    from then on.
+    """
+    if "::" not in name or not all(part.isidentifier() for part in name.split("::")):
+        raise ArgumentError(f"{name!r} is no name of an op", help='write "mylib::name"')
+    if mutates_args not in ((), [], ""):
+        raise UnsupportedError(
+            f"{name}: an op that writes to its arguments is not supported",
+            help="return the new value instead",
+        )
+
+    def define(function: Callable[..., Any]) -> CustomOpDef:
+        text = schema or infer_schema(function, mutates_args=())
+        return CustomOpDef(name, function, f"{name}{text}")
+
+    return define if fn is None else define(fn)
+
+
+def register_fake(name: Any, func: Callable[..., Any] | None = None, /, **ignored: Any) -> Any:
+    """See `CustomOpDef.register_fake`; the op is given by its name or as an object."""
+    register = _defined(name).register_fake
+    return register if func is None else register(func)
+
+
+def register_autograd(
+    name: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+) -> None:
+    """See `CustomOpDef.register_autograd`."""
+    _defined(name).register_autograd(backward, setup_context=setup_context)
+
+
+def register_vmap(name: Any, func: Callable[..., Any] | None = None, /) -> Any:
+    """See `CustomOpDef.register_vmap`."""
+    register = _defined(name).register_vmap
+    return register if func is None else register(func)
+
+
+def _defined(name: Any) -> CustomOpDef:
+    if isinstance(name, CustomOpDef):
+        return name
+    kernel = kernels.PYTHON_KERNELS.get(name)
+    if kernel is None:
+        known = (
+            "it has a lowering, from which these follow" if _has_lowering(name) else "custom_op defines one"
+        )
+        raise ArgumentError(f"no Python function was made an op called {name!r}", help=known)
+    return kernel.__self__  # type: ignore[attr-defined]
+
+
+def _has_lowering(name: str) -> bool:
+    namespace, _, short = name.rpartition("::")
+    table: dict[str, list[Row]] = TABLE if namespace in ("", "aten") else OTHERS.get(namespace, {})
+    return short in table

@@ -1,0 +1,198 @@
+"""`CustomOpDef`: an op whose kernel is a Python function, and what is registered for it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold import flat
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, UnsupportedError
+from tenfold.flat.structured import PYTHON
+from tenfold.library.schemas import takes_arrays
+from tenfold.library.stand_ins import lowered, result_types, slots_filled, taken_apart
+from tenfold.ops import kernels
+from tenfold.ops.table import OTHERS, SLOT, op, written
+from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.dispatch import function as dispatched
+
+__all__ = ["Context", "CustomOpDef", "Info"]
+
+
+class Info(NamedTuple):
+    """What a function given to `register_vmap` is told of the batch."""
+
+    batch_size: int
+    randomness: str
+
+
+class Context:
+    """What `setup_context` leaves for the backward function."""
+
+    def __init__(self, needs: Sequence[bool]):
+        self.needs_input_grad = tuple(needs)
+        self.saved_tensors: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        self.saved_tensors = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        if not value:
+            raise UnsupportedError("a custom op's backward always gets gradients, zeros where there are none")
+
+
+class CustomOpDef:
+    """An op made of a Python function. Called, it records the op; the function runs when a value is
+    needed."""
+
+    def __init__(self, name: str, kernel: Callable[..., Any], schema: str):
+        self.name = name
+        self._kernel = kernel
+        self._fake: Callable[..., Any] | None = None
+        self._backward: Callable[..., Any] | None = None
+        self._setup: Callable[..., Any] | None = None
+        self._takes_arrays = takes_arrays(kernel)
+        kernels.PYTHON_KERNELS[name] = self._on_arrays
+        namespace, _, short = name.partition("::")
+        OTHERS.setdefault(namespace, {}).pop(short, None)  # a notebook's cell may run again
+        op(schema, host=True, late=written, method=False)(self._on_host)
+        (self.row,) = OTHERS[namespace][short]
+        self._call = dispatched(short, [self.row])
+        functools.update_wrapper(self, kernel)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef {self.row.schema}>"
+
+    # What is registered
+
+    def register_fake(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Say what the results look like: the function gets the arguments, and returns tensors of the right
+        shapes and dtypes, such as `tn.empty_like(x)`. Then the op may be compiled and differentiated."""
+        self._fake = function
+        self.row.host, self.row.lowering = False, self._lowering()
+        self.row.signatures.clear()
+        return function
+
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """Say how gradients flow: `backward(ctx, *gradients)` gives one for each argument, None for those
+        without; `setup_context(ctx, inputs, output)` leaves in `ctx` what it needs."""
+        self._backward, self._setup = backward, setup_context
+        if self._fake is not None:
+            self.register_fake(self._fake)
+
+    def register_vmap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Say how the op maps over a batch: `function(info, in_dims, *args)` gives results and their batch
+        dimensions. Without it the op is called for each element."""
+        from tenfold.flat.vmap import CUSTOM_BATCHING
+
+        CUSTOM_BATCHING[f"{PYTHON}#{self.name}"] = functools.partial(self._batched, function)
+        return function
+
+    # How it runs
+
+    def _on_arrays(self, *arguments: Any) -> list[np.ndarray]:
+        """The kernel on arrays, whichever it takes."""
+        if not self._takes_arrays:
+            arguments = tuple([_each(np.ndarray, _tensor, argument) for argument in arguments])
+        results = self._kernel(*arguments)
+        several = results if isinstance(results, (tuple, list)) else (results,)
+        return [each.numpy() if isinstance(each, Tensor) else np.asarray(each) for each in several]
+
+    def _on_host(self, *arguments: Any) -> list[np.ndarray]:
+        if self._backward is not None:
+            raise ArgumentError(
+                f"{self.name} has a gradient, which is recorded before the kernel runs, and no register_fake",
+                help="say what its results look like: @register_fake",
+            )
+        return self._on_arrays(*arguments)
+
+    def _lowering(self) -> Callable[..., Any]:
+        def computed(*arguments: Any) -> Any:
+            slots, values = taken_apart(arguments)
+            assert self._fake is not None
+            results = result_types(self._fake, arguments)
+            text = kernels.encoded(slots, SLOT, results)
+            made = flat.python_call(self.name, text, values, results)
+            return made if len(self.row.schema.returns) > 1 else made[0]
+
+        return computed if self._backward is None else flat.differentiated(self._gradient)(computed)
+
+    def _gradient(self, cotangents: Any, results: Any, *arguments: Any) -> list[Any]:
+        """The gradient rule of the lowering: the user's functions, recorded on tensors that stand for
+        values."""
+        several = isinstance(results, tuple)
+        results, cotangents = (results, cotangents) if several else ((results,), (cotangents,))
+        filled = [
+            flat.full_like(result, 0) if cotangent is None else cotangent
+            for cotangent, result in zip(cotangents, results, strict=True)
+        ]
+        slots, values = taken_apart(arguments)
+        count = len(filled)
+
+        def backward(*tensors: Tensor) -> list[Any]:
+            given = slots_filled(slots, iter(tensors[2 * count :]))
+            context = Context([isinstance(each, Tensor) for each in given])
+            if self._setup is not None:
+                outputs = tensors[count : 2 * count]
+                self._setup(context, tuple(given), tuple(outputs) if several else outputs[0])
+            assert self._backward is not None
+            found = self._backward(context, *tensors[:count])
+            gradients = list(found) if isinstance(found, tuple) else [found]
+            if len(gradients) != len(given):
+                raise ArgumentError(
+                    f"the gradient of {self.name} gave {len(gradients)} results for {len(given)} arguments",
+                    help="return one for each argument, None for those without",
+                )
+            pairs = zip(gradients, given, strict=True)
+            return [part for gradient, each in pairs for part in _gradients_of(gradient, each)]
+
+        return lowered(backward, [*filled, *results, *values])
+
+    def _batched(self, function: Callable[..., Any], call: Any, batch: Any) -> list[Any]:
+        _, _, text = call.call_target_name.split("#", 2)
+        inputs = call.inputs[1:]  # the first is the name
+        slots, _ = kernels.decoded(text, [SLOT] * len(inputs))
+        in_dims = tuple(
+            slots_filled(slots, iter([0 if batch.has(each) else None for each in inputs]), plain=None)
+        )
+
+        def mapped(*tensors: Tensor) -> list[Any]:
+            given = slots_filled(slots, iter(tensors))
+            outputs, out_dims = function(Info(batch.size, "error"), in_dims, *given)
+            several = isinstance(outputs, (tuple, list))
+            pairs = zip(outputs, out_dims, strict=True) if several else [(outputs, out_dims)]
+            return [_in_front(each, dim, batch.size) for each, dim in pairs]
+
+        return lowered(mapped, [batch.at(each) for each in inputs])
+
+
+def _gradients_of(gradient: Any, argument: Any) -> list[Any]:
+    """A gradient for each tensor of an argument: none where it is a plain value."""
+    if isinstance(argument, Tensor):
+        return [gradient]
+    if isinstance(argument, list) and any(isinstance(each, Tensor) for each in argument):
+        parts = [None] * len(argument) if gradient is None else gradient
+        return [part for part, each in zip(parts, argument, strict=True) if isinstance(each, Tensor)]
+    return []
+
+
+def _each(kinds: Any, convert: Callable[[Any], Any], argument: Any) -> Any:
+    if isinstance(argument, kinds):
+        return convert(argument)
+    return [_each(kinds, convert, each) for each in argument] if isinstance(argument, list) else argument
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    return leaf(np.ascontiguousarray(array).reshape(array.shape), Device("cpu").resolved)
+
+
+def _in_front(result: Tensor, dim: int | None, size: int) -> Tensor:
+    return result.expand(size, *result.shape) if dim is None else result.movedim(dim, 0)

@@ -1,0 +1,81 @@
+"""The schema of a function, read off its annotations."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import DType
+from tenfold.base.errors import ArgumentError
+from tenfold.tensor import Tensor
+
+__all__ = ["infer_schema", "takes_arrays"]
+
+_SCHEMA_TYPES = {
+    Tensor: "Tensor", np.ndarray: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str",
+    complex: "Scalar", DType: "ScalarType", Device: "Device",
+}  # fmt: skip
+
+
+def infer_schema(
+    function: Callable[..., Any], /, *, mutates_args: Any = (), op_name: str | None = None
+) -> str:
+    """The schema that a function's annotations tell: `(Tensor x, float scale=1.0) -> Tensor`."""
+    hints = typing.get_type_hints(function)
+    parts: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name not in hints:
+            raise ArgumentError(
+                f"the parameter {parameter.name!r} has no annotation", help="write one, such as Tensor"
+            )
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        parts.append(f"{_schema_type(hints[parameter.name])} {parameter.name}{default}")
+    if "return" not in hints:
+        raise ArgumentError(
+            "the result has no annotation", help="write -> Tensor, or -> tuple[Tensor, Tensor]"
+        )
+    result = hints["return"]
+    if typing.get_origin(result) is tuple:
+        returns = f"({', '.join(_schema_type(each) for each in typing.get_args(result))})"
+    else:
+        returns = _schema_type(result)
+    return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
+
+
+def _schema_type(annotation: Any) -> str:
+    if annotation in _SCHEMA_TYPES:
+        return _SCHEMA_TYPES[annotation]
+    origin, parameters = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType) and type(None) in parameters and len(parameters) == 2:
+        (inner,) = [each for each in parameters if each is not type(None)]
+        return f"{_schema_type(inner)}?"
+    if origin in (list, Sequence) and len(parameters) == 1:
+        return f"{_schema_type(parameters[0])}[]"
+    if origin is np.ndarray:  # NDArray[np.float32]
+        return "Tensor"
+    if origin in (typing.Union, types.UnionType) and set(parameters) <= {int, float, bool, complex}:
+        return "Scalar"
+    raise ArgumentError(
+        f"a schema has no type for {annotation!r}", help="give the schema yourself: schema=..."
+    )
+
+
+def takes_arrays(function: Callable[..., Any]) -> bool:
+    """Whether the function is written for NumPy arrays, as its annotations say."""
+    try:
+        hints = typing.get_type_hints(function)
+    except (NameError, TypeError):
+        return False
+    return any(
+        each is np.ndarray or typing.get_origin(each) is np.ndarray
+        for name, each in hints.items()
+        if name != "return"
+    )

@@ -1,0 +1,76 @@
+"""Ops that a user's package declares by `op`: the same decorator, the same doors."""
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import flat
+from tenfold.ops.promote import to_float
+from tenfold.ops.table import TABLE, op
+
+
+@pytest.fixture
+def cube():
+    @op("cube(Tensor self) -> Tensor", promote=to_float, inplace=True)
+    @flat.differentiated(lambda ct, result, x: (ct * 3 * x * x,))
+    def cube(x):
+        """x³"""
+        return x * x * x
+
+    yield
+    del TABLE["cube"], tn.cube, tn.Tensor.cube, tn.Tensor.cube_
+
+
+def test_it_is_a_function_a_method_and_an_in_place_method(cube):
+    x = tn.tensor([1.0, 2.0])
+    assert tn.cube(x).tolist() == x.cube().tolist() == tn.ops.aten.cube(x).tolist() == [1, 8]
+    assert x.cube_() is x and x.tolist() == [1, 8]
+    assert "x³" in tn.cube.__doc__
+
+
+def test_it_has_gradients_batches_and_compiles(cube):
+    x = tn.tensor([1.0, 2.0], requires_grad=True)
+    tn.cube(x).sum().backward()
+    assert x.grad.tolist() == [3, 12]
+    assert tn.vmap(tn.func.grad(tn.cube))(tn.tensor([1.0, 2.0])).tolist() == [3, 12]
+    assert tn.compile(lambda x: tn.cube(x).sum())(tn.tensor([1.0, 2.0])).item() == 9
+
+
+def test_it_is_exported(cube):
+    x = tn.tensor([1.0, 2.0])
+    assert "stablehlo.multiply" in str(tn.export(tn.cube, (x,), dialect="stablehlo"))
+    assert '"torch.aten.cube"' in str(tn.export(tn.cube, (x,), dialect="torch"))
+
+
+def test_a_second_overload_joins_the_first(cube):
+    @op("cube.times(Tensor self, Scalar times) -> Tensor", promote=to_float)
+    def cube_times(x, times):
+        return x * x * x * times
+
+    assert tn.cube(tn.tensor(2.0)).item() == 8
+    assert tn.cube(tn.tensor(2.0), 3).item() == tn.tensor(2.0).cube(3).item() == 24
+
+
+def test_a_name_of_pytorchs_keeps_its_function():
+    before = tn.einsum
+    try:
+
+        @op("einsum.mine(Tensor self) -> Tensor")
+        def mine(x):
+            return x
+
+        assert tn.einsum is before
+    finally:
+        TABLE["einsum"] = [row for row in TABLE["einsum"] if row.overload != "mine"]
+
+
+def test_an_op_of_another_namespace_is_found_there():
+    @op("mylib::twice(Tensor self) -> Tensor")
+    def twice(x):
+        return x + x
+
+    assert tn.ops.mylib.twice(tn.ones(2)).tolist() == [2, 2]
+    assert not hasattr(tn, "twice")
+    np.testing.assert_array_equal(
+        tn.func.grad(lambda x: tn.ops.mylib.twice(x).sum())(tn.ones(2)).numpy(), [2, 2]
+    )

@@ -29,6 +29,8 @@ PRINTED = (
     "symbol",
 )
 HELD = (*PRINTED, "function", "predicate", "node", "box", "table")
+# Types of keywords: those that C has as plain numbers and truth values, and others.
+KEYWORD_TYPES = ("int", "int", "float", "bool", "bool", "char", "string", "list", "symbol")
 HOLE = re.compile(r"\{([a-z*]+)((?: \??[\w*]+:[a-z*]+)*)\}")
 NAME = re.compile(r"\?(\w+)")
 WRONG = 0.01  # how often an expression is of another type than its place wants
@@ -61,10 +63,8 @@ class Program:
             lines.append(self.definition(f"helper-{self.number}-{i}"))
         body = self.expression(self.chooser.choice(self.printed), [], 4)
         lines.append(f"(define (program-{self.number}) {body})")
-        message = (
-            "" if self.tensors else " (error-message e) (error-irritants e)"
-        )  # libtorch has its own words
-        failed = f'(lambda (e) (if (error? e) (list "failed" (error-kind e){message}) (list "raised" e)))'
+        told = "(error-kind e) (error-message e) (error-irritants e)"
+        failed = f'(lambda (e) (if (error? e) (list "failed" {told}) (list "raised" e)))'
         lines.append(f"(print {self.number} (write->string (try (program-{self.number}) {failed})))")
         return "\n".join(lines)
 
@@ -86,12 +86,7 @@ class Program:
             self.functions.append((name, ["int", *types], result))
             return f"(define ({name} n {words}) {there})\n(define ({name}-back n {words}) {back})"
         if kind < 0.5:
-            word, default = self.fresh(), self.expression("int", parameters, 1)
-            scope = [*parameters, (word, "int"), ("more", "mixed")]
-            body = self.expression(result, scope, 3)
-            for given, kinds in ((name, types), (name, [*types, "int"]), (f"{name} :{word} 7", types)):
-                self.functions.append((given, kinds, result))
-            return f"(define ({name} {words} :{word} {default} . more) {body})"
+            return self.with_keywords(name, parameters, result)
         if kind < 0.6:
             shared = f"*shared-{self.number}-{name[-1]}*"
             start = self.expression(result, [], 2)
@@ -102,6 +97,23 @@ class Program:
         body = self.expression(result, parameters, 3)
         self.functions.append((name, types, result))
         return f"(define ({name} {words}) {body})"
+
+    def with_keywords(self, name: str, parameters: Scope, result: str) -> str:
+        """A function of keywords, of any type, that its calls always give, never give, or give at times."""
+        choose = self.chooser
+        types, words = [each for _, each in parameters], " ".join(each for each, _ in parameters)
+        keywords = [(self.fresh(), choose.choice(KEYWORD_TYPES)) for _ in range(choose.randrange(1, 3))]
+        defaults = [f":{word} {self.expression(type_, parameters, 1)}" for word, type_ in keywords]
+        body = self.expression(result, [*parameters, *keywords, ("more", "mixed")], 3)
+        given = [" ".join(f":{word} {self.literal(type_)}" for word, type_ in keywords) for _ in range(2)]
+        calls = choose.choice(
+            [given, [""], ["", *given], [f":{keywords[0][0]} {self.literal(keywords[0][1])}"]]
+        )
+        for call in calls:
+            self.functions.append((f"{name} {call}".strip(), types, result))
+        if "" in calls:
+            self.functions.append((name, [*types, "int"], result))
+        return f"(define ({name} {words} {' '.join(defaults)} . more) {body})"
 
     def recursive(self, name: str, parameters: Scope, result: str) -> str:
         scope = [("n", "int"), *parameters]

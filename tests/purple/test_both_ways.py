@@ -54,6 +54,10 @@ PLAIN = {
         "(define ages (hash-table 'ada 36)) (print ages (hash-table->list ages))",
         "#<table (ada . 36)> ((ada . 36))",
     ),
+    "an error names the procedure that was called, and what was wrong": (
+        '(print (try (substring "abc" 2 1) error-message) (try (take (list 1 2) 5) error-message))',
+        "substring: the start 2 lies behind the end 1 take: index 5 is out of range for length 2",
+    ),
 }
 WITH_TENSORS = {
     "a tensor of one element decides": (
@@ -97,6 +101,29 @@ WITH_TENSORS = {
         " (dotimes (i 2) (backward (tensor-sum (* weights weights))) (optimizer-step fast) (zero-grad fast))"
         " (print (tensor->list weights))",
         "(-0.5 -1.0)",
+    ),
+    "what does not fit is told in the same words": (
+        "(define wide (tensor '((1.0 2.0 3.0) (4.0 5.0 6.0)))) (define four (tensor '(1.0 2.0 3.0 4.0)))"
+        " (define (told thunk) (try (thunk) (lambda (e) (print (error-kind e) (error-message e)))))"
+        " (told (lambda () (+ wide four))) (told (lambda () (tensor-matmul wide four)))"
+        " (told (lambda () (tensor-softmax wide 7))) (told (lambda () (tensor-add wide four :alpha 2)))"
+        " (told (lambda () (tensor-ref wide 0 5))) (told (lambda () (tensor '((1 2) (3)))))"
+        " (told (lambda () (tensor-cat (list wide four)))) (told (lambda () (forward (linear 2 2) wide)))"
+        " (told (lambda () (tensor-relu 1))) (told (lambda () (apply tensor-item (list four))))"
+        " (told (lambda () (backward wide))) (told (lambda () (backward (tensor-sum wide))))",
+        """\
+tensor +: cannot take float32 (2 3), float32 (4)
+tensor tensor-matmul: cannot take float32 (2 3), float32 (4)
+tensor tensor-softmax: cannot take float32 (2 3), 7
+tensor tensor-add: cannot take float32 (2 3), float32 (4), :alpha 2
+tensor tensor-ref: cannot take float32 (2 3), 0, 5
+tensor tensor: cannot take ((1 2) (3))
+tensor tensor-cat: cannot take (float32 (2 3) float32 (4))
+tensor tensor-linear: cannot take float32 (2 3), float32 (2 2), float32 (2)
+tensor tensor-relu: cannot take 1
+tensor tensor-item: a tensor of 4 elements is no number
+tensor backward: a tensor of 6 elements has no gradient of its own
+tensor backward: nothing that this tensor was computed from asks for gradients""",
     ),
 }
 MARK = "-- the next program --"

@@ -22,7 +22,7 @@ from tenfold.purple.names import PRIMITIVES, row_of
 from tenfold.purple.natives import c_name, general, returns_truth
 from tenfold.purple.own import own
 from tenfold.purple.rows import RowTables
-from tenfold.purple.usage import uses_tensors
+from tenfold.purple.usage import is_about_tensors, uses_tensors
 
 T = TypeVar("T")
 
@@ -179,6 +179,8 @@ class Emission:
             check = f"pu_primitive_fits(self->function, {most}, arguments, count, keywords)"
             lines.append(f"    if (!{check}) return PU_FAILURE;")
             lines += self._primitive_call(name, found.rest, len(found.parameters))
+        if is_about_tensors(name) and row_of(name) is None:
+            lines.append(f"    if (!result) pu_refused({c_string(name)}, arguments, count, keywords);")
         lines += ["    pu_drop_all(arguments, count + 2 * keywords);", "    return result;", "}"]
         lines.append(
             f"static const PuFunction function_{ident} = {{{c_string(name)}, code_{ident}, {minimum}, "

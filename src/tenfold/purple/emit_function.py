@@ -13,6 +13,7 @@ from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Block, Constant, Drop, Fu
 from tenfold.purple.values import NIL
 
 WORD = re.compile(r"[A-Za-z_]\w*")
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 TARGET = re.compile(r"^ *(?:if \(PU_BAD\(|if \(PU_UNLIKELY\(!\()?(\w+) = ")
 
 
@@ -67,7 +68,7 @@ class EmitGroup(Operations):
         """The variables that no line reads: they are there for what computes them."""
         mentioned: Counter[str] = Counter()
         for line in lines:
-            mentioned.update(WORD.findall(line))
+            mentioned.update(WORD.findall(STRING.sub("", line)))
             mentioned.subtract(TARGET.findall(line))
         return {var for var, name in self.variables.items() if mentioned[name] <= 0}
 

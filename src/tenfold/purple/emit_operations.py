@@ -9,8 +9,10 @@ from tenfold.purple.constants import c_string
 from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.emit_lines import Writer
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Let, Variable
-from tenfold.purple.names import PRIMITIVES, aten_name
+from tenfold.purple.names import PRIMITIVES, aten_name, row_of
 from tenfold.purple.natives import accepts
+from tenfold.purple.usage import is_about_tensors
+from tenfold.purple.values import Keyword
 
 COMPARISONS = ("<", ">", "<=", ">=", "=", "eq?", "eqv?")
 
@@ -96,11 +98,28 @@ class Operations(Writer):
                 for text in foreign.call(op.declaration, given, self.name(var) if target else "", fails):
                     self.line(text)
 
+    def refused(self, op: ir.Prim) -> str:
+        """C that tells in Purple's words of a call that failed; `pu_row_call` does so itself."""
+        if op.form is None or not op.form.fails or not is_about_tensors(op.name):
+            return ""
+        if row_of(op.name) is not None and not op.form.c:
+            return ""
+        given = []
+        for arg, rep in zip(op.args, op.form.args):
+            text = self.atom(arg, rep)
+            boxed = {INT: "pu_of_int", FLOAT: "pu_of_float", BOOL: "pu_of_bool"}.get(rep, "pu_dup")
+            given.append(f"{boxed}({text})")
+        count = len(op.args) - len(op.keywords)
+        for i, word in enumerate(op.keywords):
+            given.insert(count + 2 * i, f"pu_dup({self.names.constants.value(Keyword(word))})")
+        array = f"(Value[]){{{', '.join(given)}}}" if given else "NULL"
+        return f"pu_refused_all({c_string(op.name)}, {array}, {count}, {len(op.keywords)}); "
+
     def prim(self, each: Let, op: ir.Prim, target: str, fails: str) -> None:
         form = op.form
-        if not op.name.startswith("%check") and not accepts(
-            op.name, len(op.args) - len(op.keywords), op.keywords
-        ):
+        if fails and not self.is_misused(op):
+            fails = fails.replace("{ ", "{ " + self.refused(op), 1)
+        if self.is_misused(op):
             for arg in op.args:
                 if isinstance(arg, Variable):  # which nothing else may read
                     self.line(f"(void){self.name(arg)};")
@@ -141,6 +160,11 @@ class Operations(Writer):
             self.line(f"{target}{form.c.format(*args)};")
         else:
             self.line(f"(void)({form.c.format(*args)});")
+
+    def is_misused(self, op: ir.Prim) -> bool:
+        """Whether a primitive takes no such arguments: the call will be refused."""
+        count = len(op.args) - len(op.keywords)
+        return not op.name.startswith("%check") and not accepts(op.name, count, op.keywords)
 
     def refusal(self, op: ir.Prim) -> str:
         """C that fails because a primitive does not take the arguments."""
@@ -188,7 +212,7 @@ class Operations(Writer):
         dying = self.atom(op.args[op.dying])
         if len(op.args) == 1:
             name = aten_name(op.name)
-            call = f'pu_reuse_unary({dying}, tn_{name}_, tn_{name}, "{name}")'
+            call = f'pu_reuse_unary({dying}, tn_{name}_, tn_{name}, "{op.name}")'
         else:
             other = self.atom(op.args[1 - op.dying])
             turned = "true" if op.dying else "false"

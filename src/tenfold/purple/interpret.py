@@ -26,11 +26,13 @@ from tenfold.purple.generate import form_module
 from tenfold.purple.prims import foreign
 from tenfold.purple.prims.control import spread, want_procedure
 from tenfold.purple.prims.records import RecordType, get_field, is_record, make_record, set_field
+from tenfold.purple.prims.refused import told
 from tenfold.purple.prims.registry import REGISTRY, want_string
 from tenfold.purple.prims.rows import row_function
 from tenfold.purple.prims.truth import is_true
 from tenfold.purple.printing import brief
 from tenfold.purple.python_ast import Unit
+from tenfold.purple.usage import is_about_tensors
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Pair, Record, Symbol, list_of
 from tenfold.tensor import Tensor
 
@@ -179,6 +181,8 @@ class Session:
                 found = self._arity
             else:
                 found = REGISTRY.get(wanted) or row_function(wanted)
+                if wanted in REGISTRY and is_about_tensors(wanted):
+                    found = told(wanted, found)
             self.objects[wanted] = found
         return found
 

@@ -48,6 +48,10 @@ def out_of_range(name: str, index: int, length: int) -> str:
     return f"{name}: index {index} is out of range for length {length}"
 
 
+def reversed_range(name: str, start: int, end: int) -> str:
+    return f"{name}: the start {start} lies behind the end {end}"
+
+
 def no_key(written: str) -> str:
     return f"hash-table-ref: there is no key {written}"
 
@@ -64,6 +68,27 @@ def wrong_values(wanted: int, given: int) -> str:
 
 def unbound(name: str) -> str:
     return f"{name} is used before its definition"
+
+
+def refused(name: str, given: list[str]) -> str:
+    """`+: cannot take float32 (2 3), float32 (4)`."""
+    return f"{name}: cannot take {', '.join(given)}"
+
+
+def no_number(count: int) -> str:
+    return f"tensor-item: a tensor of {count} elements is no number"
+
+
+NO_NUMBER_HELP = "(tensor->list x) gives all of them, (tensor-ref x i) one"
+
+
+def no_gradient(count: int) -> str:
+    return f"backward: a tensor of {count} elements has no gradient of its own"
+
+
+NO_GRADIENT_HELP = "take its (tensor-sum x) or (tensor-mean x), or give a gradient of its shape"
+UNASKED = "backward: nothing that this tensor was computed from asks for gradients"
+UNASKED_HELP = "(requires-grad! x) asks for them"
 
 
 def no_truth(count: int) -> str:

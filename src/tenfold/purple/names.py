@@ -121,6 +121,8 @@ FAMILIES = {
 (reverse list) -> list : A new list, backwards.
 (list-ref list int) -> any : The element at an index, from 0.
 (list-tail list int) -> any : The list without its first elements.
+(take list int) -> list : The first elements of a list, so many of them.
+(drop list int) -> any : The same as list-tail.
 """,
     "symbols and characters": """
 (symbol? any) -> bool : Whether it is a symbol.

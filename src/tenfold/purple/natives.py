@@ -75,6 +75,7 @@ SPELLED = {
     ">": "greater", "<=": "not_greater", ">=": "not_less", "%": "remainder", "->int": "to_int",
     "->float": "to_float", "number->string": "number_to_string", "eqv?": "is_eq", "box": "new_box",
     "values": "new_values", "string=?": "string_same", "string<?": "string_less", "exit": "exit_program",
+    "drop": "list_drop", "take": "list_take",
     "%apply-tail": "apply_tail", "float?": "is_float_number", "char?": "is_character",
 }  # fmt: skip
 

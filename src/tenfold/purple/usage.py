@@ -11,16 +11,21 @@ DRAWING = ("%uniform", "%normal", "%permutation")
 
 
 def uses_tensors(program: core.Program) -> bool:
-    return any(_is_about_tensors(node) for form in program.forms for node in everything(form))
+    return any(_needs_tensors(node) for form in program.forms for node in everything(form))
 
 
-def _is_about_tensors(node: core.Node) -> bool:
+def is_about_tensors(name: str) -> bool:
+    """Whether a primitive takes or gives tensors, and nothing else would do."""
+    found = PRIMITIVES.get(name)
+    if found is None:
+        return row_of(name) is not None
+    return (found.family == TENSOR_FAMILY and name != "tensor?") or name in DRAWING
+
+
+def _needs_tensors(node: core.Node) -> bool:
     match node:
         case core.Prim() | core.PrimRef():
-            found = PRIMITIVES.get(node.name)
-            if found is None:
-                return row_of(node.name) is not None
-            return (found.family == TENSOR_FAMILY and node.name != "tensor?") or node.name in DRAWING
+            return is_about_tensors(node.name)
         case core.With():
             return True
         case core.Ffi():

@@ -163,3 +163,16 @@ def list_of(items: Iterable[Any], tail: Any = NIL) -> Any:
     for item in reversed(list(items)):
         result = Pair(item, result)
     return result
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is nil or a pair that ends in nil."""
+    slow = value
+    while type(value) is Pair:
+        value = value.cdr
+        if type(value) is not Pair:
+            break
+        value, slow = value.cdr, slow.cdr
+        if value is slow:
+            return False  # it bites its own tail
+    return value is NIL

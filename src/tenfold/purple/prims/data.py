@@ -19,7 +19,19 @@ from tenfold.purple.prims.registry import (
 )
 from tenfold.purple.prims.truth import is_same_tensor, is_true
 from tenfold.purple.reader import is_code_point
-from tenfold.purple.values import NIL, UNSPECIFIED, Box, Char, Keyword, Pair, Record, Symbol, Table, list_of
+from tenfold.purple.values import (
+    NIL,
+    UNSPECIFIED,
+    Box,
+    Char,
+    Keyword,
+    Pair,
+    Record,
+    Symbol,
+    Table,
+    is_list,
+    list_of,
+)
 from tenfold.tensor import Tensor
 
 primitive("not")(lambda value: not is_true(value))
@@ -129,17 +141,7 @@ def set_cdr(pair: Any, value: Any) -> Any:
     return UNSPECIFIED
 
 
-@primitive("list?")
-def is_list(value: Any) -> bool:
-    slow = value
-    while type(value) is Pair:
-        value = value.cdr
-        if type(value) is not Pair:
-            break
-        value, slow = value.cdr, slow.cdr
-        if value is slow:
-            return False  # it bites its own tail
-    return value is NIL
+primitive("list?")(lambda value: is_list(value))
 
 
 @primitive("list")
@@ -190,15 +192,22 @@ def list_ref(items: Any, index: Any) -> Any:
     raise PurpleError(messages.out_of_range("list-ref", index, len(want_list("list-ref", items))), "index")
 
 
-@primitive("list-tail")
-def list_tail(items: Any, index: Any) -> Any:
-    want_int("list-tail", index)
-    rest, left = items, index
-    while left > 0 and type(rest) is Pair:
-        rest, left = rest.cdr, left - 1
-    if left == 0:
-        return rest
-    raise PurpleError(messages.out_of_range("list-tail", index, len(want_list("list-tail", items))), "index")
+def _rest(name: str, items: Any, count: Any) -> tuple[list[Any], Any]:
+    """The first elements of a list, and what follows them."""
+    want_int(name, count)
+    first: list[Any] = []
+    rest = items
+    while len(first) < count and type(rest) is Pair:
+        first.append(rest.car)
+        rest = rest.cdr
+    if len(first) == count:
+        return first, rest
+    raise PurpleError(messages.out_of_range(name, count, len(want_list(name, items))), "index")
+
+
+primitive("list-tail")(lambda items, count: _rest("list-tail", items, count)[1])
+primitive("drop")(lambda items, count: _rest("drop", items, count)[1])
+primitive("take")(lambda items, count: list_of(_rest("take", items, count)[0]))
 
 
 # Symbols and characters
@@ -249,7 +258,10 @@ def string_ref(text: Any, index: Any) -> Char:
 def substring(text: Any, start: Any, end: Any = None) -> str:
     size = len(want_string("substring", text))
     end = size if end is None else in_range("substring", end, size, end=True)
-    return text[in_range("substring", start, end, end=True) : end]
+    in_range("substring", start, size, end=True)
+    if start > end:
+        raise PurpleError(messages.reversed_range("substring", start, end), "index")
+    return text[start:end]
 
 
 @primitive("string-append")

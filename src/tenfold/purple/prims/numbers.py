@@ -7,8 +7,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from tenfold.base.errors import TenfoldError
 from tenfold.purple import messages
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.prims.refused import refusal
 from tenfold.purple.prims.registry import primitive, want, want_int, want_number, wrong_type
 from tenfold.purple.printing import display_text
 from tenfold.purple.reader import LARGEST, SMALLEST, parse_number
@@ -34,10 +36,18 @@ def operands(name: str, left: Any, right: Any) -> bool:
     return False
 
 
+def on_tensors(name: str, apply: Callable[..., Any], *operands: Any) -> Any:
+    """An operator on tensors, and numbers beside them: a tensor knows the operator turned round."""
+    try:
+        return apply(*operands)
+    except TenfoldError as error:
+        raise refusal(name, error, operands, {}) from None
+
+
 def _fold(name: str, apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def two(left: Any, right: Any) -> Any:
         if not operands(name, left, right):
-            return apply(left, right)
+            return on_tensors(name, apply, left, right)
         value = apply(left, right)
         return fit(value) if type(value) is int else value
 
@@ -76,7 +86,7 @@ def multiply(*values: Any) -> Any:
 @primitive("-")
 def subtract(first: Any, *values: Any) -> Any:
     if not values:
-        value = -_alone("-", first)
+        value = on_tensors("-", operator.neg, _alone("-", first))
         return fit(value) if type(value) is int else value
     for value in values:
         first = _subtract(first, value)
@@ -94,7 +104,7 @@ def divide(first: Any, *values: Any) -> Any:
 
 def _divide(left: Any, right: Any) -> Any:
     if not operands("/", left, right):
-        return left / right
+        return on_tensors("/", operator.truediv, left, right)
     if type(left) is int and type(right) is int:
         if right == 0:
             raise PurpleError(messages.DIVISION, "arithmetic")
@@ -110,10 +120,9 @@ def _divide(left: Any, right: Any) -> Any:
 def _comparison(name: str, compare: Callable[[Any, Any], Any]) -> None:
     def call(first: Any, *others: Any) -> Any:
         if len(others) == 1:
-            operands(name, first, others[0])
-            return compare(
-                first, others[0]
-            )  # of a number and a tensor: the tensor knows the operator turned round
+            if operands(name, first, others[0]):
+                return compare(first, others[0])
+            return on_tensors(name, compare, first, others[0])
         if not others:
             want_number(name, first)
             return True

@@ -10,6 +10,7 @@ from tenfold.ops.schema import Argument
 from tenfold.ops.table import Row
 from tenfold.purple import messages, names
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.prims.refused import told
 from tenfold.purple.prims.registry import wrong_type
 from tenfold.purple.printing import brief
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, list_of
@@ -51,8 +52,7 @@ def row_function(name: str) -> Callable[..., Any]:
                 raise PurpleError(f"{name}: {brief(target)} is no tensor to write into", "tensor")
         return to_purple(call(*converted, **named))
 
-    primitive.purple_name = name  # type: ignore[attr-defined]
-    return primitive
+    return told(name, primitive)
 
 
 def _has_self(row: Row) -> bool:

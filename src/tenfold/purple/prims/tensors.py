@@ -10,12 +10,12 @@ import numpy as np
 
 import tenfold
 from tenfold.base import dtypes
+from tenfold.purple import messages
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.prims.data import is_list
 from tenfold.purple.prims.registry import primitive, want, want_int, want_list, want_string, wrong_type
 from tenfold.purple.prims.rows import to_purple
 from tenfold.purple.prims.truth import is_true
-from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, Table, list_of
+from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, Table, is_list, list_of
 from tenfold.tensor import Tensor
 
 
@@ -99,7 +99,10 @@ def tensor_to_list(tensor: Any) -> Any:
 
 @primitive("tensor-item")
 def tensor_item(tensor: Any) -> Any:
-    return to_purple(want_tensor("tensor-item", tensor).item())
+    count = want_tensor("tensor-item", tensor).numel()
+    if count != 1:
+        raise PurpleError(messages.no_number(count), "tensor", help=messages.NO_NUMBER_HELP)
+    return to_purple(tensor.item())
 
 
 @primitive("tensor-shape")
@@ -180,6 +183,10 @@ _latest_loss: weakref.ReferenceType[Tensor] | None = None
 @primitive("backward")
 def backward(tensor: Any, gradient: Any = None) -> Any:
     want_tensor("backward", tensor)
+    if gradient is None and tensor.numel() != 1:
+        raise PurpleError(messages.no_gradient(tensor.numel()), "tensor", help=messages.NO_GRADIENT_HELP)
+    if not tensor.requires_grad:
+        raise PurpleError(messages.UNASKED, "tensor", help=messages.UNASKED_HELP)
     global _latest_loss
     _latest_loss = weakref.ref(tensor)
     tensor.backward(None if gradient is None else want_tensor("backward", gradient))

@@ -17,7 +17,9 @@ Value pu_fail_with(const char *kind, Value message, Value irritants, Value paylo
     error->payload = payload;
     error->kind = kind;
     error->place = error->definition = (PuPlace){NULL, 0, 0, 0};
-    error->defined = error->signature = error->help = NULL;
+    error->defined = error->signature = NULL;
+    error->help = 0;
+    error->of_engine = false;
     error->trace = NULL;
     pu.pending = error;
     return PU_FAILURE;
@@ -37,7 +39,7 @@ Value pu_fail(const char *kind, const char *format, ...) {
     return pu_fail_with(kind, message, PU_NIL, 0);
 }
 
-void pu_help(const char *help) { pu.pending->help = help; }
+void pu_help(const char *help) { pu.pending->help = pu_string(help, (int64_t)strlen(help)); }
 
 void pu_at(const char *file, int line, int column, int width) {
     if (!pu.pending->place.file) pu.pending->place = (PuPlace){file, line, column, width};
@@ -122,7 +124,7 @@ void pu_report(void) {
         if (count > STACK_SHOWN) fprintf(stderr, "  … and %lld more calls\n", (long long)(count - STACK_SHOWN));
     }
     if (error->signature && !error->definition.file) fprintf(stderr, "  help: it is written %s\n", error->signature);
-    else if (error->help) fprintf(stderr, "  help: %s\n", error->help);
+    else if (error->help) fprintf(stderr, "  help: %s\n", PU_AS(PuString, error->help)->text);
     pu.pending = NULL;
     pu_drop(pu_of_object(error));
 }

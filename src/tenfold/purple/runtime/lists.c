@@ -128,6 +128,20 @@ Value pu_list_tail(Value list, Value index) {
     Value rest = after("list-tail", list, index, false);
     return rest ? pu_dup(rest) : PU_FAILURE;
 }
+/* `drop` and `take` name a list of Purple; C has functions of these names already. */
+Value pu_list_drop(Value list, Value count) {
+    Value rest = after("drop", list, count, false);
+    return rest ? pu_dup(rest) : PU_FAILURE;
+}
+Value pu_list_take(Value list, Value count) {
+    Value rest = after("take", list, count, false), first = PU_NIL, *end = &first;
+    if (!rest) return PU_FAILURE;
+    for (; list != rest; list = pair_of(list)->cdr) {
+        *end = pu_cons(pu_dup(pair_of(list)->car), PU_NIL);
+        end = &pair_of(*end)->cdr;
+    }
+    return first;
+}
 
 /* Vectors */
 

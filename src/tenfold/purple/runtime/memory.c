@@ -243,6 +243,7 @@ static void finish(PuObject *object) {
         lose(error->message);
         lose(error->irritants);
         if (error->payload) lose(error->payload);
+        if (error->help) lose(error->help);
         free(error->trace);
         give_back(object, sizeof(PuError));
         return;

@@ -81,7 +81,8 @@ typedef struct {
     Value message, irritants, payload; /* payload: what `raise` was given, or 0 for an error of our own */
     const char *kind;
     PuPlace place;
-    const char *help; /* what to do about it, or NULL */
+    Value help; /* what to do about it, a string, or 0 */
+    bool of_engine; /* its message is libtorch's */
     const char *defined, *signature; /* what was used wrongly, and how it is written */
     PuPlace definition;
     struct PuTrace *trace;

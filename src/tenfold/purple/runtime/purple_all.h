@@ -196,6 +196,8 @@ Value pu_append(const Value *lists, int count);
 Value pu_reverse(Value list);
 Value pu_list_ref(Value list, Value index);
 Value pu_list_tail(Value list, Value index);
+Value pu_list_drop(Value list, Value count);
+Value pu_list_take(Value list, Value count);
 Value pu_vector(Value *items, int count);                               /* owns them */
 Value pu_make_vector(Value count, Value fill);
 bool pu_is_vector(Value v);

@@ -38,6 +38,10 @@ static inline tn_tensor *pu_handle(Value v) {
 Value pu_of_tensor(tn_tensor *handle, const char *maker);
 Value pu_in_place(Value self, tn_status status, const char *maker); /* what an in-place operator gives: its operand */
 Value pu_tensor_error(const char *name);
+/* What libtorch says of a call that it refused becomes the help beside Purple's own message, which names the procedure
+   and describes what it was given. Gives PU_FAILURE. `pu_refused_all` owns what was given. */
+Value pu_refused(const char *name, const Value *given, int count, int keywords);
+Value pu_refused_all(const char *name, Value *given, int count, int keywords);
 bool pu_tensor_wanted(const char *name, Value v);
 bool pu_read_dtype(const char *name, tn_dtype *dtype);
 bool pu_read_device(const char *text, tn_device *device);
@@ -81,7 +85,7 @@ Value pu_call_module(Value module, Value *arguments, int count);
 Value pu_tensor_arithmetic(const char *name, Value a, Value b);
 Value pu_tensor_negate(Value a);
 /* Operators whose operand dies: in place where nobody records for gradients and shape and type stay. Own `dying`. */
-Value pu_reuse_unary(Value dying, tn_status (*in_place)(tn_tensor *), tn_tensor *(*fresh)(const tn_tensor *), const char *maker);
+Value pu_reuse_unary(Value dying, tn_status (*in_place)(tn_tensor *), tn_tensor *(*fresh)(const tn_tensor *), const char *name);
 Value pu_reuse_binary(const char *name, Value dying, Value other, bool turned);
 
 /* tensor_scopes.c */

@@ -110,16 +110,9 @@ static Value refuse(const PuRow *row, const Value *arguments, int count, int key
         Value odd = stranger(argument_of(row, i, name), at[name != NULL]);
         if (odd) return pu_wrong_type(row->name, "number*", odd);
     }
-    PuBuffer text = {0};
-    pu_put_text(&text, row->name);
-    pu_put_text(&text, ": no overload takes (");
-    for (int i = 0; i < count + 2 * keywords; i++) {
-        if (i) pu_put_text(&text, " ");
-        if (pu_is(arguments[i], PU_TENSOR)) pu_put_text(&text, "TENSOR");
-        else pu_put_brief(&text, arguments[i]);
-    }
-    pu_put_text(&text, ")");
-    return pu_fail_text("tensor", &text);
+    pu_fail("tensor", "no overload takes these");
+    pu.pending->of_engine = true;
+    return PU_FAILURE;
 }
 
 static tn_stack *stack; /* every call empties it */
@@ -159,20 +152,22 @@ static Value invoke(const PuRow *row, PuOverload *overload, const Match *found) 
     return all;
 }
 
+static Value call(const PuRow *row, const Value *arguments, int count, int keywords);
+
 /* Creation takes :requires-grad, which is no argument of the operator. */
 static Value asking_for_gradients(const PuRow *row, const Value *arguments, int count, int keywords, int at) {
     Value others[2 * MOST + MOST];
     int kept = 0;
     for (int i = 0; i < count + 2 * keywords; i++)
         if (i < at || i > at + 1) others[kept++] = arguments[i];
-    Value made = pu_row_call(row, others, count, keywords - 1);
+    Value made = call(row, others, count, keywords - 1);
     if (!made || !pu_truthy(arguments[at + 1])) return made;
     Value result = pu_requires_grad(made, PU_ABSENT);
     pu_drop(made);
     return result;
 }
 
-Value pu_row_call(const PuRow *row, const Value *arguments, int count, int keywords) {
+static Value call(const PuRow *row, const Value *arguments, int count, int keywords) {
     Match found;
     for (int k = 0; k < keywords && count + 2 * keywords < 3 * MOST; k++)
         if (!strcmp(PU_AS(PuSymbol, arguments[count + 2 * k])->text, "requires-grad"))
@@ -185,3 +180,7 @@ Value pu_row_call(const PuRow *row, const Value *arguments, int count, int keywo
     return refuse(row, arguments, count, keywords);
 }
 
+Value pu_row_call(const PuRow *row, const Value *arguments, int count, int keywords) {
+    Value result = call(row, arguments, count, keywords);
+    return PU_LIKELY(result) ? result : pu_refused(row->name, arguments, count, keywords);
+}

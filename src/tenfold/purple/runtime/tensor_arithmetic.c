@@ -25,7 +25,7 @@ static Value with_number(const char *name, const tn_tensor *x, tn_scalar y, bool
     }
 }
 
-Value pu_tensor_arithmetic(const char *name, Value a, Value b) {
+static Value arithmetic(const char *name, Value a, Value b) {
     if (!pu_is(a, PU_TENSOR)) return with_number(name, pu_handle(b), pu_to_scalar(a), true);
     if (!pu_is(b, PU_TENSOR)) return with_number(name, pu_handle(a), pu_to_scalar(b), false);
     const tn_tensor *x = pu_handle(a), *y = pu_handle(b);
@@ -40,21 +40,30 @@ Value pu_tensor_arithmetic(const char *name, Value a, Value b) {
     }
 }
 
+Value pu_tensor_arithmetic(const char *name, Value a, Value b) {
+    Value result = arithmetic(name, a, b);
+    return PU_LIKELY(result) ? result : pu_refused(name, (Value[]){a, b}, 2, 0);
+}
+
 static bool may_reuse(const tn_tensor *tensor) {
     tn_dtype dtype = tn_tensor_dtype(tensor);
     return (dtype == TN_FLOAT32 || dtype == TN_FLOAT64) && tn_grad_enabled() == 0;
 }
 
-Value pu_reuse_unary(Value dying, tn_status (*in_place)(tn_tensor *), tn_tensor *(*fresh)(const tn_tensor *), const char *maker) {
+Value pu_reuse_unary(Value dying, tn_status (*in_place)(tn_tensor *), tn_tensor *(*fresh)(const tn_tensor *), const char *name) {
+    const char *maker = name + strlen("tensor-");
     if (may_reuse(pu_handle(dying))) {
         if (in_place(pu_handle(dying)) == TN_OK) {
             pu_note_done();
             return dying;
         }
+        pu_tensor_error(maker);
+        pu_refused(name, &dying, 1, 0);
         pu_drop(dying);
-        return pu_tensor_error(maker);
+        return PU_FAILURE;
     }
     Value result = pu_of_tensor(fresh(pu_handle(dying)), maker);
+    if (PU_UNLIKELY(!result)) pu_refused(name, &dying, 1, 0);
     pu_drop(dying);
     return result;
 }
@@ -89,7 +98,10 @@ Value pu_reuse_binary(const char *name, Value dying, Value other, bool turned) {
         return dying;
     }
     Value result;
-    if (reused) result = pu_tensor_error(NULL);
+    if (reused) {
+        pu_tensor_error(NULL);
+        result = pu_refused(name, turned ? (Value[]){other, dying} : (Value[]){dying, other}, 2, 0);
+    }
     else if (*name == '+') result = turned ? pu_add(other, dying) : pu_add(dying, other);
     else if (*name == '-') result = pu_subtract(dying, other);
     else if (*name == '*') result = turned ? pu_multiply(other, dying) : pu_multiply(dying, other);
@@ -98,4 +110,7 @@ Value pu_reuse_binary(const char *name, Value dying, Value other, bool turned) {
     return result;
 }
 
-Value pu_tensor_negate(Value a) { return pu_of_tensor(tn_neg(pu_handle(a)), "neg"); }
+Value pu_tensor_negate(Value a) {
+    Value result = pu_of_tensor(tn_neg(pu_handle(a)), "neg");
+    return PU_LIKELY(result) ? result : pu_refused("-", &a, 1, 0);
+}

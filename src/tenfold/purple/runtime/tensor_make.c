@@ -9,6 +9,7 @@ typedef struct { int rank; int64_t shape[PU_MOST_DIMENSIONS]; double *floats; in
 
 static bool ragged(void) {
     pu_fail("tensor", "tensor: lists side by side must have the same length");
+    pu.pending->of_engine = true;
     return false;
 }
 

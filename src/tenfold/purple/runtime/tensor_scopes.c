@@ -4,6 +4,15 @@
 Value pu_backward(Value v, Value gradient) {
     if (!pu_tensor_wanted("backward", v)) return PU_FAILURE;
     if (gradient != PU_ABSENT && !pu_tensor_wanted("backward", gradient)) return PU_FAILURE;
+    int64_t count = tn_tensor_numel(pu_handle(v));
+    if (gradient == PU_ABSENT && count != 1) {
+        pu_fail("tensor", "backward: a tensor of %lld elements has no gradient of its own", (long long)count);
+        return pu_help("take its (tensor-sum x) or (tensor-mean x), or give a gradient of its shape"), PU_FAILURE;
+    }
+    if (tn_requires_grad(pu_handle(v)) != 1) {
+        pu_fail("tensor", "backward: nothing that this tensor was computed from asks for gradients");
+        return pu_help("(requires-grad! x) asks for them"), PU_FAILURE;
+    }
     tn_status status = gradient == PU_ABSENT ? tn_backward(pu_handle(v)) : tn_backward_with(pu_handle(v), pu_handle(gradient), false, false);
     pu_note_done();
     return status == TN_OK ? PU_UNSPECIFIED : pu_tensor_error("backward");

@@ -7,15 +7,61 @@
 tn_device pu_default_device = {TN_CPU, -1};
 enum { DTYPES = 46 };
 
-/* The last line of what libtenfold says would be of no use to people who never saw libtorch: its first lines are. */
 Value pu_tensor_error(const char *name) {
     int code = tn_error_code();
     const char *kind = code == TN_ERROR_MEMORY ? "memory" : "tensor";
     const char *message = tn_error_message(), *rest = strncmp(message, "tn_", 3) ? NULL : strstr(message, ": ");
     if (rest && rest < strpbrk(message, " ")) message = rest + 2; /* C's name of the operator is none of Purple's */
     Value failed = pu_fail(kind, "%s%s%s", name ? name : "", name ? ": " : "", message);
+    pu.pending->of_engine = code != TN_ERROR_MEMORY;
     tn_error_clear();
     return failed;
+}
+
+static void put_given(PuBuffer *text, Value v) {
+    enum { LISTED = 8 };
+    if (pu_is_pair(v) && pu_is_list(v)) {
+        int listed = 0;
+        for (; v != PU_NIL && listed < LISTED; v = PU_AS(PuPair, v)->cdr) {
+            pu_put_text(text, listed++ ? " " : "(");
+            put_given(text, PU_AS(PuPair, v)->car);
+        }
+        pu_put_text(text, v == PU_NIL ? ")" : " …)");
+        return;
+    }
+    if (!pu_is(v, PU_TENSOR)) {
+        pu_put_brief(text, v);
+        return;
+    }
+    pu_put_text(text, tn_dtype_name(tn_tensor_dtype(pu_handle(v))));
+    pu_put_text(text, " ");
+    Value shape = pu_tensor_shape(v);
+    pu_put_value(text, shape, true);
+    pu_drop(shape);
+}
+
+Value pu_refused(const char *name, const Value *given, int count, int keywords) {
+    PuError *error = pu.pending;
+    if (!error->of_engine) return PU_FAILURE;
+    PuBuffer text = {0};
+    pu_put_text(&text, name);
+    pu_put_text(&text, ": cannot take ");
+    for (int i = 0; i < count + 2 * keywords; i++) {
+        bool after_keyword = i > count && (i - count) % 2;
+        if (i) pu_put_text(&text, after_keyword ? " " : ", ");
+        put_given(&text, given[i]);
+    }
+    error->help = error->message;
+    error->message = pu_string(text.text, (int64_t)text.length);
+    error->of_engine = false;
+    free(text.text);
+    return PU_FAILURE;
+}
+
+Value pu_refused_all(const char *name, Value *given, int count, int keywords) {
+    pu_refused(name, given, count, keywords);
+    pu_drop_all(given, count + 2 * keywords);
+    return PU_FAILURE;
 }
 
 Value pu_of_tensor(tn_tensor *handle, const char *maker) {
@@ -109,6 +155,11 @@ tn_scalar pu_to_scalar(Value v) {
 Value pu_tensor_item(Value v) {
     tn_scalar scalar;
     if (!pu_tensor_wanted("tensor-item", v)) return PU_FAILURE;
+    int64_t count = tn_tensor_numel(pu_handle(v));
+    if (count != 1) {
+        pu_fail("tensor", "tensor-item: a tensor of %lld elements is no number", (long long)count);
+        return pu_help("(tensor->list x) gives all of them, (tensor-ref x i) one"), PU_FAILURE;
+    }
     return tn_tensor_item(pu_handle(v), &scalar) == TN_OK ? pu_of_scalar(scalar) : pu_tensor_error("tensor-item");
 }
 

@@ -186,7 +186,9 @@ Value pu_substring(Value v, Value start, Value end) {
     PuString *string = string_of(v);
     to = string->characters;
     if (end != PU_ABSENT && !in_range("substring", end, string->characters, true, &to)) return PU_FAILURE;
-    if (!in_range("substring", start, to, true, &from)) return PU_FAILURE;
+    if (!in_range("substring", start, string->characters, true, &from)) return PU_FAILURE;
+    if (from > to)
+        return pu_fail("index", "substring: the start %lld lies behind the end %lld", (long long)from, (long long)to);
     int64_t first = offset(string, from), last = offset(string, to);
     return pu_string(string->text + first, last - first);
 }

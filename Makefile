@@ -72,7 +72,7 @@ clean: ## remove everything that these targets made
 
 # Compilers and the other languages' own programs, where this may install them. Without one, the tests of what it
 # is for say so and are skipped.
-DEBIAN := g++ clang valgrind luajit luarocks r-base-core r-cran-knitr r-cran-markdown guile-3.0 chicken-bin
+DEBIAN := g++ clang valgrind luajit luarocks r-base-core r-cran-knitr r-cran-markdown r-cran-bit64 r-cran-waldo cmake pkg-config guile-3.0 chicken-bin
 .venv/debian.stamp: .venv/dev.stamp
 	@missing=$$(for each in $(DEBIAN); do dpkg -s $$each >/dev/null 2>&1 || echo $$each; done); \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

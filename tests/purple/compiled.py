@@ -22,7 +22,8 @@ CHECKED = ("-fsanitize=address", "-g", "-O1", "-DPURPLE_INJECT", "-Wl,--no-as-ne
 def build(text: str, folder: Path, *options: str, compiler: str | None = None) -> str:
     """A native program of the text; not optimised unless an option says so."""
     program = str(folder / "program")
-    build_program(expand_program(text, FILE), program, options=options or ("-O0",), compiler=compiler)
+    flags = ("-Werror", *(options or ("-O0",)))
+    build_program(expand_program(text, FILE), program, options=flags, compiler=compiler)
     return program
 
 

@@ -26,6 +26,7 @@ from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.generate import generate
 from tenfold.capi.kept import locked, tidy, unfinished
 from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch, require_own
+from tenfold.capi.sonames import link_names, soname
 from tenfold.version import release
 
 __all__ = ["Built", "Progress", "build"]
@@ -74,7 +75,16 @@ class Built:
 
     @property
     def link_flags(self) -> list[str]:
-        return [f"-L{self.lib}", "-ltenfold", f"-Wl,-rpath,{self.lib}"]
+        return self.link_flags_for(None)
+
+    def link_flags_for(self, rpath: str | None) -> list[str]:
+        """Those of a program that looks for libtenfold in a folder when it starts; None is the build's."""
+        return [f"-L{self.lib}", "-ltenfold", f"-Wl,-rpath,{rpath or self.lib}"]
+
+    @property
+    def rt_link_flags(self) -> list[str]:
+        """Those of a program that calls libtenfold_rt, and perhaps libtenfold."""
+        return [f"-L{self.lib}", "-ltenfold_rt", *self.link_flags[1:]]
 
 
 def build(
@@ -138,6 +148,7 @@ class _Work:
         # To look at an object's class needs the type information of libtorch's, of which it exports some.
         self.sanitize += ["-fno-sanitize=vptr"] if "undefined" in sanitize else []
         whole = "\n".join(f"{name}\n{text}" for name, text in sorted(self.files.items()))
+        whole += soname("libtenfold")
         self.folder = cache_folder() / f"{libtorch.version}-{self._hash('build', whole)}"
 
     def _unit(self, patterns: Sequence[str]) -> list[str]:
@@ -271,9 +282,11 @@ class _Work:
         steps = len(objects) + 2
         c_objects = [str(path) for name, path in objects.items() if name.endswith(".c")]
         shared = [*self.shared, *self.sanitize]
-        command = [self.compilers[".c"], *shared, *c_objects, "-Wl,-soname,libtenfold.so"]
-        command += ["-o", str(partial / "lib/libtenfold.so"), "-ldl", "-lpthread"]
+        library = partial / "lib" / soname("libtenfold")
+        command = [self.compilers[".c"], *shared, *c_objects, f"-Wl,-soname,{library.name}"]
+        command += ["-o", str(library), "-ldl", "-lpthread"]
         self.running.run(command, "linking libtenfold.so")
+        link_names(library)
         self.progress("libtenfold.so", steps - 1, steps)
         cpp_objects = [str(path) for name, path in objects.items() if name.endswith(".cpp")]
         libraries = ["torch", "torch_cpu", "c10"]

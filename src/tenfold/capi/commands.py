@@ -18,11 +18,11 @@ from tenfold.capi.build import SANITIZERS, Built, build
 from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.locate import find_libtorch
 
-__all__ = ["add_arguments"]
+__all__ = ["add_arguments", "built_with_a_bar"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give the command `capi` its own commands."""
+def add_arguments(parser: argparse.ArgumentParser) -> Any:
+    """Give the command `capi` its own commands, to which others may be added."""
     commands = parser.add_subparsers(required=True, metavar="ACTION")
 
     def command(name: str, function: Any, summary: str) -> argparse.ArgumentParser:
@@ -36,19 +36,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flags = command("flags", _flags, "Print the flags that compile and link a program with libtenfold.")
     flags.add_argument("--compile", action="store_true", help="the compiler's alone")
     flags.add_argument("--link", action="store_true", help="the linker's alone")
+    flags.add_argument("--rt", action="store_true", help="those of libtenfold_rt, whose handles are numbers")
     flags.add_argument("--library", action="store_true", help="the path of libtenfold.so, to load it")
     flags.add_argument("--sanitize", default="", metavar="LIST", help="of a build with these sanitizers")
     header = command("header", _header, "Print tenfold.h, or where the built headers are.")
     header.add_argument("--path", action="store_true", help="the folder to include from")
     described = command("describe", _describe, "Print what every function takes, gives and owns.")
     described.add_argument("--json", action="store_true", help="for programs")
+    return commands
 
 
 def _sanitizers(parsed: argparse.Namespace) -> tuple[str, ...]:
     return tuple(each for each in parsed.sanitize.split(",") if each)
 
 
-def _built(sanitize: tuple[str, ...] = (), jobs: int | None = None) -> Built:
+def built_with_a_bar(sanitize: tuple[str, ...] = (), jobs: int | None = None) -> Built:
     """The build, with a bar on the standard error so that what is printed stays clean. When it is terminated,
     or its terminal closed, it clears up as after Ctrl-C."""
     for each in (signal.SIGTERM, signal.SIGHUP):
@@ -71,25 +73,26 @@ def _built(sanitize: tuple[str, ...] = (), jobs: int | None = None) -> Built:
 
 def _build(parsed: argparse.Namespace) -> int:
     start = time.perf_counter()
-    made = _built(_sanitizers(parsed), parsed.jobs)
+    made = built_with_a_bar(_sanitizers(parsed), parsed.jobs)
     console.print(f"{made.library}  (libtorch {made.libtorch.version}, {time.perf_counter() - start:.1f} s)")
     return 0
 
 
 def _flags(parsed: argparse.Namespace) -> int:
-    made = _built(_sanitizers(parsed))
+    made = built_with_a_bar(_sanitizers(parsed))
     if parsed.library:
-        print(made.library)
+        print(made.lib / "libtenfold_rt.so" if parsed.rt else made.library)
         return 0
     both = parsed.compile == parsed.link
     flags = made.compile_flags if parsed.compile or both else []
-    print(shlex.join([*flags, *(made.link_flags if parsed.link or both else [])]))
+    links = made.rt_link_flags if parsed.rt else made.link_flags
+    print(shlex.join([*flags, *(links if parsed.link or both else [])]))
     return 0
 
 
 def _header(parsed: argparse.Namespace) -> int:
     print(
-        _built().include if parsed.path else HEADER.read_text(encoding="utf-8"),
+        built_with_a_bar().include if parsed.path else HEADER.read_text(encoding="utf-8"),
         end="\n" if parsed.path else "",
     )
     return 0

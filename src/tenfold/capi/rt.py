@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tenfold.base.errors import EngineError
+from tenfold.capi.sonames import link_names, soname
 
 __all__ = ["Function", "add", "functions", "header", "source"]
 
@@ -271,7 +272,7 @@ def functions() -> list[Function]:
 
 def add(include: Path, lib: Path, compiler: str, flags: Sequence[str] = ()) -> Path:
     """libtenfold_rt.so and tenfold_rt.h beside a built libtenfold; compiled unless this very text was."""
-    library, stamp = lib / "libtenfold_rt.so", lib / "libtenfold_rt.key"
+    library, stamp = lib / soname("libtenfold_rt"), lib / "libtenfold_rt.key"
     written = {"rt.c": source(), **{each.name: each.read_text("utf-8") for each in sorted(SOURCES.iterdir())}}
     key = hashlib.sha256("\0".join([header(), *written.values(), compiler, *flags]).encode()).hexdigest()
     if library.exists() and stamp.exists() and stamp.read_text("utf-8") == key:
@@ -295,7 +296,7 @@ def add(include: Path, lib: Path, compiler: str, flags: Sequence[str] = ()) -> P
             f"-L{lib}",
             "-ltenfold",
             "-Wl,-rpath,$ORIGIN",
-            "-Wl,-soname,libtenfold_rt.so",
+            f"-Wl,-soname,{library.name}",
             "-lpthread",
         ]
         done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True)
@@ -304,6 +305,7 @@ def add(include: Path, lib: Path, compiler: str, flags: Sequence[str] = ()) -> P
                 f"compiling libtenfold_rt.so failed\n{done.stderr[:2000]}", help=" ".join(command)
             )
         made.rename(library)
+    link_names(library)
     stamp.write_text(key, "utf-8")
     return library
 

@@ -23,6 +23,7 @@ from tenfold.base.terminal import console
 from tenfold.capi.commands import add_arguments as add_capi_arguments
 from tenfold.command import demo, listing
 from tenfold.command.doctor import examine
+from tenfold.command.install import add_install
 from tenfold.exporting import DIALECTS
 from tenfold.exporting.exported import form_of
 from tenfold.runtime import executables
@@ -116,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     capi = command(
         "capi", None, "Build libtenfold, libtorch over a C ABI, and say how to use it.", "tenfold capi build"
     )
-    add_capi_arguments(capi)
+    add_install(add_capi_arguments(capi))
     return parser
 
 

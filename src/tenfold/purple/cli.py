@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import tenfold
+from tenfold.capi.build import build as build_libtenfold
 from tenfold.purple import build as builder
 from tenfold.purple import core, emit_c, memory, repl
 from tenfold.purple.cycles import Cycle
@@ -17,6 +19,7 @@ from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report, warning
 from tenfold.purple.expand import expand_program
 from tenfold.purple.interpret import Session
+from tenfold.purple.library import flags as library_flags
 from tenfold.purple.prims import control
 from tenfold.purple.printing import write_text
 from tenfold.purple.reader import read_source
@@ -28,8 +31,12 @@ purple -e EXPRESSION            print an expression's value
 purple                          talk: a line at a time, with history and completion
 purple -c FILE                  print the program as C99
 purple build FILE -o PROGRAM    make a native program (-g keeps source lines for gdb)
+purple flags                    print what compiles and links the C of `purple -c`
 purple memory FILE              print the program with the places where memory is freed
 purple memory --run FILE        run it, and compare its peak of tensor memory with the ideal"""
+
+
+_FLAGS = "Print what compiles and links a program: cc program.c $(purple flags) -o program"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,9 +64,13 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         parser.add_argument("file")
         parser.add_argument("-o", "--output", help="the program to make (default: FILE without its ending)")
         parser.add_argument("-g", "--debug", action="store_true", help="keep source lines for gdb")
+        parser.add_argument("--rpath", metavar="DIR", help="where the program finds an installed libtenfold")
         built = parser.parse_args(given[1:])
         output = built.output or str(Path(built.file).with_suffix(""))
-        return lambda: _reported(lambda: _build(built.file, output, built.debug), _sources)
+        return lambda: _reported(lambda: _build(built.file, output, built.debug, built.rpath), _sources)
+    if given[:1] == ["flags"]:
+        argparse.ArgumentParser(prog="purple flags", description=_FLAGS).parse_args(given[1:])
+        return lambda: _print(shlex.join(library_flags(build_libtenfold())) + "\n")
     if given[:1] == ["memory"]:
         parser = argparse.ArgumentParser(prog="purple memory", description="Show where memory is freed.")
         parser.add_argument("file")
@@ -127,9 +138,9 @@ def _expanded(path: str) -> core.Program:
     return expand_program(text, path)
 
 
-def _build(path: str, output: str, debug: bool) -> int:
+def _build(path: str, output: str, debug: bool, rpath: str | None) -> int:
     _sources[path] = read_source(path)
-    builder.build(path, output, debug, _warn)
+    builder.build(path, output, debug, _warn, rpath)
     return 0
 
 

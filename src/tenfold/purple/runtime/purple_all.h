@@ -329,7 +329,6 @@ double pu_next_uniform(void);
 void pu_next_normals(double *first, double *second);
 
 /* tensors.c, linked by programs that use tensors; the others never have one */
-typedef struct tn_tensor tn_tensor;
 typedef struct { uint64_t head; void *handle; const char *maker; } PuTensor;
 typedef struct {
     void (*release)(PuObject *object);

@@ -15,9 +15,11 @@ from pathlib import Path
 LAYERS = (
     ("__main__", "command", "purple"),
     ("tenfold",),
-    ("compat", "backends", "cuda", "testing", "accelerator"),
-    ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal", "distributed", "distributions"),
-    ("compiler", "jit", "masked", "types"),
+    ("compat", "backends", "cuda", "testing", "accelerator", "hub"),
+    ("fx",),
+    ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal"),
+    ("distributed", "distributions"),
+    ("compiler", "jit", "masked", "types", "overrides"),
     ("autograd", "functional", "random", "linalg", "fft", "special", "serialize", "library"),
     ("tensor",),
     ("runtime",),
@@ -26,7 +28,7 @@ LAYERS = (
     ("trace",),
     ("ops",),
     ("flat",),
-    ("base", "version"),
+    ("base", "version", "multiprocessing", "onnx", "profiler", "storage"),
 )
 HEIGHT = {unit: -row for row, units in enumerate(LAYERS) for unit in units}
 

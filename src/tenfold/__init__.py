@@ -13,7 +13,7 @@ from tenfold.base.garbage import kept as _kept
 
 with _kept():  # looking for garbage there would take a tenth of the time
     from tenfold import autograd, fft, functional, linalg, mlir, ops, special
-    from tenfold.base import dtypes, errors, unsupported
+    from tenfold.base import absent, dtypes, errors, unsupported
     from tenfold.compat import names
     from tenfold.ops import table
     from tenfold.tensor import dispatch, indexing, methods, operators
@@ -140,7 +140,8 @@ globals().update(dtypes.BY_NAME)
 # Packages that are loaded when they are first asked for, as are the modules of `names.MODULE_OF`.
 _PACKAGES = (
     "accelerator", "amp", "backends", "compiler", "cuda", "data", "distributed", "distributions", "func",
-    "jit", "library", "masked", "nn", "optim", "signal", "testing", "types", "utils", "version",
+    "fx", "hub", "jit", "library", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
+    "profiler", "signal", "storage", "testing", "types", "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.
@@ -183,8 +184,9 @@ mlir.module_context = _module_context
 def _namespace(name: str):
     """`tenfold.ops.aten` and the like: the ops by their schemas' names, loaded when first asked for."""
     from tenfold.compat.overloads import namespace
+    from tenfold.compat.overloads.loading import load_library
 
-    found = namespace(name)
+    found = load_library if name == "load_library" else namespace(name)
     if found is None:
         raise errors.unknown_name("tenfold.ops", name, [*vars(ops), "aten", *table.OTHERS])
     vars(ops)[name] = found
@@ -204,8 +206,10 @@ def __getattr__(name: str):
         found = getattr(importlib.import_module(f"tenfold.{names.MODULE_OF[name]}"), name)
     elif name in unsupported.FUNCTIONS:
         found = unsupported.refusing(name, unsupported.FUNCTIONS[name])
-    elif name in unsupported.MODULES:
-        raise unsupported.without_counterpart(name)
+    elif name in absent.CLASSES:
+        found = absent.absent_name("torch", name, absent.CLASSES[name])
+    elif f"torch.{name}" in absent.MODULES:
+        found = absent.AbsentModule.of(f"torch.{name}")
     else:
         raise errors.unknown_name("tenfold", name, [*globals(), *_PACKAGES, *names.MODULE_OF])
     globals()[name] = found

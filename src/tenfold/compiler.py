@@ -17,7 +17,9 @@ from tenfold.trace.lower import lower
 from tenfold.trace.program import collect
 
 __all__ = [
-    "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_exporting", "reset", "show",
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance", "show",
+    "substitute_in_graph", "wrap_numpy",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -156,6 +158,41 @@ def is_exporting() -> bool:
 def disable(fn: Any = None, recursive: bool = True, **kwargs: Any) -> Any:
     """The function itself: what runs inside a compiled function is recorded with it."""
     return fn if callable(fn) else lambda function: function
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """The function itself, or a list of them: whatever runs inside a compiled function is recorded with
+    it."""
+    return fn
+
+
+assume_constant_result = wrap_numpy = allow_in_graph
+
+
+def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
+    """A decorator that does nothing: the original function is recorded as it runs."""
+    return allow_in_graph
+
+
+class set_stance:
+    """Nothing, as a call, a `with` block or a decorator: programs are compiled when they are new."""
+
+    def __init__(self, stance: str = "default", **options: Any):
+        self.stance = stance
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+    def __call__(self, function: Any) -> Any:
+        return function
+
+
+def list_backends(*args: Any) -> list[str]:
+    """The names that `backend` may have."""
+    return list(BACKENDS)
 
 
 def cudagraph_mark_step_begin() -> None:

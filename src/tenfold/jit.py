@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from tenfold.base.absent import CLASSES, absent_name
 from tenfold.base.errors import UnsupportedError, unknown_name
 from tenfold.base.source import capture
 
@@ -55,7 +56,24 @@ def unused(function: Kind) -> Kind:
     return function
 
 
-export = interface = script_if_tracing = unused
+export = interface = script_if_tracing = _script_if_tracing = _overload = _overload_method = unused
+
+
+Error = UnsupportedError
+
+
+def set_fusion_strategy(strategy: Any) -> list[Any]:
+    """Nothing: XLA decides what to fuse."""
+    return []
+
+
+def trace_module(mod: Kind, inputs: Any = None, **options: Any) -> Kind:
+    """The module itself."""
+    return mod
+
+
+class TracerWarning(Warning):
+    """Of PyTorch's tracer, which is not here: it is never given."""
 
 
 def annotate(the_type: Any, the_value: Kind) -> Kind:
@@ -85,4 +103,6 @@ def save(*args: Any, **kwargs: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name in CLASSES or name in ("RecursiveScriptModule", "TopLevelTracedModule"):
+        return absent_name("torch.jit", name, CLASSES["ScriptModule"])
     raise unknown_name("tenfold.jit", name, globals())

@@ -37,6 +37,12 @@ def script(tmp_path):
     return write
 
 
+def test_a_program_written_for_pytorch_runs_with_its_arguments(script):
+    program = "import sys, torch\nprint(torch.ones(2).sum().item(), torch.__version__, *sys.argv[1:])"
+    done = run("run", "--as-torch", script(program), "--steps", "3")
+    assert done.stdout == "2.0 2.13.0+tenfold --steps 3\n", done.stderr
+
+
 def test_the_package_is_the_command():
     asked = [sys.executable, "-m", "tenfold", "--version"]
     assert (

@@ -92,13 +92,13 @@ def test_a_module_that_is_not_there_is_said_so():
 import tenfold
 tenfold.install_as_torch()
 try:
-    import torch.multiprocessing
+    import torch.nonsense
 except ModuleNotFoundError as error:
-    assert str(error) == "No module named 'torch.multiprocessing'" and error.name == "torch.multiprocessing"
+    assert str(error) == "No module named 'torch.nonsense'" and error.name == "torch.nonsense"
 else:
     raise AssertionError
 import importlib.util
-for name in ("torch.multiprocessing", "torch.nonsense", "torch.nn.nonsense"):
+for name in ("torch.nonsense", "torch.nn.nonsense", "torch.nn.attention.nonsense"):
     assert importlib.util.find_spec(name) is None, name
 for name in ("torch.nn", "torch.nn.functional", "torch.nn.modules.conv", "torch.utils.data"):
     assert importlib.util.find_spec(name) is not None, name
@@ -125,6 +125,87 @@ assert importlib.util.find_spec("torch").origin.endswith("torch/__init__.py")
 assert tenfold.nn.Linear(2, 3)(tenfold.ones(2)).shape == (3,)
 """
     )
+
+
+def test_a_module_that_someone_else_put_there_does_not_confuse_it():
+    run(
+        """
+import tenfold, sys, types
+tenfold.install_as_torch()
+import torch
+sys.modules["torch.extra"] = torch.extra = types.ModuleType("torch.extra")
+torch.extra.__path__ = []
+try:
+    import torch.extra.inner
+except ModuleNotFoundError as error:
+    assert error.name == "torch.extra.inner"
+else:
+    raise AssertionError
+"""
+    )
+
+
+def test_libraries_hear_of_pytorchs_version_while_tenfold_stands_in():
+    run(
+        """
+import importlib.metadata, tenfold
+tenfold.install_as_torch()
+import torch
+assert importlib.metadata.version("torch") == torch.__version__ == "2.13.0+tenfold"
+assert importlib.metadata.distribution("torch").metadata["Name"] == "torch"
+assert "torch" in importlib.metadata.packages_distributions()
+tenfold.uninstall_as_torch()
+assert "tenfold" not in importlib.metadata.version("torch")
+"""
+    )
+
+
+def test_dtypes_and_types_read_as_pytorchs_while_tenfold_stands_in():
+    run(
+        """
+import tenfold
+assert str(tenfold.float32) == "tenfold.float32"
+tenfold.install_as_torch()
+import torch
+assert str(torch.float32) == "torch.float32" and torch.ones(1).type() == "torch.FloatTensor"
+assert repr(torch.ones(1, dtype=torch.float64)) == "tensor([1.], dtype=torch.float64)"
+tenfold.uninstall_as_torch()
+assert str(tenfold.float32) == "tenfold.float32"
+"""
+    )
+
+
+IMPORTED = """
+import tenfold
+tenfold.install_as_torch()
+import torch, torch._C, torch._dynamo, torch.fx, torch.hub, torch.library, torch.onnx, torch.overrides
+import torch.multiprocessing, torch.nn.parallel, torch.profiler, torch.utils._pytree, torch.utils.hooks
+import torch._dynamo.utils, torch.distributed.fsdp, torch.utils.cpp_extension, torch.ao.quantization
+from torch.distributed import ReduceOp, init_process_group
+from torch.distributed.tensor import DTensor
+from torch.distributions.normal import Normal
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from torch.onnx.symbolic_helper import parse_args
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.data.distributed import DistributedSampler
+assert torch.torch is torch and torch._dynamo.disable(len) is len
+assert isinstance(iter(torch.utils.data.DataLoader([1])), _BaseDataLoaderIter)
+assert not isinstance(torch.ones(1), (DTensor, torch.SymInt, torch.UntypedStorage))
+assert torch.cuda.Stream and torch.cuda.Event and torch.compiler.allow_in_graph(len) is len
+assert torch._C._nn.gelu(torch.zeros(2)).tolist() == [0.0, 0.0]
+class Wrapped(torch.nn.Module, DTensor): pass
+try:
+    init_process_group("gloo")
+except NotImplementedError as error:
+    assert "torch.distributed.init_process_group: programs run in one process" in str(error)
+else:
+    raise AssertionError
+print("found")
+"""
+
+
+def test_names_that_libraries_import_are_there():
+    assert run(IMPORTED) == "found\n"
 
 
 OTHERS = """

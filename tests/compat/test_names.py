@@ -14,7 +14,7 @@ import torch
 import torch.ao.quantization.fx._decomposed  # defines torch.ops.quantized_decomposed
 
 import tenfold as tn
-from tenfold.base import unsupported
+from tenfold.base import absent, named_dtypes, unsupported
 from tenfold.command.listing import pytorch_names
 from tenfold.compat import names
 from tenfold.compat.overloads import NAMESPACES
@@ -743,14 +743,50 @@ def test_a_name_that_is_nearly_one_of_a_module_gets_that_one_suggested(name):
         getattr(module, last)
 
 
-@pytest.mark.parametrize("module", sorted(unsupported.MODULES.keys() - {"distributed"}))
-def test_a_module_without_counterpart_says_what_to_do(module):
-    assert hasattr(torch, module) or module == "quantization"
-    with pytest.raises(tn.UnknownName, match=f"no counterpart of torch.{module}(?s:.*)help: "):
-        getattr(tn, module)
+def test_the_documents_list_the_modules_that_are_not_there():
+    text = (DOCS / "unsupported.md").read_text(encoding="utf-8")
+    section = text.partition("## Modules that are not there")[2]
+    for each in absent.ABSENT:
+        names = ", ".join([f"`{module}`" for module in each.modules.split()])
+        assert f"| {names} | {each.reason} | {each.help} |" in section
+
+
+@pytest.mark.parametrize("name", [name for name in absent.MODULES if name.count(".") == 1])
+def test_a_name_of_a_module_that_is_not_there_says_so_when_it_is_called(name):
+    module = absent.AbsentModule.of(name)
+    with pytest.raises(tn.UnsupportedError) as raised:
+        module.Something(1)
+    assert raised.value.message.endswith(absent.MODULES[name].reason) and raised.value.help
+
+    class Derived(module.Something):
+        pass
+
+    with pytest.raises(tn.UnsupportedError):
+        Derived()
+    assert not isinstance(1, module.Something) and (module.Something | None)
+
+
+@pytest.mark.parametrize("name", sorted(absent.CLASSES))
+def test_a_class_of_pytorchs_that_is_not_there_can_be_tested_for(name):
+    assert isinstance(getattr(torch, name), type)
+    assert not isinstance(tn.ones(1), getattr(tn, name))
+
+
+@pytest.mark.parametrize("device", ["mps", "xpu", "mtia"])
+def test_a_program_may_ask_for_devices_that_are_not_there(device):
+    assert getattr(tn, device).is_available() is False and getattr(tn, device).device_count() == 0
+
+
+@pytest.mark.parametrize("name", named_dtypes.NAMES)
+def test_a_dtype_that_tensors_cannot_have_can_be_named(name):
+    assert isinstance(getattr(torch, name), torch.dtype)
+    assert isinstance(getattr(tn, name), tn.dtype) and getattr(tn, name) is not tn.float32
+    with pytest.raises(tn.TenfoldError):
+        tn.zeros(2, dtype=getattr(tn, name))
 
 
 def test_a_program_may_ask_whether_processes_can_work_together():
     assert tn.distributed.is_available() is False
-    with pytest.raises(tn.UnknownName, match="torch.distributed.init_process_group"):
+    assert tn.distributed.is_initialized() is False
+    with pytest.raises(tn.UnsupportedError, match="torch.distributed.init_process_group"):
         tn.distributed.init_process_group()

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
+from tenfold.base import package
 from tenfold.base.errors import DTypeError, located
 from tenfold.base.source import capture
 
@@ -66,11 +67,20 @@ class DType:
         return _COMPLEX[self]
 
     def __repr__(self) -> str:
-        return f"tenfold.{self.name}"
+        return f"{package.shown}.{self.name}"
 
     def __reduce__(self) -> str:
         # A string tells pickle and copy to find the object by its name in this module.
         return "bool_" if self.name == "bool" else self.name
+
+
+class NamedDType(DType):
+    """A dtype of PyTorch's that tensors cannot have here; see `named_dtypes`."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> str:
+        raise DTypeError(f"{self!r} is a name only, which cannot be pickled")
 
 
 bool_ = DType("bool", "bool", "i1", np.dtype(np.bool_), "bool")
@@ -176,6 +186,8 @@ def of_python(value: object) -> DType:
 def as_dtype(spec: DType | type) -> DType:
     """What a `dtype=` argument means: a DType, or one of Python's `bool`, `int`, `float` and `complex`."""
     if isinstance(spec, DType):
+        if isinstance(spec, NamedDType):
+            raise DTypeError(f"tensors cannot be of {spec!r}", help=_KNOWN)
         return spec
     found = _BY_PYTHON.get(spec) if isinstance(spec, type) else None
     if found is None:

@@ -4,6 +4,8 @@ Each is a text, and arguments take it as such: `layout="strided"` means `layout=
 
 from __future__ import annotations
 
+from tenfold.base import package
+
 
 class layout(str):
     """A word for how elements are kept, `tenfold.strided` for example."""
@@ -11,7 +13,7 @@ class layout(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"tenfold.{self!s}"
+        return f"{package.shown}.{self!s}"
 
 
 class memory_format(str):
@@ -20,7 +22,7 @@ class memory_format(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"tenfold.{self!s}"
+        return f"{package.shown}.{self!s}"
 
 
 strided = layout("strided")

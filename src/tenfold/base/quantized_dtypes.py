@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenfold.base import dtypes
+from tenfold.base import dtypes, package
 from tenfold.base.dtypes import DType
 
 
@@ -21,7 +21,7 @@ class QuantizedDType:
         return int(info.min), int(info.max)
 
     def __repr__(self) -> str:
-        return f"tenfold.{self.name}"
+        return f"{package.shown}.{self.name}"
 
 
 qint8 = QuantizedDType("qint8", dtypes.int8)
@@ -36,7 +36,7 @@ class qscheme(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"tenfold.{self!s}"
+        return f"{package.shown}.{self!s}"
 
 
 per_tensor_affine, per_channel_affine = qscheme("per_tensor_affine"), qscheme("per_channel_affine")

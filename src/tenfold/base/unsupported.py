@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from tenfold.base.errors import UnknownName, UnsupportedError
+from tenfold.base.errors import UnsupportedError
 from tenfold.base.source import capture
 
 
@@ -20,32 +20,6 @@ class Refusal(NamedTuple):
     ops: str = ""  # of ATen's, that are no function of PyTorch's
     layers: str = ""  # functions of nn.functional
     linear: str = ""  # functions of linalg
-
-
-# Modules of PyTorch's that have no counterpart, and what to do instead.
-_REST = "docs/unsupported.md tells what there is not, and what to use instead"
-MODULES = {
-    **dict.fromkeys(["futures", "monitor", "mtia", "overrides", "profiler"], _REST),
-    **dict.fromkeys(["mps", "xpu"], "devices are the CPU and CUDA"),
-    **dict.fromkeys(
-        ["ao", "quantization"], "tenfold.quantize_per_tensor and fake_quantize_per_tensor_affine are there"
-    ),
-    **dict.fromkeys(
-        ["fx", "onnx"], "tenfold.export(model, inputs) gives the program as torch dialect or StableHLO"
-    ),
-    "distributed": "programs run in one process; tenfold.distributed.is_available() says so",
-    "hub": "make the model, and load its weights: model.load_state_dict(tenfold.load(file))",
-    "multiprocessing": "memory is not shared between processes: use threads, or Python's multiprocessing",
-    "nested": "pad tensors to one length: tenfold.nn.utils.rnn.pad_sequence",
-    "package": "save model.state_dict(), or the program with tenfold.export",
-    "sparse": "there are no sparse tensors: use a dense one",
-}
-
-
-def without_counterpart(module: str, name: str = "") -> UnknownName:
-    asked = f"{module}.{name}" if name else module
-    error = UnknownName(f"tenfold has no counterpart of torch.{asked}", help=MODULES[module])
-    return error.located("", capture())
 
 
 REFUSALS = (

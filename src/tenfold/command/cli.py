@@ -75,7 +75,11 @@ def _parser() -> argparse.ArgumentParser:
         "run",
         _run,
         "Run a Python file, or a program that was built; errors show the line and what to do.",
-        "tenfold run train.py --steps 10\n  tenfold run model.vmfb --input x.npy --input '[1, 2]'",
+        "tenfold run train.py --steps 10\n  tenfold run --as-torch train.py\n  tenfold run model.vmfb"
+        " --input x.npy --input '[1, 2]'",
+    )
+    run.add_argument(
+        "--as-torch", action="store_true", help="let `import torch` mean Tenfold, in the whole program"
     )
     run.add_argument("file")
     further = run.add_argument(
@@ -129,6 +133,8 @@ def _demo(parsed: argparse.Namespace) -> int:
 def _run(parsed: argparse.Namespace) -> int:
     if parsed.file.endswith((".vmfb", ".stablehlo")):
         return _run_built(parsed.file, parsed.arguments)
+    if parsed.as_torch:
+        tenfold.install_as_torch()
     sys.argv = [parsed.file, *parsed.arguments]
     return _execute(parsed.file)[0]
 

@@ -8,27 +8,54 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
+import importlib.metadata
 import importlib.util
+import os
 import sys
-from collections.abc import MutableSequence
+from collections.abc import Iterator, MutableSequence
 from types import ModuleType
 from typing import Any
 
 from tenfold import version
+from tenfold.base import absent, package
 from tenfold.base.errors import TraceError, located
+
+VERSION = f"{version.pytorch}+tenfold"
+
+# Each has a file of its own in PyTorch.
+DISTRIBUTIONS = """
+    bernoulli beta binomial categorical cauchy chi2 constraint_registry continuous_bernoulli dirichlet
+    exp_family exponential fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal
+    independent inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal
+    lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal negative_binomial normal
+    one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution
+    uniform utils von_mises weibull wishart
+"""
 
 # Modules that lie elsewhere here than in PyTorch.
 ELSEWHERE = {
+    "torch._C": "tenfold.compat.private.c_extension",
+    "torch._C._nn": "tenfold.compat.private.c_extension",
+    "torch._dynamo": "tenfold.compat.private.dynamo",
     "torch._higher_order_ops": "tenfold.func.control_flow",
     "torch._higher_order_ops.cond": "tenfold.func.control_flow",
     "torch._higher_order_ops.while_loop": "tenfold.func.control_flow",
+    "torch._tensor": "tenfold.tensor",
     "torch.autograd.grad_mode": "tenfold.autograd.grad_mode",
+    "torch.autograd.profiler": "tenfold.profiler",
     "torch.cuda.amp.autocast_mode": "tenfold.cuda.amp",
     "torch.cuda.amp.grad_scaler": "tenfold.cuda.amp",
+    "torch.amp.grad_scaler": "tenfold.amp",
+    "torch.nn.attention.flex_attention": "tenfold.nn.flex_attention",
+    "torch.onnx.symbolic_helper": "tenfold.onnx",
     "torch.serialization": "tenfold.serialize",
     "torch.utils.data._utils": "tenfold.data",
     "torch.utils.data.dataloader": "tenfold.data",
+    "torch.utils.data.distributed": "tenfold.data",
     "torch.utils.dlpack": "tenfold",
+    "torch.utils.model_zoo": "tenfold.hub",
+    "torch.utils.pytree": "tenfold.utils._pytree",
+    **{f"torch.distributions.{name}": "tenfold.distributions" for name in DISTRIBUTIONS.split()},
     **{
         f"torch.optim.{name}": "tenfold.optim"
         for name in ("adadelta", "adagrad", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop")
@@ -39,25 +66,48 @@ ELSEWHERE = {
 class _Torch(ModuleType):
     """The module `torch`: all that the package has, under PyTorch's version."""
 
-    __version__ = f"{version.pytorch}+tenfold"
+    __version__ = VERSION
     __path__: MutableSequence[str] = []
 
     def __getattr__(self, name: str) -> Any:
+        if name == "torch":
+            return self
+        if f"torch.{name}" in ELSEWHERE:
+            return importlib.import_module(f"torch.{name}")
         return getattr(sys.modules["tenfold"], name)
 
     def __dir__(self) -> list[str]:
         return dir(sys.modules["tenfold"])
 
 
+class _Distribution(importlib.metadata.Distribution):
+    """What an installed PyTorch would tell of itself to `importlib.metadata`."""
+
+    def read_text(self, filename: str) -> str | None:
+        texts = {
+            "METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\n",
+            "top_level.txt": "torch\n",
+        }
+        return texts.get(filename)
+
+    def locate_file(self, path: Any) -> Any:
+        return os.path.join(os.path.dirname(__file__), path)
+
+
 class _Finder:
-    """Finds `torch` and its modules for Python's import statement."""
+    """Finds `torch` and its modules for Python's import statement, and its version for
+    `importlib.metadata`."""
 
     def find_spec(
         self, name: str, path: Any = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != "torch" and (not name.startswith("torch.") or not _exists(_ours(name))):
+        if name != "torch" and (not name.startswith("torch.") or not self._has(name)):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def _has(self, name: str) -> bool:
+        ours = _ours(name)
+        return (ours is not None and _exists(ours)) or absent.reason_of(name) is not None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         return _Torch(spec.name) if spec.name == "torch" else None
@@ -66,25 +116,39 @@ class _Finder:
         name = module.__name__
         if name == "torch":
             return
-        # Python takes what stands in sys.modules when a module has been run: this one, as it is.
-        sys.modules[name] = importlib.import_module(_ours(name))
+        ours = _ours(name)
+        if ours is not None and _exists(ours):
+            # Python takes what stands in sys.modules when a module has been run: this one, as it is.
+            found = sys.modules[name] = importlib.import_module(ours)
+            if not hasattr(found, "__path__"):
+                found.__path__ = []  # PyTorch may have modules in what is a file here
+        else:
+            sys.modules[name] = absent.AbsentModule.of(name)
+
+    def find_distributions(self, context: Any = None) -> Iterator[importlib.metadata.Distribution]:
+        if getattr(context, "name", None) in (None, "torch"):
+            yield _Distribution()
 
 
-def _ours(name: str) -> str:
+def _ours(name: str) -> str | None:
     """What a module of `torch` is called here; what it lies in is imported before it, and may call another
-    module of ours so."""
+    module of ours so. None if it lies in a module that is not ours."""
+    if name in ELSEWHERE:
+        return ELSEWHERE[name]
     parent, _, last = name.rpartition(".")
     inside = "tenfold" if parent == "torch" else sys.modules[parent].__name__
+    if inside.partition(".")[0] != "tenfold":
+        return None
     known = vars(sys.modules[inside]).get(last)
     if isinstance(known, ModuleType) and known.__name__.startswith("tenfold."):
         return known.__name__
-    return ELSEWHERE.get(name, f"{inside}.{last}")
+    return f"{inside}.{last}"
 
 
 def _exists(name: str) -> bool:
     try:
         return name in sys.modules or importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # what it lies in is no package
+    except (ModuleNotFoundError, ValueError):  # what it lies in is no package, or no module that was imported
         return False
 
 
@@ -105,6 +169,7 @@ def install_as_torch() -> None:
         )
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+    package.shown = "torch"
     if loaded is None:
         spec = importlib.machinery.ModuleSpec("torch", _finder, is_package=True)  # type: ignore[arg-type]
         sys.modules["torch"] = importlib.util.module_from_spec(spec)
@@ -115,5 +180,6 @@ def uninstall_as_torch() -> None:
     if _finder not in sys.meta_path:
         return
     sys.meta_path.remove(_finder)
+    package.shown = "tenfold"
     for name in [each for each in sys.modules if each == "torch" or each.startswith("torch.")]:
         del sys.modules[name]

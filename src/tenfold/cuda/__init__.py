@@ -1,23 +1,42 @@
-"""`tenfold.cuda`: what a script asks about GPUs, in PyTorch's words. XLA keeps its own streams and memory, so
-what would steer these is not here."""
+"""`tenfold.cuda`: what a script asks about GPUs, in PyTorch's words. XLA keeps its own streams and memory:
+what would steer these does nothing, or says so."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tenfold.base.absent import AbsentModule
 from tenfold.base.devices import Device, get_default_device, set_default_device
 from tenfold.base.errors import OutOfMemory as OutOfMemoryError
 from tenfold.base.errors import TenfoldError, UnsupportedError, located, unknown_name
 from tenfold.cuda import amp
+from tenfold.cuda.streams import (
+    CUDAGraph,
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    graph,
+    is_current_stream_capturing,
+    set_stream,
+    stream,
+)
 from tenfold.engines import xla
 from tenfold.tensor import generators
 from tenfold.tensor.typed import CUDA_TYPES
 
 __all__ = [
-    "OutOfMemoryError", "amp", "current_device", "device", "device_count", "empty_cache",
-    "get_device_capability", "get_device_name", "get_device_properties", "is_available",
-    "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
-    "memory_allocated", "reset_peak_memory_stats", "set_device", "synchronize",
+    "CUDAGraph", "Event", "ExternalStream", "OutOfMemoryError", "Stream", "StreamContext", "amp",
+    "current_device", "current_stream", "default_stream", "device", "device_count", "empty_cache",
+    "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state",
+    "get_rng_state_all", "graph", "init", "initial_seed", "ipc_collect", "is_available",
+    "is_bf16_supported", "is_current_stream_capturing", "is_initialized", "manual_seed", "manual_seed_all",
+    "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved",
+    "memory_stats", "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all",
+    "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream",
+    "stream", "synchronize",
 ]  # fmt: skip
 
 # `tenfold.cuda.FloatTensor` and its like
@@ -154,6 +173,78 @@ def manual_seed_all(seed: int) -> None:
         generators.default_generator(Device("cuda", index)).manual_seed(seed)
 
 
+def init() -> None:
+    """Find the GPUs now; an error says what is missing where there is none."""
+    xla.client("cuda")
+
+
+@located
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """The bytes that XLA may still use of a GPU, and those that it may use in all."""
+    stats = _found(device).memory_stats() or {}
+    total = stats.get("bytes_limit", 0)
+    return total - stats.get("bytes_in_use", 0), total
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """What XLA counts of a GPU's memory, by its own names; nothing where there is no GPU."""
+    return dict(_found(device).memory_stats() or {}) if is_available() else {}
+
+
+def ipc_collect() -> None:
+    """Nothing: memory is not shared between processes."""
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Refused: XLA takes its memory when it starts."""
+    raise UnsupportedError(
+        "XLA takes its memory when it starts",
+        help="set XLA_PYTHON_CLIENT_MEM_FRACTION before the program runs",
+    )
+
+
+memory_reserved, max_memory_reserved = memory_allocated, max_memory_allocated
+reset_max_memory_allocated = reset_peak_memory_stats
+
+
+@located
+def initial_seed() -> int:
+    return generators.default_generator(Device("cuda", current_device())).initial_seed()
+
+
+@located
+def seed() -> None:
+    """Seed the generator of the current GPU by chance, if there is one."""
+    if is_available():
+        generators.default_generator(Device("cuda", current_device())).seed()
+
+
+@located
+def seed_all() -> None:
+    for index in range(device_count()):
+        generators.default_generator(Device("cuda", index)).seed()
+
+
+@located
+def get_rng_state(device: Any = "cuda") -> Any:
+    return generators.default_generator(Device(device).resolved).get_state()
+
+
+@located
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    generators.default_generator(Device(device).resolved).set_state(new_state)
+
+
+def get_rng_state_all() -> list[Any]:
+    """The states of the generators of all GPUs."""
+    return [get_rng_state(Device("cuda", index)) for index in range(device_count())]
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    for index, state in enumerate(new_states):
+        set_rng_state(state, Device("cuda", index))
+
+
 class device:
     """In a `with` block the GPU of that index is the default device."""
 
@@ -168,4 +259,6 @@ class device:
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("nvtx", "profiler", "nccl", "memory", "tunable"):
+        return AbsentModule.of(f"torch.cuda.{name}")
     raise unknown_name("tenfold.cuda", name, globals())

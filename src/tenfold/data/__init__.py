@@ -17,7 +17,10 @@ from tenfold.data.dataset import (
     TensorDataset,
     random_split,
 )
+from tenfold.data.loader import CallersIterator as _SingleProcessDataLoaderIter  # noqa: F401
 from tenfold.data.loader import DataLoader
+from tenfold.data.loader import LoaderIterator as _BaseDataLoaderIter  # noqa: F401
+from tenfold.data.loader import WorkersIterator as _MultiProcessingDataLoaderIter  # noqa: F401
 from tenfold.data.sampler import (
     BatchSampler,
     DistributedSampler,
@@ -51,6 +54,12 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+
+class _DatasetKind:
+    """How a data set is read: by index, or as it comes."""
+
+    Map, Iterable = 0, 1
 
 
 def __getattr__(name: str) -> Any:

@@ -32,7 +32,8 @@ class DataLoader:
 
     `num_workers` threads make batches ahead, `prefetch_factor` for each worker; their order does not change.
     `device` says where batches are to be: they are sent there before they are asked for. Threads share memory
-    and are made in no time, so `pin_memory` and `persistent_workers` have nothing to do; they are accepted.
+    and are made in no time, so `pin_memory`, `persistent_workers` and `multiprocessing_context` have nothing
+    to do; they are accepted.
     """
 
     @constructor
@@ -49,10 +50,13 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
-        *,
+        multiprocessing_context: Any = None,
         generator: Generator | None = None,
+        *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
         device: Device | str | int | None = None,
     ):
         if not isinstance(num_workers, int) or num_workers < 0:
@@ -96,6 +100,8 @@ class DataLoader:
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
         self.generator = generator
+        self.multiprocessing_context = multiprocessing_context
+        self.pin_memory_device, self.in_order = pin_memory_device, in_order
         self.prefetch_factor = prefetch_factor if prefetch_factor or not num_workers else 2
         self.persistent_workers = persistent_workers
         self.device = None if device is None else Device(device)
@@ -112,11 +118,19 @@ class DataLoader:
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[Any]:
+        return self._get_iterator()
+
+    def _get_iterator(self) -> Iterator[Any]:
+        """One pass over the data set."""
         if self.num_workers:
-            return self._by_workers()
+            return WorkersIterator(self._by_workers(), self)
         made = self._by_caller()
         # On the CPU there is nothing to send, and so nothing to gain by reading ahead.
-        return made if self.device is None or self.device.type == "cpu" else _one_ahead(made)
+        ahead = made if self.device is None or self.device.type == "cpu" else _one_ahead(made)
+        return CallersIterator(ahead, self)
+
+    def check_worker_number_rationality(self) -> None:
+        """Nothing: threads wait where there are more of them than processors."""
 
     def __len__(self) -> int:
         if not self._iterable:
@@ -179,6 +193,39 @@ class DataLoader:
             return self.collate_fn(found)
 
         return fetch
+
+
+class LoaderIterator:
+    """One pass over a data set: its batches, one after the other."""
+
+    def __init__(self, batches: Iterator[Any], loader: DataLoader):
+        self._batches, self._loader, self._num_yielded = batches, loader, 0
+        self._dataset, self._num_workers = loader.dataset, loader.num_workers
+
+    def __iter__(self) -> LoaderIterator:
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        self._num_yielded += 1
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+class CallersIterator(LoaderIterator):
+    """A pass whose batches are made when they are asked for."""
+
+
+class WorkersIterator(LoaderIterator):
+    """A pass whose batches workers make ahead."""
+
+    def close(self) -> None:
+        """Let the workers go."""
+        self._batches.close()  # type: ignore[attr-defined]
+
+    _shutdown_workers = close
 
 
 def _batch(

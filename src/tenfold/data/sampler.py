@@ -14,10 +14,14 @@ from tenfold.tensor import Tensor
 from tenfold.tensor.generators import Generator
 
 Index = TypeVar("Index", covariant=True)
+_AT_ONCE = 1 << 16  # how many indices are drawn together, of however many
 
 
 class Sampler(Generic[Index]):
     """Indices, or lists of them, in some order. A subclass has `__iter__`, and `__len__` where it can."""
+
+    def __init__(self, data_source: Any = None):
+        pass
 
     def __iter__(self) -> Iterator[Index]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__")
@@ -68,7 +72,9 @@ class RandomSampler(Sampler[int]):
                 raise ArgumentError(f"{wanted} samples of a data set that is empty")
             return
         if self.replacement:
-            yield from draws.with_replacement(size, wanted, draws.key(self.generator)).tolist()
+            for start in range(0, wanted, _AT_ONCE):
+                count = min(wanted - start, _AT_ONCE)
+                yield from draws.with_replacement(size, count, draws.key(self.generator)).tolist()
             return
         while wanted > 0:
             yield from draws.permutation(size, draws.key(self.generator))[:wanted].tolist()

@@ -6,6 +6,7 @@ from tenfold.base.errors import unknown_name
 from tenfold.nn import functional, init, utils
 from tenfold.nn import modules as modules
 from tenfold.nn import optimized as optimized
+from tenfold.nn import parallel as parallel
 from tenfold.nn.activation import (
     CELU,
     ELU,
@@ -117,6 +118,7 @@ from tenfold.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from tenfold.nn.parallel import DataParallel
 from tenfold.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from tenfold.nn.parameter_containers import ParameterDict, ParameterList
 from tenfold.nn.pooling import (
@@ -208,6 +210,7 @@ __all__ = [
     "CosineSimilarity",
     "CrossEntropyLoss",
     "CrossMapLRN2d",
+    "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",

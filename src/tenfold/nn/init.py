@@ -192,6 +192,9 @@ def _fan(tensor: Tensor, mode: str) -> int:
     return _fans(tensor)[mode.lower() == "fan_out"]
 
 
+_calculate_correct_fan = _fan  # the name that others know it by
+
+
 # By matrices
 
 

@@ -26,6 +26,7 @@ from tenfold.nn.hooks import register_module_forward_pre_hook as register_module
 from tenfold.nn.hooks import register_module_full_backward_hook as register_module_full_backward_hook
 from tenfold.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
+from tenfold.nn.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, by which PyTorch has it
 from tenfold.nn.state import Stateful
 from tenfold.runtime.guards import CONTAINERS, MANY
 from tenfold.tensor import Tensor

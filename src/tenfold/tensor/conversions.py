@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.base import dtypes
+from tenfold.base import dtypes, package
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType, as_dtype
 from tenfold.base.errors import ArgumentError, DTypeError, did_you_mean, located
@@ -115,7 +115,7 @@ def type_(self: Tensor, dtype: DType | str | type | None = None, non_blocking: b
     """The old name of the type ("tenfold.FloatTensor"), or the tensor converted to one or to a dtype."""
     if dtype is None:
         name = next(name for name, each in TYPE_NAMES.items() if each is self.dtype)
-        return f"tenfold.{'' if self.device.type == 'cpu' else 'cuda.'}{name}"
+        return f"{package.shown}.{'' if self.device.type == 'cpu' else 'cuda.'}{name}"
     if isinstance(dtype, str):
         *place, name = dtype.split(".")
         if name not in TYPE_NAMES:

@@ -1,16 +1,16 @@
-"""`tenfold.utils`: the place where PyTorch keeps its data loading and checkpoints."""
+"""`tenfold.utils`: the place where PyTorch keeps its data loading, checkpoints, trees and hooks."""
 
 import sys
 from typing import Any
 
 from tenfold import data
 from tenfold.base.errors import unknown_name
-from tenfold.utils import checkpoint
+from tenfold.utils import _pytree, checkpoint, hooks
 
 # `import tenfold.utils.data` and `from tenfold.utils.data import DataLoader` find the one module there is.
 sys.modules["tenfold.utils.data"] = data
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["_pytree", "checkpoint", "data", "hooks"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,9 @@
 """Names of the package that stand in modules which are loaded when one of them is first asked for: which they
 are, and the module of each. In this folder are those that have no other home."""
 
+from tenfold.base import named_dtypes
 from tenfold.ops.table import with_form
+from tenfold.storage import CLASSES as STORAGES
 from tenfold.tensor.conversions import TYPES
 
 AUTOCAST = """
@@ -48,9 +50,13 @@ MODULE_OF = {
     **dict.fromkeys(("cond", "while_loop"), "func.control_flow"),
     **dict.fromkeys(("Dim", "export", "load_stablehlo", "load_vmfb"), "exporting"),
     **dict.fromkeys(("load", "save"), "serialize"),
+    **dict.fromkeys(("Event", "Stream"), "cuda.streams"),
+    **dict.fromkeys(("SymBool", "SymFloat", "SymInt"), "compat.names.symbols"),
     **dict.fromkeys(("install_as_torch", "uninstall_as_torch"), "compat.install"),
     **dict.fromkeys(QUANTIZED, "tensor.quantized"),
     **dict.fromkeys(QUANTIZED_DTYPES, "base.quantized_dtypes"),
+    **dict.fromkeys(named_dtypes.NAMES, "base.named_dtypes"),
+    **dict.fromkeys(STORAGES, "storage"),
     **dict.fromkeys(TYPES, "tensor.typed"),
     **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "compat.names.low_rank"),
     "histogramdd": "compat.names.histograms",

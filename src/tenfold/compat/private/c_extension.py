@@ -1,0 +1,69 @@
+"""`torch._C`, and `torch._C._nn` in it: the names of PyTorch's C++ module that libraries touch."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Any
+
+from tenfold.base.absent import AbsentModule
+from tenfold.base.devices import Device as device
+from tenfold.base.dtypes import DType as dtype
+from tenfold.base.layouts import layout
+from tenfold.base.size import Size
+from tenfold.compat.overloads import NAMESPACES
+from tenfold.nn import functional
+from tenfold.tensor import Tensor
+from tenfold.tensor.generators import Generator
+
+__all__ = ["DisableTorchFunctionSubclass", "Generator", "Size", "TensorBase", "device", "dtype", "layout"]
+
+_absent = AbsentModule.of("torch._C")
+
+TensorBase = _TensorBase = Tensor
+_nn = sys.modules[__name__]
+DisableTorchFunctionSubclass = DisableTorchFunction = contextlib.nullcontext
+_functions = _variables = _VariableFunctions = NAMESPACES["aten"]
+
+
+class DispatchKeySet(frozenset[Any]):
+    """A set of PyTorch's dispatch keys, as a name of such a set: nothing is dispatched by keys here."""
+
+    def __new__(cls, *keys: Any) -> DispatchKeySet:
+        return super().__new__(cls, keys)
+
+    def __or__(self, other: Any) -> DispatchKeySet:
+        return DispatchKeySet(*super().__or__(other))
+
+
+_ExcludeDispatchKeyGuard = _IncludeDispatchKeyGuard = contextlib.nullcontext
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing: no one counts."""
+
+
+def _get_tracing_state() -> None:
+    """None: no TorchScript is being traced."""
+
+
+def _is_tracing() -> bool:
+    return False
+
+
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """The function on its arguments, as if their types had nothing to say."""
+    return func(*args, **(kwargs or {}))
+
+
+def _get_privateuse1_backend_name() -> str:
+    return "privateuseone"
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_"):
+        if hasattr(functional, name):
+            return getattr(functional, name)
+        if name in dir(NAMESPACES["aten"]):
+            return getattr(NAMESPACES["aten"], name)
+    return getattr(_absent, name)

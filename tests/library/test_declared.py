@@ -74,3 +74,28 @@ def test_an_op_of_another_namespace_is_found_there():
     np.testing.assert_array_equal(
         tn.func.grad(lambda x: tn.ops.mylib.twice(x).sum())(tn.ones(2)).numpy(), [2, 2]
     )
+
+
+def test_a_library_declares_and_implements_ops():
+    library = tn.library.Library("declared", "DEF")
+    library.define("scaled(Tensor x, float by) -> Tensor")
+    library.impl("scaled", lambda x, by: tn.empty_like(x), "Meta")
+    library.impl("scaled", lambda x, by: x * by, "CPU")
+    assert tn.ops.declared.scaled(tn.ones(1), 3.0).item() == 3.0
+    with pytest.raises(tn.ArgumentError, match="was not declared"):
+        library.impl("unknown", lambda x: x, "CPU")
+
+
+def test_what_results_look_like_may_be_said_before_the_op_is_defined():
+    tn.library.register_fake("later::same", lambda x: tn.empty_like(x))
+
+    @tn.library.custom_op("later::same", mutates_args=())
+    def same(x: tn.Tensor) -> tn.Tensor:
+        return x + 0
+
+    assert tn.compile(lambda x: same(x) + 1)(tn.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_libraries_of_compiled_operators_are_refused_as_import_errors():
+    with pytest.raises(ImportError, match="compiled for PyTorch"):
+        tn.ops.load_library("/some/where.so")

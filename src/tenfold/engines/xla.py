@@ -28,22 +28,22 @@ from tenfold.base.errors import (
     TenfoldError,
     UnsupportedError,
 )
+from tenfold.base.forking import forkable
 from tenfold.base.warning import warn
 from tenfold.flat import structured
 from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import PYTHON
 from tenfold.mlir import stablehlo
-from tenfold.mlir.interrupts import aside, uninterrupted
+from tenfold.mlir.interrupts import aside, is_from_handler, once, pass_on, uninterrupted
 from tenfold.ops import kernels
 
-_lock = threading.RLock()
+_lock = forkable(threading.RLock())
 _clients: dict[str, Client] = {}
 in_use: list[Any] = []  # the devices of all platforms that were asked for
 _forked = False
 
 
-@functools.cache
-@uninterrupted()
+@once
 def jaxlib() -> SimpleNamespace:
     """jaxlib's client interface."""
     version = stablehlo.jaxlib_version()
@@ -100,9 +100,15 @@ class Client:
 def client(platform: str) -> Client:
     found = _clients.get(platform)
     if found is None:
-        with _lock:
+        with _lock, uninterrupted():
             found = _clients.get(platform) or _clients.setdefault(platform, Client(platform))
     return found
+
+
+def require_unforked() -> None:
+    """Raise in a process that was forked from one that has used XLA."""
+    if _forked:
+        _refuse_fork()
 
 
 def _leave_behind() -> None:
@@ -121,8 +127,7 @@ def _refuse_fork() -> NoReturn:
 
 
 def _make_client(platform: str) -> Any:
-    if _forked:
-        _refuse_fork()
+    require_unforked()
     xc = jaxlib().xc
     if platform == "cpu":
         # A thread of XLA's own for each run would cost small programs more than they take; and large ones use
@@ -142,6 +147,7 @@ def _make_client(platform: str) -> Any:
             xc.initialize_pjrt_plugin("cuda")
         return xc.make_c_api_client("cuda", xc.generate_pjrt_gpu_plugin_options())
     except Exception as error:
+        pass_on(error)
         raise DeviceError(
             f"the CUDA plugin does not start: {_first_line(error)}", help="see `tenfold doctor`"
         ) from None
@@ -340,8 +346,6 @@ class Executable:
             held.extend(map(self._made, map(self.start, (buffers,))))
             return held[0]
         except Exception as error:
-            if held:
-                raise  # it is no error of XLA's, but what a signal's handler raises
             raise translate(error) from None
 
     def memory(self) -> int:
@@ -390,7 +394,7 @@ def _register(name: str, platform: str) -> None:
     jaxlib().xc.register_custom_call_target(name, capsule, platform=platform, api_version=1)
 
 
-@functools.cache
+@once
 def _lapack() -> frozenset[str]:
     """The names of jaxlib's LAPACK routines, known to XLA from now on."""
     j = jaxlib()
@@ -520,9 +524,9 @@ def _processor() -> str:
         return os.uname().machine
 
 
-def translate(error: Exception) -> TenfoldError:
-    """An engine's exception as one of ours."""
-    if isinstance(error, TenfoldError):
+def translate(error: Exception) -> Exception:
+    """An engine's exception as one of ours; what a signal's handler raised is the user's, and stays."""
+    if isinstance(error, TenfoldError) or is_from_handler(error):
         return error
     text = str(error)
     failed = kernels.take_failure() if "xla_ffi_python" in text or "Traceback" in text else None

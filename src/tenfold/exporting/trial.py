@@ -26,6 +26,7 @@ from tenfold import version
 from tenfold.base import digests, errors
 from tenfold.base.devices import Device
 from tenfold.base.errors import EngineError, FormatError, TenfoldError
+from tenfold.base.forking import forkable
 from tenfold.engines import xla
 from tenfold.mlir import portable, stablehlo
 from tenfold.runtime import cache
@@ -38,7 +39,7 @@ PER_BYTE = 64
 MAX_REMEMBERED = 10_000
 OURS, TRIED = b"ours", b"tried"  # what is remembered of a file
 COMMAND = "from tenfold.exporting.trial import serve; serve()"
-_lock = threading.RLock()
+_lock = forkable(threading.RLock())
 _child: subprocess.Popen[bytes] | None = None
 _known: dict[bytes, bytes] = {}
 
@@ -191,8 +192,8 @@ def _stop() -> str:
 
 def _leave() -> None:
     """In a fork, the child and its pipes are the parent's."""
-    global _child, _lock
-    _child, _lock = None, threading.RLock()
+    global _child
+    _child = None
 
 
 atexit.register(_stop)

@@ -24,6 +24,7 @@ ARITHMETIC = {"+": "stablehlo.add", "*": "stablehlo.multiply"}
 def emit(function: Function, symbols: Sequence[Open]) -> stablehlo.Module:
     """A module whose `main` is the function; `symbols` are the open sizes of its parameters."""
     with stablehlo._lock:
+        stablehlo.generated()
         b = stablehlo.bindings()
         with b.context, b.unknown:
             return OpenEmitter(b, symbols).module(function, {})

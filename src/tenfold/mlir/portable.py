@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tenfold.base import digests, dtypes
 from tenfold.base.errors import EngineError, FormatError, ShapeError, TenfoldError, UnsupportedError
 from tenfold.flat.ir import TensorType
 from tenfold.mlir import checking, stablehlo
+from tenfold.mlir.interrupts import pass_on
 from tenfold.mlir.sizes import Open, OpenType
 from tenfold.mlir.stablehlo import Module
 
@@ -36,7 +38,7 @@ def serialize(module: Module) -> bytes:
     """The module as a portable artifact of StableHLO's current version. CHLO, which is not part of what is
     promised, is replaced by StableHLO."""
     with stablehlo._lock:
-        b = stablehlo.bindings()
+        b = _bindings()
         b.dialect.register_stablehlo_passes()
         with b.context, b.unknown:
             plain = b.ir.Module.parse(module.bytecode())
@@ -47,6 +49,7 @@ def serialize(module: Module) -> bytes:
                 data = b.dialect.serialize_portable_artifact(plain, b.dialect.get_current_version())
                 return digests.filled_in(data)
             except Exception as error:
+                pass_on(error)
                 raise EngineError(
                     f"StableHLO cannot make this module portable: {_first_line(error)}"
                 ) from None
@@ -55,7 +58,7 @@ def serialize(module: Module) -> bytes:
 def bytecode(module: Module) -> bytes:
     """The module as MLIR bytecode that carries its digest."""
     with stablehlo._lock:
-        b = stablehlo.bindings()
+        b = _bindings()
         attributes = module.module.operation.attributes
         with b.context, b.unknown:
             attributes[DIGEST] = b.ir.StringAttr.get(digests.BLANK)
@@ -70,7 +73,7 @@ def read(data: bytes) -> Module:
     that do more than compute."""
     digests.require_undamaged(data)
     with stablehlo._lock:
-        b = stablehlo.bindings()
+        b = _bindings()
         with b.context, b.unknown:
             try:
                 module = _parsed(b, data)
@@ -80,6 +83,7 @@ def read(data: bytes) -> Module:
             except TenfoldError:
                 raise
             except Exception as error:
+                pass_on(error)
                 raise FormatError(
                     f"this is no StableHLO module: {_first_line(error)}",
                     help="give a file that export(..., dialect='stablehlo') saved, or any StableHLO text",
@@ -102,7 +106,7 @@ def _parsed(b: Any, data: bytes) -> Any:
 def refined(module: Module, types: Sequence[TensorType]) -> Module:
     """The module for arguments of these types: sizes that were open are fixed, and what follows from them."""
     with stablehlo._lock:
-        b = stablehlo.bindings()
+        b = _bindings()
         b.dialect.register_stablehlo_passes()
         with b.context, b.unknown:
             fixed = b.ir.Module.parse(module.bytecode())
@@ -112,6 +116,7 @@ def refined(module: Module, types: Sequence[TensorType]) -> Module:
             try:
                 b.passmanager.PassManager.parse(FIX_SIZES.format(takes)).run(fixed.operation)
             except Exception as error:
+                pass_on(error)
                 raise ShapeError(f"these sizes do not fit the module: {_first_line(error)}") from None
             results = _signature(fixed)[1]
             if any(isinstance(each, OpenType) for each in results):
@@ -124,6 +129,7 @@ def refined(module: Module, types: Sequence[TensorType]) -> Module:
 def signature(module: Module) -> tuple[list[Any], list[Any]]:
     """The types that the module's `main` takes and gives; where sizes are open an OpenType."""
     with stablehlo._lock:
+        _bindings()
         return _signature(module.module)
 
 
@@ -132,7 +138,7 @@ def describe(
 ) -> None:
     """Write into a module which sizes of its arguments are open, `f32[n,3]`, and what is demanded of them."""
     with stablehlo._lock:
-        b = stablehlo.bindings()
+        b = _bindings()
         with b.context, b.unknown:
             named = [b.ir.StringAttr.get(each) for each in inputs]
             module.module.operation.attributes[INPUTS] = b.ir.ArrayAttr.get(named)
@@ -152,6 +158,7 @@ def describe(
 def description(module: Module) -> tuple[list[str], dict[str, dict[str, int]]] | None:
     """What `describe` wrote into a module; None of one that it did not."""
     with stablehlo._lock:
+        _bindings()
         attributes = module.module.operation.attributes
         if INPUTS not in attributes or DIMENSIONS not in attributes:
             return None
@@ -166,6 +173,11 @@ def description(module: Module) -> tuple[list[str], dict[str, dict[str, int]]] |
             raise FormatError(
                 f"what the module tells of its sizes is damaged: {error}", help="export it again"
             ) from None
+
+
+def _bindings() -> SimpleNamespace:
+    stablehlo.generated()
+    return stablehlo.bindings()
 
 
 def _signature(module: Any) -> tuple[list[Any], list[Any]]:

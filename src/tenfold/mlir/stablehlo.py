@@ -7,10 +7,12 @@ few whose attributes need more than their Python type tells are in `ATTRIBUTES`;
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -20,11 +22,12 @@ import numpy as np
 
 from tenfold.base.dtypes import DType, from_numpy, int32
 from tenfold.base.errors import EngineError, MissingEngine, UnsupportedError
+from tenfold.base.forking import forkable
 from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise, indexed, structured, windows
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.mlir.attributes import attribute_text
-from tenfold.mlir.interrupts import uninterrupted
+from tenfold.mlir.interrupts import once, pass_on, uninterrupted
 
 TITLE = "==== StableHLO IR ===="
 SUPPORTED = ((0, 10), (0, 12))  # from, and before
@@ -38,7 +41,7 @@ WITHOUT_CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
 NOT_HANDED_OVER = ("complex", "bf16", "f8E4M3FN", "f8E5M2")
 # What copies of an op share: name, result types, attributes, and operand fields (None if one holds several).
 Form = tuple[str, list[Any], dict[str, Any], list[str] | None]
-_lock = threading.RLock()
+_lock = forkable(threading.RLock())
 
 
 class Module:
@@ -94,8 +97,7 @@ def jaxlib_version() -> str:
     return __version__
 
 
-@functools.cache
-@uninterrupted()
+@once
 def bindings() -> SimpleNamespace:
     """jaxlib's MLIR bindings and one context for the process.
 
@@ -128,12 +130,25 @@ def bindings() -> SimpleNamespace:
     )
 
 
+@once
+def generated() -> None:
+    """Load the generated builders, which the bindings otherwise import where a module is first looked into:
+    an import that a signal's handler ends cannot be repeated."""
+    from jaxlib.mlir.dialects import arith, builtin, chlo, func, sdy, stablehlo  # noqa: F401
+
+
+def _first_time() -> contextlib.AbstractContextManager[None]:
+    """For a block that may import the builders that emitting needs, which is the slowest part of it."""
+    loaded = all(f"jaxlib.mlir.dialects.{each}" in sys.modules for each in ("builtin", "stablehlo"))
+    return contextlib.nullcontext() if loaded else uninterrupted()
+
+
 def emit(function: Function, donated: Sequence[tuple[int, int]] = ()) -> Module:
     """A module whose `main` is the function; `donated` says which parameters lend their memory to which
     results."""
     with _lock:
         b = bindings()
-        with b.context, b.unknown:
+        with _first_time(), b.context, b.unknown:
             return _Emitter(b).module(function, dict(donated))
 
 
@@ -144,6 +159,7 @@ def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         from jaxlib.mlir import passmanager
         from jaxlib.mlir._mlir_libs import _stablehlo
 
+        generated()
         _stablehlo.register_stablehlo_passes()
         with b.context, b.unknown:
             plain = b.ir.Module.parse(module.bytecode())
@@ -159,6 +175,7 @@ def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
                 passmanager.PassManager.parse(WITHOUT_CHLO).run(plain.operation)
                 results = _stablehlo.eval_module(plain, inputs)
             except Exception as error:
+                pass_on(error)
                 raise EngineError(f"StableHLO's interpreter: {str(error).splitlines()[0]}") from None
             return [np.array(each) for each in results]
 

@@ -23,6 +23,8 @@ from tenfold.base.errors import (
     UnsupportedError,
     did_you_mean,
 )
+from tenfold.base.forking import forkable
+from tenfold.mlir.interrupts import once, pass_on
 from tenfold.mlir.torch_emitter import Emitter
 from tenfold.mlir.torch_sizes import Symbols
 from tenfold.trace.graph import Value
@@ -43,10 +45,10 @@ PIPELINES = {
 LOOP = b"prim.Loop"
 # What stands after a module whose resources were all too long to print.
 NOTHING_KEPT = "\n{-#\n\n#-}\n"
-_lock = threading.RLock()
+_lock = forkable(threading.RLock())
 
 
-@functools.cache
+@once
 def bindings() -> SimpleNamespace:
     """torch-mlir's MLIR bindings. Only the extension modules are loaded, and of those few."""
     try:
@@ -195,6 +197,7 @@ def read(text: str | bytes) -> TorchModule:
             try:
                 module = b.ir.Module.parse(text)
             except Exception as error:
+                pass_on(error)
                 raise FormatError(f"torch-mlir cannot read this module: {_reason(str(error))}") from None
     return TorchModule(module, context)
 
@@ -249,6 +252,7 @@ def emit_all(
             try:
                 module.operation.verify()
             except Exception as error:
+                pass_on(error)
                 raise _refused(str(error), list(programs.values())) from None
     return TorchModule(module, context, functions)
 

@@ -16,6 +16,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import TenfoldError
+from tenfold.base.forking import forkable
 from tenfold.engines import xla
 from tenfold.flat.channels_last import channels_last
 from tenfold.flat.in_place import updated_last
@@ -76,7 +77,7 @@ class Loaded:
         return error.located("", failed.source, []) if isinstance(error, TenfoldError) else error
 
 
-_lock = threading.Lock()
+_lock = forkable(threading.Lock())
 _unsettled: list[tuple[Loaded, Any]] = []
 AHEAD = 2  # runs that may be under way unsettled, so that the device never waits for the next
 

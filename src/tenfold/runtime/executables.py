@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tenfold.base.devices import Device
-from tenfold.base.errors import EngineError
+from tenfold.base.errors import EngineError, TenfoldError
+from tenfold.base.forking import forkable
 from tenfold.base.garbage import uncollected
 from tenfold.engines import xla
 from tenfold.flat.narrow import narrowed
@@ -25,7 +26,7 @@ from tenfold.runtime.packing import Packing
 from tenfold.trace.lower import lower
 from tenfold.trace.program import Program
 
-lock = threading.RLock()  # of all that is computed: one evaluation at a time
+lock = forkable(threading.RLock())  # of all that is computed: one evaluation at a time
 _executables: dict[tuple[Any, ...], Loaded] = {}
 _opened: dict[tuple[Any, ...], tuple[Loaded, tuple[int, ...]]] = {}
 _variants: dict[tuple[Any, ...], int] = {}
@@ -34,7 +35,7 @@ MAX_EXECUTABLES = 1000
 MAX_MAPPINGS = 30_000
 _observers: list[Callable[[Program, Device], None]] = []
 _compiles = 0
-_counting = threading.Lock()
+_counting = forkable(threading.Lock())
 
 
 def found(
@@ -73,6 +74,7 @@ def build(
 
 
 def _built(program: Program, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
+    xla.require_unforked()
     for observe in list(_observers):
         _observers.remove(observe)  # what it does to look at the program is not news
         try:
@@ -98,7 +100,7 @@ def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
     if stored is not None:
         try:
             return xla.deserialize(stored, module, device)
-        except Exception as error:
+        except TenfoldError as error:
             cache.discard(name, f"XLA cannot load it ({error})")
     executable = xla.compile(module, device)
     with _counting:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from tenfold.base.errors import TraceError
+from tenfold.base.forking import forkable
 from tenfold.base.source import capture
 from tenfold.runtime import evaluate, tree
 from tenfold.runtime.bindings import Bindings, Change, Has, Place, is_ours, keys_of, memory_under
@@ -24,7 +25,7 @@ from tenfold.trace import graph
 from tenfold.trace.graph import Holder, Node, Origin, Value
 from tenfold.trace.program import collect
 
-one_at_a_time = threading.RLock()  # there is one recorder: other threads record after it
+one_at_a_time = forkable(threading.RLock())  # there is one recorder: other threads record after it
 
 
 class Recording:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, FormatError, TenfoldError, located
+from tenfold.base.forking import forkable
 from tenfold.base.source import capture
 from tenfold.tensor import Tensor, leaf
 
@@ -79,7 +80,7 @@ def _checked(seed: Any) -> int:
 
 
 _generators: dict[Device, Generator] = {}
-lock = threading.RLock()
+lock = forkable(threading.RLock())
 _seed: list[int] = []
 
 

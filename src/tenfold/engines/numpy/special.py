@@ -1,6 +1,7 @@
 """Special functions that NumPy has not, by the formulas that CHLO expands them to, which XLA compiles.
 
-They take arrays of float32 or float64 and compute in that dtype. Coefficients stand highest power first.
+They take arrays of float32 or float64 and compute in that dtype, as XLA does: near a zero of `lgamma` or
+`digamma` no more than absolute precision is left of it. Coefficients stand highest power first.
 """
 
 from __future__ import annotations
@@ -9,30 +10,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tenfold.engines.numpy.functions import exp_by_steps, fused, log, log1p, polynomial, precise
 from tenfold.engines.numpy.kernels import Array
-
-
-def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
-    """Horner's scheme."""
-    number = x.dtype.type
-    result = np.full_like(x, coefficients[0])
-    for each in coefficients[1:]:
-        result = result * x + number(each)
-    return result
-
 
 ERF_32 = (
     (
-        -2.72614237e-10,
-        2.77068146e-8,
-        -2.10102394e-6,
-        -5.69250624e-5,
-        -7.34990637e-4,
-        -2.9546e-3,
-        -0.0160960332,
+        0.00022905065861350646, 0.0034082910107109506, 0.050955695062380861, 0.18520832239976145,
+        1.128379143519084,
     ),
-    (-1.45660715e-5, -2.13374049e-4, -0.00168282702, -0.00737332925, -0.0142647391),
-)
+    (
+        -1.1791602954361697e-7, 0.000023547966471313185, 0.0010179625278914885, 0.014070470171167667,
+        0.11098505178285362, 0.49746925110067538, 1,
+    ),
+)  # fmt: skip
+ERF_LAST = np.float32(3.832506856900711)
 ERF_64 = (
     (9.6049737398705161, 90.026019720384269, 2232.0053459468431, 7003.3251411280507, 55592.301301039493),
     (1, 33.561714164750313, 521.35794978015269, 4594.3238297098014, 22629.000061389095, 49267.394260863592),
@@ -42,10 +33,9 @@ ERF_64 = (
 def erf(x: Array) -> Array:
     if x.dtype == np.float64:
         return np.where(np.abs(x) < 1, _erf_near_zero(x), 1 - _erfc_far(x))
-    four, one = np.float32(4), np.float32(1)
-    x = np.clip(x, -four, four)
+    x = np.clip(x, -ERF_LAST, ERF_LAST)
     square = x * x
-    return np.clip(x * polynomial(square, ERF_32[0]) / polynomial(square, ERF_32[1]), -one, one)
+    return x * polynomial(square, ERF_32[0]) / polynomial(square, ERF_32[1])
 
 
 def _erf_near_zero(x: Array) -> Array:
@@ -91,14 +81,14 @@ def erfc(x: Array) -> Array:
     square, size, number = x * x, np.abs(x), np.float32
     inverse = number(1) / square
     tail = np.where(size < number(2), polynomial(inverse, ERFC_32[0]), polynomial(inverse, ERFC_32[1]))
-    far = np.exp(-square) * (number(1) / size) * tail
+    far = exp_by_steps(-square) * (number(1) / size) * tail
     far = np.where(-square < number(-88.7228394), number(0), far)
     far = np.where(x < 0, number(2) - far, far)
     return np.where(size < 1, number(1) - x * polynomial(square, ERFC_32[2]), far)
 
 
 def _erfc_far(x: Array) -> Array:
-    exponential, size = np.exp(-x * x), np.abs(x)
+    exponential, size = exp_by_steps(-x * x), np.abs(x)
     middle = exponential * polynomial(size, ERFC_64[0]) / polynomial(size, ERFC_64[1])
     outer = exponential * polynomial(size, ERFC_64[2]) / polynomial(size, ERFC_64[3])
     far = np.where(-x * x < -709.78271289338397, 0.0, np.where(size < 8, middle, outer))
@@ -144,7 +134,7 @@ ERF_INV_64 = (
 def erf_inv(x: Array) -> Array:
     """Giles' polynomials in w = -log(1 - x²), by ranges of it."""
     number = x.dtype.type
-    w = -np.log1p(x * -x)
+    w = -log1p(x * -x)
     root = np.sqrt(w)
     if x.dtype == np.float64:
         outer = np.where(w < 16, polynomial(root - 3.25, ERF_INV_64[1]), polynomial(root - 5, ERF_INV_64[2]))
@@ -172,12 +162,12 @@ def lgamma(x: Array) -> Array:
     for i, coefficient in enumerate(LANCZOS, 1):
         series = series + number(coefficient) / (z + number(i))
     t = number(7.5) + z
-    log_t = number(2.0149030205422647) + np.log1p(z / number(7.5))
-    result = number(0.91893853320467266) + (z + half - t / log_t) * log_t + np.log(series)
+    log_t = number(2.0149030205422647) + log1p(z / number(7.5))
+    result = fused(z + half - t / log_t, log_t, number(0.91893853320467266)) + log(series)
     size = np.abs(x)
     fraction = size - np.floor(size)
     fraction = np.where(fraction > half, one - fraction, fraction)
-    log_sine = np.log(np.sin(number(np.pi) * fraction))
+    log_sine = log(np.sin(number(np.pi) * fraction))
     below = np.where(np.isfinite(log_sine), number(1.1447298858494002) - log_sine - result, -log_sine)
     return np.where(np.isinf(x), number(np.inf), np.where(reflected, below, result))
 
@@ -192,7 +182,7 @@ def digamma(x: Array) -> Array:
         place, coefficient = z + number(i), number(each)
         top = top - coefficient / (place * place)
         series = series + coefficient / place
-    log_t = number(2.0149030205422647) + np.log1p(z / number(7.5))
+    log_t = number(2.0149030205422647) + log1p(z / number(7.5))
     result = log_t + top / series - number(7) / (number(7.5) + z)
     angle = number(np.pi) * (x + np.abs(np.floor(x + number(0.5))))
     below = result - number(np.pi) * np.cos(angle) / np.sin(angle)
@@ -200,6 +190,8 @@ def digamma(x: Array) -> Array:
     return np.where(pole, number(np.nan), np.where(reflected, below, result))
 
 
+power = precise(np.power)
+divide = precise(lambda x, y: x / np.sqrt(y))
 BERNOULLI = (
     -1.3954464685812522e-19, 5.5090028283602295e-18, -2.1748686985580617e-16, 8.5860620562778452e-15,
     -3.3896802963225832e-13, 1.3382536530684679e-11, -5.2841901386874932e-10, 2.08767569878681e-8,
@@ -211,19 +203,19 @@ def zeta(s: Array, q: Array) -> Array:
     """Hurwitz' zeta function: ten terms of its sum, and Euler's and Maclaurin's formula for the others."""
     number = s.dtype.type
     one = number(1)
-    total, place = np.power(q, -s), q
+    total, place = power(q, -s), q
     for _ in range(9):
         place = place + one
-        total = total + np.power(place, -s)
+        total = total + power(place, -s)
     place = place + one
-    last = np.power(place, -s)
+    last = power(place, -s)
     inverse = one / (place * place)
     tail = np.zeros_like(place)
     for i, each in enumerate(BERNOULLI):
         step = number(22 - 2 * i)
         tail = (s + step) * (s + (step - one)) * (inverse * (tail + number(each)))
-    tail = last * (number(0.5) + s / place * (number(0.083333333333333329) + tail))
-    whole = total + last * place / (s - one) + tail
+    tail = fused(s / place, number(0.083333333333333329) + tail, number(0.5))
+    whole = fused(last, tail, total + last * place / (s - one))
     tiny = np.abs(last) < np.abs(total) * np.finfo(s.dtype).smallest_subnormal
     result = np.where(tiny, total, whole)
     nan, infinity = number(np.nan), number(np.inf)
@@ -238,7 +230,7 @@ def polygamma(n: Array, x: Array) -> Array:
     number = x.dtype.type
     one = number(1)
     sign = number(2) * np.fmod(n, number(2)) - one
-    result = sign * np.exp(lgamma(n + one)) * zeta(n + one, x)
+    result = sign * exp_by_steps(lgamma(n + one)) * zeta(n + one, x)
     result = np.where(n == 0, digamma(x), result)
     return np.where((n != np.floor(n)) | (n < 0), number(np.nan), result)
 
@@ -278,7 +270,7 @@ def bessel_i1e(x: Array) -> Array:
     number, size = x.dtype.type, np.abs(x)
     near, far = (I1E_NEAR_32, I1E_FAR_32) if x.dtype == np.float32 else (I1E_NEAR_64, I1E_FAR_64)
     inner = size * _chebyshev(size * number(0.5) - number(2), near)
-    outer = _chebyshev(number(32) / size - number(2), far) / np.sqrt(size)
+    outer = divide(_chebyshev(number(32) / size - number(2), far), size)
     return np.sign(x) * np.where(size <= 8, inner, outer)
 
 
@@ -287,5 +279,5 @@ def _chebyshev(x: Array, coefficients: Sequence[float]) -> Array:
     number = x.dtype.type
     b0 = b1 = b2 = np.zeros_like(x)
     for each in coefficients:
-        b0, b1, b2 = x * b0 - b1 + number(each), b0, b1
+        b0, b1, b2 = fused(x, b0, -b1) + number(each), b0, b1
     return (b0 - b2) * number(0.5)

@@ -24,7 +24,7 @@ from tenfold.engines.numpy import (
     special,
 )
 from tenfold.engines.numpy.arithmetic import plain
-from tenfold.engines.numpy.functions import function
+from tenfold.engines.numpy.functions import function, precise
 from tenfold.engines.numpy.kernels import KERNELS
 from tenfold.flat import data_ops as d
 from tenfold.flat import elementwise as e
@@ -65,28 +65,28 @@ KERNELS.update(
         e.Subtract: plain(np.subtract),
         e.Xor: plain(np.bitwise_xor),
         # Elementary functions: functions.py
-        e.Acos: function(np.arccos),
-        e.Acosh: function(np.arccosh),
-        e.Asin: function(np.arcsin),
-        e.Asinh: function(np.arcsinh),
-        e.Atan: function(np.arctan),
-        e.Atan2: function(np.arctan2, functions.complex_atan2),
-        e.Atanh: function(np.arctanh),
-        e.Cbrt: function(np.cbrt),
-        e.Cosh: function(np.cosh),
+        e.Acos: function(precise(np.arccos)),
+        e.Acosh: function(functions.acosh),
+        e.Asin: function(precise(np.arcsin)),
+        e.Asinh: function(functions.asinh),
+        e.Atan: function(precise(np.arctan)),
+        e.Atan2: function(precise(np.arctan2), functions.complex_atan2),
+        e.Atanh: function(functions.atanh),
+        e.Cbrt: function(precise(np.cbrt)),
+        e.Cosh: function(functions.cosh),
         e.Cosine: function(np.cos),
-        e.Exponential: function(np.exp),
-        e.ExponentialMinusOne: function(np.expm1),
-        e.Log: function(np.log),
-        e.LogPlusOne: function(np.log1p),
+        e.Exponential: function(functions.exp),
+        e.ExponentialMinusOne: function(functions.expm1),
+        e.Log: function(functions.log),
+        e.LogPlusOne: function(functions.log1p),
         e.Logistic: function(functions.logistic),
         e.Power: functions.power,
         e.Rsqrt: function(functions.rsqrt),
         e.Sine: function(np.sin),
-        e.Sinh: function(np.sinh),
+        e.Sinh: function(functions.sinh),
         e.Sqrt: function(np.sqrt),
-        e.Tan: function(np.tan),
-        e.Tanh: function(np.tanh),
+        e.Tan: function(precise(np.tan)),
+        e.Tanh: function(functions.tanh),
         # Special functions: special.py
         e.BesselI1e: function(special.bessel_i1e),
         e.Digamma: function(special.digamma),

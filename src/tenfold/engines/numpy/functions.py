@@ -57,7 +57,7 @@ def precise(ufunc: Kernel) -> Kernel:
     return kernel
 
 
-def fused(x: Array, y: Array, z: Any) -> Array:
+def fused(x: Array, y: Any, z: Any) -> Array:
     """x * y + z, which float32 rounds once: its products are exact in float64."""
     if x.dtype != np.float32:
         return x * y + z

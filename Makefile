@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format types bench docs clean r lua node
+.PHONY: help demo test test-all lint format types stubs bench docs clean r lua node
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,9 @@ format: .venv/dev.stamp ## rewrite the sources in the house format
 
 types: .venv/dev.stamp ## mypy
 	@$(BIN)/mypy
+
+stubs: .venv/runtime.stamp ## write the stubs for editors to build/stubs (an install writes its own)
+	@$(BIN)/python -c "from pathlib import Path; from tenfold.command.stubs import write; write(Path('build/stubs'))"
 
 bench: .venv/dev.stamp .venv/debian.stamp ## time Tenfold beside JAX and PyTorch (BENCH_OPTIONS="--only record")
 	@$(BIN)/python -m benchmarks $(BENCH_OPTIONS)

@@ -23,6 +23,7 @@ from tenfold.flat.strides import FORMATS
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, Signature, exact, find
 from tenfold.tensor import Tensor, generators, leaf, memory_formats
+from tenfold.tensor.documentation import Docstring, written
 from tenfold.tensor.parameter import Parameter
 from tenfold.trace import graph
 from tenfold.trace.graph import Node, Value, located, record
@@ -309,7 +310,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
             raise error.located(name, capture()) from None
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = "\n".join([row.text for row in rows] + [rows[0].doc]).strip()
+    call.__doc__ = Docstring(lambda: written(call, name, rows, method=method))
     return call
 
 

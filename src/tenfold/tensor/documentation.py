@@ -1,0 +1,195 @@
+"""The docstrings of functions that come from the table: what each computes, its schemas, and an example.
+
+The shapes in the example are what the lowering infers, so a docstring is written when it is read:
+`Docstring` is a text that waits until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import BY_NAME
+from tenfold.base.errors import TenfoldError
+from tenfold.flat.ir import TensorType
+from tenfold.ops.samples import Matrices, S, T
+from tenfold.ops.schema import MISSING, Argument
+from tenfold.ops.signatures import overloads
+from tenfold.ops.table import Row
+from tenfold.tensor.tensor import Tensor
+from tenfold.trace.graph import Value
+
+__all__ = ["Docstring", "example", "written"]
+
+
+class Docstring(str):
+    """A docstring that is written when it is read. `help` and editors ask for `expandtabs` or its text."""
+
+    _write: Callable[[], str]
+    _text: str | None
+
+    def __new__(cls, write: Callable[[], str]) -> Docstring:
+        made = super().__new__(cls, "")
+        made._write, made._text = write, None
+        return made
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = self._write()
+        return self._text
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __contains__(self, part: object) -> bool:
+        return isinstance(part, str) and part in str(self)
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == other
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return len(str(self))
+
+    def expandtabs(self, *args: Any, **kwargs: Any) -> str:
+        return str(self).expandtabs(*args, **kwargs)
+
+    def strip(self, *args: Any) -> str:
+        return str(self).strip(*args)
+
+    def split(self, *args: Any, **kwargs: Any) -> list[str]:
+        return str(self).split(*args, **kwargs)
+
+    def splitlines(self, *args: Any, **kwargs: Any) -> list[str]:
+        return str(self).splitlines(*args, **kwargs)
+
+    def partition(self, separator: str, /) -> tuple[str, str, str]:
+        return str(self).partition(separator)
+
+
+MODULES = {None: "tn", "nn": "tn.nn.functional"}
+
+
+def written(call: Callable[..., Any], name: str, rows: Sequence[Row], *, method: bool) -> str:
+    """The docstring of a function: meaning, signatures, schemas, an example with its shapes."""
+    lines = [rows[0].doc.strip() or f"`{name}`, as in PyTorch.", ""]
+    lines += [f"    {name}{_plain(each)}" for each in overloads(rows, method=method)]
+    lines += ["", "Schemas:", *[f"    {row.namespace}::{row.text.rpartition('::')[2]}" for row in rows]]
+    shown = example(call, name, rows, method=method)
+    if shown is not None:
+        code, shapes = shown
+        lines += ["", "Example:", "    >>> import tenfold as tn", f"    >>> {code}  # {shapes}"]
+    return "\n".join(lines)
+
+
+def _plain(signature: str) -> str:
+    """A signature without the underscores that stubs need."""
+    for word in ("_Number", "_int", "_float", "_bool", "_str", "_complex", "_DType", "_Device", "_Sequence",
+                 "_Generator", "_type", "_Any"):  # fmt: skip
+        signature = signature.replace(f" {word}", f" {word[1:]}").replace(f"[{word}", f"[{word[1:]}")
+        signature = signature.replace(f"*{word}", f"*{word[1:]}")
+    return signature.replace("DType | type[Any]", "dtype").replace("Device | str | int", "device")
+
+
+def example(
+    call: Callable[..., Any], name: str, rows: Sequence[Row], *, method: bool
+) -> tuple[str, str] | None:
+    """A call that runs, and the types of what goes in and comes out; None where none is found.
+
+    The call is tried on tensors without data, so nothing is computed. An op that draws random numbers is not
+    tried: it would change the generator's state.
+    """
+    module = rows[0].module
+    address = MODULES.get(module, f"tn.{module}")
+    for row in rows:
+        for sample in [] if row.host or row.random else _samples(row):
+            texts = [_text(each) for each in sample.args]
+            words = [f"{key}={_text(value)}" for key, value in sample.kwargs.items()]
+            try:
+                values = [_value(each) for each in sample.args]
+                keywords = {key: _value(each) for key, each in sample.kwargs.items()}
+                result = call(*values, **keywords)
+            except (TenfoldError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+                continue
+            given = [_type_of(each) for value in (*values, *keywords.values()) for each in _tensors(value)]
+            receiver, *others = texts if method else [address, *texts]
+            text = f"{receiver}.{name}({', '.join([*others, *words])})"
+            return text, f"{', '.join(given)} -> {_type_of(result)}" if given else _type_of(result)
+    return None
+
+
+def _samples(row: Row) -> list[S]:
+    """Calls to try: the row's own samples, then arguments that follow from the schema."""
+    own = row.samples() if row.samples else []
+    own = [each for each in own if all(0 not in tensor.shape for tensor in _shapes(each))]
+    own.sort(key=lambda each: max([len(tensor.shape) for tensor in _shapes(each)], default=0) > 3)
+    arguments = [a for a in row.schema.positional if a.default is MISSING]
+    guesses = [S(*[_guess(a, rank, None) for a in arguments]) for rank in (2, 1, 3, 4)]
+    guesses += [S(*[_guess(a, 2, dtype) for a in arguments]) for dtype in ("int64", "complex64")]
+    return [each for each in (*own[:4], *guesses) if isinstance(each, S)]
+
+
+_NUMBERS = {"int": 1, "float": 0.5, "Scalar": 2, "bool": True}
+
+
+def _guess(argument: Argument, rank: int, dtype: str | None) -> Any:
+    kind = argument.type.kind
+    if kind == "Tensor":
+        dtype = "int64" if argument.name in ("index", "indices", "target") else dtype
+        one = T(*(2, 3, 4, 5)[:rank], dtype=dtype, low=0, high=2)
+        return [one, one] if argument.type.is_list else one
+    value = 0 if argument.name.startswith(("dim", "axis")) else _NUMBERS.get(kind)
+    return [value] if argument.type.is_list else value
+
+
+def _shapes(sample: S) -> list[T]:
+    return [t for each in (*sample.args, *sample.kwargs.values()) for t in _tensors(each)]
+
+
+def _tensors(value: Any) -> list[Any]:
+    several = value if isinstance(value, (list, tuple)) else [value]
+    return [each for each in several if isinstance(each, (T, Tensor))]
+
+
+def _text(value: Any) -> str:
+    """An argument as a user writes it."""
+    if isinstance(value, T):
+        shape = ", ".join(map(str, value.shape))
+        if value.dtype is None:
+            if isinstance(value, Matrices) and value.positive:
+                return f"tn.eye({value.shape[-1]})"
+            return f"tn.rand({shape})" if value.shape else "tn.rand(())"
+        if value.dtype.startswith(("int", "uint")):
+            low, high = int(value.low or 0), int(2 if value.high is None else value.high)
+            size = f"({shape}{',' * (len(value.shape) == 1)})"
+            return f"tn.randint({low}, {max(high, low + 1)}, {size}, dtype=tn.{value.dtype})"
+        return f"tn.ones(({shape}{',' * (len(value.shape) == 1)}), dtype=tn.{value.dtype})"
+    if isinstance(value, (list, tuple)):
+        parts = [_text(each) for each in value]
+        inside = ", ".join(map(str, parts))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(parts) == 1)})"
+    name = getattr(value, "name", None)
+    return f"tn.{name}" if name in BY_NAME and value is BY_NAME[name] else repr(value)
+
+
+def _value(value: Any) -> Any:
+    """A tensor of the sample's type, without data."""
+    if isinstance(value, T):
+        shape = (value.shape[-1],) * 2 if isinstance(value, Matrices) and value.positive else value.shape
+        type_ = TensorType(BY_NAME[value.dtype or "float32"], tuple(shape))
+        return Tensor(Value(type_, Device("cpu").resolved))
+    return type(value)([_value(each) for each in value]) if isinstance(value, (list, tuple)) else value
+
+
+def _type_of(result: Any) -> str:
+    if isinstance(result, Tensor):
+        return str(result.current().type)
+    if isinstance(result, (tuple, list)):
+        return f"({', '.join(map(_type_of, result))})"
+    return type(result).__name__

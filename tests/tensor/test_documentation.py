@@ -1,0 +1,68 @@
+"""Docstrings of functions from the table: their parts, and that their examples run."""
+
+import inspect
+import pydoc
+import types
+
+import pytest
+
+import tenfold as tn
+from tenfold.tensor import Tensor
+from tenfold.tensor.documentation import Docstring
+
+
+def examples(docstring):
+    return [line.partition(">>> ")[2] for line in docstring.splitlines() if line.startswith("    >>> tn.")]
+
+
+def documented():
+    """The functions of the table in their modules, by address."""
+    modules = {"tn": tn, "tn.linalg": tn.linalg, "tn.fft": tn.fft, "tn.special": tn.special}
+    modules["tn.nn.functional"] = tn.nn.functional
+    for address, module in modules.items():
+        for name, each in sorted(vars(module).items()):
+            if isinstance(each, types.FunctionType) and isinstance(each.__doc__, Docstring):
+                yield f"{address}.{name}", each
+
+
+def test_help_shows_meaning_signature_schema_and_an_example_with_shapes():
+    shown = pydoc.render_doc(tn.softmax, renderer=pydoc.plaintext)
+    assert "exp(self) / sum(exp(self)) along a dimension" in shown
+    assert "softmax(input: Tensor, dim: int, dtype: dtype | None = None" in shown
+    assert "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor" in shown
+    assert "tn.softmax(tn.rand(3, 4), 0)  # f32[3,4] -> f32[3,4]" in shown
+
+
+def test_methods_and_submodules_show_calls_of_their_own():
+    assert "tn.rand(3, 4).softmax(0)" in inspect.getdoc(Tensor.softmax)
+    assert "tn.linalg.qr(" in inspect.getdoc(tn.linalg.qr)
+
+
+def test_reading_a_docstring_draws_and_computes_nothing():
+    state = tn.get_rng_state().tolist()
+    for name in ("dropout", "rand", "sort", "nonzero"):
+        inspect.getdoc(getattr(tn, name))
+    assert tn.get_rng_state().tolist() == state
+
+
+def test_nearly_every_function_has_an_example():
+    functions = list(documented())
+    without = [name for name, each in functions if not examples(each.__doc__)]
+    assert len(functions) > 600 and len(without) < len(functions) / 12, without
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kernels_made_quickly")
+def test_every_example_runs_and_gives_the_types_that_it_tells():
+    wrong, results = [], []
+    for name, each in documented():
+        for line in examples(each.__doc__):
+            code, _, told = line.partition("  # ")
+            result = eval(code, {"tn": tn, "inf": float("inf"), "nan": float("nan")})
+            results += result if isinstance(result, tuple) else [result]
+            if isinstance(result, Tensor) and str(result.current().type) != told.rpartition("-> ")[2]:
+                wrong.append(f"{name}: {line}: {result.current().type}")
+    tensors = [each for each in results if isinstance(each, Tensor)]
+    for start in range(0, len(tensors), 50):  # many share one program: what takes time is compiling
+        tn.eval(*tensors[start : start + 50])
+    assert wrong == []

@@ -4,7 +4,7 @@ folder <- commandArgs(TRUE)[1]
 exported <- getNamespaceExports("tenfold")
 
 usage_of <- function(name) {
-  fn <- if (name %in% exported) getExportedValue("tenfold", name)
+  fn <- if (name %in% exported && make.names(name) == name) getExportedValue("tenfold", name)
   if (!is.function(fn)) return(NULL)
   shown <- fn
   attributes(shown) <- NULL
@@ -23,7 +23,7 @@ for (path in list.files(folder, "[.]Rd$", full.names = TRUE)) {
   end <- start + which(lines[-seq_len(start)] == "}")[1]
   kept <- lines[start:end]
   usages <- Filter(Negate(is.null), lapply(aliases, usage_of))
-  special <- grep("^\\\\method", kept, value = TRUE)
+  special <- grep("^\\\\method|^lhs", kept, value = TRUE)
   if (length(usages) == 0) next
   body <- c(strsplit(paste(c(unlist(usages), special), collapse = "\n\n"), "\n")[[1]])
   writeLines(c(lines[seq_len(start)], body, lines[end:length(lines)]), path)

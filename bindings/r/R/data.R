@@ -21,22 +21,28 @@ new_kind <- function(name, inherit, methods, private, active, class, maker) {
 }
 
 # A kind of dataset: `initialize` fills self, `.getitem(i)` gives one sample, `.length()` says how many there are.
-dataset <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
+dataset <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL, parent_env = parent.frame()) {
   new_kind(name, inherit, list(...), private, active, "dataset", "dataset")
 }
 
 # A kind of dataset whose samples come one after the other: `.iter()` gives a function that gives the next one.
-iterable_dataset <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
+iterable_dataset <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL, parent_env = parent.frame()) {
   new_kind(name, inherit, list(...), private, active, c("iterable_dataset", "dataset"), "iterable_dataset")
 }
 
 # A kind of order: `.iter()` gives a function that gives the next position, or positions of a batch; `.length()` counts.
-sampler <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
+sampler <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL, parent_env = parent.frame()) {
   new_kind(name, inherit, list(...), private, active, "utils_sampler", "sampler")
 }
 
 print.dataset_generator <- function(x, ...) {
   cat("<", class(x)[1], " ", attr(x, "name")[1], ">\n", sep = "")
+  invisible(x)
+}
+
+print.dataset <- function(x, ...) {
+  count <- if (is.null(x$.length)) "" else paste0(" of ", format(length(x), big.mark = ","), " samples")
+  cat("<", class(x)[1], count, ">\n", sep = "")
   invisible(x)
 }
 

@@ -16,6 +16,13 @@ dataloader <- function(dataset, batch_size = 1, shuffle = FALSE, sampler = NULL,
                  collate = if (is.null(collate_fn)) collate_samples else collate_fn), class = "dataloader")
 }
 
+print.dataloader <- function(x, ...) {
+  parts <- unclass(x)
+  count <- if (parts$iterable) "batches" else paste(length(x), "batches")
+  cat("<dataloader: ", count, " of ", parts$batch_size, if (parts$shuffle) ", shuffled", " from ", class(parts$dataset)[1], ">\n", sep = "")
+  invisible(x)
+}
+
 is_dataloader <- function(x) inherits(x, "dataloader")
 
 length.dataloader <- function(x) {

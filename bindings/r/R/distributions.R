@@ -2,7 +2,7 @@
 
 # `parameters` are broadcast against each other; the last `event` dimensions of a sample belong together. A method is a
 # function of the distribution, `self`, first.
-new_distribution <- function(name, parameters, methods, event = integer()) {
+new_distribution <- function(name, parameters, methods, event = NULL) {
   self <- new.env(parent = emptyenv())
   list2env(parameters, self)
   batch <- parameters[[1]]$shape
@@ -35,7 +35,7 @@ print.torch_distribution <- function(x, ...) {
 # Numbers and tensors as tensors of one shape.
 together <- function(...) torch_broadcast_tensors(lapply(list(...), as_parameter))
 
-as_parameter <- function(x) if (is_torch_tensor(x)) x else tensor_argument(x)
+as_parameter <- function(x) if (is_torch_tensor(x)) x else as_tensor(x)
 
 sample_sizes <- function(self, sample_shape) as.integer(c(sample_shape, self$batch_shape, self$event_shape))
 

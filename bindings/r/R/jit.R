@@ -52,6 +52,29 @@ jit_unserialize <- function(obj) {
   jit_load(obj)
 }
 
+# What lite interpreters read; they read what jit_save writes, too.
+jit_save_for_mobile <- function(obj, path, ...) jit_save(obj, path)
+
+# A number by itself, which a vector of length 1 is here anyway.
+jit_scalar <- function(x) {
+  if (length(x) != 1) refuse("jit_scalar takes one value, not ", length(x))
+  x
+}
+
+# jit_ops$aten$relu(x): every operator that libtorch knows, by its namespace and name.
+jit_ops <- structure(list(), class = "torch_ops")
+
+`$.torch_ops` <- function(x, name) {
+  namespace <- attr(x, "namespace", exact = TRUE)
+  if (is.null(namespace)) return(structure(list(), class = "torch_ops", namespace = name))
+  function(...) tenfold_call(paste0(namespace, "::", name), ...)
+}
+
+print.torch_ops <- function(x, ...) {
+  cat("<operators of ", if (is.null(attr(x, "namespace"))) "libtorch" else attr(x, "namespace"), ">\n", sep = "")
+  invisible(x)
+}
+
 jit_tuple <- function(x) structure(as.list(x), class = "jit_tuple")
 
 print.jit_tuple <- function(x, ...) {

@@ -34,7 +34,8 @@ linalg_matrix_norm <- function(A, ord = "fro", dim = c(-2, -1), keepdim = FALSE,
 
 linalg_matrix_power <- function(A, n) torch_linalg_matrix_power(A, n)
 
-linalg_matrix_rank <- function(A, atol = NULL, rtol = NULL, hermitian = FALSE) {
+linalg_matrix_rank <- function(A, ..., atol = NULL, rtol = NULL, tol = NULL, hermitian = FALSE) {
+  if (!is.null(tol)) atol <- if (is_torch_tensor(tol)) tol$item() else tol
   torch_linalg_matrix_rank(self = A, atol = atol, rtol = rtol, hermitian = hermitian)
 }
 

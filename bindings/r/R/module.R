@@ -1,6 +1,6 @@
 # nn_module: a module is a function that calls its `forward`, over an environment that holds what it is made of.
 
-nn_module <- function(classname = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
+nn_module <- function(classname = NULL, inherit = NULL, ..., private = NULL, active = NULL, parent_env = parent.frame()) {
   layers <- layers_of(list(...), inherit, "nn_module")
   hidden <- list(private = private, active = active)
   if (!is.null(inherit)) {
@@ -47,10 +47,15 @@ nn_parameter <- function(x, requires_grad = TRUE) {
   .Call(C_tf_set_requires_grad, x, requires_grad)
 }
 
-nn_buffer <- function(x) {
+# A buffer that does not persist is no part of the module's state.
+nn_buffer <- function(x, persistent = TRUE) {
+  x <- as_tensor(x)
   attr(x, "buffer") <- TRUE
+  if (!persistent) attr(x, "persistent") <- FALSE
   x
 }
+
+is_state <- function(x) is_parameter(x) || (is_buffer(x) && !isFALSE(attr(x, "persistent")))
 
 is_parameter <- function(x) is_torch_tensor(x) && isTRUE(attr(x, "parameter"))
 is_buffer <- function(x) is_torch_tensor(x) && isTRUE(attr(x, "buffer"))
@@ -85,6 +90,24 @@ assign_part <- function(parts, name, value) {
   `$<-.nn_module`(x, i, value)
 }
 
+tensor_named <- function(x, target, wanted) {
+  found <- module_tensors(x, wanted)[[target]]
+  if (is.null(found)) refuse("the module has no ", target, kind = "NOT_FOUND")
+  found
+}
+
+.DollarNames.nn_module <- function(x, pattern = "") grep(pattern, unique(names(x)), value = TRUE)
+
+# A module without its last layers, to put others in their place.
+nn_prune_head <- function(x, head_size = 1L) {
+  if (!is_nn_module(x)) refuse("nn_prune_head takes a module", kind = "TYPE")
+  children <- children_of(x)
+  if (head_size < 1 || head_size >= length(children)) {
+    refuse("a module of ", length(children), " parts cannot lose ", head_size, " of them")
+  }
+  do.call(nn_sequential, children[seq_len(length(children) - head_size)])
+}
+
 names.nn_module <- function(x, ...) {
   parts <- attr(x, "parts")
   if (is.null(parts)) NULL else c(parts$.order, names(parts$.methods), names(module_members))
@@ -115,18 +138,16 @@ module_members <- list(
     invisible(x)
   },
   eval = function(x) function() x$train(FALSE),
-  zero_grad = function(x) function() {
-    for (each in x$parameters) .Call(C_tf_set_grad, each, NULL)
+  zero_grad = function(x) function(set_to_none = TRUE) {
+    zero_gradients(x$parameters, set_to_none)
     invisible(x)
   },
-  state_dict = function(x) function() {
-    lapply(module_tensors(x, function(part) is_parameter(part) || is_buffer(part)), torch_detach)
+  state_dict = function(x) function(prefix = "", keepvars = FALSE) {
+    found <- module_tensors(x, is_state, prefix)
+    if (keepvars) found else lapply(found, torch_detach)
   },
-  load_state_dict = function(x) function(state) {
-    own <- x$state_dict()
-    wrong <- c(setdiff(names(own), names(state)), setdiff(names(state), names(own)))
-    if (length(wrong)) refuse("the state and the module differ in ", paste(wrong, collapse = ", "))
-    with_no_grad(for (name in names(own)) torch_copy_(own[[name]], as_tensor(state[[name]])))
+  load_state_dict = function(x) function(state_dict, ..., .refer_to_state_dict = FALSE) {
+    load_state(x, state_dict, .refer_to_state_dict)
     invisible(x)
   },
   to = function(x) function(dtype = NULL, device = NULL) {
@@ -142,7 +163,13 @@ module_members <- list(
     invisible(x)
   },
   register_parameter = function(x) function(name, param) assign_part(attr(x, "parts"), name, nn_parameter(param)),
-  register_buffer = function(x) function(name, tensor) assign_part(attr(x, "parts"), name, nn_buffer(tensor)),
+  register_buffer = function(x) function(name, tensor, persistent = TRUE) {
+    assign_part(attr(x, "parts"), name, nn_buffer(tensor, persistent))
+  },
+  named_buffers = function(x) function(recursive = TRUE) module_tensors(x, is_buffer),
+  get_parameter = function(x) function(target) tensor_named(x, target, is_parameter),
+  get_buffer = function(x) function(target) tensor_named(x, target, is_buffer),
+  is_nn_module = function(x) TRUE,
   register_module = function(x) function(name, module) assign_part(attr(x, "parts"), name, module),
   add_module = function(x) function(name, module) assign_part(attr(x, "parts"), name, module),
   apply = function(x) function(fn) {
@@ -150,6 +177,28 @@ module_members <- list(
     invisible(x)
   }
 )
+
+# Copy tensors by name into the module's own. Those of a module that comes from another session, by readRDS, are made
+# anew; with `refer`, all are the state's own.
+load_state <- function(x, state, refer = FALSE) {
+  own <- module_tensors(x, is_state)
+  wrong <- c(setdiff(names(own), names(state)), setdiff(names(state), names(own)))
+  wrong <- wrong[!grepl("(^|[.])num_batches_tracked$", wrong)] # which Python's old files do not have
+  if (length(wrong)) refuse("the state and the module differ in ", paste(wrong, collapse = ", "))
+  with_no_grad(for (name in intersect(names(own), names(state))) {
+    given <- as_tensor(state[[name]])
+    if (refer || !.Call(C_tf_is_open, own[[name]])) put_tensor(x, name, own[[name]], if (refer) given else torch_clone(given))
+    else torch_copy_(own[[name]], given)
+  })
+}
+
+# Put a tensor in the place that a name such as "0.weight" means, of the kind of the one that was there.
+put_tensor <- function(x, name, before, tensor) {
+  at <- strsplit(name, ".", fixed = TRUE)[[1]]
+  for (part in utils::head(at, -1)) x <- attr(x, "parts")[[part]]
+  made <- if (is_parameter(before)) nn_parameter(tensor, torch_is_floating_point(tensor)) else nn_buffer(tensor)
+  assign(at[length(at)], made, attr(x, "parts"))
+}
 
 `$.nn_module` <- function(x, name) {
   parts <- attr(x, "parts")

@@ -70,19 +70,40 @@ nn_conv1d <- new_convolution("nn_conv1d", 1, function(...) torch_conv1d(...))
 nn_conv2d <- new_convolution("nn_conv2d", 2, function(...) torch_conv2d(...))
 nn_conv3d <- new_convolution("nn_conv3d", 3, function(...) torch_conv3d(...))
 
+# The output padding with which a transposed convolution gives a size.
+padding_for <- function(output_size, sizes, kernel, options) {
+  rank <- length(kernel)
+  if (!length(output_size) %in% c(rank, rank + 2)) {
+    refuse("output_size must have ", rank, " or ", rank + 2, " elements (got ", length(output_size), ")")
+  }
+  each <- function(option) rep_len(option, rank)
+  least <- (utils::tail(sizes, rank) - 1) * each(options[[1]]) - 2 * each(options[[2]]) + each(options[[5]]) * (kernel - 1) + 1
+  wanted <- utils::tail(output_size, rank)
+  if (any(wanted < least | wanted >= least + each(options[[1]]))) {
+    refuse("output_size lies between ", toString(least), " and ", toString(least + each(options[[1]]) - 1), ", not at ", toString(wanted))
+  }
+  wanted - least
+}
+
 new_transposed_convolution <- function(name, rank, convolve) {
   nn_module(
     name,
     initialize = function(in_channels, out_channels, kernel_size, stride = 1, padding = 0, output_padding = 0,
-                          groups = 1, bias = TRUE, dilation = 1) {
+                          groups = 1, bias = TRUE, dilation = 1, padding_mode = "zeros") {
+      if (padding_mode != "zeros") refuse("a transposed convolution pads with zeros alone")
       check_groups(in_channels, out_channels, groups)
       kernel <- rep_len(kernel_size, rank)
       bound <- 1 / sqrt(out_channels / groups * prod(kernel))
       self$weight <- uniform_parameter(c(in_channels, out_channels / groups, kernel), bound)
       if (bias) self$bias <- uniform_parameter(out_channels, bound)
+      self$kernel_size <- kernel
       self$options <- list(stride, padding, output_padding, groups, dilation)
     },
-    forward = function(input) do.call(convolve, c(list(input, parts$weight, parts$bias), parts$options))
+    forward = function(input, output_size = NULL) {
+      options <- parts$options
+      if (!is.null(output_size)) options[[3]] <- padding_for(output_size, dim(input), parts$kernel_size, options)
+      do.call(convolve, c(list(input, parts$weight, parts$bias), options))
+    }
   )
 }
 
@@ -100,23 +121,28 @@ embedding_weight <- function(count, size, padding_idx) {
 
 nn_embedding <- nn_module(
   "nn_embedding",
-  initialize = function(num_embeddings, embedding_dim, padding_idx = NULL) {
-    self$weight <- embedding_weight(num_embeddings, embedding_dim, padding_idx)
+  initialize = function(num_embeddings, embedding_dim, padding_idx = NULL, max_norm = NULL, norm_type = 2,
+                        scale_grad_by_freq = FALSE, sparse = FALSE, .weight = NULL) {
+    self$weight <- if (is.null(.weight)) embedding_weight(num_embeddings, embedding_dim, padding_idx) else nn_parameter(.weight)
     self$padding_idx <- padding_idx
+    self$options <- list(max_norm, norm_type, scale_grad_by_freq, sparse)
   },
-  forward = function(input) nnf_embedding(input, parts$weight, parts$padding_idx)
+  forward = function(input) do.call(nnf_embedding, c(list(input, parts$weight, parts$padding_idx), parts$options))
 )
 
 nn_embedding_bag <- nn_module(
   "nn_embedding_bag",
-  initialize = function(num_embeddings, embedding_dim, mode = "mean", padding_idx = NULL) {
-    self$weight <- embedding_weight(num_embeddings, embedding_dim, padding_idx)
+  initialize = function(num_embeddings, embedding_dim, max_norm = NULL, norm_type = 2, scale_grad_by_freq = FALSE,
+                        mode = "mean", sparse = FALSE, .weight = NULL, include_last_offset = FALSE, padding_idx = NULL) {
+    self$weight <- if (is.null(.weight)) embedding_weight(num_embeddings, embedding_dim, padding_idx) else nn_parameter(.weight)
     self$mode <- mode
     self$padding_idx <- padding_idx
+    self$options <- list(max_norm = max_norm, norm_type = norm_type, scale_grad_by_freq = scale_grad_by_freq, sparse = sparse,
+                         include_last_offset = include_last_offset)
   },
   forward = function(input, offsets = NULL, per_sample_weights = NULL) {
-    nnf_embedding_bag(input, parts$weight, offsets, mode = parts$mode, per_sample_weights = per_sample_weights,
-                      padding_idx = parts$padding_idx)
+    do.call(nnf_embedding_bag, c(list(input, parts$weight, offsets, mode = parts$mode, per_sample_weights = per_sample_weights,
+                                      padding_idx = parts$padding_idx), parts$options))
   }
 )
 
@@ -183,10 +209,11 @@ nn_batch_norm3d <- new_batch_norm("nn_batch_norm3d", 5)
 # ---- dropout, shapes ----
 
 new_dropout <- function(name, drop) {
-  nn_module(name, initialize = function(p = 0.5) {
+  nn_module(name, initialize = function(p = 0.5, inplace = FALSE) {
     if (p < 0 || p > 1) refuse("the probability of dropping is between 0 and 1, not ", p)
     self$p <- p
-  }, forward = function(input) drop(input, parts$p, parts$training))
+    self$inplace <- inplace
+  }, forward = function(input) drop(input, parts$p, parts$training, parts$inplace))
 }
 
 nn_dropout <- new_dropout("nn_dropout", function(...) nnf_dropout(...))
@@ -227,22 +254,25 @@ nn_pairwise_distance <- nn_module(
 
 # ---- pooling ----
 
-new_pooling <- function(name, pool) {
-  nn_module(
-    name,
-    initialize = function(kernel_size, stride = NULL, padding = 0, ...) {
-      self$options <- c(list(kernel_size, if (is.null(stride)) kernel_size else stride, padding), list(...))
-    },
-    forward = function(input) do.call(pool, c(list(input), parts$options))
-  )
+# Pooling whose further options, after a window's, are `defaults`.
+new_pooling <- function(name, pool, defaults) {
+  initialize <- function(kernel_size, stride = NULL, padding = 0) NULL
+  formals(initialize) <- c(formals(initialize), defaults)
+  more <- structure(lapply(names(defaults), as.name), names = names(defaults))
+  wanted <- as.call(c(as.name("list"), quote(kernel_size), quote(if (is.null(stride)) kernel_size else stride), quote(padding), more))
+  body(initialize) <- call("<-", quote(self$options), wanted)
+  nn_module(name, initialize = initialize, forward = function(input) do.call(pool, c(list(input), parts$options)))
 }
 
-nn_max_pool1d <- new_pooling("nn_max_pool1d", function(...) nnf_max_pool1d(...))
-nn_max_pool2d <- new_pooling("nn_max_pool2d", function(...) nnf_max_pool2d(...))
-nn_max_pool3d <- new_pooling("nn_max_pool3d", function(...) nnf_max_pool3d(...))
-nn_avg_pool1d <- new_pooling("nn_avg_pool1d", function(...) torch_avg_pool1d(...))
-nn_avg_pool2d <- new_pooling("nn_avg_pool2d", function(...) torch_avg_pool2d(...))
-nn_avg_pool3d <- new_pooling("nn_avg_pool3d", function(...) torch_avg_pool3d(...))
+of_largest <- alist(dilation = 1, ceil_mode = FALSE, return_indices = FALSE)
+of_mean <- alist(ceil_mode = FALSE, count_include_pad = TRUE)
+
+nn_max_pool1d <- new_pooling("nn_max_pool1d", function(...) nnf_max_pool1d(...), of_largest)
+nn_max_pool2d <- new_pooling("nn_max_pool2d", function(...) nnf_max_pool2d(...), of_largest)
+nn_max_pool3d <- new_pooling("nn_max_pool3d", function(...) nnf_max_pool3d(...), of_largest)
+nn_avg_pool1d <- new_pooling("nn_avg_pool1d", function(...) torch_avg_pool1d(...), of_mean)
+nn_avg_pool2d <- new_pooling("nn_avg_pool2d", function(...) torch_avg_pool2d(...), c(of_mean, alist(divisor_override = NULL)))
+nn_avg_pool3d <- new_pooling("nn_avg_pool3d", function(...) torch_avg_pool3d(...), c(of_mean, alist(divisor_override = NULL)))
 
 new_norm_pooling <- function(name, pool) {
   nn_module(name, initialize = function(norm_type, kernel_size, stride = NULL, ceil_mode = FALSE) {
@@ -253,17 +283,18 @@ new_norm_pooling <- function(name, pool) {
 nn_lp_pool1d <- new_norm_pooling("nn_lp_pool1d", function(...) nnf_lp_pool1d(...))
 nn_lp_pool2d <- new_norm_pooling("nn_lp_pool2d", function(...) nnf_lp_pool2d(...))
 
-new_adaptive_pooling <- function(name, pool) {
-  nn_module(name, initialize = function(output_size, ...) self$options <- c(list(output_size), list(...)),
-            forward = function(input) do.call(pool, c(list(input), parts$options)))
+new_adaptive_pooling <- function(name, pool, largest = FALSE) {
+  initialize <- if (largest) function(output_size, return_indices = FALSE) self$options <- list(output_size, return_indices)
+                else function(output_size) self$options <- list(output_size)
+  nn_module(name, initialize = initialize, forward = function(input) do.call(pool, c(list(input), parts$options)))
 }
 
 nn_adaptive_avg_pool1d <- new_adaptive_pooling("nn_adaptive_avg_pool1d", function(...) torch_adaptive_avg_pool1d(...))
 nn_adaptive_avg_pool2d <- new_adaptive_pooling("nn_adaptive_avg_pool2d", function(...) torch_adaptive_avg_pool2d(...))
 nn_adaptive_avg_pool3d <- new_adaptive_pooling("nn_adaptive_avg_pool3d", function(...) torch_adaptive_avg_pool3d(...))
-nn_adaptive_max_pool1d <- new_adaptive_pooling("nn_adaptive_max_pool1d", function(...) nnf_adaptive_max_pool1d(...))
-nn_adaptive_max_pool2d <- new_adaptive_pooling("nn_adaptive_max_pool2d", function(...) nnf_adaptive_max_pool2d(...))
-nn_adaptive_max_pool3d <- new_adaptive_pooling("nn_adaptive_max_pool3d", function(...) nnf_adaptive_max_pool3d(...))
+nn_adaptive_max_pool1d <- new_adaptive_pooling("nn_adaptive_max_pool1d", function(...) nnf_adaptive_max_pool1d(...), TRUE)
+nn_adaptive_max_pool2d <- new_adaptive_pooling("nn_adaptive_max_pool2d", function(...) nnf_adaptive_max_pool2d(...), TRUE)
+nn_adaptive_max_pool3d <- new_adaptive_pooling("nn_adaptive_max_pool3d", function(...) nnf_adaptive_max_pool3d(...), TRUE)
 
 new_fractional_pooling <- function(name, pool) {
   nn_module(name, initialize = function(kernel_size, output_size = NULL, output_ratio = NULL, return_indices = FALSE) {

@@ -19,6 +19,30 @@ nn_utils_clip_grad_value_ <- function(parameters, clip_value) {
   invisible()
 }
 
+# The weights of a module as a direction and a length: `apply` splits the parameter in two, and `recompute` puts the
+# product in its place, which a forward does first.
+nn_utils_weight_norm <- function(module, name = "weight", dim = 1) {
+  parts <- attr(module, "parts")
+  weight <- parts[[name]]
+  if (!is_parameter(weight)) refuse("the module has no parameter ", name, kind = "NOT_FOUND")
+  others <- setdiff(seq_along(base::dim(weight)), dim)
+  length_of <- function(v) torch_linalg_vector_norm(v, 2, others, TRUE)
+  first <- parts$.forward
+  assign_part(parts, name, NULL)
+  module$register_parameter(paste0(name, "_g"), torch_detach(length_of(weight)))
+  module$register_parameter(paste0(name, "_v"), torch_detach(weight))
+  recompute <- function() {
+    direction <- parts[[paste0(name, "_v")]]
+    assign(name, direction * (parts[[paste0(name, "_g")]] / length_of(direction)), parts)
+  }
+  recompute()
+  parts$.forward <- function(...) {
+    recompute()
+    first(...)
+  }
+  invisible(module)
+}
+
 nn_utils_rnn_pad_sequence <- function(sequences, batch_first = FALSE, padding_value = 0) {
   longest <- max(vapply(sequences, function(each) dim(each)[1], 0))
   padded <- lapply(sequences, function(each) {

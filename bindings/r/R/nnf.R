@@ -39,8 +39,9 @@ nnf_softsign <- function(input) input / (torch_abs(input) + 1)
 
 nnf_tanhshrink <- function(input) input - torch_tanh(input)
 
-nnf_normalize <- function(input, p = 2, dim = 2, eps = 1e-12) {
-  input / torch_clamp(torch_linalg_vector_norm(input, p, dim, TRUE), min = eps)
+nnf_normalize <- function(input, p = 2, dim = 2, eps = 1e-12, out = NULL) {
+  found <- input / torch_clamp(torch_linalg_vector_norm(input, p, dim, TRUE), min = eps)
+  if (is.null(out)) found else torch_copy_(out, found)
 }
 
 nnf_local_response_norm <- function(input, size, alpha = 1e-4, beta = 0.75, k = 1) {
@@ -53,10 +54,20 @@ nnf_local_response_norm <- function(input, size, alpha = 1e-4, beta = 0.75, k = 
 
 # ---- embeddings ----
 
-nnf_embedding <- function(input, weight, padding_idx = NULL) torch_embedding(weight, input, padding_idx)
+nnf_embedding <- function(input, weight, padding_idx = NULL, max_norm = NULL, norm_type = 2, scale_grad_by_freq = FALSE,
+                          sparse = FALSE) {
+  renormed(weight, input, max_norm, norm_type)
+  torch_embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+}
+
+# Rows that are looked up are made no longer than `max_norm`, in place.
+renormed <- function(weight, input, max_norm, norm_type) {
+  if (!is.null(max_norm)) with_no_grad(torch_embedding_renorm_(weight, input, max_norm, norm_type))
+}
 
 nnf_embedding_bag <- function(input, weight, offsets = NULL, mode = "mean", per_sample_weights = NULL,
-                              include_last_offset = FALSE, padding_idx = NULL) {
+                              include_last_offset = FALSE, padding_idx = NULL, max_norm = NULL, norm_type = 2,
+                              scale_grad_by_freq = FALSE, sparse = FALSE) {
   if (length(dim(input)) == 2) {
     if (!is.null(offsets)) refuse("rows of a matrix are bags: there are no offsets to give")
     offsets <- torch_arange(1L, as.integer(length(input)), as.integer(dim(input)[2]))
@@ -65,7 +76,8 @@ nnf_embedding_bag <- function(input, weight, offsets = NULL, mode = "mean", per_
   }
   kind <- match(mode, c("sum", "mean", "max")) - 1
   if (is.na(kind)) refuse("mode is 'sum', 'mean' or 'max'")
-  torch_embedding_bag(weight, input, offsets, FALSE, kind, FALSE, per_sample_weights, include_last_offset,
+  renormed(weight, input, max_norm, norm_type)
+  torch_embedding_bag(weight, input, offsets, scale_grad_by_freq, kind, sparse, per_sample_weights, include_last_offset,
                       padding_idx)[[1]]
 }
 
@@ -73,11 +85,26 @@ nnf_one_hot <- function(tensor, num_classes = -1) torch_one_hot(tensor, num_clas
 
 # ---- losses ----
 
-nnf_mse_loss <- function(input, target, reduction = "mean") torch_mse_loss(input, target, reduction)
+# A target of another size is broadcast, which is seldom what was meant.
+warn_of_sizes <- function(input, target) {
+  if (!identical(dim(input), dim(target))) {
+    warning("Using a target size ", toString(dim(target)), " that is different to the input size ", toString(dim(input)),
+            ": they are broadcast", call. = FALSE)
+  }
+}
 
-nnf_l1_loss <- function(input, target, reduction = "mean") torch_l1_loss(input, target, reduction)
+nnf_mse_loss <- function(input, target, reduction = "mean") {
+  warn_of_sizes(input, target)
+  torch_mse_loss(input, target, reduction)
+}
+
+nnf_l1_loss <- function(input, target, reduction = "mean") {
+  warn_of_sizes(input, target)
+  torch_l1_loss(input, target, reduction)
+}
 
 nnf_smooth_l1_loss <- function(input, target, reduction = "mean", beta = 1) {
+  warn_of_sizes(input, target)
   torch_smooth_l1_loss(input, target, reduction, beta)
 }
 
@@ -155,7 +182,8 @@ resizing <- list(
   bicubic = list("torch_upsample_bicubic", 2), trilinear = list("torch_upsample_trilinear", 3)
 )
 
-nnf_interpolate <- function(input, size = NULL, scale_factor = NULL, mode = "nearest", align_corners = NULL) {
+nnf_interpolate <- function(input, size = NULL, scale_factor = NULL, mode = "nearest", align_corners = NULL,
+                            recompute_scale_factor = NULL) {
   if (is.null(size) == is.null(scale_factor)) refuse("one of size and scale_factor is given")
   rank <- length(dim(input)) - 2
   for (given in list(size, scale_factor)) {
@@ -163,6 +191,10 @@ nnf_interpolate <- function(input, size = NULL, scale_factor = NULL, mode = "nea
   }
   if (!is.null(size)) size <- rep_len(size, rank)
   if (!is.null(scale_factor)) scale_factor <- rep_len(scale_factor, rank)
+  if (isTRUE(recompute_scale_factor) && !is.null(scale_factor)) { # by the size that results, and not by the factor
+    size <- floor(utils::tail(dim(input), rank) * scale_factor)
+    scale_factor <- NULL
+  }
   if (mode == "area") {
     pool <- list(torch_adaptive_avg_pool1d, torch_adaptive_avg_pool2d, torch_adaptive_avg_pool3d)[[rank]]
     return(pool(input, if (is.null(size)) floor(utils::tail(dim(input), rank) * scale_factor) else size))

@@ -3,7 +3,7 @@
 
 # `initialize` calls init_optimizer(self, params, defaults), or super$initialize(params, defaults), which is the same;
 # `step` reads self$param_groups and keeps self$state_of(param), or calls private$step_helper(closure, update).
-optimizer <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL) {
+optimizer <- function(name = NULL, inherit = NULL, ..., private = NULL, active = NULL, parent_env = parent.frame()) {
   layers <- layers_of(list(...), inherit, "optimizer")
   name <- c(name, attr(inherit, "name"))
   make <- function(arguments) {

@@ -82,7 +82,7 @@ cuda_synchronize <- function(device = "cuda") invisible(.Call(C_tf_synchronize, 
 
 cuda_empty_cache <- function() invisible(.Call(C_tf_empty_cache))
 
-torch_is_installed <- function() .Call(C_tf_available)
+torch_is_installed <- function(recheck = FALSE) .Call(C_tf_available)
 
 torch_manual_seed <- function(seed) invisible(.Call(C_tf_manual_seed, seed))
 

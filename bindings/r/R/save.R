@@ -46,10 +46,14 @@ restored <- function(tensor, kind, device) {
   if (grepl("b", kind)) nn_buffer(tensor) else tensor
 }
 
-torch_save <- function(obj, path) {
+torch_save <- function(obj, path, ..., compress = TRUE) {
+  if (inherits(path, "connection")) {
+    writeBin(torch_serialize(obj), path)
+    return(invisible(path))
+  }
   if (!dir.exists(dirname(path))) refuse("there is no folder ", dirname(path), kind = "NOT_FOUND")
   if (!grepl("[.]safetensors$", path)) {
-    saveRDS(serialize_with_tensors(obj), path)
+    saveRDS(serialize_with_tensors(obj), path, compress = compress)
     return(invisible(path))
   }
   if (is_torch_tensor(obj)) obj <- list(tensor = obj)
@@ -62,8 +66,10 @@ torch_save <- function(obj, path) {
 }
 
 torch_load <- function(path, device = NULL) {
+  if (is.raw(path)) return(torch_unserialize(path, device))
+  if (inherits(path, "connection")) return(torch_unserialize(all_bytes(path), device))
   if (!file.exists(path)) refuse("there is no file ", path, kind = "NOT_FOUND")
-  if (identical(readBin(path, "raw", 2), as.raw(c(0x1f, 0x8b)))) {
+  if (is_rds_file(path)) {
     saved <- readRDS(path)
     if (!identical(saved$format, "tenfold 1")) refuse(path, " was not written by torch_save")
     return(unserialize_with_tensors(saved, device))
@@ -76,14 +82,26 @@ torch_load <- function(path, device = NULL) {
   if (is.null(device)) found else on_device(found, device)
 }
 
+# R's own stream, compressed or plain.
+is_rds_file <- function(path) {
+  start <- readBin(path, "raw", 2)
+  identical(start, as.raw(c(0x1f, 0x8b))) || identical(start, charToRaw("X\n"))
+}
+
+all_bytes <- function(connection) {
+  found <- raw()
+  while (length(more <- readBin(connection, "raw", 2^20))) found <- c(found, more)
+  found
+}
+
 on_device <- function(x, device) {
   if (is_torch_tensor(x)) torch_to(x, device = device) else if (is.list(x)) lapply(x, on_device, device) else x
 }
 
 # As torch_load, for a file of a module's state that Python wrote.
-load_state_dict <- function(path, device = NULL) torch_load(path, device)
+load_state_dict <- function(path, ..., device = NULL, legacy_stream = FALSE) torch_load(path, device)
 
-torch_serialize <- function(obj) serialize(serialize_with_tensors(obj), NULL)
+torch_serialize <- function(obj, ...) serialize(serialize_with_tensors(obj), NULL)
 
 torch_unserialize <- function(x, device = NULL) {
   if (!is.raw(x)) refuse("torch_unserialize takes what torch_serialize gave", kind = "TYPE")

@@ -1,7 +1,8 @@
 # Tensors: made from R's values, turned back into them, printed, and their members after `$`.
 
-torch_tensor <- function(data, dtype = NULL, device = NULL, requires_grad = FALSE) {
-  made <- as_tensor(data, dtype, device)
+torch_tensor <- function(data, dtype = NULL, device = NULL, requires_grad = FALSE, pin_memory = FALSE) {
+  made <- as_tensor(data, dtype, if (is_torch_tensor(data)) device else placed(device))
+  if (pin_memory) made <- tenfold_call("aten::pin_memory", made, NULL)
   if (is_torch_tensor(data)) made <- torch_clone(torch_detach(made)) # a new tensor, without the other's history
   if (requires_grad) .Call(C_tf_set_requires_grad, made, TRUE)
   made
@@ -49,29 +50,6 @@ tensor_argument <- function(x, place = FALSE) {
 
 wanting_grad <- function(x, requires_grad) {
   if (requires_grad) .Call(C_tf_set_requires_grad, x, TRUE) else x
-}
-
-# As R's seq, and unlike libtorch's arange, this reaches `end` where the steps do.
-arange_to <- function(start, end, step, dtype, layout, device, pin_memory, requires_grad) {
-  if (is.null(start) || is.null(end)) refuse("torch_arange takes a start and an end, which it includes")
-  given <- list(start, end, step)
-  numbers <- vapply(given, function(each) is.null(each) || (is.numeric(each) && length(each) == 1 && is.finite(each)), TRUE)
-  if (!all(numbers)) refuse("torch_arange takes a start, an end and a step that are numbers")
-  by <- if (is.null(step)) 1L else step
-  if (by == 0) refuse("torch_arange takes a step that is not 0")
-  if ((end - start) / by < 0) refuse("torch_arange does not come from ", start, " to ", end, " by steps of ", by)
-  whole <- all(vapply(given, function(each) is.null(each) || is.integer(each), TRUE))
-  if (is.null(dtype) && !whole) dtype <- "float32"
-  beyond <- start + floor((end - start) / by + 1e-10) * by + (if (whole) by else by / 2)
-  if (whole) beyond <- as.integer(beyond)
-  wanting_grad(.Call(C_op_arange, start, beyond, step, dtype, layout, device, pin_memory), requires_grad)
-}
-
-# A number, or the only element of a tensor, of the type that torch_tensor would give it.
-scalar_tensor_of <- function(s, dtype, layout, device, pin_memory, requires_grad) {
-  if (is_torch_tensor(s)) return(wanting_grad(torch_to(torch_reshape(torch_detach(s), integer()), dtype, device), requires_grad))
-  if (is.null(dtype)) dtype <- if (is.integer(s)) "int64" else if (is.logical(s)) "bool" else if (is.complex(s)) "complex64"
-  wanting_grad(.Call(C_op_scalar_tensor, s, dtype, layout, device, pin_memory), requires_grad)
 }
 
 torch_empty_strided <- function(size, stride, dtype = NULL, device = NULL, requires_grad = FALSE) {
@@ -188,17 +166,18 @@ describe_tensor <- function(x) {
 
 format.torch_tensor <- function(x, ...) describe_tensor(x)
 
-print.torch_tensor <- function(x, n = 1000, ...) {
+print.torch_tensor <- function(x, n = 30, ...) {
   cat(describe_tensor(x), "\n", sep = "")
   if (!.Call(C_tf_is_open, x) || .Call(C_tf_device, x)[[1]] == "meta") return(invisible(x))
-  total <- length(x)
-  if (total <= n) {
-    print_elements(x, ...)
-  } else {
-    shown <- torch_detach(x)
-    for (d in seq_along(dim(x))) shown <- torch_narrow(shown, d, 1, min(6, dim(x)[d]))
-    print_elements(shown, ...)
-    cat("... and more of its ", format(total, big.mark = ","), " elements\n", sep = "")
+  shown <- torch_detach(x)
+  most <- rep(6, length(dim(x))) # of each dimension in front; rows and columns as many as fit a screen
+  if (length(most)) most[length(most)] <- if (length(most) == 1) 1000 else 60
+  if (length(most) > 1) most[length(most) - 1] <- n
+  if (length(x) <= 1000 && all(utils::tail(utils::head(dim(x), -1), 1) <= n)) most[] <- Inf
+  for (d in seq_along(dim(x))) if (dim(x)[d] > most[d]) shown <- torch_narrow(shown, d, 1, most[d])
+  print_elements(shown, ...)
+  if (length(shown) < length(x)) {
+    cat("... and more of its ", format(length(x), big.mark = ","), " elements (print(x, n = Inf) shows all rows)\n", sep = "")
   }
   invisible(x)
 }
@@ -235,7 +214,7 @@ all.equal.torch_tensor <- function(target, current, ...) {
 # What testthat's expect_equal compares and shows.
 compare_proxy.torch_tensor <- function(x, path = "x") {
   list(object = list(values = .Call(C_tf_to_vector, x), shape = dim(x), dtype = dtype_name(x), device = format(x$device),
-                     requires_grad = x$requires_grad, is_leaf = x$is_leaf), path = path)
+                     requires_grad = x$requires_grad, grad_fn = x$grad_fn$name), path = path)
 }
 
 str.torch_tensor <- function(object, ...) cat(" ", describe_tensor(object), "\n", sep = "")
@@ -254,6 +233,9 @@ tensor_properties <- list(
   real = function(x) if (torch_is_complex(x)) torch_real(x) else x,
   imag = function(x) torch_imag(x),
   ndim = function(x) length(.Call(C_tf_shape, x)),
+  grad_fn = function(x) grad_fn_of(x),
+  is_meta = function(x) .Call(C_tf_device, x)[[1]] == "meta",
+  itemsize = function(x) element_kinds[[dtype_name(x)]]$bits %/% 8L,
   is_cuda = function(x) startsWith(.Call(C_tf_device, x)[[1]], "cuda")
 )
 
@@ -306,11 +288,26 @@ tensor_methods <- list(
   retain_grad = function(x) invisible(.Call(C_tf_retain_grad, x)),
   register_hook = function(x, hook) register_hook(x, hook),
   zero_grad = function(x) invisible(.Call(C_tf_set_grad, x, NULL)),
+  set_grad_ = function(x, grad) invisible(.Call(C_tf_set_grad, x, grad)),
   is_contiguous = function(x) .Call(C_tf_is_contiguous, x),
   is_same = function(x, other) .Call(C_tf_is_same, x, other),
   close = function(x) invisible(.Call(C_tf_close, x)),
   print = function(x, ...) print.torch_tensor(x, ...)
 )
+
+# What made a tensor that gradients flow through, NULL for one that no operator made.
+grad_fn_of <- function(x) {
+  name <- .Call(C_tf_grad_fn, x)
+  if (nzchar(name)) structure(list(name = name), class = "torch_grad_fn")
+}
+
+print.torch_grad_fn <- function(x, ...) {
+  cat(x$name, "\n", sep = "")
+  invisible(x)
+}
+
+# Tab completes x$.
+.DollarNames.torch_tensor <- function(x, pattern = "") grep(pattern, sort(names(members)), value = TRUE)
 
 # Methods and properties by name; of a property, a function of the tensor in a list.
 members <- new.env(hash = TRUE, parent = emptyenv())

@@ -33,6 +33,17 @@ torch_cfloat <- function() .Call(C_tf_dtype, "complex64")
 torch_complex64 <- torch_cfloat
 torch_cdouble <- function() .Call(C_tf_dtype, "complex128")
 torch_complex128 <- torch_cdouble
+torch_chalf <- function() .Call(C_tf_dtype, "complex32")
+torch_cfloat32 <- torch_chalf
+torch_cfloat64 <- torch_cfloat
+torch_cfloat128 <- torch_cdouble
+
+# dtype$is_floating_point, dtype$is_complex and dtype$itemsize.
+`$.torch_dtype` <- function(x, name) {
+  switch(name, is_floating_point = torch_is_floating_point(x), is_complex = torch_is_complex(x),
+    itemsize = element_kinds[[dtype_name(x)]]$bits %/% 8L,
+    refuse("an element type has no member '", name, "'", kind = "NOT_FOUND"))
+}
 
 is_torch_device <- function(x) inherits(x, "torch_device")
 
@@ -114,14 +125,31 @@ torch_can_cast <- function(from_, to) {
   rank(from_) <= rank(to) && !(unsigned && rank(from_) == 1 && !startsWith(dtype_name(from_), "uint"))
 }
 
-torch_get_default_dtype <- function() torch_float32()
+torch_get_default_dtype <- function() .Call(C_tf_default_dtype, NULL)
+
+# The type of floats that are made without one.
+torch_set_default_dtype <- function(d) invisible(.Call(C_tf_default_dtype, d))
 
 # ---- layouts, memory formats and reductions: words that operators take ----
 
-torch_strided <- function() "strided"
-torch_contiguous_format <- function() "contiguous_format"
-torch_preserve_format <- function() "preserve_format"
-torch_channels_last_format <- function() "channels_last"
+word <- function(name, class) structure(name, class = class)
+
+torch_strided <- function() word("strided", "torch_layout")
+torch_sparse_coo <- function() word("sparse_coo", "torch_layout")
+torch_contiguous_format <- function() word("contiguous_format", "torch_memory_format")
+torch_preserve_format <- function() word("preserve_format", "torch_memory_format")
+torch_channels_last_format <- function() word("channels_last", "torch_memory_format")
+
+is_torch_layout <- function(x) inherits(x, "torch_layout")
+
+is_torch_memory_format <- function(x) inherits(x, "torch_memory_format")
+
+print.torch_layout <- function(x, ...) {
+  cat("<", class(x), " ", unclass(x), ">\n", sep = "")
+  invisible(x)
+}
+
+print.torch_memory_format <- print.torch_layout
 torch_reduction_mean <- function() "mean"
 torch_reduction_sum <- function() "sum"
 torch_reduction_none <- function() "none"

@@ -119,8 +119,10 @@ static chosen from_slice(SEXP x, int64_t size, int dim) {
     double start = double_of(VECTOR_ELT(x, 0)), end = double_of(VECTOR_ELT(x, 1)), step = double_of(VECTOR_ELT(x, 2));
     if (start == R_PosInf && size > 0) return (chosen){ONE, size - 1, 1, 1, R_NilValue}; /* x[N] */
     if (end == R_PosInf) end = (double)size;
-    if (start < 1 || start > size) outside(start, size, dim);
-    if (end < 1 || end > size) outside(end, size, dim);
+    if (start < 0) start += (double)size + 1; /* from the end */
+    if (end < 0) end += (double)size + 1;
+    if (start < 1) outside(start, size, dim);
+    if (end > size) end = (double)size; /* past the end there is nothing more to take */
     if (start != floor(start) || end != floor(end) || step != floor(step) || step < 1) {
         fail_with(TN_ERROR_INDEX, "a slice has whole numbers, and a step of 1 or more");
     }
@@ -147,6 +149,16 @@ static bool is_colon(SEXP expression) {
     return TYPEOF(expression) == LANGSXP && CAR(expression) == Rf_install(":") && Rf_length(expression) == 3;
 }
 
+/* from:to as a slice, which ends where the dimension does, or as the vector that it is. */
+static SEXP ascending(keeper *k, SEXP expression, SEXP environment) {
+    SEXP start = keep(k, Rf_eval(CADR(expression), environment)), end = keep(k, Rf_eval(CADDR(expression), environment));
+    bool numbers = Rf_isNumeric(start) && Rf_isNumeric(end) && Rf_length(start) == 1 && Rf_length(end) == 1;
+    if (!numbers || !(Rf_asReal(start) >= 1) || !(Rf_asReal(end) > Rf_asReal(start))) {
+        return keep(k, Rf_eval(keep(k, Rf_lang3(Rf_install(":"), start, end)), R_BaseEnv));
+    }
+    return keep(k, Rf_eval(keep(k, Rf_lang3(Rf_install("slc"), start, end)), package_env));
+}
+
 /* from:to:step, from:N and N as slices; NULL for what R itself can tell. */
 static SEXP written_slice(keeper *k, SEXP promise) {
     SEXP expression = R_PromiseExpr(promise), environment = PRENV(promise), step = R_NilValue;
@@ -156,11 +168,11 @@ static SEXP written_slice(keeper *k, SEXP promise) {
         return keep(k, Rf_eval(call, package_env));
     }
     if (!is_colon(expression)) return NULL;
+    bool plain = !is_colon(CADR(expression)) && !is_end(CADDR(expression), environment);
+    if (plain) return ascending(k, expression, environment);
     if (is_colon(CADR(expression))) {
         step = keep(k, Rf_eval(CADDR(expression), environment));
         expression = CADR(expression);
-    } else if (!is_end(CADDR(expression), environment)) {
-        return NULL;
     }
     SEXP start = keep(k, Rf_eval(CADR(expression), environment));
     bool whole = is_end(CADDR(expression), environment);

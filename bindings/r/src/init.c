@@ -91,6 +91,11 @@ SEXP tf_threads(SEXP threads) {
     return Rf_ScalarInteger((int)tn_threads());
 }
 
+SEXP tf_interop_threads(SEXP threads) {
+    if (threads != R_NilValue) check(tn_set_interop_threads(int_of(threads)));
+    return Rf_ScalarInteger((int)tn_interop_threads());
+}
+
 SEXP tf_save(SEXP path, SEXP names, SEXP tensors) {
     int64_t count;
     tensor_array given = tensors_of(tensors, &count);
@@ -135,6 +140,9 @@ extern SEXP tf_gradients(SEXP, SEXP, SEXP, SEXP, SEXP, SEXP);
 extern SEXP tf_hook(SEXP, SEXP);
 extern SEXP tf_function(SEXP, SEXP, SEXP, SEXP);
 extern SEXP tf_scope_begin(SEXP);
+extern SEXP tf_autocast_begin(SEXP, SEXP, SEXP);
+extern SEXP tf_default_dtype(SEXP);
+extern SEXP tf_grad_fn(SEXP);
 extern SEXP tf_scope_end(SEXP);
 extern SEXP tf_grad_enabled(void);
 extern SEXP tf_index(SEXP, SEXP, SEXP);
@@ -170,7 +178,7 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_dtype_name, 1), ENTRY(tf_device, 1), ENTRY(tf_numel, 1), ENTRY(tf_item, 1), ENTRY(tf_to, 4),
     ENTRY(tf_address, 1), ENTRY(tf_is_same, 2), ENTRY(tf_is_contiguous, 1), ENTRY(tf_requires_grad, 1), ENTRY(tf_is_leaf, 1),
     ENTRY(tf_set_requires_grad, 2), ENTRY(tf_retain_grad, 1), ENTRY(tf_grad, 1), ENTRY(tf_set_grad, 2),
-    ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_hook, 2), ENTRY(tf_function, 4), ENTRY(tf_scope_begin, 1), ENTRY(tf_scope_end, 1),
+    ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_hook, 2), ENTRY(tf_function, 4), ENTRY(tf_scope_begin, 1), ENTRY(tf_autocast_begin, 3), ENTRY(tf_default_dtype, 1), ENTRY(tf_grad_fn, 1), ENTRY(tf_interop_threads, 1), ENTRY(tf_scope_end, 1),
     ENTRY(tf_grad_enabled, 0), ENTRY(tf_index, 3), ENTRY(tf_index_put, 3), ENTRY(tf_stack, 1),
     ENTRY(tf_call, 2), ENTRY(tf_module_call, 3), ENTRY(tf_trace, 3), ENTRY(tf_store_condition, 1),
     ENTRY(tf_module_load, 2), ENTRY(tf_module_compile, 1), ENTRY(tf_module_save, 2), ENTRY(tf_module_save_data, 1), ENTRY(tf_module_names, 2),

@@ -36,7 +36,7 @@ SEXP tf_from_vector(SEXP x, SEXP sizes, SEXP dtype, SEXP device) {
         data = INTEGER(x), from = TN_INT32, to = TN_INT64;
         break;
     case REALSXP:
-        data = REAL(x), from = TN_FLOAT64, to = TN_FLOAT32;
+        data = REAL(x), from = TN_FLOAT64, to = tn_default_dtype();
         if (Rf_inherits(x, "integer64")) from = to = TN_INT64;
         break;
     case CPLXSXP: data = COMPLEX(x), from = TN_COMPLEX128, to = TN_COMPLEX64; break;
@@ -316,6 +316,21 @@ SEXP tf_scope_begin(SEXP kind) {
     if (scope < 0) raise_last();
     return Rf_ScalarReal((double)scope);
 }
+
+SEXP tf_autocast_begin(SEXP device, SEXP dtype, SEXP enabled) {
+    int64_t scope = tn_autocast_begin(device_of(device), dtype_of(dtype), bool_of(enabled));
+    if (scope < 0) raise_last();
+    return Rf_ScalarReal((double)scope);
+}
+
+SEXP tf_default_dtype(SEXP dtype) {
+    if (dtype != R_NilValue) check(tn_set_default_dtype(dtype_of(dtype)));
+    return make_dtype(tn_default_dtype());
+}
+
+static int64_t write_grad_fn(const void *tensor, char *buffer, int64_t size) { return tn_grad_fn_name(tensor, buffer, size); }
+
+SEXP tf_grad_fn(SEXP x) { return text_to_r(write_grad_fn, tensor_of(x)); }
 
 SEXP tf_scope_end(SEXP scope) {
     check(tn_scope_end((int64_t)Rf_asReal(scope)));

@@ -39,8 +39,18 @@ FUNCTIONAL = {
     "margin_ranking_loss", "triplet_margin_loss", "cosine_embedding_loss", "multi_margin_loss",
     "scaled_dot_product_attention",
 }  # fmt: skip
-# Operators that mean something else in R, and the function of the package that says it.
-OWN_WAYS = {"arange": "arange_to", "scalar_tensor": "scalar_tensor_of"}
+# Operators that R calls in another way: the arguments of the functions in bindings/r/R/changed_operators.R.
+_MADE = "dtype = NULL, layout = NULL, device = NULL, pin_memory = NULL, requires_grad = FALSE"
+OWN_WAYS = {
+    "arange": f"start, end, step = NULL, {_MADE}",
+    "scalar_tensor": f"value, {_MADE}",
+    "nonzero": "self, as_list = FALSE",
+    "normal": f"mean = NULL, std = NULL, size = NULL, generator = NULL, {_MADE}",
+    "polygamma": "n, input",
+    "stft": "input, n_fft, hop_length = NULL, win_length = NULL, window = NULL, center = TRUE, "
+    'pad_mode = "reflect", normalized = FALSE, onesided = NULL, return_complex = NULL',
+    "tensordot": "a, b, dims = 2",
+}
 FACTORY = ("dtype", "layout", "device", "pin_memory")
 _KINDS = {
     "Tensor": "T", "int": "i", "float": "d", "bool": "b", "Scalar": "S", "str": "s", "ScalarType": "D",
@@ -105,6 +115,8 @@ def operators(functions: Sequence[Function]) -> list[ROperator]:
 
 def argument_names(form: Form) -> list[str]:
     names = [a.name for a in form.schema.arguments]
+    if form.schema.name.endswith("_like") and names[:1] == ["self"]:
+        return ["input", *names[1:]]
     return ["self", *names[1:]] if names[:1] == ["input"] and form.schema.overload == "vec" else names
 
 
@@ -323,6 +335,8 @@ def _c_text(text: str) -> str:
 def r_source(made: Sequence[ROperator]) -> str:
     lines = ["# operators.R: written by tenfold.capi.bindings_r.", ""]
     for op in made:
+        if op.name in OWN_WAYS:
+            continue
         lines.append(f"{op.r_name} <- function({signature_of(op)}) {_body(op)}")
     for op in made:
         if op.functional:
@@ -333,6 +347,8 @@ def r_source(made: Sequence[ROperator]) -> str:
 
 
 def signature_of(op: ROperator) -> str:
+    if op.name in OWN_WAYS:
+        return OWN_WAYS[op.name]
     shown = []
     for place, name in enumerate(op.arguments):
         if op.takes_sizes and name == "size":
@@ -372,9 +388,9 @@ def _needs(form: Form, place: int, name: str) -> bool:
 
 
 def _body(op: ROperator) -> str:
-    if op.name in OWN_WAYS:
-        return f"{OWN_WAYS[op.name]}({', '.join(op.arguments)}, requires_grad)"
     given = ["c(...)" if op.takes_sizes and name == "size" else name for name in op.arguments]
+    if op.is_factory:
+        given = ["placed(device)" if name == "device" else name for name in given]
     call = f".Call(C_op_{op.name}, {', '.join(given)})" if given else f".Call(C_op_{op.name})"
     if op.is_factory:
         return f"wanting_grad({call}, requires_grad)"

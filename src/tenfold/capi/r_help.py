@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tenfold.capi.bindings_r import ROperator, argument_names, functional_signature, signature_of
+import re
+
+from tenfold.capi.bindings_r import OWN_WAYS, ROperator, argument_names, functional_signature, signature_of
 
 __all__ = ["help_page"]
 
@@ -12,15 +14,17 @@ def help_page(op: ROperator) -> str:
     if doc.startswith("aten::") or not doc:
         doc = f"The operator {op.name}"
     arguments = []
-    for name in op.arguments:
+    own = [each.split(" = ")[0] for each in re.split(r", ", OWN_WAYS.get(op.name, "")) if each]
+    for name in own or op.arguments:
         types = {
             str(a): None
             for form in op.forms
             for slot, a in zip(argument_names(form), form.schema.arguments, strict=True)
             if slot == name
         }
-        arguments.append(("\\dots" if op.takes_sizes and name == "size" else name, ", or ".join(types)))
-    if op.is_factory:
+        told = ", or ".join(types) or "see below"
+        arguments.append(("\\dots" if op.takes_sizes and name == "size" else name, told))
+    if op.is_factory and not own:
         arguments.append(("requires_grad", "whether gradients are to be computed for it"))
     items = "\n".join(f"\\item{{{name}}}{{\\code{{{_rd(text)}}}}}" for name, text in arguments)
     signature = signature_of(op).replace("...", "\\dots")

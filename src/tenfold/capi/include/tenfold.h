@@ -509,6 +509,9 @@ TN_API int tn_requires_grad(const tn_tensor *tensor);
 TN_API tn_status tn_set_requires_grad(tn_tensor *tensor, bool requires_grad);
 /** Whether a tensor was made by the host, and not by an operator that gradients flow through: 1 or 0. */
 TN_API int tn_is_leaf(const tn_tensor *tensor);
+/** The name of what made a tensor that gradients flow through, such as "AddBackward0"; empty where none do.
+ * @out buffer @optional buffer */
+TN_API int64_t tn_grad_fn_name(const tn_tensor *tensor, char *buffer, int64_t size);
 /** Collect the gradient of a tensor that is not a leaf, too. */
 TN_API tn_status tn_retain_grad(tn_tensor *tensor);
 /** Whether a gradient was collected for a tensor: 1 or 0. */
@@ -544,6 +547,9 @@ TN_API int64_t tn_enable_grad_begin(void);
 TN_API int64_t tn_inference_begin(void);
 /** Have gradients that are NaN fail in all threads, with the operator that gave them, until tn_scope_end. */
 TN_API int64_t tn_detect_anomaly_begin(void);
+/** Compute in a smaller type where that is safe, as PyTorch's autocast does, in this thread and on devices
+ * of this type, until tn_scope_end. */
+TN_API int64_t tn_autocast_begin(tn_device device, tn_dtype type, bool enabled);
 /** End the innermost scope of this thread, which must be the one of this number. */
 TN_API tn_status tn_scope_end(int64_t scope);
 /** Whether this thread records for gradients: 1 or 0. */
@@ -726,6 +732,10 @@ TN_API tn_status tn_memory_reset_peak(tn_device device);
 TN_API tn_status tn_empty_cache(void);
 /** Start the random numbers of all devices anew from a seed. */
 TN_API tn_status tn_manual_seed(uint64_t seed);
+/** The element type of floats that are made without one. */
+TN_API tn_dtype tn_default_dtype(void);
+/** Say which element type floats that are made without one have, in all threads. */
+TN_API tn_status tn_set_default_dtype(tn_dtype type);
 /** How many threads an operator may use on the CPU. */
 TN_API int64_t tn_threads(void);
 /** Say how many threads an operator may use on the CPU. */

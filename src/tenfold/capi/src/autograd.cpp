@@ -44,6 +44,13 @@ tn_status tn_set_requires_grad(tn_tensor *tensor, bool requires_grad) {
     });
 }
 
+int64_t tn_grad_fn_name(const tn_tensor *tensor, char *buffer, int64_t size) {
+    return guarded("tn_grad_fn_name", int64_t{-1}, [&] {
+        const auto &made_by = Asked(tensor, "tensor")->grad_fn();
+        return write_text(made_by ? made_by->name() : std::string(), buffer, size);
+    });
+}
+
 int tn_is_leaf(const tn_tensor *tensor) {
     return guarded("tn_is_leaf", -1, [&] { return Asked(tensor, "tensor")->is_leaf() ? 1 : 0; });
 }

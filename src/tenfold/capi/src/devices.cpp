@@ -199,6 +199,18 @@ int64_t tn_interop_threads(void) {
                    [&] { return static_cast<int64_t>(at::get_num_interop_threads()); });
 }
 
+tn_dtype tn_default_dtype(void) {
+    return guarded("tn_default_dtype", -1, [&] { return tn_dtype(c10::get_default_dtype_as_scalartype()); });
+}
+
+tn_status tn_set_default_dtype(tn_dtype type) {
+    return guarded_status("tn_set_default_dtype", [&] {
+        const c10::ScalarType to = dtype(type, "type");
+        if (!c10::isFloatingType(to)) fail(TN_ERROR_ARGUMENT, "type is one of floats, not ", c10::toString(to));
+        c10::set_default_dtype(c10::scalarTypeToTypeMeta(to));
+    });
+}
+
 tn_status tn_set_interop_threads(int64_t threads) {
     return guarded_status("tn_set_interop_threads", [&] {
         check_threads(threads);

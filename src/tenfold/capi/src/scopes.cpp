@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
@@ -47,6 +48,25 @@ struct GradientGuard : Guard {
 
 struct InferenceGuard : Guard {
     c10::InferenceMode mode;
+};
+
+// What autocast did on devices of a type is put back; tensors that it converted are kept while any is open.
+struct AutocastGuard : Guard {
+    AutocastGuard(c10::DeviceType device, c10::ScalarType type, bool enabled)
+        : device(device), was_enabled(at::autocast::is_autocast_enabled(device)),
+          was_type(at::autocast::get_autocast_dtype(device)) {
+        at::autocast::set_autocast_enabled(device, enabled);
+        at::autocast::set_autocast_dtype(device, type);
+        at::autocast::increment_nesting();
+    }
+    ~AutocastGuard() override {
+        if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+        at::autocast::set_autocast_enabled(device, was_enabled);
+        at::autocast::set_autocast_dtype(device, was_type);
+    }
+    c10::DeviceType device;
+    bool was_enabled;
+    c10::ScalarType was_type;
 };
 
 struct AnomalyGuard : Guard {
@@ -91,6 +111,16 @@ int64_t tn_inference_begin(void) {
 int64_t tn_detect_anomaly_begin(void) {
     return guarded("tn_detect_anomaly_begin", int64_t{-1},
                    [&] { return open_scope(std::make_unique<AnomalyGuard>()); });
+}
+
+int64_t tn_autocast_begin(tn_device given, tn_dtype type, bool enabled) {
+    return guarded("tn_autocast_begin", int64_t{-1}, [&] {
+        const c10::DeviceType on = device(given, "device").type();
+        const c10::ScalarType to = dtype(type, "type");
+        if (on != c10::kCPU && on != c10::kCUDA) fail(TN_ERROR_ARGUMENT, "device is cpu or cuda");
+        if (to != c10::kBFloat16 && to != c10::kHalf) fail(TN_ERROR_ARGUMENT, "type is bfloat16 or float16");
+        return open_scope(std::make_unique<AutocastGuard>(on, to, enabled));
+    });
 }
 
 tn_status tn_scope_end(int64_t scope) {

@@ -1,0 +1,111 @@
+# Where tensors are made and computed: the default device, autocast, and what the machine and libtorch have.
+
+defaults <- new.env(parent = emptyenv())
+
+# The device that a call names, or else the default one.
+placed <- function(device) if (is.null(device)) defaults$device else device
+
+# Tensors are made on `device` where a call does not name another, until the function that calls this returns.
+local_device <- function(device, ..., .env = parent.frame()) {
+  before <- defaults$device
+  defaults$device <- torch_device(device)
+  ending <- as.call(list(function() defaults$device <- before))
+  do.call("on.exit", list(ending, add = TRUE, after = FALSE), envir = .env)
+  invisible()
+}
+
+with_device <- function(code, ..., device) {
+  local_device(device)
+  force(code)
+}
+
+is_meta_device <- function(x) identical(torch_device(x)$type, "meta")
+
+# ---- autocast ----
+
+# Operators for which that is safe compute in a smaller type.
+set_autocast <- function(device_type, dtype = NULL, enabled = TRUE, cache_enabled = NULL) {
+  if (isFALSE(cache_enabled)) refuse("autocast keeps what it converts until its scope ends: cache_enabled = FALSE is not known here")
+  if (is.null(dtype)) dtype <- if (identical(device_type, "cpu")) torch_bfloat16() else torch_float16()
+  .Call(C_tf_autocast_begin, device_type, dtype, enabled)
+}
+
+# Ends what set_autocast began.
+unset_autocast <- function(context) invisible(.Call(C_tf_scope_end, context))
+
+local_autocast <- function(device_type, dtype = NULL, enabled = TRUE, cache_enabled = NULL, ..., .env = parent.frame()) {
+  context <- set_autocast(device_type, dtype, enabled, cache_enabled)
+  ending <- as.call(list(function() unset_autocast(context)))
+  do.call("on.exit", list(ending, add = TRUE, after = FALSE), envir = .env)
+  invisible()
+}
+
+with_autocast <- function(code, ..., device_type, dtype = NULL, enabled = TRUE, cache_enabled = NULL) {
+  local_autocast(device_type, dtype, enabled, cache_enabled)
+  force(code)
+}
+
+# Losses are multiplied before backward so that gradients of float16 do not vanish, and gradients divided before a step,
+# which is left out where one of them is infinite.
+cuda_amp_grad_scaler <- function(init_scale = 2^16, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = TRUE) {
+  self <- new.env(parent = emptyenv())
+  self$factor <- init_scale
+  self$good_steps <- 0
+  self$infinite <- NULL # whether gradients of this step are, once they were divided
+  self$get_scale <- function() if (enabled) self$factor else 1
+  self$scale <- function(outputs) {
+    if (!enabled) return(outputs)
+    if (is.list(outputs)) lapply(outputs, self$scale) else outputs * self$factor
+  }
+  self$unscale_ <- function(optimizer) {
+    if (!enabled) return(invisible())
+    if (!is.null(self$infinite)) refuse("gradients of this step were unscaled already", kind = "TORCH")
+    grads <- Filter(Negate(is.null), lapply(all_parameters(optimizer), function(each) .Call(C_tf_grad, each)))
+    with_no_grad(for (grad in grads) torch_mul_(grad, 1 / self$factor))
+    self$infinite <- !all(vapply(grads, function(grad) torch_all(torch_isfinite(grad))$item(), TRUE))
+    invisible()
+  }
+  self$step <- function(optimizer, ...) {
+    if (!enabled) return(optimizer$step(...))
+    if (is.null(self$infinite)) self$unscale_(optimizer)
+    if (!self$infinite) optimizer$step(...)
+  }
+  self$update <- function(new_scale = NULL) {
+    self$good_steps <- if (isTRUE(self$infinite)) 0 else self$good_steps + 1
+    grown <- self$good_steps == growth_interval
+    if (grown) self$good_steps <- 0
+    self$factor <- if (!is.null(new_scale)) new_scale else self$factor * (if (isTRUE(self$infinite)) backoff_factor else if (grown) growth_factor else 1)
+    self$infinite <- NULL
+    invisible()
+  }
+  structure(self, class = "cuda_amp_grad_scaler")
+}
+
+# ---- what there is ----
+
+backends_mps_is_available <- function() FALSE
+
+backends_cudnn_is_available <- function() cuda_is_available()
+
+cuda_get_rng_state <- function(device = "cuda") .Call(C_tf_generator_state, .Call(C_tf_default_generator, device))
+
+cuda_set_rng_state <- function(state, device = "cuda") {
+  invisible(.Call(C_tf_generator_set_state, .Call(C_tf_default_generator, device), state))
+}
+
+torch_get_num_interop_threads <- function() .Call(C_tf_interop_threads, NULL)
+
+torch_set_num_interop_threads <- function(num_threads) invisible(.Call(C_tf_interop_threads, num_threads))
+
+# Libtorch comes with Python's package torch, and libtenfold is built against it: nothing is downloaded here.
+install_torch <- function(...) {
+  if (torch_is_installed()) return(invisible(TRUE))
+  refuse("libtorch is installed by Python: pip install tenfold[libtorch], then tenfold capi build", kind = "NOT_AVAILABLE")
+}
+
+install_torch_sitrep <- function() {
+  found <- tenfold_versions()
+  cat("tenfold  ", found[["tenfold"]], "\nlibtorch ", if (is.na(found[["libtorch"]])) "not installed" else found[["libtorch"]],
+      "\ncuda     ", if (torch_is_installed() && cuda_is_available()) cuda_device_count() else "none", "\n", sep = "")
+  invisible(torch_is_installed())
+}

@@ -20,7 +20,7 @@ LAYERS = (
     ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal"),
     ("distributed", "distributions"),
     ("compiler", "jit", "masked", "types", "overrides"),
-    ("autograd", "functional", "random", "linalg", "fft", "special", "serialize", "library"),
+    ("autograd", "functional", "random", "linalg", "fft", "special", "serialize", "library", "storage"),
     ("tensor",),
     ("runtime",),
     ("engines",),
@@ -28,7 +28,7 @@ LAYERS = (
     ("trace",),
     ("ops",),
     ("flat",),
-    ("base", "version", "multiprocessing", "onnx", "profiler", "storage"),
+    ("base", "version", "multiprocessing", "onnx", "profiler"),
 )
 HEIGHT = {unit: -row for row, units in enumerate(LAYERS) for unit in units}
 

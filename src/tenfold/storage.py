@@ -1,5 +1,5 @@
-"""`tenfold.storage`: the names of the memory behind tensors, for annotations and tests of types. Memory is
-not handed out as an object: a tensor is read by `.numpy()` or DLPack."""
+"""`tenfold.storage`: the memory behind tensors, to be asked where it is and how large. It is not written to:
+a tensor is read by `.numpy()` or DLPack."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from tenfold.base.absent import Absent, AbsentName, absent_name
 from tenfold.base.errors import unknown_name
+from tenfold.tensor.methods import UntypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -22,9 +23,9 @@ def _named(name: str) -> AbsentName:
 
 
 _TYPES = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short"
-CLASSES = [*[f"{kind}Storage" for kind in _TYPES.split()], "TypedStorage", "UntypedStorage"]
+CLASSES = [*[f"{kind}Storage" for kind in _TYPES.split()], "TypedStorage"]
 globals().update({name: _named(name) for name in CLASSES})
-UntypedStorage, TypedStorage = globals()["UntypedStorage"], globals()["TypedStorage"]
+TypedStorage = globals()["TypedStorage"]
 _LegacyStorage, _StorageBase = _named("_LegacyStorage"), _named("_StorageBase")
 
 

@@ -6,9 +6,9 @@ from typing import Any, TypeGuard, Union
 
 from tenfold.base.errors import DeviceError, did_you_mean, located
 
-TYPES = ("cpu", "cuda")
+TYPES = ("cpu", "cuda", "meta")
 
-_FORMS = 'devices are written "cpu", "cuda" or "cuda:1"'
+_FORMS = 'devices are written "cpu", "cuda", "cuda:1" or "meta"'
 _interned: dict[tuple[str, int | None], "Device"] = {}
 
 
@@ -47,7 +47,7 @@ class Device:
         """The device with nothing left to choose, for comparing: "cuda" is "cuda:0", and "cpu:0" is "cpu"."""
         if self.type == "cuda":
             return Device("cuda", 0) if self.index is None else self
-        return Device("cpu") if self.index == 0 else self
+        return Device(self.type) if self.index == 0 else self
 
     def __enter__(self) -> "Device":
         _thread.replaced.append(_thread.default)

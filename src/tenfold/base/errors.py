@@ -75,6 +75,10 @@ class DeviceError(TenfoldError, ValueError):
     """A device that is not there, or operands on different devices."""
 
 
+class NoData(DeviceError, NotImplementedError):
+    """The data of a tensor on the meta device, of which there is none."""
+
+
 class MissingDevice(DeviceError, AssertionError):
     """A kind of device that this installation has no plugin for."""
 

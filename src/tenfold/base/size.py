@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tenfold.base import package
+
 __all__ = ["Size"]
 
 
@@ -20,7 +22,7 @@ class Size(tuple[int, ...]):
         return count
 
     def __repr__(self) -> str:
-        return f"tenfold.Size({list(self)})"
+        return f"{package.shown}.Size({list(self)})"
 
     def __add__(self, other: Sequence[int]) -> Size:  # type: ignore[override]
         return Size(tuple(self) + tuple(other))

@@ -24,7 +24,7 @@ VERSION = f"{version.pytorch}+tenfold"
 
 # Each has a file of its own in PyTorch.
 DISTRIBUTIONS = """
-    bernoulli beta binomial categorical cauchy chi2 constraint_registry continuous_bernoulli dirichlet
+    bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet
     exp_family exponential fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal
     independent inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal
     lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal negative_binomial normal
@@ -49,6 +49,7 @@ ELSEWHERE = {
     "torch.nn.attention.flex_attention": "tenfold.nn.flex_attention",
     "torch.onnx.symbolic_helper": "tenfold.onnx",
     "torch.serialization": "tenfold.serialize",
+    "torch.utils._python_dispatch": "tenfold.compat.private.python_dispatch",
     "torch.utils.data._utils": "tenfold.data",
     "torch.utils.data.dataloader": "tenfold.data",
     "torch.utils.data.distributed": "tenfold.data",

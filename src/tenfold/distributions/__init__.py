@@ -6,6 +6,7 @@ from typing import Any
 
 from tenfold.base.errors import unknown_name
 from tenfold.distributions import constraints, kl, kl_families, transforms
+from tenfold.distributions.constraint_registry import biject_to, transform_to
 from tenfold.distributions.continuous import (
     Cauchy,
     Exponential,
@@ -29,6 +30,7 @@ from tenfold.distributions.distribution import Distribution, ExponentialFamily
 from tenfold.distributions.gammas import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, StudentT
 from tenfold.distributions.kl import kl_divergence, register_kl
 from tenfold.distributions.low_rank import LowRankMultivariateNormal
+from tenfold.distributions.matrices import LKJCholesky, Wishart
 from tenfold.distributions.mixtures import MixtureSameFamily
 from tenfold.distributions.multivariate import Independent, MultivariateNormal
 from tenfold.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
@@ -70,14 +72,15 @@ __all__ = [
     "Cauchy", "Chi2", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform",
     "Dirichlet", "Distribution", "ExpTransform", "Exponential", "ExponentialFamily", "FisherSnedecor",
     "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform",
-    "InverseGamma", "Kumaraswamy", "Laplace", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal",
-    "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial", "MultivariateNormal", "NegativeBinomial",
+    "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal", "LogisticNormal",
+    "LowRankMultivariateNormal", "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial",
+    "MultivariateNormal", "NegativeBinomial",
     "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto", "Poisson",
     "PositiveDefiniteTransform", "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical",
     "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
     "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
-    "Uniform", "VonMises", "Weibull", "constraints", "identity_transform", "kl", "kl_divergence",
-    "kl_families", "register_kl", "transforms",
+    "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraints", "identity_transform", "kl",
+    "kl_divergence", "kl_families", "register_kl", "transform_to", "transforms",
 ]  # fmt: skip
 
 

@@ -3,7 +3,6 @@ of a tensor whether it does; an event is a number, or the last `event_dim` dimen
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tenfold.base import dtypes
@@ -12,215 +11,308 @@ from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 
 __all__ = [
-    "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than",
-    "greater_than_eq", "half_open_interval", "independent", "integer_interval", "interval", "is_dependent",
+    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",
+    "dependent_property", "greater_than", "greater_than_eq", "half_open_interval", "independent",
+    "integer_interval", "interval", "is_dependent",
     "less_than", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer",
     "one_hot", "positive", "positive_definite", "positive_integer", "positive_semidefinite", "real",
     "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
 ]  # fmt: skip
 
-Test = Callable[[Tensor], Tensor]
-
 
 class Constraint:
-    """A set, by its name and a test of membership."""
+    """A set. A subclass has `check`, and says whether the set is discrete and how many dimensions an event
+    has."""
 
-    def __init__(self, name: str, test: Test, is_discrete: bool = False, event_dim: int = 0):
-        self.name = name
-        self.test = test
-        self.is_discrete = is_discrete
-        self.event_dim = event_dim
+    is_discrete = False
+    event_dim = 0
 
     def check(self, value: Tensor) -> Tensor:
         """Whether each event lies in the set."""
-        return self.test(value)
+        raise NotImplementedError(f"{type(self).__name__} has no check")
 
     def __repr__(self) -> str:
-        return self.name
+        return type(self).__name__.removeprefix("_") + "()"
 
 
-class Dependent(Constraint):
+class _Dependent(Constraint):
     """A set that only an instance of a distribution knows."""
 
-    def __init__(self, *, is_discrete: bool = False, event_dim: int = 0):
-        super().__init__("Dependent()", self._refuse, is_discrete, event_dim)
+    def __init__(self, *, is_discrete: Any = False, event_dim: Any = 0):
+        self.is_discrete, self.event_dim = is_discrete, event_dim
 
-    def __call__(self, *, is_discrete: bool | None = None, event_dim: int | None = None) -> Dependent:
-        return Dependent(
+    def __call__(self, *, is_discrete: Any = None, event_dim: Any = None) -> _Dependent:
+        return _Dependent(
             is_discrete=self.is_discrete if is_discrete is None else is_discrete,
             event_dim=self.event_dim if event_dim is None else event_dim,
         )
 
-    def _refuse(self, value: Tensor) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         raise ValueError("whether a value lies in this set depends on the distribution: ask its `support`")
 
 
-class dependent_property(property, Dependent):
+class dependent_property(property, _Dependent):
     """A distribution's set as a property of its instances; of the class it is only known to depend."""
 
-    def __init__(self, fn: Any = None, *, is_discrete: bool = False, event_dim: int = 0):
+    def __init__(self, fn: Any = None, *, is_discrete: Any = False, event_dim: Any = 0):
         property.__init__(self, fn)
-        Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
+        _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
     def __call__(self, fn: Any) -> dependent_property:  # type: ignore[override]
         return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
 
 
 def is_dependent(constraint: Any) -> bool:
-    return isinstance(constraint, Dependent)
+    return isinstance(constraint, _Dependent)
 
 
-class cat(Constraint):
+class _Cat(Constraint):
     """Stretches of a dimension, of `lengths`, each in a set of its own."""
 
     def __init__(self, cseq: Any, dim: int = 0, lengths: Any = None):
         self.cseq, self.dim = list(cseq), dim
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
-        name = f"cat({self.cseq}, dim={dim})"
-        discrete, event_dim = _common(self.cseq)
-        super().__init__(name, self._each, discrete, event_dim)
+        self.is_discrete, self.event_dim = _common(self.cseq)
 
-    def _each(self, value: Tensor) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         parts = value.split(self.lengths, self.dim)
         return aten("cat")([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
 
+    def __repr__(self) -> str:
+        return f"cat({self.cseq}, dim={self.dim})"
 
-class stack(Constraint):
+
+class _Stack(Constraint):
     """Slices along a dimension, each in a set of its own."""
 
     def __init__(self, cseq: Any, dim: int = 0):
         self.cseq, self.dim = list(cseq), dim
-        discrete, event_dim = _common(self.cseq)
-        deeper = event_dim + 1 if self.dim + event_dim < 0 else event_dim
-        super().__init__(f"stack({self.cseq}, dim={dim})", self._each, discrete, deeper)
+        self.is_discrete, event_dim = _common(self.cseq)
+        self.event_dim = event_dim + 1 if self.dim + event_dim < 0 else event_dim
 
-    def _each(self, value: Tensor) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         parts = value.unbind(self.dim)
         return aten("stack")([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+    def __repr__(self) -> str:
+        return f"stack({self.cseq}, dim={self.dim})"
 
 
 def _common(parts: list[Constraint]) -> tuple[bool, int]:
     return any(each.is_discrete for each in parts), max(each.event_dim for each in parts)
 
 
-class multinomial(Constraint):
+class _Multinomial(Constraint):
     """Counts that are at most `upper_bound` in all."""
+
+    is_discrete, event_dim = True, 1
 
     def __init__(self, upper_bound: Any):
         self.upper_bound = upper_bound
-        super().__init__(f"Multinomial(upper_bound={upper_bound})", self._counts, True, 1)
 
-    def _counts(self, value: Tensor) -> Tensor:
+    def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
+    def __repr__(self) -> str:
+        return f"Multinomial(upper_bound={self.upper_bound})"
 
-class independent(Constraint):
+
+class _IndependentConstraint(Constraint):
     """Events of more dimensions, each element of which lies in the set of another constraint."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        name = f"IndependentConstraint({base_constraint!r}, {reinterpreted_batch_ndims})"
-        event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
-        super().__init__(name, self._all, base_constraint.is_discrete, event_dim)
 
-    def _all(self, value: Tensor) -> Tensor:
-        inside = self.base_constraint.check(value)
-        if inside.ndim < self.reinterpreted_batch_ndims:
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+
+    def check(self, value: Tensor) -> Tensor:
+        inside, joined = self.base_constraint.check(value), self.reinterpreted_batch_ndims
+        if inside.ndim < joined:
             raise ValueError(f"an event has {self.event_dim} dimensions, the value {value.ndim}")
-        return (
-            inside.flatten(inside.ndim - self.reinterpreted_batch_ndims).all(-1)
-            if (self.reinterpreted_batch_ndims)
-            else inside
-        )
+        return inside.flatten(inside.ndim - joined).all(-1) if joined else inside
+
+    def __repr__(self) -> str:
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """The set of a mixture's draws: any of its components' sets."""
+
+    def __init__(self, base_constraint: Constraint):
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        return self.base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        return self.base_constraint.check(value.unsqueeze(-1 - self.event_dim)).all(-1)
 
 
 def _whole(x: Tensor) -> Tensor:
     return x % 1 == 0
 
 
-def greater_than(lower_bound: Any) -> Constraint:
-    return Constraint(f"GreaterThan(lower_bound={lower_bound})", lambda x: lower_bound < x)
+class _Bounded(Constraint):
+    """A set of numbers above a bound, below one, or both."""
+
+    lower_bound: Any = None
+    upper_bound: Any = None
+
+    def __repr__(self) -> str:
+        bounds = [(name, getattr(self, name)) for name in ("lower_bound", "upper_bound")]
+        told = ", ".join([f"{name}={bound}" for name, bound in bounds if bound is not None])
+        return f"{type(self).__name__.removeprefix('_')}({told})"
 
 
-def greater_than_eq(lower_bound: Any) -> Constraint:
-    return Constraint(f"GreaterThanEq(lower_bound={lower_bound})", lambda x: lower_bound <= x)
+class _Above(_Bounded):
+    def __init__(self, lower_bound: Any):
+        self.lower_bound = lower_bound
 
 
-def less_than(upper_bound: Any) -> Constraint:
-    return Constraint(f"LessThan(upper_bound={upper_bound})", lambda x: x < upper_bound)
+class _Between(_Bounded):
+    def __init__(self, lower_bound: Any, upper_bound: Any):
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
 
-def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    name = f"Interval(lower_bound={lower_bound}, upper_bound={upper_bound})"
-    return Constraint(name, lambda x: (lower_bound <= x) & (x <= upper_bound))
+class _GreaterThan(_Above):
+    def check(self, value: Tensor) -> Tensor:
+        return self.lower_bound < value
 
 
-def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    name = f"HalfOpenInterval(lower_bound={lower_bound}, upper_bound={upper_bound})"
-    return Constraint(name, lambda x: (lower_bound <= x) & (x < upper_bound))
+class _GreaterThanEq(_Above):
+    def check(self, value: Tensor) -> Tensor:
+        return self.lower_bound <= value
 
 
-def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    name = f"IntegerInterval(lower_bound={lower_bound}, upper_bound={upper_bound})"
-    return Constraint(name, lambda x: _whole(x) & (lower_bound <= x) & (x <= upper_bound), True)
+class _IntegerGreaterThan(_Above):
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return _whole(value) & (value >= self.lower_bound)
 
 
-def _simplex(x: Tensor) -> Tensor:
-    return (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)
+class _LessThan(_Bounded):
+    def __init__(self, upper_bound: Any):
+        self.upper_bound = upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return value < self.upper_bound
 
 
-def _one_hot(x: Tensor) -> Tensor:
-    return ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1)
+class _IntegerLessThan(_LessThan):
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return _whole(value) & (value <= self.upper_bound)
 
 
-def _lower_triangular(x: Tensor) -> Tensor:
-    return (x.tril() == x).flatten(-2).all(-1)
+class _Interval(_Between):
+    def check(self, value: Tensor) -> Tensor:
+        return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-def _lower_cholesky(x: Tensor) -> Tensor:
-    return _lower_triangular(x) & (x.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+class _HalfOpenInterval(_Between):
+    def check(self, value: Tensor) -> Tensor:
+        return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
-def _symmetric(x: Tensor) -> Tensor:
-    return ((x - x.mT).abs() <= 1e-6 + 1e-5 * x.abs()).flatten(-2).all(-1)
+class _IntegerInterval(_Between):
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return _whole(value) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-def _positive_definite(x: Tensor) -> Tensor:
-    return _symmetric(x) & (aten("linalg_cholesky_ex")(x).info == 0)
+class _Real(Constraint):
+    def check(self, value: Tensor) -> Tensor:
+        return value == value
 
 
-def _positive_semidefinite(x: Tensor) -> Tensor:
-    return _symmetric(x) & (aten("linalg_eigvalsh")(x) >= 0).all(-1)
+class _Boolean(Constraint):
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value == 0) | (value == 1)
 
 
-def _corr_cholesky(x: Tensor) -> Tensor:
-    tolerance = 10 * x.shape[-1] * dtypes.finfo(x.dtype).eps
-    return _lower_cholesky(x) & ((x.square().sum(-1).sqrt() - 1).abs() < tolerance).all(-1)
+class _Simplex(Constraint):
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
-def _square(x: Tensor) -> Tensor:
-    return aten("full")(x.shape[:-2], x.shape[-2] == x.shape[-1], device=x.device)
+class _OneHot(Constraint):
+    is_discrete, event_dim = True, 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
-dependent = Dependent()
-boolean = Constraint("Boolean()", lambda x: (x == 0) | (x == 1), True)
-nonnegative_integer = Constraint("IntegerGreaterThan(lower_bound=0)", lambda x: _whole(x) & (x >= 0), True)
-positive_integer = Constraint("IntegerGreaterThan(lower_bound=1)", lambda x: _whole(x) & (x >= 1), True)
-real = Constraint("Real()", lambda x: x == x)
+class _LowerTriangular(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value.tril() == value).flatten(-2).all(-1)
+
+
+class _LowerCholesky(_LowerTriangular):
+    def check(self, value: Tensor) -> Tensor:
+        return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+
+
+class _CorrCholesky(_LowerCholesky):
+    def check(self, value: Tensor) -> Tensor:
+        tolerance = 10 * value.shape[-1] * dtypes.finfo(value.dtype).eps
+        lengths = value.square().sum(-1).sqrt()
+        return super().check(value) & ((lengths - 1).abs() < tolerance).all(-1)
+
+
+class _Square(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        return aten("full")(value.shape[:-2], value.shape[-2] == value.shape[-1], device=value.device)
+
+
+class _Symmetric(_Square):
+    def check(self, value: Tensor) -> Tensor:
+        return ((value - value.mT).abs() <= 1e-6 + 1e-5 * value.abs()).flatten(-2).all(-1)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    def check(self, value: Tensor) -> Tensor:
+        return super().check(value) & (aten("linalg_eigvalsh")(value) >= 0).all(-1)
+
+
+class _PositiveDefinite(_Symmetric):
+    def check(self, value: Tensor) -> Tensor:
+        return super().check(value) & (aten("linalg_cholesky_ex")(value).info == 0)
+
+
+cat, stack, multinomial, independent = _Cat, _Stack, _Multinomial, _IndependentConstraint
+greater_than, greater_than_eq, less_than = _GreaterThan, _GreaterThanEq, _LessThan
+interval, half_open_interval, integer_interval = _Interval, _HalfOpenInterval, _IntegerInterval
+dependent = _Dependent()
+boolean, real, simplex, one_hot = _Boolean(), _Real(), _Simplex(), _OneHot()
+nonnegative_integer, positive_integer = _IntegerGreaterThan(0), _IntegerGreaterThan(1)
 real_vector = independent(real, 1)
-positive = greater_than(0.0)
-nonnegative = greater_than_eq(0.0)
-unit_interval = interval(0.0, 1.0)
-simplex = Constraint("Simplex()", _simplex, event_dim=1)
-one_hot = Constraint("OneHot()", _one_hot, True, event_dim=1)
-lower_triangular = Constraint("LowerTriangular()", _lower_triangular, event_dim=2)
-lower_cholesky = Constraint("LowerCholesky()", _lower_cholesky, event_dim=2)
-square = Constraint("Square()", _square, event_dim=2)
-symmetric = Constraint("Symmetric()", _symmetric, event_dim=2)
-positive_definite = Constraint("PositiveDefinite()", _positive_definite, event_dim=2)
-positive_semidefinite = Constraint("PositiveSemidefinite()", _positive_semidefinite, event_dim=2)
-corr_cholesky = Constraint("CorrCholesky()", _corr_cholesky, event_dim=2)
+positive, nonnegative, unit_interval = greater_than(0.0), greater_than_eq(0.0), interval(0.0, 1.0)
+lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()
+square, symmetric = _Square(), _Symmetric()
+positive_definite, positive_semidefinite = _PositiveDefinite(), _PositiveSemidefinite()
 
 
 def __getattr__(name: str) -> Any:

@@ -279,6 +279,13 @@ class Exponential(ExponentialFamily):
         return 1 - self.rate.log()
 
 
+class _AboveLow(constraints._GreaterThan):
+    """Above the lower bound, whose numbers an error does not list."""
+
+    def __repr__(self) -> str:
+        return "GreaterThan(low)"
+
+
 class Uniform(Distribution):
     """1 / (high - low) from `low` up to, not including, `high`."""
 
@@ -297,9 +304,7 @@ class Uniform(Distribution):
             self._validate_order()
 
     def _validate_order(self) -> None:
-        above = constraints.greater_than(self.low.detach())
-        above.name = "GreaterThan(low)"
-        self._validate_within(high=(self.high, above))
+        self._validate_within(high=(self.high, _AboveLow(self.low.detach())))
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:

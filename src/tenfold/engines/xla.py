@@ -24,6 +24,7 @@ from tenfold.base.errors import (
     EngineError,
     MissingDevice,
     MissingEngine,
+    NoData,
     OutOfMemory,
     TenfoldError,
     UnsupportedError,
@@ -174,8 +175,18 @@ def _resolve(device: Device) -> tuple[Client, Any]:
 
 
 def require(device: Device) -> None:
-    """Raise if the device is not there."""
-    _resolve(device)
+    """Raise if the device is not there. Meta always is: nothing is computed there."""
+    if device.type != "meta":
+        _resolve(device)
+
+
+def require_data(device: Device) -> None:
+    """Raise if tensors there have no data: on the meta device none has."""
+    if device.type == "meta":
+        raise NoData(
+            "a tensor on the meta device has a shape and a dtype, but no data",
+            help="give it data first: module.to_empty(device=...), or load_state_dict(..., assign=True)",
+        )
 
 
 def put(array: np.ndarray, device: Device) -> Any:

@@ -24,6 +24,8 @@ AT_A_TIME = 1 << 16
 
 def uniform_(tensor: Tensor, low: float, high: float, generator: Generator | None = None) -> Tensor:
     """Fill with draws that are evenly spread between the bounds."""
+    if tensor.is_meta:
+        return tensor
     if graph.active() is not None or tensor.dtype.kind != "float":
         with no_grad():
             return tensor.uniform_(low, high, generator=generator)
@@ -32,6 +34,8 @@ def uniform_(tensor: Tensor, low: float, high: float, generator: Generator | Non
 
 def normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> Tensor:
     """Fill with draws from a normal distribution."""
+    if tensor.is_meta:
+        return tensor
     if graph.active() is not None or tensor.dtype.kind != "float":
         with no_grad():
             return tensor.normal_(mean, std, generator=generator)

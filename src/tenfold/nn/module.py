@@ -35,6 +35,8 @@ from tenfold.trace import graph
 
 Self = TypeVar("Self", bound="Module")
 
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"  # the name that others know it by
+
 
 # What attributes are that decide what a module does.
 SETTINGS = frozenset([type(None), bool, int, float, complex, str, tuple, list, dict])

@@ -14,6 +14,7 @@ from tenfold.base.dtypes import DType, as_dtype
 from tenfold.base.errors import ArgumentError, TenfoldError, located
 from tenfold.base.source import capture
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.dispatch import aten
 from tenfold.tensor.parameter import Parameter
 from tenfold.trace import graph
 
@@ -112,6 +113,8 @@ def filled(size: Sequence[int], value: float, dtype: Any = None, device: Any = N
     wanted = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
     if any(not isinstance(extent, int) or extent < 0 for extent in size):
         raise ArgumentError(f"a tensor of size {tuple(size)} cannot be made").located("", capture())
+    if place.type == "meta":
+        return aten("empty")(list(size), dtype=wanted, device=place)
     array = np.zeros(size, wanted.numpy) if value == 0 else np.full(size, value, wanted.numpy)
     return leaf(array, place, wanted)
 

@@ -25,7 +25,7 @@ from tenfold.runtime.checks import AHEAD, Donations, Loaded, settle, size_in_byt
 from tenfold.runtime.packing import Pending
 from tenfold.trace import graph
 from tenfold.trace.gradient import used_up
-from tenfold.trace.graph import Holder, Node, Value
+from tenfold.trace.graph import NO_DATA, Holder, Node, Value
 from tenfold.trace.program import Program, collect
 
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
@@ -290,7 +290,7 @@ def number(value: Value) -> Any:
     """The one element of a value, which has data, as a Python number."""
     settle()
     with executables.lock:
-        if type(value.buffer) in (np.ndarray, Pending):
+        if type(value.buffer) in (np.ndarray, Pending) or value.buffer is NO_DATA:
             return host_array(value).reshape(()).item()
         return xla.number(value.buffer, value.type.dtype, value.device)
 
@@ -310,6 +310,8 @@ def buffer_of(leaf: Value, device: Device) -> Any:
             "a tensor from inside a compiled function has no value outside of it",
             help="return it from the function",
         )
+    if buffer is NO_DATA:
+        xla.require_data(device)
     if type(buffer) is Pending:
         with executables.lock:  # no compiled function may be about to write over the vector
             buffer = leaf.buffer

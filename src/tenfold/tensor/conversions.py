@@ -58,6 +58,8 @@ def convert(
     if memory_format in FORMATS:
         return memory_formats.arranged(convert(x, dtype, device, copy), memory_format)
     dispatch.require_placement("memory_format", memory_format)
+    if device.type == "meta" and x.device.type != "meta":
+        return dispatch.aten("empty_like")(x, dtype=dtype, device=device)
     if memory_format == "contiguous_format" and not x.is_contiguous():
         copy = True
     if dtype is not x.dtype or (copy and device is x.device):

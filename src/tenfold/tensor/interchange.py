@@ -91,7 +91,7 @@ def _shared(obj: Any, dtype: DType | type | None) -> Any:
         return from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
         return frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
-    return obj
+    return np.asarray(obj) if hasattr(obj, "__array__") else obj
 
 
 @located

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tenfold.base.devices import Device
 from tenfold.base.dtypes import float32
 from tenfold.base.errors import ArgumentError, GradientError, ShapeError, located
 from tenfold.base.hooks import Noticed, RemovableHandle
@@ -214,11 +215,17 @@ def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 
 class UntypedStorage:
-    """The memory behind a tensor, to be asked where it is and how large."""
+    """The memory behind a tensor, to be asked where it is and how large; or the bytes of a file, to be made
+    tensors of by `asarray`."""
 
     def __init__(self, owner: Tensor):
         self._owner = owner
         self.device = owner.device
+
+    @staticmethod
+    def from_file(filename: str, shared: bool = False, nbytes: int | None = None) -> UntypedStorage:
+        """The bytes of a file, which are read when they are used."""
+        return FileStorage(np.memmap(filename, np.uint8, "c", shape=None if not nbytes else (nbytes,)))
 
     def data_ptr(self) -> int:
         return self._owner.data_ptr() - self._owner.storage_offset() * self._owner.itemsize
@@ -226,8 +233,34 @@ class UntypedStorage:
     def nbytes(self) -> int:
         return math.prod(self._owner.share().storage.value.type.shape) * self._owner.itemsize
 
+    def untyped(self) -> UntypedStorage:
+        return self
+
     size = nbytes
     __len__ = nbytes
+
+
+class FileStorage(UntypedStorage):
+    """Bytes of a file. Writing to tensors made of them leaves the file as it is."""
+
+    def __init__(self, array: np.ndarray):
+        self._array = array
+        self.device = Device("cpu")
+
+    def data_ptr(self) -> int:
+        return self._array.ctypes.data
+
+    def nbytes(self) -> int:
+        return self._array.nbytes
+
+    size = nbytes
+    __len__ = nbytes
+
+    def __getitem__(self, part: slice) -> FileStorage:
+        return FileStorage(self._array[part])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self._array.view(np.ndarray)
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:

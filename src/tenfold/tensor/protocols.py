@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.base import formatting
+from tenfold.base import dtypes, formatting
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, GradientError, ShapeError
 from tenfold.base.source import capture
 from tenfold.runtime import evaluate
@@ -37,6 +37,11 @@ class Protocols(Described):
             suffixes.append("requires_grad=True")
         elif self.requires_grad:
             suffixes.append(f"grad_fn={self.grad_fn}")
+        if self.device.type == "meta":
+            dtype = [] if self.dtype is dtypes.get_default_dtype() else [f"dtype={self.dtype!r}"]
+            return (
+                f"tensor(..., {', '.join([suffixes[0], f'size={tuple(self.shape)}', *dtype, *suffixes[1:]])})"
+            )
         return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:

@@ -56,11 +56,15 @@ class Described(Holder):
         return self.device.type == "cpu"
 
     @property
+    def is_meta(self) -> bool:
+        return self.device.type == "meta"
+
+    @property
     def layout(self) -> str:
         return strided
 
-    # Every tensor is dense, holds data, and stores its elements as they are.
-    is_sparse = is_meta = is_quantized = is_nested = False
+    # Every tensor is dense, and stores its elements as they are.
+    is_sparse = is_quantized = is_nested = False
 
     def dim(self) -> int:
         return self._value.type.rank

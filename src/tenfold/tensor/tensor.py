@@ -418,7 +418,9 @@ def leaf(array: np.ndarray, device: Device, dtype: DType | None = None) -> Tenso
     dtype = dtype or dtypes.from_numpy(array.dtype)
     value = Value(TensorType(dtype, array.shape), device.resolved, buffer=array)
     value.source = capture()
-    if device.type != "cpu":
+    if device.type == "meta":
+        value.buffer = graph.NO_DATA
+    elif device.type != "cpu":
         value.buffer = xla.put(array, device.resolved)
     return Tensor(value)
 

@@ -100,6 +100,10 @@ class Origin:
             self.overwritten = writer
 
 
+# The buffer of a value on the meta device: it never has data, and never waits for any.
+NO_DATA = type("NoData", (), {"__repr__": lambda self: "NO_DATA"})()
+
+
 class Value:
     """A tensor of the trace: result `index` of a node yet to run, or a leaf that has its data (`buffer`).
 
@@ -301,6 +305,9 @@ def results_of(node: Node, device: Device) -> tuple[Value, ...]:
     results = tuple([Value(each, device, node, i) for i, each in enumerate(types)])
     if len(results) > 1:
         node.results = tuple([weakref.ref(each) for each in results])
+    if device.type == "meta":
+        for each in results:
+            each.buffer = NO_DATA
     if level is not None:
         level.push(node, results)
     return results

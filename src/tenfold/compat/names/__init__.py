@@ -56,7 +56,7 @@ MODULE_OF = {
     **dict.fromkeys(QUANTIZED, "tensor.quantized"),
     **dict.fromkeys(QUANTIZED_DTYPES, "base.quantized_dtypes"),
     **dict.fromkeys(named_dtypes.NAMES, "base.named_dtypes"),
-    **dict.fromkeys(STORAGES, "storage"),
+    **dict.fromkeys((*STORAGES, "UntypedStorage"), "storage"),
     **dict.fromkeys(TYPES, "tensor.typed"),
     **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "compat.names.low_rank"),
     "histogramdd": "compat.names.histograms",

@@ -1,0 +1,52 @@
+"""The meta device: tensors of a shape and a dtype, without data."""
+
+from __future__ import annotations
+
+import pytest
+
+import tenfold as tn
+from tenfold import nn
+
+
+def test_ops_work_on_shapes_and_dtypes_alone():
+    x = tn.empty(3, 4, device="meta")
+    y = (x @ x.T).relu().to(tn.float64)
+    assert y.device == tn.device("meta") and y.is_meta and y.shape == (3, 3) and y.dtype is tn.float64
+    y[0] = 1
+    y.fill_(2)
+    assert tn.ones(2).to("meta").shape == (2,) and tn.rand(5, device="meta").shape == (5,)
+    assert repr(x) == "tensor(..., device='meta', size=(3, 4))"
+
+
+def test_a_tensor_of_any_size_takes_no_memory():
+    large = tn.zeros(1 << 20, 1 << 20, device="meta")
+    assert (large + 1).sum(0).shape == (1 << 20,)
+
+
+@pytest.mark.parametrize("read", [tn.Tensor.item, tn.Tensor.cpu, tn.Tensor.tolist, bool, float])
+def test_reading_what_is_not_there_is_an_error(read):
+    with pytest.raises(NotImplementedError, match="no data"):
+        read(tn.ones((), device="meta") + 1)
+
+
+def test_a_module_is_made_without_data_and_filled_later():
+    with tn.device("meta"):
+        model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Embedding(4, 3))
+    assert {each.device.type for each in model.state_dict().values()} == {"meta"}
+    with pytest.raises(NotImplementedError, match="no data"):
+        model.to("cpu")
+    model.to_empty(device="cpu")
+    assert {each.device.type for each in model.state_dict().values()} == {"cpu"}
+
+
+def test_weights_are_assigned_to_a_module_without_data():
+    with tn.device("meta"):
+        model = nn.Linear(2, 3)
+    model.load_state_dict({"weight": tn.ones(3, 2), "bias": tn.zeros(3)}, assign=True)
+    assert model(tn.ones(2)).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_nothing_is_left_waiting_that_another_tensor_would_trip_over():
+    hollow = tn.zeros(3, device="meta")
+    hollow.add_(1)
+    assert tn.ones(2).add_(1).tolist() == [2.0, 2.0]

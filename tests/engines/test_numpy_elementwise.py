@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from tenfold.base import dtypes
 from tenfold.base.dtypes import ALL, DType
-from tenfold.engines import numpy as tier0
-from tenfold.engines import xla
 from tenfold.flat import elementwise as e
-from tenfold.flat.ir import Function, Op, TensorType, Value
-from tenfold.mlir import stablehlo
-from tests.flat.machine import CPU
+from tenfold.flat.ir import Op
+from tests.engines.tiers import Both, close
 
 OPS = [op for op in vars(e).values() if isinstance(op, type) and issubclass(op, e.Elementwise) and op.name]
 # More than 2 units in the last place may lie between XLA and tier 0 where XLA's formula, which is tier 0's as
@@ -25,33 +21,6 @@ ULPS = {"chlo.bessel_i1e": 3, "chlo.lgamma": 4}
 # These sum terms of up to 8 that cancel: no more than that is left of their precision, here and there.
 LARGEST_TERM = {"chlo.lgamma": 8.0, "chlo.digamma": 8.0}
 COUNT = 1 << 14
-
-
-class Both:
-    """Ops that share one program, run by XLA and by tier 0."""
-
-    def __init__(self) -> None:
-        self.params: list[Value] = []
-        self.arrays: list[np.ndarray] = []
-        self.values: list[Value] = []
-
-    def input(self, array: np.ndarray) -> Value:
-        self.params.append(Value(TensorType(dtypes.from_numpy(array.dtype), array.shape)))
-        self.arrays.append(array)
-        return self.params[-1]
-
-    def add(self, op: Op) -> None:
-        self.values += op.results
-
-    def run(self) -> Iterator[tuple[Op, np.ndarray, np.ndarray]]:
-        """Each op with XLA's result and tier 0's."""
-        function = Function(self.params, self.values)
-        executable = xla.compile(stablehlo.emit(function), CPU)
-        theirs = [xla.fetch(each) for each in executable([xla.put(each, CPU) for each in self.arrays])]
-        for value, one, other in zip(self.values, theirs, tier0.run(function, self.arrays), strict=True):
-            assert one.dtype == other.dtype and one.shape == other.shape, value.op
-            assert value.op is not None
-            yield value.op, one, other
 
 
 def operands(op: type[Op]) -> int:
@@ -139,20 +108,6 @@ def open_in_xla(op: type[Op], dtype: DType, target: DType | None = None) -> bool
     return op.name.startswith("chlo.") and dtype.is_floating_point and dtype.itemsize == 1
 
 
-def close(x: np.ndarray, y: np.ndarray, dtype: DType) -> np.ndarray:
-    """Whether results are the same, but for the last bits of floats."""
-    with np.errstate(all="ignore"):
-        if x.dtype.kind in "biu":
-            return x == y
-        if x.dtype.kind == "c":
-            same = (x == y) | (np.isnan(x) & np.isnan(y))
-            return same | (np.abs(x - y) <= 1e-5 * np.maximum(np.abs(x), 1))
-        eps = float(dtypes.finfo(dtypes.from_numpy(x.dtype)).eps)
-        x, y = x.astype(np.float64), y.astype(np.float64)
-        near = np.abs(x - y) <= max(4 * eps, 1e-14) * np.maximum(np.abs(x), 1)
-        return (x == y) | near | (np.isnan(x) & np.isnan(y))
-
-
 @pytest.mark.parametrize("dtype", ALL, ids=lambda dtype: dtype.name)
 def test_every_op_agrees_with_xla_at_the_edges_of_a_dtype(dtype, compiled_quickly):
     both = Both()
@@ -174,7 +129,7 @@ def test_every_op_agrees_with_xla_at_the_edges_of_a_dtype(dtype, compiled_quickl
         both.add(e.ReducePrecision(both.input(given[0]), 5, 2))
     wrong = []
     for op, theirs, mine in both.run():
-        bad = ~close(theirs, mine, dtype)
+        bad = ~close(theirs, mine)
         arrays = [both.arrays[both.params.index(each)] for each in op.operands]
         for place in np.flatnonzero(bad)[:3]:
             at = [each[place] for each in arrays]

@@ -3,19 +3,13 @@ back."""
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Container, Iterator
 from typing import Any
 
-from tenfold.base.errors import FormatError
 from tenfold.capi.typed import TypedForm, c_name
 from tenfold.ops.schema import MISSING, Argument, Type
 
-__all__ = ["call_of", "with_needs"]
-
-NEEDS = Path(__file__).with_name("src") / "needs.cpp"
+__all__ = ["call_of"]
 
 _ENUMERATIONS = {
     "ScalarType": "dtype",
@@ -26,8 +20,9 @@ _ENUMERATIONS = {
 _CPP = {"int": "int64_t", "float": "double", "bool": "bool"}
 
 
-def call_of(form: TypedForm) -> Iterator[str]:
-    """The statements of a form's body, for the overload that is installed."""
+def call_of(form: TypedForm, checked: Container[str]) -> Iterator[str]:
+    """The statements of a form's body, for the overload that is installed. If it is among `checked`, its
+    arguments are looked at first."""
     assert form.installed is not None
     given = {argument.name: argument for argument in form.given}
     values: list[str] = []
@@ -68,21 +63,11 @@ def call_of(form: TypedForm) -> Iterator[str]:
             for name in read:
                 yield f"keep_apart({name}_given, {'*' if out in tensors else ''}{out}_given);"
     op = f"aten::{form.installed.schema.qualified}"
-    if op in with_needs():
+    if op in checked:
         call = f'call_checked<{_result_type(form)}>("{op}", {", ".join(values)})'
     else:
         call = f"at::_ops::{form.installed.struct}::call({', '.join(values)})"
     yield from _give_back(form, call, held)
-
-
-@functools.cache
-def with_needs() -> frozenset[str]:
-    """The operators whose arguments are checked, or made to fit, before libtorch's kernel has them."""
-    text = NEEDS.read_text(encoding="utf-8")
-    rows = re.findall(r'^ +\{"(\w+::[\w.]+)", [\w<>, ]+\},$', text, re.MULTILINE)
-    if len(rows) != text.count('{"'):
-        raise FormatError(f"{NEEDS.name} has a row that cannot be read: write each in a line of its own")
-    return frozenset(rows)
 
 
 def _result_type(form: TypedForm) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
+from tenfold.capi import needs
 from tenfold.capi.arguments import call_of
 from tenfold.capi.describe import Description, Function
 from tenfold.capi.locate import Libtorch
@@ -23,13 +24,15 @@ def generate(description: Description, libtorch: Libtorch, shards: int) -> dict[
         "tenfold_ops.h": _header(description),
         "stubs.c": _stubs(entries, abi),
         "table.cpp": _table(entries, abi),
+        "needs_table.h": needs.header(libtorch.schemas),
     }
+    checked = frozenset(needs.needs_of(libtorch.schemas))
     parts: list[list[TypedForm]] = [[] for _ in range(shards)]
     for form in typed_forms(libtorch.schemas, description.taken):
         part = zlib.crc32(form.row.name.encode()) % shards  # by name, so that a new row changes one of them
         parts[part].append(form)
     for number, forms in enumerate(parts):
-        files[f"typed_{number}.cpp"] = _shard(forms)
+        files[f"typed_{number}.cpp"] = _shard(forms, checked)
     return files
 
 
@@ -92,16 +95,16 @@ def _table(entries: Sequence[Function], abi: int) -> str:
     return "\n".join([*lines, "", "}  // namespace tenfold"]) + "\n"
 
 
-def _shard(forms: Sequence[TypedForm]) -> str:
+def _shard(forms: Sequence[TypedForm], checked: Container[str]) -> str:
     headers = sorted({form.installed.header for form in forms if form.installed is not None})
     lines = ['#include "typed.h"', "", *(f"#include <ATen/ops/{each}>" for each in headers), ""]
     lines += ["using namespace tenfold;", "", 'extern "C" {', ""]
     for form in forms:
-        lines += [*_typed(form), ""]
+        lines += [*_typed(form, checked), ""]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _typed(form: TypedForm) -> Iterator[str]:
+def _typed(form: TypedForm, checked: Container[str]) -> Iterator[str]:
     tensor = form.result == "tensor"
     parameters = ", ".join(
         f"{p.ctype}{'' if p.ctype.endswith('*') else ' '}{p.name}" for p in form.parameters
@@ -113,6 +116,6 @@ def _typed(form: TypedForm) -> Iterator[str]:
         yield f"    return {guard}[&]{'() -> tn_tensor *' if tensor else ''} {{ {body} }});"
     else:
         yield f"    return {guard}[&] {{"
-        yield from (f"        {line}" for line in call_of(form))
+        yield from (f"        {line}" for line in call_of(form, checked))
         yield "    });"
     yield "}"

@@ -97,6 +97,7 @@ def _total(x, dim):
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     method=False,
     samples=lambda: _of_dtype(_along()),
+    needs="grad_output like output",
 )
 def softmax_backward_data(gradient, result, dim, input_dtype):
     """y · (grad - sum(grad · y)) along a dimension."""
@@ -116,6 +117,7 @@ def _softmax_gradient(gradient, result, dim):
     "-> Tensor",
     method=False,
     samples=lambda: _of_dtype(_along()),
+    needs="grad_output like output",
 )
 def log_softmax_backward_data(gradient, result, dim, input_dtype):
     """grad - exp(y) · sum(grad) along a dimension."""
@@ -150,6 +152,7 @@ def threshold_backward(gradient, x, threshold):
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
     samples=lambda: [*_pairs()(), S(T(3, 4), T(3, 4), approximate="tanh")],
     **_HIDDEN,
+    needs="shapes_of_gelu",
 )
 @widened
 def gelu_backward(gradient, x, approximate):

@@ -163,6 +163,7 @@ def _calls():
     late=written,
     samples=_calls,
     autocast="lower",
+    needs="grouped_heads<7>",
 )
 def scaled_dot_product_attention(
     state, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
@@ -182,6 +183,7 @@ def scaled_dot_product_attention(
     "bool enable_gqa=False) -> (Tensor, Tensor)",
     random=True,
     samples=_calls,
+    needs="grouped_heads<8>",
 )
 def _scaled_dot_product_attention_math(
     state, query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa
@@ -220,6 +222,7 @@ _FLASH = lambda: [
     "float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> "
     "(Tensor output, Tensor logsumexp)",
     samples=_FLASH,
+    needs="attention",
 )
 def _scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, attn_mask, scale):
     """Attention, and the log of the sum of each row's exponentials."""
@@ -237,8 +240,7 @@ def _scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is
     samples=lambda: [
         S(*[T(1, 1, 4, 1, dtype=d)] * 5, T(1, 1, 4, dtype=d, low=3, high=5), 0.0, causal, scale=s)
         for d in ("float32", "float64") for causal, s in ((False, None), (True, 0.3))
-    ],
-)  # fmt: skip
+    ], needs="attention_backward")  # fmt: skip
 def _scaled_dot_product_flash_attention_for_cpu_backward(
     gradient, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale
 ):

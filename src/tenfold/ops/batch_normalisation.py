@@ -105,6 +105,7 @@ def _normalised(x, weight, bias, running_mean, running_var, training, eps):
     function=False,
     differentiable=(True, False, False),
     samples=_TRAINED_OR_NOT(),
+    needs="statistics",
 )
 def native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """The batch norm; and while training each channel's mean and 1 / √(variance + eps)."""
@@ -122,6 +123,7 @@ def native_batch_norm(x, weight, bias, running_mean, running_var, training, mome
     "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     differentiable=(True, False, False),
     samples=lambda: _batches("absent", True, 0.1, 1e-5),
+    needs="no_statistics",
 )
 def _native_batch_norm_legit_no_stats(x, weight, bias, training, momentum, eps):
     return native_batch_norm(x, weight, bias, None, None, training, momentum, eps)
@@ -132,6 +134,7 @@ def _native_batch_norm_legit_no_stats(x, weight, bias, training, momentum, eps):
     "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     differentiable=(True, False, False),
     samples=lambda: _batches("given", 0.1, 1e-5),
+    needs="statistics_in_use",
 )
 def _native_batch_norm_legit_no_training(x, weight, bias, running_mean, running_var, momentum, eps):
     return native_batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps)
@@ -148,6 +151,7 @@ def _native_batch_norm_legit_no_training(x, weight, bias, running_mean, running_
         *_batches("given", False, 0.5, 1e-3),
         S(T(1, 3, dtype="float32"), None, None, *[T(3, dtype="float32", low=0.5)] * 2, True, 1.0, 1e-3),
     ],
+    needs="statistics",
 )
 def _native_batch_norm_legit_functional(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """`native_batch_norm`, and the running statistics moved by `momentum` towards those of the batch."""
@@ -176,6 +180,7 @@ def _native_batch_norm_legit_functional(x, weight, bias, running_mean, running_v
         for p in [(T(3, dtype=dtype), T(3, dtype=dtype, low=0.5, high=2))]
         for parameters in [(p[0], None, None, *p, True), (p[0], *p, None, None, False), (None, *p, *p, True)]
     ],
+    needs="statistics_of_gradient",
 )
 def native_batch_norm_backward(
     gradient, x, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask

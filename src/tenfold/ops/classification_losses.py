@@ -207,7 +207,7 @@ _BACKWARD = (
 @op(
     f"nll_loss_backward({_BACKWARD}) -> Tensor",
     function=False, method=False, samples=_unpicks(((3, 4), (3,)), ((4,), ())),
-    positions="target")  # fmt: skip
+    positions="target", needs="classes_of_targets")  # fmt: skip
 @widened
 def nll_loss_backward(gradient, x, target, weight, reduction, ignore_index, total_weight):
     _check_rank("nll_loss", x, target, (1, 2))
@@ -217,7 +217,7 @@ def nll_loss_backward(gradient, x, target, weight, reduction, ignore_index, tota
 @op(
     f"nll_loss2d_backward({_BACKWARD}) -> Tensor",
     function=False, method=False, samples=_unpicks(((1, 4, 1, 1), (1, 1, 1))),
-    positions="target")  # fmt: skip
+    positions="target", needs="classes_of_targets")  # fmt: skip
 @widened
 def nll_loss2d_backward(gradient, x, target, weight, reduction, ignore_index, total_weight):
     _check_rank("nll_loss2d", x, target, (4,))

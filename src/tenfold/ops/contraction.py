@@ -136,6 +136,7 @@ def bmm(x, y, dtype=None):
     "mv(Tensor self, Tensor vec) -> Tensor",
     samples=lambda: [S(T(3, 4), T(4)), S(T(3, 0), T(0)), S(T(0, 4), T(4))],
     autocast="cuda: lower",
+    needs="out: rows_to_write",
 )
 def mv(x, vec, dtype=None):
     check_ranks("mv", (x, 2), (vec, 1))
@@ -168,7 +169,13 @@ def _matmul_node(ranks):
     )
 
 
-@op("matmul(Tensor self, Tensor other) -> Tensor", samples=_PRODUCTS, autocast="lower", grad_fn=_matmul_node)
+@op(
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    samples=_PRODUCTS,
+    autocast="lower",
+    grad_fn=_matmul_node,
+    needs="out: rows_to_write",
+)
 @op(
     "linalg_matmul(Tensor self, Tensor other) -> Tensor",
     samples=_PRODUCTS,

@@ -131,6 +131,7 @@ def view_as_complex_copy(x):
     "_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor",
     method=False,
     samples=lambda: [S(T(3, 4), (4, 3), (3, 1)), S(T(6), (2, 3), (3, 1))],
+    needs="within_storage_copied",
 )
 def reshape_alias_copy(x, size, stride):
     """x's memory, seen with another shape and other strides, copied."""

@@ -253,12 +253,14 @@ def _as_tensors():
     "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor",
     samples=_wholes,
     autocast="cpu: float32",
+    needs="labels_of_targets",
 )
 @op(
     "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, "
     "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor",
     samples=_as_tensors,
     autocast="cpu: float32",
+    needs="labels_of_targets",
 )
 def ctc_loss(logs, targets, inputs, lengths, blank, reduction, zero_infinity):
     """-log of the likelihood of each target under all alignments; the mean is of losses a label."""
@@ -279,6 +281,7 @@ def ctc_loss(logs, targets, inputs, lengths, blank, reduction, zero_infinity):
     "_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, "
     "bool zero_infinity=False) -> (Tensor, Tensor)",
     samples=_FULL,
+    needs="labels_of_targets",
 )
 def _ctc_loss(logs, targets, inputs, lengths, blank, zero_infinity):
     """Each target's -log likelihood; and for each time and state the log likelihood of having come there."""
@@ -293,8 +296,7 @@ def _ctc_loss(logs, targets, inputs, lengths, blank, zero_infinity):
     samples=lambda: [
         S(T(2, dtype="float32"), _LOGS(4, 2, 5), _LABELS(2, 2), (4, 4), (2, 2),
           T(2, dtype="float32", low=3, high=5), T(2, 4, 5, dtype="float32", low=-9, high=-3), 0),
-    ],
-)  # fmt: skip
+    ], needs="labels_backward")  # fmt: skip
 def _ctc_loss_backward(gradient, logs, targets, inputs, lengths, loss, log_alpha, blank, zero_infinity):
     problem = _Problem(logs, targets, inputs, lengths, blank)
     emitted = _alpha(problem)[1]

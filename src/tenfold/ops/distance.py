@@ -146,7 +146,8 @@ _distance = flat.differentiated(_of_distance)(p_norm)
     "pdist(Tensor self, float p=2) -> Tensor",
     method=False,
     samples=lambda: [S(T(5, 3)), S(T(4, 3), 1.0), S(T(4, 3), math.inf), S(T(3, 2), 0.0), S(T(4, 3), 1.5),
-                     S(T(1, 3)), S(T(0, 3)), S(T(3, 0))], autocast="cuda: float32",)  # fmt: skip
+                     S(T(1, 3)), S(T(0, 3)), S(T(3, 0))],
+    autocast="cuda: float32", needs="rows_with_gradient")  # fmt: skip
 def pdist(x, p):
     """The p-norm distance of every two rows, each pair once: those of the first row come first."""
     if x.rank != 2:

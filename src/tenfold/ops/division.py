@@ -58,6 +58,7 @@ def div(x, y):
     inplace=True,
     samples=_modes(_divisors),
     forms="foreach",
+    needs="no_overflow",
 )
 @op(
     "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
@@ -66,6 +67,7 @@ def div(x, y):
     inplace=True,
     samples=_modes(_divisor_numbers),
     forms="foreach",
+    needs="no_overflow",
 )
 def div_rounded(x, y, rounding_mode):
     """self / other, kept as it is, cut towards zero ("trunc") or rounded down ("floor")"""

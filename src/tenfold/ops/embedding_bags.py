@@ -76,6 +76,7 @@ _GRADIENTS = lambda *more: (
     "bool scale_grad_by_freq) -> Tensor",
     function=False,
     samples=_GRADIENTS(),
+    needs="indices_of_weights",
 )
 def embedding_dense_backward(gradient, indices, num_weights, padding_idx, scale_grad_by_freq):
     """The sum of the cotangents of each row of the table, over the places where it was taken."""
@@ -102,6 +103,7 @@ def embedding_dense_backward(gradient, indices, num_weights, padding_idx, scale_
     "bool scale_grad_by_freq, bool sparse) -> Tensor",
     function=False,
     samples=_GRADIENTS(False),
+    needs="indices_of_weights",
 )
 def embedding_backward(gradient, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
     if sparse:
@@ -226,7 +228,7 @@ _PLAIN = (
 _FOUR = "(Tensor, Tensor, Tensor, Tensor)"
 
 
-@op(f"embedding_bag({_TABLE}{_PLAIN}) -> {_FOUR}", samples=_bags(), positions="offsets")
+@op(f"embedding_bag({_TABLE}{_PLAIN}) -> {_FOUR}", samples=_bags(), positions="offsets", needs="bags")
 def embedding_bag(weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last):
     """The sum, mean or maximum of the rows of weight that each bag of indices names."""
     return _bagged(weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, -1)
@@ -237,6 +239,7 @@ def embedding_bag(weight, indices, offsets, by_frequency, mode, sparse, sample_w
     f"Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> {_FOUR}",
     samples=lambda: [*_bags(None)(), *_bags(4)(), *_bags(-2)(), *_bags(9)()],
     positions="offsets",
+    needs="bags",
 )
 def embedding_bag_padding_idx(
     weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, padding_idx
@@ -259,6 +262,7 @@ def embedding_bag_padding_idx(
     f"_embedding_bag_forward_only({_TABLE}{_PLAIN}, int padding_idx=-1) -> {_FOUR}",
     samples=lambda: [*_bags(-1)(), *_bags(4)()],
     positions="offsets not padding_idx",
+    needs="bags",
 )
 def _embedding_bag(
     weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, padding_idx

@@ -198,6 +198,7 @@ def _lu_samples():
         S(Matrices(4, 4), pivot_rows(4, 4), False),
         S(Matrices(4, 4), pivot_rows(4, 4), True, False),
     ],
+    needs="pivots",
 )
 def lu_unpack(packed, pivots, unpack_data, unpack_pivots):
     """P, L and U of what `linalg.lu_factor` gives; empty tensors for what is not asked for."""

@@ -119,6 +119,7 @@ def random_to(state, x, to):
     f"random.from(Tensor self, int from, int? to, {OWN}) -> Tensor",
     **_FILLS,
     samples=lambda: [S(T(3, 4), 0, 2), S(T(2), 0, 1)],
+    needs="next_number",
 )
 def random_from(state, x, low, high):
     """Integers from `from` up to, and without, to."""

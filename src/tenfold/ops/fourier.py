@@ -273,6 +273,7 @@ def _inner_scaled(x, count, normalization):
         for forward in (True, False)
         for dtype in ("complex64", "complex128")
     ],
+    needs="transformed_dims",
 )
 def fft_complex(x, dims, normalization, forward):
     """A complex signal's spectrum, or the signal of one."""
@@ -292,6 +293,7 @@ def fft_complex(x, dims, normalization, forward):
         for onesided in (True, False)
         for dtype in ("float32", "float64")
     ],
+    needs="some_dims",
 )
 def fft_real(x, dims, normalization, onesided):
     """A real signal's spectrum, or the half that tells the other."""
@@ -314,6 +316,7 @@ def fft_real(x, dims, normalization, onesided):
         for size in (6, 7)
         for dtype in ("complex64", "complex128")
     ],
+    needs="half_of_last_dim",
 )
 def fft_to_real(x, dims, normalization, last_dim_size):
     """The real signal of half a spectrum."""

@@ -162,8 +162,9 @@ def _back_samples(dims):
     method=False,
     samples=lambda: _samples(2)[::4] + _samples(3)[::4],
     autocast="cpu: float32, cuda: widest",
+    needs="grid_with_gradient",
 )
-@op(f"grid_sampler_2d{_GRID}", method=False, samples=lambda: _all_samples(2))
+@op(f"grid_sampler_2d{_GRID}", method=False, samples=lambda: _all_samples(2), needs="grid_with_gradient")
 @op(f"grid_sampler_3d{_GRID}", method=False, samples=lambda: _all_samples(3))
 def grid_sampler(x, grid, mode, padding, align_corners):
     """Images read at the places of a grid, whose coordinates go from -1 to 1."""
@@ -171,8 +172,20 @@ def grid_sampler(x, grid, mode, padding, align_corners):
     return sample(x, grid, mode, padding, align_corners)
 
 
-@op(f"grid_sampler_2d_backward{_BACK}", method=False, function=False, samples=lambda: list(_back_samples(2)))
-@op(f"grid_sampler_3d_backward{_BACK}", method=False, function=False, samples=lambda: list(_back_samples(3)))
+@op(
+    f"grid_sampler_2d_backward{_BACK}",
+    method=False,
+    function=False,
+    samples=lambda: list(_back_samples(2)),
+    needs="grid_backward",
+)
+@op(
+    f"grid_sampler_3d_backward{_BACK}",
+    method=False,
+    function=False,
+    samples=lambda: list(_back_samples(3)),
+    needs="grid_backward",
+)
 def grid_sampler_backward(cotangent, x, grid, mode, padding, align_corners, wanted):
     """The gradients of `grid_sampler` in its input and its grid."""
     all_wanted(wanted)

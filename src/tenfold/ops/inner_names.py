@@ -55,7 +55,7 @@ def _normed():
     return [S(T(3, 4), T(3, 1), 0), S(T(3, 4), T(1, 4), 1)]
 
 
-@op("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", samples=_normed)
+@op("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", samples=_normed, needs="norms_where_fused")
 def weight_norm(v, g, dim):
     """v · g / |v|, the norm being over all dimensions but one."""
     return v * (g / norm_except_dim(v, 2, dim))
@@ -67,6 +67,7 @@ def weight_norm(v, g, dim):
     samples=lambda: [
         S(*[T(*a.shape, dtype="float32") for a in each.args[:2]], each.args[2]) for each in _normed()
     ],
+    needs="norms_of_rows",
 )
 def weight_norm_interface(v, g, dim):
     """v · g / |v|, and |v|."""
@@ -101,6 +102,7 @@ def _bool(x):
 @op(
     "_stack(Tensor[] tensors, int dim=0) -> Tensor",
     samples=lambda: [S([T(3, 4), T(3, 4)]), S([T(3), T(3)], -1)],
+    needs="some tensors",
 )
 def stack_unchecked(tensors, dim):
     return stack(tensors, dim)
@@ -110,6 +112,7 @@ def stack_unchecked(tensors, dim):
     "_logcumsumexp(Tensor self, int dim) -> Tensor",
     method=False,
     samples=lambda: [S(T(3, 4, dtype=each), 1) for each in ("float32", "float64")],
+    needs="out: dtype_of_self",
 )
 def logcumsumexp_unchecked(x, dim):
     return logcumsumexp(x, dim)
@@ -129,6 +132,7 @@ def cdist_forward(x, y, p, compute_mode):
     method=False,
     function=False,
     samples=lambda: [S(T(4, 3)), S(T(4, 3), 1.0)],
+    needs="contiguous_rows",
 )
 def pdist_forward(x, p):
     return pdist(x, p)
@@ -198,6 +202,7 @@ def unsafe_masked_index_put_accumulate(x, mask, indices, values):
 @op(
     "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
     samples=lambda: [S([T(4, 3), T(5, 2)], 0, 2), S([T(2, 3), T(2, 5, 2)], 1, 3), S([T(5)], 0, 2)],
+    needs="chunked_dim",
 )
 def chunk_cat(tensors, dim, num_chunks):
     """Each tensor, filled up with zeros, as `num_chunks` rows from dim on; their rows side by side."""

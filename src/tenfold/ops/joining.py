@@ -25,6 +25,7 @@ def _joined():
     promote=common,
     samples=_joined,
     autocast="widest",
+    needs="out: some tensors",
 )
 def cat(tensors, dim):
     """The tensors one after the other along dim."""

@@ -156,8 +156,7 @@ def _square(distance, near):
 @op(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> "
     "Tensor",
-    function=False, method=False, promote=common, samples=gradients_of(0.5),
-)  # fmt: skip
+    function=False, method=False, promote=common, samples=gradients_of(0.5), needs="whole_beta")  # fmt: skip
 @widened
 def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
     floats("smooth_l1_loss_backward", x)

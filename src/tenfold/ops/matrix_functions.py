@@ -160,10 +160,12 @@ _SQUARE = [T(3, 3), T(2, 2, 2), T(0, 0), T(0, 3, 3)]
         S(T(2, 2, low=0, high=1), 5),
         S(Matrices(3, 3), -2),
     ],
+    needs="absolute_power",
 )
 @op(
     "matrix_power(Tensor self, int n) -> Tensor",
     samples=lambda: [*[S(each, n) for n in (2, 0, 1) for each in _SQUARE], S(Matrices(3, 3), -1)],
+    needs="absolute_power",
 )
 def linalg_matrix_power(x, n):
     """The product of n copies of a matrix, or of its inverse where n is negative."""

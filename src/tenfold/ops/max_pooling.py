@@ -186,6 +186,7 @@ def _declare(dims):
                 for batch in (0, 2)
             ],
             positions="not indices",
+            needs=f"indices_of_pooling<{dims}, 7>",
         )
         def max_pool_with_indices_backward(
             cotangent, x, kernel, stride, padding, dilation, ceil_mode, indices
@@ -293,6 +294,7 @@ def _declare_adaptive(dims):
                 for batch in (0, 1)
             ],
             positions="not indices",
+            needs=f"indices_of_pooling<{dims}, 2>",
         )
         def adaptive_max_pool_backward(cotangent, x, indices):
             """Each window's cotangent added at the place of its maximum."""

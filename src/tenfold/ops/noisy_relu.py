@@ -20,6 +20,7 @@ from tenfold.ops.table import op
         S(T(3, 4, low=1, high=4), T(3, 4, low=1, high=4)),
         S(T(3, 4, low=-4, high=4), T(3, 4), 0.25, 0.5, True),
     ],
+    needs="noise_of_self",
 )
 def rrelu_with_noise(state, x, noise, lower, upper, training):
     """leaky_relu with slopes drawn between the bounds while training, and these; else with their mean"""

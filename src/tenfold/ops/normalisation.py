@@ -161,8 +161,7 @@ def _sums(gradient: Value, standard: Value, dims: Sequence[int], dtype: DType) -
         S(*[T(*shape, dtype=dtype) for shape in ((6, 4), (6, 4))], (4,), T(6, 1, dtype=dtype),
           T(6, 1, dtype=dtype, low=0.5, high=2), T(4, dtype=dtype), T(4, dtype=dtype), (True, True, True))
         for dtype in ("float32", "float64")
-    ],
-)  # fmt: skip
+    ], needs="layers_backward")  # fmt: skip
 def native_layer_norm_backward(gradient, x, normalized_shape, mean, rstd, weight, bias, output_mask):
     """The cotangents of input, weight and bias: all three, whichever output_mask asks for."""
     dims = _inner("layer_norm", x, normalized_shape)
@@ -243,8 +242,7 @@ def group_norm(x, num_groups, weight, bias, eps, cudnn_enabled):
     samples=lambda: [
         S(T(2, 30), T(6), T(6), 2, 6, 5, 3, 1e-5), S(T(2, 4), None, T(4), 2, 4, 1, 1, 1e-3),
         S(T(2, 12, dtype="float16"), T(4, dtype="float32"), None, 2, 4, 3, 2, 1e-5),
-    ],
-)  # fmt: skip
+    ], needs="groups")  # fmt: skip
 def native_group_norm(x, weight, bias, batch, channels, places, groups, eps):
     """The group norm, and for each group its mean and 1 / √(variance + eps)."""
     _check_groups(channels, groups)
@@ -271,6 +269,7 @@ def _check_groups(channels: int, groups: int) -> None:
         S(T(2, 30), T(2, 30), T(2, 3), T(2, 3, low=0.5, high=2), T(6), 2, 6, 5, 3, (True, True, True)),
         S(T(8, 4), T(8, 4), T(2, 1), T(2, 1, low=0.5, high=2), T(4), 2, 4, 4, 1, (True, True, True)),
     ],
+    needs="groups_backward",
 )
 def native_group_norm_backward(gradient, x, mean, rstd, weight, batch, channels, places, groups, output_mask):
     """The cotangents of input, weight and bias: all three, whichever output_mask asks for."""

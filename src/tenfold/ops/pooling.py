@@ -236,6 +236,7 @@ def _declare(dims):
         f"_adaptive_avg_pool{dims}d_backward(Tensor grad_output, Tensor self) -> Tensor",
         method=False,
         function=False,
+        needs=f"same_channels<{dims}>",
         samples=lambda: [
             S(T(2, 3, *(3,) * dims), T(2, 3, *(6,) * dims)),
             S(F(3, *(4,) * dims), F(3, *(7,) * dims)),

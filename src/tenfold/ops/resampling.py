@@ -86,6 +86,11 @@ def _declare(name, dims, method, exact=False, corners=True):
     weighs_bytes = dims == 2 and not exact
     aligned = "bool align_corners, " if corners else ""
     autocast = "" if name.endswith("_aa") else "cuda: float32"
+    # On each side of a place, libtorch looks at so many others.
+    sides = {"_upsample_bilinear2d_aa": 1, "_upsample_bicubic2d_aa": 2, "_upsample_lanczos2d_aa": 3}.get(
+        name, 0
+    )
+    needs = f"scales_of_sizes<{sides}>"
     names = [f"scales_{axis}" for axis in AXES[-dims:]] if dims > 1 else ["scales"]
     scales = ", ".join(f"float? {each}=None" for each in names)
 
@@ -138,6 +143,7 @@ def _declare(name, dims, method, exact=False, corners=True):
         module="nn",
         samples=plain,
         autocast=autocast,
+        needs=needs,
     )
     def upsample(x, size, *rest):
         align, *scales = split(rest)
@@ -167,6 +173,7 @@ def _declare(name, dims, method, exact=False, corners=True):
         function=False,
         module="nn",
         samples=back,
+        needs=needs,
     )
     def upsample_backward(cotangent, size, input_size, *rest):
         align, *scales = split(rest)

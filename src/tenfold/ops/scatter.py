@@ -237,6 +237,7 @@ def index_add(x, dim, index, source, alpha):
     inplace=True,
     samples=lambda: [*_slice_samples(), S(T(5), 0, At(1, size=5), T()), S(T(5), 0, At(size=5), T())],
     autocast="cpu: widest",
+    needs="all_strided",
 )
 def index_copy(x, dim, index, source):
     """self with the slices that index names replaced by those of source."""

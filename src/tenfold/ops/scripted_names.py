@@ -149,6 +149,7 @@ def interpolate(x, size, scale_factor, mode, align_corners, recompute, antialias
     function=False,
     method=False,
     samples=lambda: [S(T(3, 4), (2, 5)), S(T(3, 4), (4, 3)), S(T(6), ()), S(T(2, 3), (0, 2))],
+    needs="new_size",
 )
 def resize(x, size):
     """The first elements of x in another shape, and zeros where it has no more"""

@@ -29,6 +29,7 @@ def _samples():
     method=False,
     samples=_samples,
     positions="not indices",
+    needs="segments",
 )
 def segment_reduce(x, reduce, lengths, indices, offsets, axis, unsafe, initial):
     """The sum, mean, prod, max or min of each segment of a dimension, `initial` with it"""

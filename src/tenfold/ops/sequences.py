@@ -49,8 +49,7 @@ def arange_start(start, end, dtype):
     samples=lambda: [
         S(1, 9, 3), S(5, 0, -2), S(0, 1, 0.1), S(0.5, 3.7, 1.5, dtype=dtypes.int64),
         S(0, 3, 1.5, dtype=dtypes.int32),
-    ],
-)  # fmt: skip
+    ], needs="counted; out: counted_into")  # fmt: skip
 def arange_step(start, end, step, dtype):
     """start, start + step, start + 2 · step, … up to, and without, end."""
     numbers = (start, end, step)
@@ -74,7 +73,11 @@ def arange_step(start, end, step, dtype):
     return _ramp(start, step, count, dtype)
 
 
-@op(f"range(Scalar start, Scalar end, {MADE}) -> Tensor", samples=lambda: [S(1, 4), S(0.5, 3.2)])
+@op(
+    f"range(Scalar start, Scalar end, {MADE}) -> Tensor",
+    samples=lambda: [S(1, 4), S(0.5, 3.2)],
+    needs="out: out_in_memory",
+)
 def range_(start, end, dtype):
     """start, start + 1, … up to, and with, end."""
     return range_step(start, end, 1, dtype)
@@ -83,6 +86,7 @@ def range_(start, end, dtype):
 @op(
     f"range.step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor",
     samples=lambda: [S(1, 4, 1.5), S(5, 1, -2), S(1, 9, 2)],
+    needs="whole_step; out: whole_step_into",
 )
 def range_step(start, end, step, dtype):
     """start, start + step, … up to, and with, end."""

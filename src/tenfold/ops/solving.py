@@ -167,6 +167,7 @@ def _factored():
 @op(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     samples=_factored,
+    needs="pivots_of_rows<0, 1>",
 )
 def linalg_lu_solve(packed, pivots, b, left, adjoined):
     """X of A X = B, or of X A = B, or with A's adjoint, by A's factors from `linalg.lu_factor`."""
@@ -195,6 +196,7 @@ def _by_factors(packed, order, b, adjoined):
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     samples=lambda: [S(T(3, 2), Matrices(3, 3), T(3, dtype="int32", low=1, high=4))],
     autocast="cpu: float32",
+    needs="pivots_of_rows<1, 2>",
 )
 def lu_solve(b, packed, pivots):
     """X of A X = b, by A's factors from `linalg.lu_factor`."""
@@ -235,6 +237,7 @@ def linalg_solve_triangular(a, b, upper, left, unitriangular):
         S(T(3, 2), Matrices(3, 3), False, True, True),
     ],
     autocast="cpu: float32",
+    needs="solved_triangle",
 )
 def triangular_solve(b, a, upper, transpose, unitriangular):
     """X of A X = b, or of Aᵀ X = b, of which one triangle of A is read; and A."""

@@ -241,6 +241,7 @@ def nanmedian(x):
     samples=dim_samples,
     differs=TIES,
     grad_fn="MedianBackward1",
+    needs="unrepeated",
 )
 def median_dim(x, dim, keepdim):
     """The median along a dimension, the lower of two, and its place; NaN if there is one."""
@@ -251,6 +252,7 @@ def median_dim(x, dim, keepdim):
     "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     samples=dim_samples,
     differs=TIES,
+    needs="unrepeated",
 )
 def nanmedian_dim(x, dim, keepdim):
     """The median along a dimension, the lower of two, of the elements that are not NaN, and its place."""

@@ -290,12 +290,14 @@ def linalg_eig(x):
     method=False,
     samples=lambda: [S(each) for each in _SQUARE],
     autocast="cpu: float32",
+    needs="finite",
 )
 @op(
     "_linalg_eigvals(Tensor self) -> Tensor",
     method=False,
     function=False,
     samples=lambda: [S(each) for each in _SQUARE],
+    needs="finite",
 )
 def linalg_eigvals(x):
     """Eigenvalues of square matrices, complex."""

@@ -253,6 +253,7 @@ def as_strided_scatter(x, src, size, stride, storage_offset):
         S(T(3), T(3, dtype="int64")),
         S(T(0, 3), T(3)),
     ],
+    needs="strided; inplace: nothing",
 )
 def copy(x, src):
     """src, stretched to x's shape and converted to its dtype."""

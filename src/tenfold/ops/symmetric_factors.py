@@ -270,6 +270,7 @@ def linalg_ldl_factor(x: Value, hermitian: bool) -> Any:
 @op(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
     samples=_solve_samples,
+    needs="pivots_of_rows<0, 1>",
 )
 def linalg_ldl_solve(factors: Value, pivots: Value, b: Value, hermitian: bool) -> Any:
     """The solution of A X = B, by the factors of A."""

@@ -202,6 +202,10 @@ class Facts:
     # arguments, after `not` those that are none, after `->` the results' numbers. "target", "-> 0".
     positions: str = ""
 
+    # What libtorch does not check of the arguments, though it divides by them or reads past their end:
+    # "groups > 0", "some tensors", or a check in `capi/src` by name. `capi/needs.py` has the words.
+    needs: str = ""
+
     # Tests: arguments where those from the schema will not do, and why values differ from PyTorch's.
     samples: Callable | None = None
     differs: str | None = None

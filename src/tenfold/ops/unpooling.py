@@ -164,6 +164,7 @@ def _declare(dims):
             )
         ],
         positions="not indices",
+        needs=f"indices_of_pooling<{dims}, 4>",
     )
     def fractional_max_pool_backward(cotangent, x, kernel, output_size, indices):
         """Each window's cotangent added at the place of its maximum."""

@@ -64,6 +64,7 @@ def diagonal_backward(gradient, sizes, offset, dim1, dim2):
     "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
     samples=lambda: [S(T(3, 4, 3), (7, 4), 0, 3, 2), S(T(3, 4, 2), (3, 5), 1, 2, 1)],
     **_HIDDEN,
+    needs="unfolded",
 )
 def unfold_backward(gradient, sizes, dim, size, step):
     return _put_back(unfold, gradient, sizes, dim, size, step)
@@ -108,6 +109,7 @@ def _declare(dims):
             "-> Tensor",
             samples=lambda: [S(T(*wide), T(*shape), padding), S(T(2, *wide), T(2, *shape), padding)],
             **_HIDDEN,
+            needs=f"same_channels<{dims}>",
         )
         def backward(gradient, x, padding, widen=widen, kind=kind):
             """What each element of x was shown at, added up."""

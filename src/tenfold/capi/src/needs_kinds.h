@@ -133,8 +133,6 @@ void lists_of_one_length(Stack &arguments);
 void fused_step(Stack &arguments);
 
 // needs_numbers.cpp
-template <size_t place>
-void positive_groups(Stack &arguments);
 void whole_step(Stack &arguments);
 void whole_step_into(Stack &arguments);
 void counted(Stack &arguments);

@@ -11,12 +11,6 @@
 
 namespace tenfold {
 
-template <size_t place>
-void positive_groups(Stack &arguments) {
-    need(arguments[place].toInt() > 0, "groups is a positive number");
-}
-template void positive_groups<1>(Stack &);
-
 void whole_step(Stack &arguments) {
     if (!arguments[3].isInt()) return;
     const bool whole = c10::isIntegralType(static_cast<c10::ScalarType>(arguments[3].toInt()), true);

@@ -50,3 +50,19 @@ def test_nothing_is_left_waiting_that_another_tensor_would_trip_over():
     hollow = tn.zeros(3, device="meta")
     hollow.add_(1)
     assert tn.ones(2).add_(1).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "name", ["normal_", "uniform_", "trunc_normal_", "orthogonal_", "zeros_", "kaiming_normal_"]
+)
+def test_there_is_nothing_to_initialise(name):
+    tensor = tn.empty(3, 4, device="meta")
+    assert getattr(nn.init, name)(tensor) is tensor and tensor.is_meta
+    assert nn.Embedding(4, 3, padding_idx=0, device="meta").weight.is_meta
+
+
+def test_a_tensor_with_data_takes_its_shape_from_one_without():
+    hollow = tn.empty(2, 3, device="meta")
+    assert tn.zeros_like(hollow, device="cpu").tolist() == [[0.0] * 3] * 2
+    assert (tn.empty_like(hollow, device="cpu").fill_(1) + 1).sum().item() == 12.0
+    assert hollow.new_ones(2, device="cpu").tolist() == [1.0, 1.0]

@@ -8,8 +8,9 @@ table draw.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -22,26 +23,39 @@ from tenfold.trace import graph
 AT_A_TIME = 1 << 16
 
 
+Fill = TypeVar("Fill", bound=Callable[..., Tensor])
+
+
+def unless_meta(fill: Fill) -> Fill:
+    """A function that fills a tensor; one on the meta device it leaves as it is, since there is nothing to
+    fill."""
+
+    @functools.wraps(fill)
+    def filled(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return tensor if tensor.is_meta else fill(tensor, *args, **kwargs)
+
+    return cast(Fill, filled)
+
+
+@unless_meta
 def uniform_(tensor: Tensor, low: float, high: float, generator: Generator | None = None) -> Tensor:
     """Fill with draws that are evenly spread between the bounds."""
-    if tensor.is_meta:
-        return tensor
     if graph.active() is not None or tensor.dtype.kind != "float":
         with no_grad():
             return tensor.uniform_(low, high, generator=generator)
     return write(tensor, uniform(tensor, tensor.numel(), generator, low, high))
 
 
+@unless_meta
 def normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> Tensor:
     """Fill with draws from a normal distribution."""
-    if tensor.is_meta:
-        return tensor
     if graph.active() is not None or tensor.dtype.kind != "float":
         with no_grad():
             return tensor.normal_(mean, std, generator=generator)
     return write(tensor, normal(tensor, tensor.numel(), generator, mean, std))
 
 
+@unless_meta
 def write(tensor: Tensor, array: np.ndarray) -> Tensor:
     """Let a tensor hold an array's numbers, in its own shape and dtype."""
     host = np.ascontiguousarray(array.reshape(tuple(tensor.shape)), tensor.dtype.numpy)

@@ -37,7 +37,7 @@ class _Table(Module):
 
     def reset_parameters(self) -> None:
         init.normal_(self.weight)
-        if self.padding_idx is not None:
+        if self.padding_idx is not None and not self.weight.is_meta:
             rows = self.weight.numpy(force=True).copy()
             rows[self.padding_idx] = 0
             draws.write(self.weight, rows)

@@ -55,6 +55,7 @@ def normal_(
     return draws.normal_(tensor, mean, std, generator)
 
 
+@draws.unless_meta
 def trunc_normal_(
     tensor: Tensor,
     mean: float = 0.0,
@@ -82,6 +83,7 @@ def trunc_normal_(
     return draws.write(tensor, np.clip(drawn, a, b))
 
 
+@draws.unless_meta
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """All elements `val`."""
     return draws.write(tensor, np.full(tuple(tensor.shape), val, tensor.dtype.numpy))
@@ -198,6 +200,7 @@ _calculate_correct_fan = _fan  # the name that others know it by
 # By matrices
 
 
+@draws.unless_meta
 @located
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Orthogonal rows or columns, whichever are fewer; dimensions after the first count as columns."""
@@ -213,6 +216,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     return draws.write(tensor, gain * (q.T if rows < columns else q))
 
 
+@draws.unless_meta
 @located
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """A matrix of normal draws, with this share of each column set to zero."""

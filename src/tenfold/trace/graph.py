@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, Operand, TenfoldError
 from tenfold.flat.ir import TensorType
@@ -285,7 +287,15 @@ def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None
         signature = row.signature(tuple([each.type for each in inputs]), shape)
     except TenfoldError as error:
         raise located(error, row, where, arguments) from None
+    if place.type != "meta":  # `empty_like` and its like take a shape from a tensor on the meta device
+        inputs = [each if each.buffer is not NO_DATA else _hollow(each) for each in inputs]
     return enter(Node(signature, tuple(inputs), where), place)
+
+
+def _hollow(value: Value) -> Value:
+    """A value of this type that an op may look at for its shape."""
+    array = np.broadcast_to(np.zeros((), value.type.dtype.numpy), value.type.shape)
+    return Value(value.type, Device("cpu"), buffer=array)
 
 
 def enter(node: Node, device: Device) -> tuple[Value, ...]:

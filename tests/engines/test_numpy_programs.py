@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.base.errors import IndexOutOfRange
+from tenfold.base.errors import EngineError, IndexOutOfRange
 
 
 @pytest.fixture(autouse=True)
@@ -162,3 +162,16 @@ def test_programs_train_without_jaxlib():
     code = textwrap.dedent(WITHOUT_JAXLIB)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_ops_whose_kernels_are_python_functions_run():
+    @tn.library.custom_op("tier0lib::doubled", mutates_args=())
+    def doubled(x: np.ndarray) -> np.ndarray:
+        if x.sum() < 0:
+            raise ValueError("too small")
+        return x * 2
+
+    doubled.register_fake(lambda x: tn.empty_like(x))
+    assert (doubled(tn.ones(3)) + 1).tolist() == [3, 3, 3]
+    with pytest.raises(EngineError, match="too small"):
+        doubled(-tn.ones(3)).eval()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.base.errors import MissingEngine, UnsupportedError
+from tenfold.base.errors import MissingEngine
 from tenfold.engines.numpy.kernels import Array, Kernel, widened
 
 
@@ -83,22 +83,12 @@ def lapack() -> Any:
     return lapack, blas
 
 
-def custom_call(op: Any) -> Kernel:
-    """A call of LAPACK: one of the routines below, on each matrix of a stack."""
-    parts = op.call_target_name.split("_")
-    routine = ROUTINES.get(parts[1][1:]) if parts[0] == "lapack" and parts[-1] == "ffi" else None
-    if routine is None:
-        raise UnsupportedError(
-            f"the NumPy engine knows no function {op.call_target_name!r}",
-            help="tn.set_engine('xla') runs it, where XLA knows it",
-        )
+def lapack_call(op: Any, prefix: str, routine: Any) -> Kernel:
+    """A call of one of the routines below, on each matrix of a stack."""
     lapack()
     letters = {name: chr(int(str(value).split()[0])) for name, value in op.backend_config}
-    types, prefix = op.result_types, parts[1][0]
-    ranks = [each.rank for each in op.inputs]
+    types = op.result_types
     stack = op.inputs[0].shape[:-2]
-    depth = len(stack)
-    assert ranks[0] == depth + 2
 
     def kernel(*arrays: Array) -> Any:
         results = [np.zeros(each.shape, each.dtype.numpy) for each in types]

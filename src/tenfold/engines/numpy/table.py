@@ -16,6 +16,7 @@ from tenfold.engines.numpy import (
     fourier,
     functions,
     indexing,
+    library_calls,
     linear_algebra,
     movement,
     ordering,
@@ -129,9 +130,9 @@ KERNELS.update(
         s.Case: control.case,
         s.Check: control.check,
         s.While: control.while_loop,
-        # Libraries: fourier.py, linear_algebra.py, random_bits.py
+        # Libraries: fourier.py, library_calls.py, linear_algebra.py, random_bits.py
         s.Cholesky: linear_algebra.cholesky,
-        s.CustomCall: linear_algebra.custom_call,
+        s.CustomCall: library_calls.custom_call,
         s.Fft: fourier.fft,
         s.RngBitGenerator: random_bits.rng_bit_generator,
         s.TriangularSolve: linear_algebra.triangular_solve,

@@ -7,11 +7,14 @@ results and whatever lies between them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast, dataclass_transform
 
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, ShapeError, SizeOutOfRange
+
+BOUND = 10_000  # types that are kept at least
 
 
 class TensorType:
@@ -19,6 +22,7 @@ class TensorType:
 
     __slots__ = ("dtype", "rank", "shape")
     _interned: ClassVar[dict[tuple[DType, tuple[int, ...]], TensorType]] = {}
+    _bound: ClassVar[int] = BOUND
 
     dtype: DType
     shape: tuple[int, ...]
@@ -35,7 +39,18 @@ class TensorType:
                 kind = ShapeError if max(shape) < 1 << 63 else SizeOutOfRange
                 raise kind(f"a tensor of shape {list(shape)} has more elements than can be addressed")
             found = cls._interned.setdefault((dtype, shape), found)
+            if len(cls._interned) > cls._bound:
+                cls._forget()
         return found
+
+    @classmethod
+    def _forget(cls) -> None:
+        """Let go of types that nothing else refers to: a long run meets ever new shapes."""
+        for key in list(cls._interned):
+            found = cls._interned.get(key)
+            if sys.getrefcount(found) <= 3:  # those of the table, of `found` and of the call itself
+                cls._interned.pop(key, None)
+        cls._bound = max(BOUND, 2 * len(cls._interned))
 
     @property
     def numel(self) -> int:

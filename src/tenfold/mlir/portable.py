@@ -60,7 +60,7 @@ def bytecode(module: Module) -> bytes:
     with stablehlo._lock:
         b = _bindings()
         attributes = module.module.operation.attributes
-        with b.context, b.unknown:
+        with module.module.context, b.ir.Location.unknown():
             attributes[DIGEST] = b.ir.StringAttr.get(digests.BLANK)
             try:
                 return digests.filled_in(module.bytecode())
@@ -139,7 +139,7 @@ def describe(
     """Write into a module which sizes of its arguments are open, `f32[n,3]`, and what is demanded of them."""
     with stablehlo._lock:
         b = _bindings()
-        with b.context, b.unknown:
+        with module.module.context, b.ir.Location.unknown():
             named = [b.ir.StringAttr.get(each) for each in inputs]
             module.module.operation.attributes[INPUTS] = b.ir.ArrayAttr.get(named)
             demands = {

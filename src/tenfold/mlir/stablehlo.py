@@ -41,6 +41,7 @@ WITHOUT_CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
 NOT_HANDED_OVER = ("complex", "bf16", "f8E4M3FN", "f8E5M2")
 # What copies of an op share: name, result types, attributes, and operand fields (None if one holds several).
 Form = tuple[str, list[Any], dict[str, Any], list[str] | None]
+EMITTED = 500  # modules of one context
 _lock = forkable(threading.RLock())
 
 
@@ -99,7 +100,7 @@ def jaxlib_version() -> str:
 
 @once
 def bindings() -> SimpleNamespace:
-    """jaxlib's MLIR bindings and one context for the process.
+    """jaxlib's MLIR bindings, and the context in which modules are made.
 
     Only the extension modules are loaded: the generated builders cost more than compiling a small program.
     """
@@ -109,25 +110,31 @@ def bindings() -> SimpleNamespace:
 
     upstream = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(upstream)  # func among them
-    # A context that does not load them all.
-    context = type("Context", (ir.Context,), {"__init__": ir.Context.__base__.__init__})()
-    context.append_dialect_registry(upstream)
-    context.load_all_available_dialects()
-    _stablehlo.register_dialect(context)
-    _chlo.register_dialect(context)
-    _sdy.register_dialect(context)  # JAX writes its attributes into every file
-    with context:
-        unknown = ir.Location.unknown()
-    return SimpleNamespace(
+    b = SimpleNamespace(
         ir=ir,
         passmanager=passmanager,
         dialect=_stablehlo,
-        context=context,
-        unknown=unknown,
-        types={},
-        attributes={},
-        files={},
+        upstream=upstream,
+        # JAX writes attributes of sdy into every file.
+        dialects=(_stablehlo, _chlo, _sdy),
+        # A context that does not load them all.
+        new_context=type("Context", (ir.Context,), {"__init__": ir.Context.__base__.__init__}),
     )
+    _renew_context(b)
+    return b
+
+
+def _renew_context(b: SimpleNamespace) -> None:
+    """Begin another context. One keeps every type, attribute and place that it was ever told of; modules that
+    were made in it keep it."""
+    context = b.new_context()
+    context.append_dialect_registry(b.upstream)
+    context.load_all_available_dialects()
+    for dialect in b.dialects:
+        dialect.register_dialect(context)
+    with context:
+        b.unknown = b.ir.Location.unknown()
+    b.context, b.types, b.attributes, b.files, b.emitted = context, {}, {}, {}, 0
 
 
 @once
@@ -148,6 +155,9 @@ def emit(function: Function, donated: Sequence[tuple[int, int]] = ()) -> Module:
     results."""
     with _lock:
         b = bindings()
+        b.emitted += 1
+        if b.emitted > EMITTED:
+            _renew_context(b)
         with _first_time(), b.context, b.unknown:
             return _Emitter(b).module(function, dict(donated))
 

@@ -35,7 +35,7 @@ LATE_NAMES = {"index", "diagonal"}
 
 
 # How many signatures a row remembers.
-MEMORY = 8192
+MEMORY = 2048
 
 
 class _Slot:
@@ -271,9 +271,13 @@ class Row(Facts):
 
     def _forget(self) -> None:
         """Drop the older half of what is remembered: a loop over numbers must not fill the memory."""
+        loose = [key for key in self.signatures if key[0] == "loose"]
         exact = [key for key in self.signatures if key[0] != "loose"]
-        for key in exact[: len(exact) // 2]:
-            del self.signatures[key]
+        several = (
+            loose if len(loose) > len(exact) else exact
+        )  # one loose signature serves a loop over numbers
+        for key in several[: len(several) // 2]:
+            self.signatures.pop(key, None)
 
     def _infer(
         self, types: tuple[flat.TensorType, ...], arguments: tuple, late: Sequence[flat.TensorType] = ()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
+from tenfold.base.bounded import remember
 from tenfold.base.errors import GradientError, TenfoldError
 from tenfold.flat.grad import gradients
 from tenfold.flat.ir import in_order, replay
@@ -182,7 +183,7 @@ def gradient(
         key = (*wiring.key, types)
         signature = GradientSignature._interned.get(key)
         if signature is None:
-            signature = GradientSignature._interned[key] = GradientSignature(wiring, types)
+            signature = remember(GradientSignature._interned, key, GradientSignature(wiring, types))
         node = GradientNode(signature, tuple(cotangents), where, tuple(path))
     follow(node)
     made = results_of(node, device)
@@ -305,7 +306,7 @@ def _closed_node(
             ]
             fragment = flat.Function(fragment.params, results, "gradient")
         input_types = tuple([available[i].type for i in used])
-        known = _closed[key] = Signature(GRADIENT, input_types, (), fragment), used
+        known = remember(_closed, key, (Signature(GRADIENT, input_types, (), fragment), used))
     signature, used = known
     return Node(signature, tuple([available[i] for i in used]), where)
 

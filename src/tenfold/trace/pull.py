@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
+from tenfold.base.bounded import remember
 from tenfold.flat.ir import in_order, replay
 from tenfold.ops.table import Signature
 from tenfold.trace.gradient import GRADIENT, backward_of
@@ -51,7 +52,7 @@ def pull(
     key = (node.signature.id, given, wanted, tuple(kept))
     found = _known.get(key)
     if found is None:
-        found = _known[key] = _signature(node.signature, given, wanted, list(kept))
+        found = remember(_known, key, _signature(node.signature, given, wanted, list(kept)))
     signature, used = found
     available = [*inputs, *kept.values(), *[each for each in cotangents if each is not None]]
     made = Node(signature, tuple([available[i] for i in used]), where)

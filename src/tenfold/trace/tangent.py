@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold import flat
+from tenfold.base.bounded import remember
 from tenfold.flat.ir import in_order
 from tenfold.flat.jvp import tangents as pushed_forward
 from tenfold.ops.table import Row, Signature
@@ -28,7 +29,7 @@ def push(node: Node, tangents: Sequence[Value | None]) -> list[Value | None]:
     key = (node.signature.id, moving)
     known = _known.get(key)
     if known is None:
-        known = _known[key] = _signature(node.signature, moving)
+        known = remember(_known, key, _signature(node.signature, moving))
     signature, used, moved = known
     if signature is None:
         return [None] * len(moved)

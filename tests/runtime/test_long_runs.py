@@ -1,0 +1,58 @@
+"""Long runs: what is remembered has bounds, so that memory does not grow with every new program."""
+
+import gc
+
+import tenfold as tn
+from tenfold.base.bounded import remember
+from tenfold.base.dtypes import float32
+from tenfold.flat import ir
+from tenfold.flat.ir import TensorType
+from tenfold.mlir import stablehlo
+from tenfold.ops import table
+from tenfold.runtime import executables
+from tenfold.tensor import dispatch
+
+
+def test_what_is_remembered_has_a_bound():
+    known: dict[int, int] = {}
+    for i in range(100):
+        assert remember(known, i, i, bound=10) == i
+    assert 5 <= len(known) <= 10 and 99 in known
+
+
+def test_types_that_nothing_refers_to_are_forgotten_and_others_stay_themselves(monkeypatch):
+    monkeypatch.setattr(ir, "BOUND", 100)
+    monkeypatch.setattr(TensorType, "_bound", len(TensorType._interned) + 100)
+    held = [TensorType(float32, (777_000 + i, 3)) for i in range(50)]
+    for i in range(1000):
+        TensorType(float32, (888_000 + i, 3))
+    assert sum(1 for _, shape in TensorType._interned if shape[:1] >= (888_000,)) < 500
+    assert all(TensorType(float32, each.shape) is each for each in held)
+
+
+def test_many_programs_leave_no_more_objects_than_the_caps_allow(monkeypatch):
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
+    monkeypatch.setattr(executables, "MAX_EXECUTABLES", 4)
+    for module in (table, dispatch):
+        monkeypatch.setattr(module, "MEMORY", 8)
+    monkeypatch.setattr(stablehlo, "EMITTED", 5)
+
+    def count(sizes: range) -> int:
+        for n in sizes:
+            (tn.ones(n, 3) * 2).tanh().sum().item()
+        gc.collect()
+        return len(gc.get_objects())
+
+    count(range(100, 120))
+    before = count(range(120, 135))
+    assert count(range(135, 150)) - before < 15 * 20
+    assert len(stablehlo.bindings().types) < 50
+
+
+def test_a_module_outlives_the_context_that_was_replaced(monkeypatch):
+    monkeypatch.setattr(stablehlo, "EMITTED", 1)
+    exported = tn.export(lambda x: x + 1, (tn.ones(3),), dialect="stablehlo")
+    tn.export(lambda x: x + 2, (tn.ones(3),), dialect="stablehlo")
+    tn.export(lambda x: x + 3, (tn.ones(3),), dialect="stablehlo")
+    for data in (exported.portable(), exported.bytecode()):
+        assert tn.load_stablehlo(data)(tn.ones(3)).tolist() == [2, 2, 2]

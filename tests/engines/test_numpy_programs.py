@@ -175,3 +175,20 @@ def test_ops_whose_kernels_are_python_functions_run():
     assert (doubled(tn.ones(3)) + 1).tolist() == [3, 3, 3]
     with pytest.raises(EngineError, match="too small"):
         doubled(-tn.ones(3)).eval()
+
+
+def test_results_have_memory_of_their_own():
+    array = np.arange(4.0)
+    shared = tn.from_numpy(array)
+    copied, turned = shared.clone(), shared.reshape(2, 2).clone()
+    tn.eval(copied, turned)
+    array[0] = 99
+    assert copied.tolist() == [0, 1, 2, 3]
+    assert turned.tolist() == [[0, 1], [2, 3]]
+
+
+def test_writing_to_a_constants_array_does_not_change_the_next_one():
+    first = tn.full((1,), 7.0).numpy()
+    if first.flags.writeable:
+        first[0] = 1
+    assert tn.full((1,), 7.0).tolist() == [7]

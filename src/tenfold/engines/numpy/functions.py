@@ -67,12 +67,14 @@ def fused(x: Array, y: Any, z: Any) -> Array:
 def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
     """Horner's scheme; the coefficient of the highest power comes first. Each step rounds once."""
     wide, number = x.astype(np.float64, copy=False), x.dtype.type
-    result = np.full_like(x, coefficients[0])
-    step = np.empty_like(wide)
+    result = np.full_like(wide, number(coefficients[0]))
+    rounded = np.empty_like(x)
     for each in coefficients[1:]:
-        np.multiply(result, wide, out=step)
-        np.add(step, float(number(each)), out=result, casting="same_kind")
-    return result
+        result *= wide
+        result += number(each)
+        rounded[...] = result
+        result[...] = rounded
+    return rounded
 
 
 log = precise(np.log)

@@ -67,11 +67,29 @@ def run(function: Function, arrays: Sequence[Array]) -> list[Array]:
 
 
 def run_plan(made: Plan, arrays: Sequence[Array]) -> list[Array]:
-    """Run a plan; the results of this call are whole arrays, in row-major order."""
+    """Run a plan; its results are arrays in row-major order, each in memory of its own."""
     try:
-        return [np.asarray(each, order="C") for each in made(arrays)]
+        taken = {id(_memory(each)) for each in (*arrays, *made.slots) if each is not None}
+        return [_own(each, taken) for each in made(arrays)]
     except MemoryError as error:
         raise OutOfMemory(f"out of memory: {error}", help="use smaller tensors, or free some") from None
+
+
+def _own(result: Array, taken: set[int]) -> Array:
+    """The result, or a copy if it looks at memory that is `taken`, or is a small part of what it looks at."""
+    result = np.asarray(result, order="C")
+    memory = _memory(result)
+    if id(memory) in taken or memory.nbytes > 2 * result.nbytes + 4096:
+        return result.copy()
+    taken.add(id(memory))
+    return result
+
+
+def _memory(array: Array) -> Array:
+    """The array that the memory of a view belongs to."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
 
 
 KEPT = "kernel of tier 0"  # the attribute, no field of any op, that an op keeps its kernel in

@@ -1,0 +1,155 @@
+"""The policy of tiers: what runs at once on tier 0 (NumPy), what XLA compiles, what it compiles meanwhile.
+
+A decision is a pure function of what a program is estimated to cost, how often it was seen, and the settings.
+The estimates come from types alone. They need to be right within a factor of a few: compiling costs tens of
+milliseconds, which is a thousand times what a small program takes. docs/tiers.md gives the reasons.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tenfold.base.errors import ArgumentError
+from tenfold.flat import elementwise as e
+from tenfold.flat import indexed, structured, windows
+from tenfold.flat.composite import Composite
+from tenfold.flat.data_ops import BroadcastInDim, Constant, Iota, Reshape, Reverse, Slice, Transpose
+from tenfold.flat.ir import Function, Op
+
+# Seconds, as measured on one core of a server of 2023.
+STEP = 4e-6  # for tier 0 to start a kernel
+BYTE = 3e-10  # for tier 0 to read or write one: results are arrays of their own
+FLOP = 5e-11  # of a matrix product
+CALL = 1e-8  # for an element of a function such as exp
+COMPILE, COMPILE_OP = 45e-3, 1.5e-3  # for XLA: a program, and each of its ops
+ROUNDS = 100  # that a loop is taken to make: its condition is not known
+TINY = 1e-3  # below which a compiled function is not worth compiling at its first call
+
+
+class Tier(enum.Enum):
+    NUMPY = "numpy"  # run on tier 0
+    XLA = "xla"  # compile now and run
+    BACKGROUND = "background"  # run on tier 0, and compile in another thread for the next time
+
+
+class Decision(NamedTuple):
+    tier: Tier
+    reason: str
+
+
+class Work(NamedTuple):
+    """What a program costs: kernels, bytes read and written, multiplications and additions of matrix
+    products, elements of transcendental functions."""
+
+    ops: int = 0
+    bytes: int = 0
+    flops: int = 0
+    calls: int = 0
+
+    def plus(self, other: Work, times: int = 1) -> Work:
+        return Work(*[a + times * b for a, b in zip(self, other, strict=True)])
+
+    @property
+    def seconds(self) -> float:
+        """The time that tier 0 takes, estimated."""
+        return self.ops * STEP + self.bytes * BYTE + self.flops * FLOP + self.calls * CALL
+
+    @property
+    def compile_seconds(self) -> float:
+        """The time that XLA takes to compile it, estimated."""
+        return COMPILE + self.ops * COMPILE_OP
+
+
+def decide(
+    work: Work, seen: int, *, setting: str = "", device: str = "cpu", hot: bool = False, pinned: bool = False
+) -> Decision:
+    """Where a program runs that was `seen` so often before. `hot` is one of a compiled function; `pinned`
+    says that results must be the same to the bit, whenever it runs."""
+    if setting:
+        return Decision(Tier(setting), f"TENFOLD_TIER={setting}")
+    if device != "cpu":
+        return Decision(Tier.XLA, f"its data is on {device}")
+    if pinned:
+        return Decision(Tier.XLA, "use_deterministic_algorithms keeps to one tier")
+    if work.seconds > work.compile_seconds:
+        return Decision(Tier.XLA, "one run on tier 0 would take longer than to compile it")
+    if hot and work.seconds >= TINY:
+        return Decision(Tier.XLA, "it is a compiled function, and not tiny")
+    if seen == 0:
+        return Decision(Tier.NUMPY, "it is seen for the first time")
+    return Decision(Tier.BACKGROUND, "it is seen again")
+
+
+def setting() -> str:
+    """What TENFOLD_TIER forces: "numpy", "xla", or "" for neither."""
+    found = os.environ.get("TENFOLD_TIER", "")
+    if found not in ("", "numpy", "xla"):
+        raise ArgumentError(
+            f"TENFOLD_TIER={found!r} names no tier", help="one of numpy, xla, or leave it unset"
+        )
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def work_of(function: Function) -> Work:
+    """The work of a function, from the types of its values."""
+    return total(function.ops)
+
+
+def total(ops: Iterable[Op]) -> Work:
+    result = Work()
+    for op in ops:
+        result = result.plus(_of(op))
+    return result
+
+
+# Views, and what a plan has beforehand.
+FREE = (BroadcastInDim, Constant, Reshape, Reverse, Slice, Transpose, e.OptimizationBarrier, structured.Check)
+CHEAP = (
+    *(e.Abs, e.Add, e.And, e.Ceil, e.Conj, e.CountLeadingZeros, e.Divide, e.Floor, e.Imag, e.IsFinite),
+    *(e.Maximum, e.Minimum, e.Multiply, e.Negate, e.Not, e.Or, e.Real, e.RoundNearestEven, e.Sign),
+    *(e.ShiftLeft, e.ShiftRightArithmetic, e.ShiftRightLogical, e.Sqrt, e.Subtract, e.Xor),
+)
+
+
+def _of(op: Any) -> Work:
+    """The work of one op."""
+    if isinstance(op, FREE):
+        return Work(1)
+    if isinstance(op, Composite):
+        return work_of(op.body)
+    if isinstance(op, structured.While):
+        return Work().plus(work_of(op.body).plus(work_of(op.condition)), ROUNDS)
+    if isinstance(op, structured.Case):
+        return max([work_of(each) for each in op.branches], key=lambda work: work.seconds)
+    numel = sum([each.numel for each in op.results])
+    moved = sum([each.numel * each.dtype.itemsize for each in (*op.operands, *op.results)])
+    flops, calls = _arithmetic(op, numel)
+    return Work(1, moved, flops, calls)
+
+
+def _arithmetic(op: Any, numel: int) -> tuple[int, int]:
+    """How many steps of products an op takes, and how many calls of functions."""
+    if isinstance(op, structured.DotGeneral):
+        return 2 * numel * math.prod([op.x.shape[d] for d in op.dot_dimension_numbers[2]]), 0
+    if isinstance(op, windows.Convolution):
+        taps = op.kernel.numel // max(
+            op.kernel.shape[op.dimension_numbers.kernel_output_feature_dimension], 1
+        )
+        return 2 * numel * taps, op.x.numel + numel
+    if isinstance(op, (windows.ReduceWindow, windows.SelectAndScatter)):
+        return 0, op.operands[0].numel * min(math.prod(op.window_dimensions), 64)
+    if isinstance(op, (structured.Sort, structured.TopK)):
+        count = op.operands[0].numel
+        return 0, 4 * count * max(count.bit_length(), 1)
+    if isinstance(op, (structured.Fft, indexed.Gather, indexed.Scatter, structured.RngBitGenerator, Iota)):
+        return 0, 2 * (op.operands[0].numel if op.operands else 0) + 2 * numel
+    if isinstance(op, (structured.Cholesky, structured.TriangularSolve, structured.CustomCall)):
+        edge = max([*op.operands[0].shape[-2:], 1])
+        return 20 * op.operands[0].numel * edge, op.operands[0].numel * 10
+    return 0, 0 if isinstance(op, CHEAP) or not isinstance(op, e.Elementwise) else numel

@@ -1,39 +1,63 @@
-"""The certifier: proves of each compiled function that every value it owns is released exactly once on every
-path.
+"""The certifier: proves of each compiled function that every value it owns is released exactly once on
+every path, and that what it only looks at is there whenever it looks.
 
-It knows nothing of how `own` decides. It runs each function on an abstract state, which says how many times
-the
-function owns what each variable holds, and follows both branches, each turn of a loop and each failure.
+It knows nothing of how `own`, `borrow` and `lend` decide. It runs each function on an abstract state: how
+many times the function owns what each variable holds, and which lent variables can still be trusted. It
+follows both branches, each turn of a loop and each failure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from tenfold.base.errors import TenfoldError
-from tenfold.purple import ir
+from tenfold.purple import effects, ir
 from tenfold.purple.ir import Atom, Block, Function, Let, Variable
 
-State = dict[Variable, int]  # how often it is owned; absent means not at all
+Held: TypeAlias = tuple[Variable | None, frozenset[str]]
+Lent: TypeAlias = dict[Variable, Held]
+
+
+@dataclass
+class State:
+    """`owned`: how often, absent means not at all. `lent`: the owned variable whose parts are looked at,
+    None where the caller or a global holds them, and the kinds of containers between: a write to one may
+    replace them."""
+
+    owned: dict[Variable, int] = field(default_factory=dict)
+    lent: Lent = field(default_factory=dict)
+
+    def copy(self) -> State:
+        return State(dict(self.owned), dict(self.lent))
+
+
+def agreed(one: Lent, other: Lent) -> Lent:
+    """What two paths that meet both trust."""
+    common = [var for var in one if var in other and one[var][0] is other[var][0]]
+    return {var: (one[var][0], one[var][1] | other[var][1]) for var in common}
 
 
 class CompilerBug(TenfoldError, RuntimeError):
-    """The compiler made a program that would leak or release twice."""
+    """The compiler made a program that would leak, release twice, or look at what is gone."""
 
 
 def certify(module: ir.Module) -> int:
     """Check every function; the number of points at which something may fail, each checked too."""
-    return sum(Certifier(function).run() for function in [*module.functions, module.main])
+    writing = effects.writers(module)
+    return sum(Certifier(module, each, writing).run() for each in [*module.functions, module.main])
 
 
 class Certifier:
-    def __init__(self, function: Function):
-        self.function = function
+    def __init__(self, module: ir.Module, function: Function, writing: effects.Writing):
+        self.module, self.function, self.writing = module, function, writing
         self.headers: dict[str, State] = {}
         self.failures = 0
 
     def run(self) -> int:
-        state = {p: 1 for p in self.function.all_params if p.is_managed}
+        state = State({p: 1 for p in self.function.all_params if p.is_managed})
+        state.lent = {p: (None, effects.NOTHING) for p in self.function.all_params if p.borrowed}
         left = self.block(self.function.body, state)
         if left is not None:
             self.wrong("control reaches the end of the function", None)
@@ -61,7 +85,7 @@ class Certifier:
             case Let():
                 return self.let(each, state)
             case ir.LetTry():
-                self.take(each.args, state, each)
+                self.call(each.function, each.args, state, each)
                 self.define(each.ok, state, each)
                 return self.define(each.var, state, each)
             case ir.Uncons():
@@ -70,80 +94,162 @@ class Certifier:
                 return self.define(each.cdr, state, each)
             case ir.Dup():
                 self.borrow([each.var], state, each)
-                state[each.var] += 1
+                state.owned[each.var] += 1
                 return state
             case ir.Drop():
                 self.take([each.var], state, each)
                 return state
             case ir.If():
                 self.borrow([each.test], state, each)
-                then = self.block(each.then, dict(state))
-                otherwise = self.block(each.otherwise, dict(state))
-                if then is None or otherwise is None:
-                    return then if otherwise is None else otherwise
-                if then != otherwise:
-                    self.wrong(f"branches disagree about {self.difference(then, otherwise)}", each)
-                return then
+                return self.join(each, state)
             case ir.Loop():
-                self.headers[each.label] = dict(state)
-                return self.block(each.body, state)
+                return self.loop(each, state)
             case ir.Continue():
-                if state != self.headers[each.label]:
+                header = self.headers[each.label]
+                if state.owned != header.owned:
                     self.wrong(
-                        f"turns of a loop disagree about {self.difference(state, self.headers[each.label])}",
-                        each,
+                        f"turns of a loop disagree about {self.difference(state.owned, header.owned)}", each
                     )
+                self.headers[each.label] = State(header.owned, agreed(header.lent, state.lent))
                 return None
             case ir.Return():
                 self.take([each.value], state, each)
-            case ir.TailCall() | ir.TailClosure():
+            case ir.TailCall():
+                self.call(each.function, each.args, state, each)
+                for param, arg in zip(each.function.all_params, each.args):
+                    lender = (
+                        state.lent.get(arg, (None, effects.NOTHING))[0] if isinstance(arg, Variable) else None
+                    )
+                    if param.borrowed and lender is not None:
+                        self.wrong(f"{lender.name} would be gone when the call looks at it", each)
+            case ir.TailClosure():
                 self.take(each.args, state, each)
-        if state:
-            self.wrong(f"still owned on return: {self.names(state)}", each)
+        if state.owned:
+            self.wrong(f"still owned on return: {self.names(state.owned)}", each)
         return None
 
+    def join(self, each: ir.If, state: State) -> State | None:
+        then = self.block(each.then, state.copy())
+        otherwise = self.block(each.otherwise, state.copy())
+        if then is None or otherwise is None:
+            return then if otherwise is None else otherwise
+        if then.owned != otherwise.owned:
+            self.wrong(f"branches disagree about {self.difference(then.owned, otherwise.owned)}", each)
+        return State(then.owned, agreed(then.lent, otherwise.lent))
+
+    def loop(self, each: ir.Loop, state: State) -> State | None:
+        """What a turn stops trusting, the first one must not trust either."""
+        while True:
+            self.headers[each.label] = state.copy()
+            failures = self.failures
+            after = self.block(each.body, state.copy())
+            trusted = self.headers[each.label].lent
+            if trusted == state.lent:
+                return after
+            self.failures = failures
+            state = State(state.owned, trusted)
+
     def let(self, each: Let, state: State) -> State:
+        if each.var.lender is not None or each.var.borrowed:
+            return self.lend(each, state)
         owned = each.op.owned()
         taken = [arg for arg, takes in zip(each.op.args, owned) if takes]
-        self.borrow([arg for arg, takes in zip(each.op.args, owned) if not takes], state, each)
+        looked_at = [arg for arg, takes in zip(each.op.args, owned) if not takes]
+        self.borrow(looked_at, state, each)
         self.take(taken, state, each)
-        self.borrow([arg for arg, takes in zip(each.op.args, owned) if not takes], state, each)
+        self.borrow(looked_at, state, each)
+        self.may_fail(each, state)
+        self.written(each, state)
+        return self.define(each.var, state, each)
+
+    def may_fail(self, each: Let, state: State) -> None:
         if ir.can_fail(each.op):
             self.failures += 1
             released = dict.fromkeys(each.on_error, 1)
-            if released != state or len(released) != len(each.on_error):
-                self.wrong(f"a failure here disagrees about {self.difference(released, state)}", each)
-        return self.define(each.var, state, each)
+            if released != state.owned or len(released) != len(each.on_error):
+                self.wrong(f"a failure here disagrees about {self.difference(released, state.owned)}", each)
+
+    def lend(self, each: Let, state: State) -> State:
+        """A variable without a share of its own: what it looks into must be held, and go on being so."""
+        op = each.op
+        held: Held | None = None
+        self.borrow(op.args, state, each)
+        match op:
+            case ir.LoadGlobal():
+                if effects.is_constant_global(self.module.program, op.name):
+                    held = (None, effects.NOTHING)
+            case ir.Copy():
+                held = self.holder(op.args[0], state)
+            case _:
+                kind = effects.gives_part(op)
+                lender = self.holder(op.args[0], state) if kind else None
+                held = (lender[0], lender[1] | {kind}) if lender is not None else None
+        if held is None:
+            self.wrong(f"{each.var.name} is lent by nobody", each)
+            return state
+        self.may_fail(each, state)
+        state.lent[each.var] = held
+        return state
+
+    def holder(self, atom: Atom, state: State) -> Held | None:
+        """Who holds an operand: an owned variable, or None for one who outlives the function."""
+        if not isinstance(atom, Variable) or atom.type in ir.UNMANAGED:
+            return (None, effects.NOTHING)
+        if atom in state.owned:
+            return (atom, effects.NOTHING)
+        return state.lent.get(atom)
+
+    def written(self, each: ir.Statement, state: State) -> None:
+        """After a write, parts that are lent may not be what they were."""
+        written = effects.writes(each, self.writing)
+        if written:
+            state.lent = {var: held for var, held in state.lent.items() if not held[1] & written}
+
+    def call(self, function: Function, args: list[Atom], state: State, each: ir.Statement) -> None:
+        pairs = list(zip(args, function.all_params))
+        self.borrow([arg for arg, param in pairs if param.borrowed], state, each)
+        self.take([arg for arg, param in pairs if not param.borrowed], state, each)
+        self.borrow([arg for arg, param in pairs if param.borrowed], state, each)
+        self.written(each, state)
 
     def define(self, var: Variable, state: State, each: ir.Statement) -> State:
-        if var in state:
+        if var in state.owned:
             self.wrong(f"{var.name} is defined again while its value is owned", each)
+        self.forget(var, state)
         if var.is_managed:
-            state[var] = 1
+            state.owned[var] = 1
         return state
+
+    def forget(self, owner: Variable, state: State) -> None:
+        """What an owner lent is not to be looked at any more."""
+        state.lent = {var: held for var, held in state.lent.items() if held[0] is not owner}
 
     def take(self, args: Iterable[Atom], state: State, each: ir.Statement) -> None:
         for arg in args:
-            if isinstance(arg, Variable) and arg.lender is not None:
+            if not isinstance(arg, Variable):
+                continue
+            if arg.lender is not None or arg.borrowed:
                 self.wrong(f"{arg.name} is given away, but only lent", each)
-            if isinstance(arg, Variable) and arg.is_managed:
-                if arg not in state:
+            if arg.is_managed:
+                if arg not in state.owned:
                     self.wrong(f"{arg.name} is given away, but not owned", each)
-                state[arg] -= 1
-                if state[arg] == 0:
-                    del state[arg]
+                state.owned[arg] -= 1
+                if state.owned[arg] == 0:
+                    del state.owned[arg]
+                    self.forget(arg, state)
 
     def borrow(self, args: Iterable[Atom], state: State, each: ir.Statement) -> None:
         for arg in args:
-            while (
-                isinstance(arg, Variable) and arg.lender is not None
-            ):  # a part lives as long as its container
-                arg = arg.lender
-            if isinstance(arg, Variable) and arg.is_managed and arg not in state:
+            if not isinstance(arg, Variable):
+                continue
+            if (arg.lender is not None or arg.borrowed) and arg.type not in ir.UNMANAGED:
+                if arg not in state.lent:
+                    self.wrong(f"{arg.name} is looked at, but nobody is known to hold it", each)
+            elif arg.is_managed and arg not in state.owned:
                 self.wrong(f"{arg.name} is used, but not owned", each)
 
     def names(self, found: Iterable[Variable]) -> str:
         return ", ".join(sorted(repr(var) for var in found))
 
-    def difference(self, one: State, other: State) -> str:
+    def difference(self, one: dict[Variable, int], other: dict[Variable, int]) -> str:
         return self.names({var for var in {*one, *other} if one.get(var) != other.get(var)})

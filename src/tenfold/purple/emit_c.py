@@ -17,7 +17,7 @@ from tenfold.purple.emit_lines import c_type
 from tenfold.purple.emit_names import Names
 from tenfold.purple.foreign import prototypes
 from tenfold.purple.infer import infer
-from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Function
+from tenfold.purple.ir import BOOL, FLOAT, INT, STORED, VALUE, Function
 from tenfold.purple.names import PRIMITIVES, row_of
 from tenfold.purple.natives import c_name, general, returns_truth
 from tenfold.purple.own import own
@@ -120,7 +120,8 @@ class Emission:
         ]
         args = [f"slot[{i}]" for i in range(count)]
         for i, var in enumerate(function.captured):
-            args.append(UNPACK[var.rep].format(f"self->captured[{i}]"))
+            unpacked = "{}" if var.borrowed else UNPACK[var.rep]
+            args.append(unpacked.format(f"self->captured[{i}]"))
         rest = "true" if definition.rest else "false"
         shape = (
             f"{{{c_string(core.shown(function.name))}, code_{name}, {required}, {rest}, "
@@ -203,8 +204,11 @@ class Emission:
             ]
         if rest:
             call = general(name, 3).c.partition("(")[0]
-            return [f"    Value result = {call}(arguments, count);"]
-        each = ", ".join(f"count > {i} ? arguments[{i}] : PU_ABSENT" for i in range(parameters))
+            owns = ["    if (count) pu_dup(arguments[count - 1]);"] if name == "append" else []
+            return [*owns, f"    Value result = {call}(arguments, count);"]
+        stored = STORED.get(name, ())
+        given = [f"pu_dup(arguments[{i}])" if i in stored else f"arguments[{i}]" for i in range(parameters)]
+        each = ", ".join(f"count > {i} ? {text} : PU_ABSENT" for i, text in enumerate(given))
         return [f"    Value result = {wrap.format(f'{c_name(name)}({each})')};"]
 
     def main(self) -> str:

@@ -114,7 +114,8 @@ class EmitGroup(Operations):
             case ir.Uncons():
                 car, cdr = self.name(each.car), self.name(each.cdr)
                 remark = "/* its last use: the parts move out */"
-                self.line(f"pu_uncons({self.name(each.pair)}, &{car}, &{cdr}); {remark}")
+                how = "pu_uncons_unique" if each.unique else "pu_uncons"
+                self.line(f"{how}({self.name(each.pair)}, &{car}, &{cdr}); {remark}")
             case ir.Dup():
                 self.line(f"pu_dup({self.name(each.var)});")
             case Drop():
@@ -183,7 +184,7 @@ class EmitGroup(Operations):
         callee = each.function
         if self.merged and callee in self.functions:
             for param, arg in zip(callee.all_params, each.args):
-                self.line(f"{self.name(param)} = {self.atom(arg, param.rep, owned=True)};")
+                self.line(f"{self.name(param)} = {self.atom(arg, param.rep, owned=not param.borrowed)};")
             self.line(f"goto enter_{callee.cname};")
         else:
             self.source_line(each.place)

@@ -119,7 +119,9 @@ class Writer:
         return f"pu_in({c_string(core.shown(name))}, {self.where(place)}); "
 
     def passed(self, function: Function, args: Iterable[Atom]) -> str:
-        return ", ".join(self.atom(arg, p.rep, owned=True) for p, arg in zip(function.all_params, args))
+        return ", ".join(
+            self.atom(arg, p.rep, owned=not p.borrowed) for p, arg in zip(function.all_params, args)
+        )
 
     def array(self, args: list[Atom], keywords: tuple[str, ...], owned: bool = True) -> str:
         """Arguments in an array, their count, and the count of those after them that belong to keywords."""

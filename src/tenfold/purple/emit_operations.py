@@ -7,10 +7,11 @@ import re
 from tenfold.purple import core, foreign, ir
 from tenfold.purple.constants import c_string
 from tenfold.purple.core import PRELUDE_FILE
+from tenfold.purple.effects import PARTS
 from tenfold.purple.emit_lines import Writer
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Let, Variable
 from tenfold.purple.names import PRIMITIVES, aten_name, row_of
-from tenfold.purple.natives import accepts
+from tenfold.purple.natives import Form, accepts
 from tenfold.purple.usage import is_about_tensors
 from tenfold.purple.values import Keyword
 
@@ -32,7 +33,10 @@ class Operations(Writer):
                 self.reuse(op, target, fails)
             case ir.Copy():
                 if target:
-                    self.line(f"{target}{self.atom(op.args[0], var.rep, owned=True)};")
+                    owned = var.lender is None and not var.borrowed
+                    self.line(f"{target}{self.atom(op.args[0], var.rep, owned=owned)};")
+            case ir.Share():
+                self.line(f"{target}pu_dup({self.atom(op.args[0])});")
             case ir.Take():
                 remark = "/* its last use: the part moves out */"
                 self.line(f"{target}pu_take_{op.part}({self.atom(op.args[0])}); {remark}")
@@ -58,7 +62,8 @@ class Operations(Writer):
                 ident = re.sub(r"[^A-Za-z0-9_]", lambda m: f"_{ord(m[0]):x}_", op.name)
                 self.line(f"{target}pu_of_object(&closure_primitive_{ident});")
             case ir.LoadGlobal():
-                load = f"pu_load({self.names.globals(op.name)}, {c_string(core.shown(op.name))})"
+                load = "pu_load" if var.lender is None else "pu_load_of"
+                load = f"{load}({self.names.globals(op.name)}, {c_string(core.shown(op.name))})"
                 self.line(f"if (PU_BAD({target}{load})) {fails}")
             case ir.StoreGlobal():
                 self.line(f"pu_store(&{self.names.globals(op.name)}, {self.atom(op.args[0], owned=True)});")
@@ -82,13 +87,16 @@ class Operations(Writer):
                 array = f"(Value[]){{{args}}}" if op.args else "NULL"
                 self.line(f"{target}pu_record(&type_{self.names.type(op.type)}, {array});")
             case ir.FieldRef():
-                call = f"pu_field(&type_{self.names.type(op.type)}, {op.index}, {self.atom(op.args[0])})"
+                call = "pu_field" if var.lender is None else "pu_field_of"
+                call = f"{call}(&type_{self.names.type(op.type)}, {op.index}, {self.atom(op.args[0])})"
                 self.line(f"if (PU_BAD({target}{call})) {fails}")
             case ir.SetField():
-                args = ", ".join(self.atom(arg) for arg in op.args)
-                self.line(
-                    f"if (PU_BAD(pu_set_field(&type_{self.names.type(op.type)}, {op.index}, {args}))) {fails}"
-                )
+                args = ", ".join(self.atom(arg, owned=o) for arg, o in zip(op.args, op.owned()))
+                call = f"pu_set_field(&type_{self.names.type(op.type)}, {op.index}, {args})"
+                bad = (
+                    "PU_UNLIKELY(!" if any(op.owned()) else "PU_BAD("
+                )  # it releases what it owns where it fails
+                self.line(f"if ({bad}{call})) {fails}")
                 if target:
                     self.line(f"{target}PU_UNSPECIFIED;")
             case ir.IsRecord():
@@ -144,6 +152,8 @@ class Operations(Writer):
             self.line(f"if (PU_BAD({target}{call})) {fails}")
             return
         args = [self.atom(a, rep, owned=o) for a, rep, o in zip(op.args, form.args, op.owned())]
+        if each.var.lender is not None:
+            form = Form(PARTS[op.name], form.args, VALUE, "zero")
         if op.name in COMPARISONS and not form.fails and form.args[1] != VALUE and args[0] == args[1]:
             args[1] = f"pu_same_{form.args[1]}({args[1]})"  # compilers warn of what is compared with itself
         if form.fails == "status":
@@ -155,7 +165,10 @@ class Operations(Writer):
             call = form.c.format(*args)
             if op.name == "%apply-tail" and each.place.file != PRELUDE_FILE:
                 call = f"pu_tail_at({call}, {self.where(each.place)})"
-            self.line(f"if (PU_BAD({target}{call})) {fails}")
+            if any(op.owned()):  # it releases what it owns where it fails: no test may fail it before
+                self.line(f"if (PU_UNLIKELY(!({target}{call}))) {fails}")
+            else:
+                self.line(f"if (PU_BAD({target}{call})) {fails}")
         elif target:
             self.line(f"{target}{form.c.format(*args)};")
         else:

@@ -50,7 +50,7 @@ def join(a: str, b: str) -> str:
         return a
     if a == "none":
         return b
-    for group, name in ((NUMBERS, "number"), (LISTS, "list")):
+    for group, name in ((NUMBERS, "number"), (LISTS, "list"), (PROCEDURES, "procedure")):
         if a in group and b in group:
             return name
     return "any"
@@ -58,6 +58,7 @@ def join(a: str, b: str) -> str:
 
 NUMBERS = ("int", "float", "number")
 LISTS = ("nil", "pair", "list")
+PROCEDURES = ("routine", "procedure")
 
 
 def type_of_literal(value: Any) -> str:
@@ -87,6 +88,7 @@ class Inference:
 
     def __init__(self, module: ir.Module):
         self.module = module
+        self.tensors = uses_tensors(module.program)
         self.changed = True
         self.globals: dict[str, str] = {}
 
@@ -159,7 +161,7 @@ class Inference:
                     return "none"
                 if direct_row(op.name, tuple(types), op.keywords) is not None:
                     return "tensor"
-                return natives.result_type(op.name, types)
+                return natives.result_type(op.name, types, self.tensors)
             case ir.Copy():
                 return types[0]
             case ir.CallKnown():
@@ -171,9 +173,9 @@ class Inference:
             case ir.MakeClosure():
                 for param, found in zip(op.function.captured, types):
                     self.widen(param, found)
-                return "procedure"
+                return "procedure" if op.args else "routine"
             case ir.PrimClosure():
-                return "procedure"
+                return "routine"
             case ir.LoadGlobal():
                 return self.globals.get(op.name, "none")
             case ir.StoreGlobal():
@@ -282,8 +284,6 @@ class Conversion:
             self.out.append(each)
             return
         raw = self.variable(each.var.type if result == VALUE else REP_TYPES[result], result, each.place)
-        if result == VALUE and raw.type in ir.UNMANAGED:
-            raw.type = "any"
         self.out.append(Let(raw, each.op, each.place))
         self.out.append(Let(each.var, ir.Convert([raw], each.var.rep), each.place))
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from tenfold.purple import core
 from tenfold.purple.core import Place
+from tenfold.purple.values import NIL, UNSPECIFIED, Char
 
 # What a variable is in C: a counted Value, or a number or truth value as C has it.
 VALUE, INT, FLOAT, BOOL = "value", "int", "float", "bool"
@@ -22,13 +23,16 @@ VALUE, INT, FLOAT, BOOL = "value", "int", "float", "bool"
 class Variable:
     """`type` is what `infer` finds out; `rep` follows from it. `origin` is the source variable, if any."""
 
-    __slots__ = ("lender", "name", "number", "origin", "place", "rep", "type")
+    __slots__ = ("borrowed", "lender", "name", "number", "origin", "place", "rep", "type")
 
     def __init__(self, name: str, number: int, place: Place, origin: core.Var | None = None):
         self.name, self.number, self.place, self.origin = name, number, place, origin
         self.type = "none"
         self.rep = VALUE
-        self.lender: Variable | None = None  # whose part it is, where that lives longer and so is not shared
+        self.borrowed = False  # a parameter that stays its caller's
+        # What it looks into, where that lives longer: it has no share of its own. It is itself where the
+        # caller, or a global, holds it.
+        self.lender: Variable | None = None
 
     def __repr__(self) -> str:
         return f"{self.name}.{self.number}"
@@ -36,11 +40,13 @@ class Variable:
     @property
     def is_managed(self) -> bool:
         """Whether someone must release it."""
-        return self.rep == VALUE and self.type not in UNMANAGED and self.lender is None
+        managed = self.rep == VALUE and self.type not in UNMANAGED
+        return managed and self.lender is None and not self.borrowed
 
 
 # Types whose values are immediates.
-UNMANAGED = ("none", "bool", "char", "nil", "void")
+# A "routine" is a procedure that captures nothing: it is never freed.
+UNMANAGED = ("none", "bool", "char", "nil", "void", "routine")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,11 +78,23 @@ class Prim(Op):
     form: Any = None
 
     def owned(self) -> list[bool]:
-        return [self.name in CONSTRUCTORS] * len(self.args)
+        stored = STORED.get(self.name, ())
+        if self.name == "append":  # whose last argument becomes the tail
+            stored = (len(self.args) - 1,)
+        return [self.name in CONSTRUCTORS or i in stored for i in range(len(self.args))]
 
 
 # Primitives that keep their arguments as parts of the result: they take them over. `%hole` adds an element to
 # the list that a function builds from its front, whose end is still open.
+# Primitives that take some of their arguments over: those that they store.
+STORED = {
+    "set-car!": (1,),
+    "set-cdr!": (1,),
+    "vector-set!": (2,),
+    "set-box!": (1,),
+    "hash-table-set!": (1, 2),
+    "%values->vector": (0,),
+}
 CONSTRUCTORS = ("cons", "list", "vector", "box", "values", "%hole")
 
 
@@ -84,6 +102,11 @@ CONSTRUCTORS = ("cons", "list", "vector", "box", "values", "%hole")
 class Copy(Op):
     def owned(self) -> list[bool]:
         return [True]
+
+
+@dataclass(slots=True, eq=False)
+class Share(Op):
+    """A share of one's own in what is only lent."""
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +121,7 @@ class CallKnown(Op):
     function: Function
 
     def owned(self) -> list[bool]:
-        return [True] * len(self.args)
+        return [not param.borrowed for param in self.function.all_params]
 
 
 @dataclass(slots=True, eq=False)
@@ -186,6 +209,9 @@ class SetField(Op):
     type: core.DefType
     index: int
 
+    def owned(self) -> list[bool]:
+        return [False, not self.type.fields[self.index].weak]
+
 
 @dataclass(slots=True, eq=False)
 class IsRecord(Op):
@@ -206,14 +232,15 @@ class CallWithin(Op):
 
     def owned(self) -> list[bool]:
         given = self.kind == "device"
-        return [False] * given + [True] * (len(self.args) - given)
+        return [False] * given + [not param.borrowed for param in self.function.all_params]
 
 
 @dataclass(slots=True, eq=False)
 class Take(Op):
-    """`car` or `cdr`, or both, of a pair that dies here: a `Drop` specialised. `part` is "car", "cdr"."""
+    """`car` or `cdr` of a pair that dies here, by `part`: a `Drop` specialised. `unique` as in `Uncons`."""
 
     part: str
+    unique: bool = False
 
     def owned(self) -> list[bool]:
         return [True]
@@ -251,12 +278,13 @@ class LetTry:
 
 @dataclass(slots=True, eq=False)
 class Uncons:
-    """Both parts of a pair that dies here."""
+    """Both parts of a pair that dies here. `unique`: nothing else can hold it."""
 
     car: Variable
     cdr: Variable
     pair: Variable
     place: Place
+    unique: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -308,12 +336,14 @@ class Dup:
 
 @dataclass(slots=True, eq=False)
 class Drop:
-    """`reason`: the place of the last use, in words. `unique`: nothing else can hold the value."""
+    """`reason`: the place of the last use, in words. `unique`: why nothing else can hold the value; else
+    `counted` says why something might."""
 
     var: Variable
     reason: str
     place: Place
     unique: str = ""
+    counted: str = ""
 
 
 Statement: TypeAlias = (
@@ -370,6 +400,13 @@ def statements(block: Block) -> Iterator[Statement]:
                 break
         else:
             stack.pop()
+
+
+def is_immediate(value: Any) -> bool:
+    """Whether a literal is no object: a small number, a boolean, a character, nil or what is unspecified."""
+    if isinstance(value, bool | Char) or value is NIL or value is UNSPECIFIED:
+        return True
+    return isinstance(value, int) and -(2**62) <= value < 2**62
 
 
 def can_fail(op: Op) -> bool:

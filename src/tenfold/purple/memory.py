@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -63,24 +62,61 @@ def _report(program: core.Program) -> str:
     return "\n".join(lines)
 
 
-def _summary(module: ir.Module, others: int) -> Iterator[str]:
-    counts: Counter[str] = Counter()
+class Releases(NamedTuple):
+    """How the values of a program are released. Static: at a place where nothing else can hold them,
+    without a look at a count. Vanished: only looked at while someone else holds them. Reused: their memory
+    becomes the next value's. Counted: by a count, for the reason given beside each, with its place."""
+
+    static: int
+    vanished: int
+    reused: int
+    counted: list[tuple[ir.Place, str, str]]
+
+    @property
+    def total(self) -> int:
+        return self.static + self.vanished + self.reused + len(self.counted)
+
+    @property
+    def decided(self) -> float:
+        """The share of releases that the compiler decided."""
+        return (self.total - len(self.counted)) / max(1, self.total)
+
+
+def releases(module: ir.Module) -> Releases:
+    static = reused = 0
+    looking: set[Variable] = set()
+    counted: list[tuple[ir.Place, str, str]] = []
     for function in [*module.functions, module.main]:
+        looking.update(param for param in function.all_params if param.borrowed)
         for each in ir.statements(function.body):
             match each:
-                case ir.Drop():
-                    counts["static" if each.unique else "counted"] += 1
-                case ir.Dup():
-                    counts["dup"] += 1
-                case ir.Uncons() | ir.Let(op=ir.Take()):
-                    counts["take"] += 1
+                case ir.Let() if each.var.lender is not None:
+                    looking.add(each.var)
                 case ir.Let(op=ir.Reuse()):
-                    counts["reuse"] += 1
-    releases = counts["static"] + counts["counted"] + counts["take"]
-    share = 100 * (counts["static"] + counts["take"]) // max(1, releases)
-    static, taken = counts["static"], counts["take"]
-    yield f"releases: {releases}, of them {static} static and {taken} taken apart in place ({share} %)"
-    yield f"shares: {counts['dup']}, tensors reused: {counts['reuse']}"
+                    reused += 1
+                case ir.Drop(unique="") | ir.Uncons(unique=False):
+                    dying = each.var if isinstance(each, ir.Drop) else each.pair
+                    why = each.counted if isinstance(each, ir.Drop) else "a list that something else may hold"
+                    counted.append((each.place, dying.name, why))
+                case ir.Let(op=ir.Take(unique=False) as op):
+                    counted.append((each.place, _atom(op.args[0]), "a list that something else may hold"))
+                case ir.Drop() | ir.Uncons() | ir.Let(op=ir.Take()):
+                    static += 1
+    return Releases(static, len(looking), reused, counted)
+
+
+def _summary(module: ir.Module, others: int) -> Iterator[str]:
+    found = releases(module)
+    yield f"releases: {found.total}, of them {round(100 * found.decided)} % decided by the compiler"
+    yield f"  static    {found.static:5}   freed where nothing else can hold them"
+    yield f"  vanished  {found.vanished:5}   only looked at while someone else holds them"
+    yield f"  reused    {found.reused:5}   their memory becomes the next value's"
+    yield f"  counted   {len(found.counted):5}   their count decides"
+    own = [each for each in found.counted if each[0].file == module.program.file]
+    for place, name, why in sorted(own):
+        yield f"    line {place.line}: {name}: {why}"
+    if len(own) < len(found.counted):
+        yield f"    and {len(found.counted) - len(own)} in the prelude and in imported files"
     points = certify(module)
     paths = f"those of {points} calls that may fail included"
     yield f"certified: each owned value is released exactly once on every path, {paths}"
@@ -92,7 +128,7 @@ def _function(function: Function) -> Iterator[str]:
     if function.name == "main":
         yield "top level"
     else:
-        params = " ".join(p.name for p in function.params)
+        params = " ".join(f"&{p.name}" if p.borrowed else p.name for p in function.params)
         captured = f"   captures {' '.join(p.name for p in function.captured)}" if function.captured else ""
         yield f"({core.shown(function.name)} {params})".replace(" )", ")") + f"   {function.place}{captured}"
     yield from _block(function.body, 1)
@@ -106,6 +142,8 @@ def _block(block: Block, depth: int) -> Iterator[str]:
                 yield _remarked(
                     f"{pad}{each.var!r} = {_op(op)}", f"reuses {_atom(op.args[op.dying])}, which dies here"
                 )
+            case ir.Let() if each.var.lender is not None:
+                yield _remarked(f"{pad}{each.var!r} = {_op(each.op)}", "lent: nothing to release")
             case ir.Let():
                 yield f"{pad}{each.var!r} = {_op(each.op)}"
             case ir.LetTry():
@@ -115,8 +153,8 @@ def _block(block: Block, depth: int) -> Iterator[str]:
             case ir.Dup():
                 yield _remarked(f"{pad}share {each.var!r}", "used again later")
             case ir.Drop():
-                static = f"; static: {each.unique}" if each.unique else ""
-                yield _remarked(f"{pad}free {each.var!r}", each.reason + static)
+                how = f"; static: {each.unique}" if each.unique else f"; counted: {each.counted}"
+                yield _remarked(f"{pad}free {each.var!r}", each.reason + how)
             case ir.If():
                 yield f"{pad}if {_atom(each.test)}"
                 yield from _block(each.then, depth + 1)

@@ -144,18 +144,21 @@ def accepts(name: str, count: int, keywords: Sequence[str]) -> bool:
     return enough and set(keywords) <= set(found.keywords)
 
 
-def result_type(name: str, types: Sequence[str]) -> str:
-    """The type of what a primitive gives, by those of its operands."""
+def result_type(name: str, types: Sequence[str], tensors: bool) -> str:
+    """The type of what a primitive gives, by those of its operands. In programs without tensors, operators
+    that do not fail give numbers and booleans."""
     numeric = all(each in ("int", "float", "number") for each in types)
     if name in ("+", "-", "*", "/"):
         if numeric and types:
             if "float" in types:
                 return "float"
             return "int" if all(each == "int" for each in types) and name != "/" else "number"
-        tensors = "tensor" in types and all(each in ("int", "float", "number", "tensor") for each in types)
-        return "tensor" if tensors else "any"
+        if not tensors and types:
+            return "float" if "float" in types else "number"
+        known = "tensor" in types and all(each in ("int", "float", "number", "tensor") for each in types)
+        return "tensor" if known else "any"
     if name in ("=", "<", ">", "<=", ">="):
-        return "bool" if numeric else "any"
+        return "bool" if numeric or not tensors else "any"
     if (
         name in ("%", "modulo", "abs", "floor", "ceiling", "round", "truncate", "min", "max")
         and types

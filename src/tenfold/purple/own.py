@@ -1,7 +1,7 @@
 """Ownership: who releases each value, and when.
 
-A function owns its parameters; primitives borrow; calls, containers, closures and `return` take over. Read
-backwards, a
+A function owns its parameters but for those that `borrow` found it only looks at; primitives borrow;
+calls, containers, closures and `return` take over. Read backwards, a
 value's last use is where it moves or where a `Drop` follows; an earlier use that takes over needs a `Dup`. A
 branch that does
 not need a value drops it first, and an operation that fails drops what is owned then: `on_error`.
@@ -10,8 +10,11 @@ not need a value drops it first, and an operation that fails drops what is owned
 from __future__ import annotations
 
 from tenfold.purple import ir
+from tenfold.purple.borrow import borrow
+from tenfold.purple.effects import writers
 from tenfold.purple.ir import Atom, Block, Drop, Dup, Function, Let, Variable
-from tenfold.purple.parts import lent, specialised
+from tenfold.purple.lend import lend
+from tenfold.purple.parts import specialised
 from tenfold.purple.reuse import reuse
 from tenfold.purple.unique import find_unique
 
@@ -20,9 +23,12 @@ Live = frozenset[Variable]
 
 def own(module: ir.Module) -> None:
     """Add the dups and drops of every function."""
+    borrow(module)
+    writing = writers(module)
     for function in [*module.functions, module.main]:
         Ownership(function).run()
-        function.body = lent(specialised(function.body))
+        function.body = specialised(function.body)
+        lend(function, writing)
         reuse(function)
     find_unique(module)
 
@@ -56,8 +62,13 @@ class Ownership:
                     if result.is_managed and result not in live:
                         out.append(Drop(result, "never used", each.place))
                 after = live - {each.var, each.ok}
+                owned = [not param.borrowed for param in each.function.all_params]
+                borrowed = self.managed([a for a, o in zip(each.args, owned) if not o])
+                drops = self.drops(borrowed - after, f"last used at line {each.place.line}", each.place)
+                out.extend(reversed(drops))
                 out.append(each)
-                return after | self.take(each.args, [True] * len(each.args), after, out)
+                kept = after | borrowed
+                return kept | self.take(each.args, owned, kept, out)
             case ir.If():
                 then, live_then = self.block(each.then, live)
                 otherwise, live_else = self.block(each.otherwise, live)
@@ -83,7 +94,11 @@ class Ownership:
             case ir.Return():
                 out.append(each)
                 return self.managed([each.value])
-            case ir.TailCall() | ir.TailClosure():
+            case ir.TailCall():
+                out.append(each)
+                owned = [not param.borrowed for param in each.function.all_params]
+                return self.take(each.args, owned, frozenset(), out)
+            case ir.TailClosure():
                 out.append(each)
                 return self.take(each.args, [True] * len(each.args), frozenset(), out)
         raise TypeError(each)

@@ -1,4 +1,4 @@
-"""Parts of pairs without counting: they move out of a pair that dies, and are lent by one that lives on."""
+"""Parts of pairs without counting: they move out of a pair that dies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def specialised(block: Block) -> Block:
 
 
 def _is_part(op: ir.Op) -> bool:
-    return isinstance(op, ir.Prim) and op.name in PARTS and len(op.args) == 1
+    return isinstance(op, ir.Prim) and op.name in ("car", "cdr") and len(op.args) == 1
 
 
 def _part(each: ir.Statement, pair: Variable) -> str:
@@ -83,62 +83,3 @@ def _nothing(let: Let) -> Variable:
     unit = Variable("is_pair", let.var.number, let.place)
     unit.type = "void"
     return unit
-
-
-# Parts that are looked at while their container lives need no share of their own.
-
-PARTS = {"car": "pu_car_of({0})", "cdr": "pu_cdr_of({0})"}
-
-
-def lent(block: Block) -> Block:
-    """Find `x = (car y)` whose `x` is only looked at, by primitives, before it is dropped, while `y` stays
-    owned."""
-    for each in block:
-        if isinstance(each, ir.If):
-            each.then, each.otherwise = lent(each.then), lent(each.otherwise)
-        elif isinstance(each, ir.Loop):
-            each.body = lent(each.body)
-    dropped: set[int] = set()
-    for i, each in enumerate(block):
-        if isinstance(each, Let) and _is_part(each.op) and each.var.is_managed:
-            end = _looked_at(block, i, each)
-            if end:
-                _lend(block, i, end, each)
-                dropped.add(end)
-    return [each for i, each in enumerate(block) if i not in dropped]
-
-
-def _looked_at(block: Block, start: int, let: Let) -> int:
-    """Where the drop of a part stands, if nothing before it takes the part or its container over; else 0."""
-    part, container = let.var, let.op.args[0]
-    if not isinstance(container, Variable) or container is part:
-        return 0
-    for i in range(start + 1, len(block)):
-        each = block[i]
-        if isinstance(each, Drop):
-            if each.var is part:
-                return i
-            if each.var is container or each.var is _root(container):
-                return 0
-        elif isinstance(each, Let) and isinstance(each.op, ir.Prim) and each.op.name in QUIET:
-            if each.op.name == "cons" or each.var is container or each.var is part:
-                return 0
-        elif not (isinstance(each, Let) and isinstance(each.op, ir.Convert)):
-            return 0
-    return 0
-
-
-def _root(var: Variable) -> Variable:
-    while var.lender is not None:
-        var = var.lender
-    return var
-
-
-def _lend(block: Block, start: int, end: int, let: Let) -> None:
-    container = let.op.args[0]
-    assert isinstance(let.op, ir.Prim) and isinstance(container, Variable)
-    for each in block[start + 1 : end]:
-        if isinstance(each, Let):
-            each.on_error = tuple(var for var in each.on_error if var is not let.var)
-    let.var.lender = container
-    let.op.form = Form(PARTS[let.op.name], (ir.VALUE,), ir.VALUE, "zero")

@@ -1,171 +1,224 @@
-"""Values that nothing else can hold: their release looks at no count."""
+"""Values that nothing else can hold: their release looks at no count. And of the others, why they are
+counted."""
 
 from __future__ import annotations
 
-from tenfold.purple import ir
-from tenfold.purple.ir import Atom, Drop, Dup, Function, Let, Variable
-from tenfold.purple.names import row_of
+from dataclasses import dataclass, field
+
+from tenfold.purple import effects, ir
+from tenfold.purple.core import shown
+from tenfold.purple.ir import Atom, Constant, Drop, Dup, Function, Let, Variable
+
+
+@dataclass
+class Facts:
+    """What is known of functions so far: whether what they give is unique, whether what each parameter
+    receives is, and which borrowed parameters they keep or give back."""
+
+    results: dict[int, bool]
+    params: dict[Variable, bool]
+    kept: set[Variable] = field(default_factory=set)
 
 
 def find_unique(module: ir.Module) -> None:
-    """Mark the drops of values that provably have one owner: made here, or handed over by whoever made them,
-    and never
-    shared since. Sharing is a `Dup`, or a `Copy` of something not unique."""
+    """Mark the drops of values that provably have one owner: made here, or handed over by whoever made
+    them, and never shared since. Sharing is a `Dup`, an operation that keeps an operand, or a `Copy` of
+    something not unique."""
     functions = [*module.functions, module.main]
-    fresh_results = {id(f): True for f in functions}
-    fresh_params = {id(p): True for f in functions for p in f.all_params}
-    for f in functions:
-        if f.escapes:
-            fresh_params.update((id(p), False) for p in f.all_params)
+    params = {p: not (f.escapes and p in f.params) for f in functions for p in f.all_params}
+    facts = Facts({id(f): True for f in functions}, params)
+    _find_kept(functions, facts)
     changed = True
     while changed:
         changed = False
         for function in functions:
-            unique = _unique_variables(function, fresh_results, fresh_params)
-            for each in ir.statements(function.body):
-                for callee, args in _passes(each):
-                    for param, arg in zip(callee.all_params, args):
-                        if fresh_params[id(param)] and not _is_unique(arg, unique):
-                            fresh_params[id(param)] = False
-                            changed = True
-                gives = _gives_unique(each, unique, fresh_results)
-                if not gives and fresh_results[id(function)]:
-                    fresh_results[id(function)] = False
-                    changed = True
+            unique = Uniqueness(function, facts)
+            changed |= _passed(function, unique, facts)
+            if facts.results[id(function)] and not unique.gives_unique():
+                facts.results[id(function)] = False
+                changed = True
     for function in functions:
-        unique = _unique_variables(function, fresh_results, fresh_params)
+        unique = Uniqueness(function, facts)
         for each in ir.statements(function.body):
-            if isinstance(each, Drop) and each.var in unique:
-                each.unique = unique[each.var]
+            if isinstance(each, Drop):
+                each.unique = unique.reasons.get(each.var, "")
+                each.counted = "" if each.unique else unique.doubts.get(each.var, "its count decides")
+            elif isinstance(each, ir.Uncons):
+                each.unique = each.pair in unique.reasons
+            elif isinstance(each, Let) and isinstance(each.op, ir.Take):
+                each.op.unique = each.op.args[0] in unique.reasons
 
 
-def _passes(each: ir.Statement) -> list[tuple[Function, list[Atom]]]:
-    if isinstance(each, Let) and isinstance(each.op, ir.CallKnown | ir.MakeClosure):
-        if isinstance(each.op, ir.CallKnown):
-            return [(each.op.function, each.op.args)]
-        return [(each.op.function, [*[ir.Constant(None)] * len(each.op.function.params), *each.op.args])]
-    if isinstance(each, Let) and isinstance(each.op, ir.CallWithin):
-        return [(each.op.function, each.op.args[each.op.kind == "device" :])]
-    if isinstance(each, ir.LetTry | ir.TailCall):
-        return [(each.function, each.args)]
-    return []
-
-
-def _is_unique(atom: Atom, unique: dict[Variable, str]) -> bool:
-    return isinstance(atom, Variable) and (not atom.is_managed or atom in unique)
-
-
-def _gives_unique(each: ir.Statement, unique: dict[Variable, str], results: dict[int, bool]) -> bool:
-    if isinstance(each, ir.Return):
-        return _is_unique(each.value, unique)
-    if isinstance(each, ir.TailCall):
-        return results[id(each.function)]
-    return not isinstance(each, ir.TailClosure)
-
-
-# Primitives whose result is a new object, never one of their operands nor a shared one.
-NEW = {
-    "cons", "box", "vector", "make-vector", "make-hash-table", "string-append", "substring", "tensor",
-    "detach", "list->vector", "number->fixed", "%uniform", "%normal", "%permutation",
-}  # fmt: skip
-
-
-def _is_fresh(op: ir.Op, results: dict[int, bool], unique: dict[Variable, str]) -> str:
-    match op:
-        case ir.Prim():
-            return (
-                f"made by {op.name}"
-                if op.name in NEW or (op.name.startswith("tensor-") and _is_new_row(op.name))
-                else ""
-            )
-        case ir.MakeRecord():
-            return "made as a new record"
-        case ir.Reuse():
-            return f"made by {op.name}"
-        case ir.MakeClosure() if op.args:
-            return "made as a new closure"
-        case ir.CallKnown() | ir.CallWithin():
-            return f"the only owner's result of {op.function.name}" if results[id(op.function)] else ""
-        case ir.Copy():
-            arg = op.args[0]
-            return unique.get(arg, "") if isinstance(arg, Variable) else ""
-    return ""
-
-
-# Primitives that neither keep an operand nor give it back, so that it has no further owner afterwards.
-LETS_GO = {
-    "car", "cdr", "caar", "cadr", "cdar", "cddr", "caddr", "length", "list-ref", "vector-ref",
-    "vector-length", "unbox", "not", "eq?", "eqv?", "equal?", "display", "write", "print",
-    "display->string", "write->string", "string-append", "substring", "string-length", "string-ref",
-    "string=?", "string<?", "hash-table-count", "hash-table-contains?", "hash-table->list", "vector->list",
-    "list->vector", "tensor", "tensor-ref", "tensor->list", "tensor-item", "tensor-shape", "tensor-rank",
-    "tensor-count", "tensor-dtype", "tensor-device", "backward", "tensor-grad", "detach", "clear-grad!",
-    "requires-grad?",
-}  # fmt: skip
-
-
-def _kept_by(op: ir.Op) -> set[Variable]:
-    """The operands that an operation may hold on to, or give back as its own result."""
-    borrowed = {a for a, takes in zip(op.args, op.owned()) if not takes and isinstance(a, Variable)}
-    match op:
-        case ir.Prim():
-            row = row_of(op.name)
-            lets_go = op.name in LETS_GO or op.name.endswith("?") or op.name.startswith("%check")
-            lets_go = lets_go or (
-                op.name in ("+", "-", "*", "/", "<", ">", "<=", ">=", "=") and len(op.args) == 2
-            )
-            return set() if lets_go or (row is not None and not row[1]) else borrowed
-        case (
-            ir.Truth()
-            | ir.FieldRef()
-            | ir.IsRecord()
-            | ir.CheckField()
-            | ir.Convert()
-            | ir.IsAbsent()
-            | ir.Defined()
-        ):
-            return set()
-    return borrowed
-
-
-def _is_new_row(name: str) -> bool:
-    row = row_of(name)
-    return row is not None and not row[1]
-
-
-def _unique_variables(
-    function: Function, results: dict[int, bool], params: dict[int, bool]
-) -> dict[Variable, str]:
-    """The variables each of whose definitions gives a unique value, and that are never shared."""
-    shared: set[Variable] = set()
-    definitions: dict[Variable, list[ir.Op]] = {}
-    other: set[Variable] = set()
-    for each in ir.statements(function.body):
-        if isinstance(each, Dup):
-            shared.add(each.var)
-        elif isinstance(each, Let):
-            definitions.setdefault(each.var, []).append(each.op)
-            shared |= _kept_by(each.op)
-        elif isinstance(each, ir.LetTry):
-            other.add(each.var)
-        elif isinstance(each, ir.Uncons):
-            other |= {each.car, each.cdr}
-    unique = {p: "handed over by every caller" for p in function.all_params if p.is_managed and params[id(p)]}
-    unique |= {v: "made once" for v in definitions if v.is_managed and v not in other and v not in unique}
-    for p in function.all_params:
-        if not params[id(p)]:
-            unique.pop(p, None)
-    for var in shared | other:
-        unique.pop(var, None)
-    reasons: dict[Variable, str] = {}
+def _find_kept(functions: list[Function], facts: Facts) -> None:
+    """The borrowed parameters that someone may hold on to although the caller owns them."""
     changed = True
     while changed:
         changed = False
-        for var in list(unique):
-            why = [_is_fresh(op, results, unique) for op in definitions.get(var, [])]
-            if not all(why):
-                del unique[var]
+        for function in functions:
+            for each in ir.statements(function.body):
+                for var in _kept_by(each, facts):
+                    if var.borrowed and var not in facts.kept:
+                        facts.kept.add(var)
+                        changed = True
+
+
+def _passed(function: Function, unique: Uniqueness, facts: Facts) -> bool:
+    """Note which parameters of other functions receive something that may be shared; whether any is new."""
+    changed = False
+    for each in ir.statements(function.body):
+        received: list[tuple[Variable, Atom]] = []
+        called = effects.passes(each)
+        if called is not None:
+            received = list(zip(called[0].all_params, called[1]))
+        elif isinstance(each, Let) and isinstance(each.op, ir.MakeClosure):
+            received = [(param, Constant(None)) for param in each.op.function.captured]
+        for param, arg in received:
+            if facts.params[param] and not unique.is_unique(arg):
+                facts.params[param] = False
                 changed = True
-            elif why:
-                reasons[var] = why[0]
-    return {var: reasons.get(var, why) for var, why in unique.items()}
+    return changed
+
+
+def _kept_by(each: ir.Statement, facts: Facts) -> set[Variable]:
+    """The operands that a statement borrows and yet may hold on to, or give back as its result."""
+    called = effects.passes(each)
+    if called is not None:
+        return {
+            a for a, p in zip(called[1], called[0].all_params) if p in facts.kept and isinstance(a, Variable)
+        }
+    if not isinstance(each, Let):
+        return set()
+    op = each.op
+    borrowed = {a for a, takes in zip(op.args, op.owned()) if not takes and isinstance(a, Variable)}
+    match op:
+        case ir.Prim():
+            return borrowed & {arg for arg in effects.kept(op) if isinstance(arg, Variable)}
+        case ir.Share() | ir.Foreign():
+            return borrowed
+        case ir.Copy():
+            arg = op.args[0]  # of something lent: two names for one value
+            return {arg} if isinstance(arg, Variable) and not arg.is_managed else set()
+    return set()
+
+
+class Uniqueness:
+    """One function: `reasons` has the variables each of whose definitions gives a unique value, and that
+    are never shared, and says why; `doubts` says of the others why not."""
+
+    def __init__(self, function: Function, facts: Facts):
+        self.function, self.facts = function, facts
+        self.reasons: dict[Variable, str] = {}
+        self.doubts: dict[Variable, str] = {}
+        self.definitions: dict[Variable, list[ir.Op]] = {}
+        for param in function.all_params:
+            if param.is_managed and facts.params[param]:
+                self.reasons[param] = "handed over by every caller"
+            elif param.is_managed:
+                known = function.escapes and param in function.params
+                self.doubts[param] = "unknown callers may share it" if known else "some caller shares it"
+        self.collect()
+        self.settle()
+
+    def collect(self) -> None:
+        for each in ir.statements(self.function.body):
+            for var in _kept_by(each, self.facts):
+                self.doubt(var, f"kept at line {getattr(each, 'place', self.function.place).line}")
+            match each:
+                case Dup():
+                    self.doubt(each.var, "shared: it is used again after it is given away")
+                case Let():
+                    self.definitions.setdefault(each.var, []).append(each.op)
+                case ir.LetTry():
+                    self.doubt(each.var, "the result of a try, or its error")
+                case ir.Uncons():
+                    self.doubt(each.car, "an element of a list")
+                    self.doubt(each.cdr, "the rest of a list")
+        for var in self.definitions:
+            if var.is_managed and var not in self.doubts and var not in self.reasons:
+                self.reasons[var] = "made once"
+
+    def doubt(self, var: Variable, why: str) -> None:
+        self.reasons.pop(var, None)
+        self.doubts.setdefault(var, why)
+
+    def settle(self) -> None:
+        changed = True
+        while changed:
+            changed = False
+            for var in list(self.reasons):
+                for op in self.definitions.get(var, []):
+                    why = self.fresh(op)
+                    if not why:
+                        self.doubt(var, self.stale(op))
+                        changed = True
+                        break
+                    self.reasons[var] = why
+
+    def is_unique(self, atom: Atom) -> bool:
+        if isinstance(atom, Constant):
+            return ir.is_immediate(atom.value)
+        if atom.type == "routine":  # everyone's
+            return False
+        return (not atom.is_managed and atom.lender is None and not atom.borrowed) or atom in self.reasons
+
+    def gives_unique(self) -> bool:
+        for each in ir.statements(self.function.body):
+            match each:
+                case ir.Return():
+                    if not self.is_unique(each.value):
+                        return False
+                case ir.TailCall():
+                    if not self.facts.results[id(each.function)]:
+                        return False
+                case ir.TailClosure():
+                    return False
+        return True
+
+    def fresh(self, op: ir.Op) -> str:
+        """Why what an operation gives is held by nothing else; "" where it may be."""
+        match op:
+            case ir.Prim(name="append"):  # the last one becomes the tail of the result
+                return "made by append" if not op.args or self.is_unique(op.args[-1]) else ""
+            case ir.Prim():
+                return f"made by {op.name}" if effects.makes_new(op) else ""
+            case ir.Convert():
+                return "a number boxed here"
+            case ir.MakeRecord():
+                return "made as a new record"
+            case ir.Reuse():
+                return f"made by {op.name}"
+            case ir.MakeClosure():
+                return "made as a new closure" if op.args else ""
+            case ir.CallKnown() | ir.CallWithin():
+                given = self.facts.results[id(op.function)]
+                return f"the only owner's result of {shown(op.function.name)}" if given else ""
+            case ir.Copy():
+                arg = op.args[0]
+                if isinstance(arg, Variable) and arg in self.reasons:
+                    return self.reasons[arg]
+                return "no object" if self.is_unique(arg) else ""
+        return ""
+
+    def stale(self, op: ir.Op) -> str:
+        """Why what an operation gives may be held by something else too."""
+        match op:
+            case ir.Share():
+                return "a share of what is only lent"
+            case ir.Prim():
+                return f"{op.name} gives what something else may hold"
+            case ir.FieldRef():
+                return "the field of a record that goes on holding it"
+            case ir.CallClosure():
+                return "the result of an unknown procedure"
+            case ir.LoadGlobal():
+                return f"the global {shown(op.name)} goes on holding it"
+            case ir.CallKnown() | ir.CallWithin():
+                return f"{shown(op.function.name)} may give what something else holds"
+            case ir.Take():
+                return f"the {op.part} of a list that something else may hold"
+            case ir.Copy():
+                arg = op.args[0]
+                if isinstance(arg, Constant):
+                    return "a constant among what it may be"
+                return self.doubts.get(arg, f"a copy of {arg.name}")
+        return f"the result of {type(op).__name__.lower()}"

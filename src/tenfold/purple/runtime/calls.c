@@ -221,14 +221,25 @@ Value pu_new_values(Value *items, int count) {
     return pu_of_object(values);
 }
 
+/* Owns the values: a bundle that nobody else holds becomes the vector. */
 Value pu_values_to_vector(Value v, Value count) {
-    int64_t wanted = pu_int(count), got = pu_is(v, PU_VALUES) ? PU_AS(PuVector, v)->count : 1;
+    bool several = pu_is(v, PU_VALUES);
+    int64_t wanted = pu_int(count), got = several ? PU_AS(PuVector, v)->count : 1;
     bool open = wanted < 0;
     if (open) wanted = -wanted - 1;
-    if (open ? got < wanted : got != wanted)
+    if (open ? got < wanted : got != wanted) {
+        pu_drop(v);
         return pu_fail("arity", "expected %s%lld value%s, got %lld", open ? "at least " : "", (long long)wanted,
                        wanted == 1 ? "" : "s", (long long)got);
-    Value *items = pu_is(v, PU_VALUES) ? PU_AS(PuVector, v)->items : &v;
-    pu_dup_all(items, got);
-    return pu_vector(items, (int)got);
+    }
+    if (!several) return pu_vector(&v, 1);
+    PuVector *bundle = PU_AS(PuVector, v);
+    if (pu_is_unique(v)) {
+        bundle->head = (bundle->head & ~(0xFFull << 56)) | (uint64_t)PU_VECTOR << 56;
+        return v;
+    }
+    pu_dup_all(bundle->items, got);
+    Value copy = pu_vector(bundle->items, (int)got);
+    pu_drop(v);
+    return copy;
 }

@@ -30,26 +30,35 @@ static Value along(const char *name, const char *path, Value v) {
         if (!pu_is(at, PU_PAIR)) return pu_wrong_type(name, "pair", at);
         at = path[i] == 'a' ? pair_of(at)->car : pair_of(at)->cdr;
     }
-    return pu_dup(at);
+    return at;
 }
-Value pu_caar(Value v) { return along("caar", "aa", v); }
-Value pu_cadr(Value v) { return along("cadr", "ad", v); }
-Value pu_cdar(Value v) { return along("cdar", "da", v); }
-Value pu_cddr(Value v) { return along("cddr", "dd", v); }
-Value pu_caddr(Value v) { return along("caddr", "add", v); }
+static Value shared(Value part) { return part ? pu_dup(part) : PU_FAILURE; }
+#define PATH(name, path)                                              \
+    Value pu_##name##_of(Value v) { return along(#name, path, v); }   \
+    Value pu_##name(Value v) { return shared(pu_##name##_of(v)); }
+PATH(caar, "aa")
+PATH(cadr, "ad")
+PATH(cdar, "da")
+PATH(cddr, "dd")
+PATH(caddr, "add")
 
+/* Those that store something own it; where they fail they release it. */
+static Value unstored(Value failure, Value v) {
+    pu_drop(v);
+    return failure;
+}
 static Value replace(Value owner, Value *slot, Value v) {
     Value old = *slot;
-    *slot = pu_dup(v);
+    *slot = v;
     pu_mutated(owner, v);
     pu_drop(old);
     return PU_UNSPECIFIED;
 }
 Value pu_set_car(Value pair, Value v) {
-    return pu_is(pair, PU_PAIR) ? replace(pair, &pair_of(pair)->car, v) : pu_wrong_type("set-car!", "pair", pair);
+    return pu_is(pair, PU_PAIR) ? replace(pair, &pair_of(pair)->car, v) : unstored(pu_wrong_type("set-car!", "pair", pair), v);
 }
 Value pu_set_cdr(Value pair, Value v) {
-    return pu_is(pair, PU_PAIR) ? replace(pair, &pair_of(pair)->cdr, v) : pu_wrong_type("set-cdr!", "pair", pair);
+    return pu_is(pair, PU_PAIR) ? replace(pair, &pair_of(pair)->cdr, v) : unstored(pu_wrong_type("set-cdr!", "pair", pair), v);
 }
 
 Value pu_length(Value list) {
@@ -62,7 +71,7 @@ Value pu_length(Value list) {
 Value pu_append(const Value *lists, int count) {
     if (!count) return PU_NIL;
     for (int i = 0; i < count - 1; i++)
-        if (!pu_is_list(lists[i])) return pu_wrong_type("append", "list", lists[i]);
+        if (!pu_is_list(lists[i])) return unstored(pu_wrong_type("append", "list", lists[i]), lists[count - 1]);
     Value first = 0, last = 0;
     for (int i = 0; i < count - 1; i++)
         for (Value v = lists[i]; v != PU_NIL; v = pair_of(v)->cdr) {
@@ -71,7 +80,7 @@ Value pu_append(const Value *lists, int count) {
             else first = next;
             last = next;
         }
-    Value tail = pu_dup(lists[count - 1]);
+    Value tail = lists[count - 1]; /* which is owned: it becomes the end of the result */
     if (!last) return tail;
     pair_of(last)->cdr = tail;
     return first;
@@ -120,19 +129,16 @@ static Value after(const char *name, Value list, Value index, bool pair) {
     if (!list_length(name, list, &length)) return PU_FAILURE;
     return pu_out_of_range(name, at, length);
 }
-Value pu_list_ref(Value list, Value index) {
+Value pu_list_ref_of(Value list, Value index) {
     Value rest = after("list-ref", list, index, true);
-    return rest ? pu_dup(pair_of(rest)->car) : PU_FAILURE;
+    return rest ? pair_of(rest)->car : PU_FAILURE;
 }
-Value pu_list_tail(Value list, Value index) {
-    Value rest = after("list-tail", list, index, false);
-    return rest ? pu_dup(rest) : PU_FAILURE;
-}
+Value pu_list_tail_of(Value list, Value index) { return after("list-tail", list, index, false); }
+Value pu_list_drop_of(Value list, Value count) { return after("drop", list, count, false); }
+Value pu_list_ref(Value list, Value index) { return shared(pu_list_ref_of(list, index)); }
+Value pu_list_tail(Value list, Value index) { return shared(pu_list_tail_of(list, index)); }
 /* `drop` and `take` name a list of Purple; C has functions of these names already. */
-Value pu_list_drop(Value list, Value count) {
-    Value rest = after("drop", list, count, false);
-    return rest ? pu_dup(rest) : PU_FAILURE;
-}
+Value pu_list_drop(Value list, Value count) { return shared(pu_list_drop_of(list, count)); }
 Value pu_list_take(Value list, Value count) {
     Value rest = after("take", list, count, false), first = PU_NIL, *end = &first;
     if (!rest) return PU_FAILURE;
@@ -168,16 +174,17 @@ bool pu_is_vector(Value v) { return pu_is(v, PU_VECTOR); }
 Value pu_vector_length(Value v) {
     return pu_is_vector(v) ? pu_of_fixnum(PU_AS(PuVector, v)->count) : pu_wrong_type("vector-length", "vector", v);
 }
-Value pu_vector_ref(Value v, Value index) {
+Value pu_vector_ref_of(Value v, Value index) {
     int64_t at;
     if (!pu_is_vector(v)) return pu_wrong_type("vector-ref", "vector", v);
     if (!in_range("vector-ref", index, PU_AS(PuVector, v)->count, &at)) return PU_FAILURE;
-    return pu_dup(PU_AS(PuVector, v)->items[at]);
+    return PU_AS(PuVector, v)->items[at];
 }
+Value pu_vector_ref(Value v, Value index) { return shared(pu_vector_ref_of(v, index)); }
 Value pu_vector_set(Value v, Value index, Value item) {
     int64_t at;
-    if (!pu_is_vector(v)) return pu_wrong_type("vector-set!", "vector", v);
-    if (!in_range("vector-set!", index, PU_AS(PuVector, v)->count, &at)) return PU_FAILURE;
+    if (!pu_is_vector(v)) return unstored(pu_wrong_type("vector-set!", "vector", v), item);
+    if (!in_range("vector-set!", index, PU_AS(PuVector, v)->count, &at)) return unstored(PU_FAILURE, item);
     return replace(v, &PU_AS(PuVector, v)->items[at], item);
 }
 Value pu_vector_to_list(Value v) {
@@ -204,9 +211,10 @@ Value pu_new_box(Value content) {
     return pu_of_object(box);
 }
 bool pu_is_box(Value v) { return pu_is(v, PU_BOX); }
-Value pu_unbox(Value v) { return pu_is_box(v) ? pu_dup(PU_AS(PuBox, v)->content) : pu_wrong_type("unbox", "box", v); }
+Value pu_unbox_of(Value v) { return pu_is_box(v) ? PU_AS(PuBox, v)->content : pu_wrong_type("unbox", "box", v); }
+Value pu_unbox(Value v) { return shared(pu_unbox_of(v)); }
 Value pu_set_box(Value v, Value content) {
-    return pu_is_box(v) ? replace(v, &PU_AS(PuBox, v)->content, content) : pu_wrong_type("set-box!", "box", v);
+    return pu_is_box(v) ? replace(v, &PU_AS(PuBox, v)->content, content) : unstored(pu_wrong_type("set-box!", "box", v), content);
 }
 
 /* Records */
@@ -262,17 +270,23 @@ static Value wrong_record(const PuType *type, int index, Value v) {
     return PU_FAILURE;
 }
 
+Value pu_field_of(const PuType *type, int index, Value record) {
+    return pu_is_record(type, record) ? PU_AS(PuRecord, record)->fields[index] : wrong_record(type, index, record);
+}
+
 Value pu_field(const PuType *type, int index, Value record) {
-    if (!pu_is_record(type, record)) return wrong_record(type, index, record);
-    Value held = PU_AS(PuRecord, record)->fields[index];
-    return type->fields[index].weak ? pu_weak_target(held) : pu_dup(held);
+    Value held = pu_field_of(type, index, record);
+    return held && type->fields[index].weak ? pu_weak_target(held) : shared(held);
 }
 
 Value pu_set_field(const PuType *type, int index, Value record, Value v) {
-    if (!pu_is_record(type, record)) return wrong_record(type, index, record);
-    if (!pu_check_field(type, index, v)) return PU_FAILURE;
+    bool weak = type->fields[index].weak;
+    if (!pu_is_record(type, record) || !pu_check_field(type, index, v)) {
+        if (!pu.pending) wrong_record(type, index, record);
+        return weak ? PU_FAILURE : unstored(PU_FAILURE, v);
+    }
     Value *slot = &PU_AS(PuRecord, record)->fields[index];
-    if (!type->fields[index].weak) return replace(record, slot, v);
+    if (!weak) return replace(record, slot, v);
     Value old = *slot;
     *slot = pu_weak_to(v);
     pu_drop(old);

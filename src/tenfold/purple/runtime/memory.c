@@ -255,12 +255,16 @@ static void finish(PuObject *object) {
     }
 }
 
-void pu_release(PuObject *object) {
-#ifdef PURPLE_INJECT
-    if ((object->head & PU_COUNT) > 1) {
+void pu_require_unique(const uint64_t *head) {
+    if ((*head & PU_COUNT) > 1) {
         fputs("purple: a value that was proved unique is shared\n", stderr);
         abort();
     }
+}
+
+void pu_release(PuObject *object) {
+#ifdef PURPLE_INJECT
+    pu_require_unique(&object->head);
 #endif
     object->head &= ~PU_COUNT;
     if (dead) { /* it waits for what is being released */

@@ -194,19 +194,16 @@ Value pu_same_number_many(const Value *v, int n) { return n == 2 ? pu_same_numbe
 static Value extreme(const char *name, const Value *v, int n, int wanted) {
     Number best, next;
     bool floats = false;
-    int at = 0;
     if (!number(name, v[0], &best)) return PU_FAILURE;
     floats = best.is_float;
     for (int i = 1; i < n; i++) {
         if (!number(name, v[i], &next)) return PU_FAILURE;
         floats = floats || next.is_float;
         bool none = next.is_float && isnan(next.x); /* what is no number wins, and stays */
-        if ((none || compare(&next, &best) == wanted) && !(best.is_float && isnan(best.x))) {
+        if ((none || compare(&next, &best) == wanted) && !(best.is_float && isnan(best.x)))
             best = next;
-            at = i;
-        }
     }
-    return floats && !best.is_float ? pu_of_float(best.x) : pu_dup(v[at]);
+    return floats ? pu_of_float(best.x) : pu_of_int(best.n);
 }
 Value pu_min_many(const Value *v, int n) { return extreme("min", v, n, -1); }
 Value pu_max_many(const Value *v, int n) { return extreme("max", v, n, 1); }
@@ -284,7 +281,7 @@ Value pu_sqrt(Value a) {
     Value function(Value a) {                                                  \
         Number x;                                                              \
         if (!number(name, a, &x)) return PU_FAILURE;                           \
-        return x.is_float ? pu_of_float(c(x.x)) : pu_dup(a);                   \
+        return x.is_float ? pu_of_float(c(x.x)) : pu_of_int(x.n);                \
     }
 ROUNDING(pu_floor, "floor", floor)
 ROUNDING(pu_ceiling, "ceiling", ceil)
@@ -296,13 +293,13 @@ Value pu_abs(Value a) {
     if (!number("abs", a, &x)) return PU_FAILURE;
     if (x.is_float) return pu_of_float(fabs(x.x));
     int64_t r;
-    if (x.n >= 0) return pu_dup(a);
+    if (x.n >= 0) return pu_of_int(x.n);
     return pu_int_subtract(0, x.n, &r) ? pu_of_int(r) : PU_FAILURE;
 }
 Value pu_to_int(Value a) {
     Number x;
     if (!number("->int", a, &x)) return PU_FAILURE;
-    if (!x.is_float) return pu_dup(a);
+    if (!x.is_float) return pu_of_int(x.n);
     if (!(x.x >= -9223372036854775808.0 && x.x < 9223372036854775808.0))
         return pu_overflowed(), PU_FAILURE;
     return pu_of_int((int64_t)x.x);
@@ -324,7 +321,7 @@ Value pu_arithmetic_shift(Value a, Value count) {
     int64_t x, n;
     if (!integer("arithmetic-shift", a, &x) || !integer("arithmetic-shift", count, &n)) return PU_FAILURE;
     if (n < 0) return pu_of_int(n <= -64 ? (x < 0 ? -1 : 0) : x >> -n);
-    if (x == 0 || n == 0) return pu_dup(a);
+    if (x == 0 || n == 0) return pu_of_int(x);
     if (n > 63 || (x > 0 ? x > INT64_MAX >> n : x < INT64_MIN >> n)) return pu_overflowed(), PU_FAILURE;
     return pu_of_int((int64_t)((uint64_t)x << n));
 }

@@ -123,6 +123,7 @@ static inline Value pu_of_char(uint32_t code) { return ((Value)code << 8) | 6; }
 
 /* Memory (memory.c) */
 void pu_release(PuObject *object);
+void pu_require_unique(const uint64_t *head); /* ends a program whose proof was wrong, in tests */
 void *pu_allocate_large(PuKind kind, size_t bytes);
 void pu_refill(size_t class_);
 void pu_mutated(Value owner, Value stored);
@@ -230,6 +231,20 @@ static inline void pu_uncons(Value v, Value *car, Value *cdr) {
         pu_dup(*cdr);
         pu_drop(v);
     }
+}
+/* The same of a pair that is proved to be held by nobody else. */
+static inline void pu_uncons_unique(Value v, Value *car, Value *cdr) {
+    PuPair *pair = PU_AS(PuPair, v);
+#ifdef PURPLE_INJECT
+    pu_require_unique(&pair->head);
+#endif
+    if (PU_UNLIKELY(pair->head & (PU_SUSPECT | PU_WATCHED))) {
+        pu_uncons(v, car, cdr);
+        return;
+    }
+    *car = pair->car;
+    *cdr = pair->cdr;
+    pu_free_pair(pair);
 }
 static inline Value pu_take_cdr(Value v) { /* `cdr` of a pair that dies */
     PuPair *pair = PU_AS(PuPair, v);

@@ -41,6 +41,10 @@ Value pu_values_to_vector(Value v, Value count);
 static inline Value pu_load(Value global, const char *name) {
     return PU_LIKELY(global != 0) ? pu_dup(global) : pu_fail("unbound", "%s is used before its definition", name);
 }
+/* Those that end in `_of` give what someone else goes on holding: nobody releases it. */
+static inline Value pu_load_of(Value global, const char *name) {
+    return PU_LIKELY(global != 0) ? global : pu_fail("unbound", "%s is used before its definition", name);
+}
 static inline void pu_store(Value *global, Value v) {
     Value old = *global;
     *global = v;
@@ -203,6 +207,16 @@ Value pu_make_vector(Value count, Value fill);
 bool pu_is_vector(Value v);
 Value pu_vector_length(Value v);
 Value pu_vector_ref(Value v, Value index);
+Value pu_vector_ref_of(Value v, Value index);
+Value pu_list_ref_of(Value list, Value index);
+Value pu_list_tail_of(Value list, Value index);
+Value pu_list_drop_of(Value list, Value count);
+Value pu_unbox_of(Value v);
+Value pu_caar_of(Value v);
+Value pu_cadr_of(Value v);
+Value pu_cdar_of(Value v);
+Value pu_cddr_of(Value v);
+Value pu_caddr_of(Value v);
 Value pu_vector_set(Value v, Value index, Value item);
 Value pu_vector_to_list(Value v);
 Value pu_list_to_vector(Value list);
@@ -215,6 +229,7 @@ Value pu_set_box(Value v, Value content);
 Value pu_record(const PuType *type, Value *fields);                     /* owns all but weak ones */
 Value pu_check_field(const PuType *type, int index, Value v);
 Value pu_field(const PuType *type, int index, Value record);
+Value pu_field_of(const PuType *type, int index, Value record);
 Value pu_set_field(const PuType *type, int index, Value record, Value v);
 static inline bool pu_is_record(const PuType *type, Value v) {
     return pu_is(v, PU_RECORD) && PU_AS(PuRecord, v)->type == type;

@@ -82,9 +82,14 @@ Value pu_hash_table_ref(Value table, Value key, Value otherwise) {
     return pu_fail_text("key", &text);
 }
 
-Value pu_hash_table_set(Value table, Value key, Value v) {
-    if (!pu_is_hash_table(table)) return pu_wrong_type("hash-table-set!", "table", table);
-    if (!can_be_key(key)) return PU_FAILURE;
+Value pu_hash_table_set(Value table, Value key, Value v) { /* owns the key and the value */
+    bool is_table = pu_is_hash_table(table);
+    if (!is_table || !can_be_key(key)) {
+        if (!is_table) pu_wrong_type("hash-table-set!", "table", table);
+        pu_drop(key);
+        pu_drop(v);
+        return PU_FAILURE;
+    }
     PuTable *t = table_of(table);
     uint64_t hash = pu_hash(key);
     int64_t at = find(t, key, hash);
@@ -92,14 +97,15 @@ Value pu_hash_table_set(Value table, Value key, Value v) {
     pu_mutated(table, key);
     if (at >= 0) {
         Value old = t->entries[at].value;
-        t->entries[at].value = pu_dup(v);
+        t->entries[at].value = v;
+        pu_drop(key);
         pu_drop(old);
         return PU_UNSPECIFIED;
     }
     if (t->used == t->room) rebuild(t, t->count * 2 > t->room ? t->room * 2 : t->room ? t->room : 8);
     uint64_t mask = (uint64_t)t->room * 2 - 1, slot = hash & mask;
     while (t->index[slot]) slot = (slot + 1) & mask;
-    t->entries[t->used++] = (PuEntry){pu_dup(key), pu_dup(v), hash};
+    t->entries[t->used++] = (PuEntry){key, v, hash};
     t->index[slot] = t->used;
     t->count++;
     return PU_UNSPECIFIED;

@@ -35,12 +35,11 @@ Value pu_tensor_load(Value path) {
         free(name);
         tn_value_free(key);
         tn_value_free(item);
-        if (tensor) {
-            pu_hash_table_set(table, key_value, tensor);
-            pu_drop(tensor);
+        if (!tensor) {
+            pu_drop(key_value);
+            break;
         }
-        pu_drop(key_value);
-        if (!tensor) break;
+        pu_hash_table_set(table, key_value, tensor);
     }
     tn_value_free(dict);
     if (!pu.pending) return table;

@@ -239,7 +239,7 @@ Value pu_tensor_to(Value v, Value target) {
         if (!pu_read_device(PU_AS(PuString, target)->text, &device)) return PU_FAILURE;
         return pu_of_tensor(tn_to_device(pu_handle(v), device, false), "to");
     }
-    if (target == PU_NIL) return pu_dup(v);
+    if (target == PU_NIL) return pu_of_tensor(tn_tensor_share(pu_handle(v)), "to");
     if (!pu_is_keyword(target)) return pu_wrong_type("tensor-to", "keyword", target);
     tn_dtype dtype;
     if (!pu_read_dtype(PU_AS(PuSymbol, target)->text, &dtype))

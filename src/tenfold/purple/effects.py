@@ -1,0 +1,138 @@
+"""Facts about operations that ownership rests on: what they make new, what they keep, what they write.
+
+They are facts of the C runtime. Both those who decide (`borrow`, `parts`, `unique`) and the certifier read
+them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from tenfold.purple import core, ir
+from tenfold.purple.ir import Function, Let
+from tenfold.purple.names import PRIMITIVES, row_of
+
+# Kinds of results that a primitive makes anew: numbers are boxed where they need to be, never passed on.
+NEW_KINDS = ("number", "int", "float", "string", "list", "vector", "table", "box", "pair", "tensor")
+# Primitives of such a result that give back an operand, a part of one, or a shared object all the same.
+PASSED_ON = {"error-message", "error-irritants", "requires-grad!"}
+# Primitives of another kind of result that is new, or no object.
+ALSO_NEW = {
+    "string->number", "string-search", "digit-value", "read-line", "getenv", "tensor->list", "tensor-ref",
+    "tensor-grad", "tensor-load",
+}  # fmt: skip
+OPERATORS = ("+", "-", "*", "/", "=", "<", ">", "<=", ">=", "min", "max")
+
+
+def makes_new(op: ir.Prim) -> bool:
+    """Whether a primitive's result is an object that nothing else holds, or none."""
+    row = row_of(op.name)
+    if row is not None:
+        return not row[1]
+    if op.name in OPERATORS:
+        return len(op.args) == 2
+    found = PRIMITIVES.get(op.name)
+    if found is None or op.name in PASSED_ON:
+        return False
+    return found.result in NEW_KINDS or op.name in ALSO_NEW
+
+
+# Primitives that hold on to operands, or may give them back as their result: which ones; -1 stands for all.
+KEEPERS = {
+    "hash-table-ref": 2, "make-vector": 1, "list-tail": 0, "drop": 0, "apply": -1, "%apply-tail": -1,
+    "error": -1, "raise": -1, "%match-failed": -1, "requires-grad!": 0, "evaluate!": 0,
+}  # fmt: skip
+
+
+def kept(op: ir.Prim) -> list[ir.Atom]:
+    """The operands that a primitive borrows and yet may hold on to, or give back."""
+    row = row_of(op.name)
+    if row is not None:
+        return op.args[:1] if row[1] else []
+    if op.name in OPERATORS:
+        return op.args if len(op.args) != 2 else []
+    at = KEEPERS.get(op.name)
+    if at is None:
+        return []
+    return op.args if at < 0 else op.args[at : at + 1]
+
+
+# What primitives that write replace the parts of.
+WRITTEN = {
+    "set-car!": "pair", "set-cdr!": "pair", "vector-set!": "vector", "set-box!": "box", "hash-table-set!":
+    "table", "hash-table-delete!": "table",
+}  # fmt: skip
+ANYTHING = frozenset(("pair", "vector", "box", "table", "record", "global"))
+NOTHING: frozenset[str] = frozenset()
+# Primitives that give a part of their first operand, and C that gives it without a share of its own.
+PARTS = {
+    "car": "pu_car_of({0})", "cdr": "pu_cdr_of({0})", "unbox": "pu_unbox_of({0})", "caar": "pu_caar_of({0})",
+    "cadr": "pu_cadr_of({0})", "cdar": "pu_cdar_of({0})", "cddr": "pu_cddr_of({0})",
+    "caddr": "pu_caddr_of({0})", "vector-ref": "pu_vector_ref_of({0}, {1})", "list-ref":
+    "pu_list_ref_of({0}, {1})", "list-tail": "pu_list_tail_of({0}, {1})", "drop": "pu_list_drop_of({0}, {1})",
+}  # fmt: skip
+TAKEN = {"car": 1, "cdr": 1, "unbox": 1, "caar": 1, "cadr": 1, "cdar": 1, "cddr": 1, "caddr": 1}
+
+
+def gives_part(op: ir.Op) -> str:
+    """What an operation gives a part of, that goes on holding it: its first operand is a "pair", a
+    "vector", … "" where it gives no such part."""
+    if isinstance(op, ir.Prim):
+        if op.name not in PARTS or len(op.args) != TAKEN.get(op.name, 2) or op.keywords:
+            return ""
+        return {"vector-ref": "vector", "unbox": "box"}.get(op.name, "pair")
+    return "record" if isinstance(op, ir.FieldRef) and not op.type.fields[op.index].weak else ""
+
+
+Writing: TypeAlias = dict[int, frozenset[str]]
+
+
+def writers(module: ir.Module) -> Writing:
+    """By the ids of functions: the parts of what they may replace, or let others replace."""
+    functions = [*module.functions, module.main]
+    found: Writing = {id(function): NOTHING for function in functions}
+    changed = True
+    while changed:
+        changed = False
+        for function in functions:
+            all_of = frozenset().union(*(writes(s, found) for s in ir.statements(function.body)))
+            if all_of != found[id(function)]:
+                found[id(function)] = all_of
+                changed = True
+    return found
+
+
+def writes(each: ir.Statement, writing: Writing) -> frozenset[str]:
+    """The parts of what a statement may replace."""
+    match each:
+        case Let(op=ir.Prim() as op):
+            if op.name in ("apply", "%apply-tail"):
+                return ANYTHING
+            return frozenset((WRITTEN[op.name],)) if op.name in WRITTEN else NOTHING
+        case Let(op=ir.SetField()):
+            return frozenset(("record",))
+        case Let(op=ir.StoreGlobal()):
+            return frozenset(("global",))
+        case Let(op=ir.CallClosure() | ir.Foreign()) | ir.TailClosure():
+            return ANYTHING
+        case Let(op=ir.CallKnown() | ir.CallWithin() as op):
+            return writing[id(op.function)]
+        case ir.LetTry() | ir.TailCall():
+            return writing[id(each.function)]
+    return NOTHING
+
+
+def is_constant_global(program: core.Program, name: str) -> bool:
+    """Whether a global is set once: from then on it holds its value until the program ends."""
+    return not program.globals[name].assigned
+
+
+def passes(each: ir.Statement) -> tuple[Function, list[ir.Atom]] | None:
+    """The known function that a statement calls, and what it passes to its parameters."""
+    match each:
+        case Let(op=ir.CallKnown() as op):
+            return op.function, op.args
+        case Let(op=ir.CallWithin() as op):
+            return op.function, op.args[op.kind == "device" :]
+        case ir.LetTry() | ir.TailCall():
+            return each.function, each.args
+    return None

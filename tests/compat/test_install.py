@@ -208,6 +208,18 @@ def test_names_that_libraries_import_are_there():
     assert run(IMPORTED) == "found\n"
 
 
+def test_a_module_that_is_named_as_its_function_does_not_take_its_place():
+    run(
+        """
+import tenfold
+tenfold.install_as_torch()
+import torch._higher_order_ops.while_loop
+from torch._higher_order_ops.while_loop import while_loop
+assert torch._higher_order_ops.while_loop is while_loop is tenfold.while_loop
+"""
+    )
+
+
 OTHERS = """
 import tenfold
 tenfold.install_as_torch()

@@ -790,3 +790,25 @@ def test_a_program_may_ask_whether_processes_can_work_together():
     assert tn.distributed.is_initialized() is False
     with pytest.raises(tn.UnsupportedError, match="torch.distributed.init_process_group"):
         tn.distributed.init_process_group()
+
+
+def test_dtypes_and_layouts_may_be_atens_numbers():
+    aten = tn.ops.aten
+    assert aten.zeros([2], dtype=4).dtype is tn.int64 and aten.zeros.default([2], dtype=5).dtype is tn.float16
+    assert aten._softmax_backward_data(tn.ones(2), tn.ones(2), 0, 6).dtype is tn.float32
+    assert aten.new_empty(tn.ones(2), [3, 4], dtype=3, layout=0).dtype is tn.int32
+    assert tn.ops.prim.NumToTensor.Scalar(5.0).dtype is tn.float64
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_the_gradient_of_nll_loss_reads_the_first_of_several_targets(reduction, shape):
+    found = []
+    for m in (tn, torch):
+        x = m.tensor([0.1, 0.2, 0.7])
+        found.append(
+            m.ops.aten.nll_loss_backward(
+                m.full(shape, 2.0), x, m.tensor([2, 1, 0]), None, reduction, 10, m.tensor(3.0)
+            ).tolist()
+        )
+    assert found[0] == pytest.approx(found[1])

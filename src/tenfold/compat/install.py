@@ -121,6 +121,7 @@ class _Finder:
         if ours is not None and _exists(ours):
             # Python takes what stands in sys.modules when a module has been run: this one, as it is.
             found = sys.modules[name] = importlib.import_module(ours)
+            _reserve(name, found)
             if not hasattr(found, "__path__"):
                 found.__path__ = []  # PyTorch may have modules in what is a file here
         else:
@@ -144,6 +145,15 @@ def _ours(name: str) -> str | None:
     if isinstance(known, ModuleType) and known.__name__.startswith("tenfold."):
         return known.__name__
     return f"{inside}.{last}"
+
+
+def _reserve(name: str, module: ModuleType) -> None:
+    """Put modules into place whose names are functions of the module that they lie in, as `while_loop` is:
+    were they imported, they would take the functions' place."""
+    for inner, target in ELSEWHERE.items():
+        parent, _, last = inner.rpartition(".")
+        if parent == name and callable(vars(module).get(last)):
+            sys.modules.setdefault(inner, importlib.import_module(target))
 
 
 def _exists(name: str) -> bool:

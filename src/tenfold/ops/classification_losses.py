@@ -173,12 +173,16 @@ def nll_loss_nd(x, target, weight, reduction, ignore_index):
 
 
 def _unpicked(gradient, x, target, weight, reduction, ignore_index, total_weight):
-    if x.rank == 1 and target.shape == (1,):
-        target = flat.reshape(target, ())
+    if x.rank == 1 and target.rank == 1:
+        # Of several targets for one element of a batch PyTorch reads the first.
+        target = flat.reshape(flat.slice_dim(target, 0, 0, 1), ())
     targets = _Targets("nll_loss", x, target, weight, ignore_index)
     if total_weight.numel != 1:
         raise ShapeError(f"nll_loss_backward: total_weight is one number, not {total_weight.type}")
-    if gradient.shape != (target.shape if reduction == NONE else ()):
+    shape = target.shape if reduction == NONE else ()
+    if gradient.shape == (1,) and shape == ():
+        gradient = flat.reshape(gradient, ())
+    if gradient.shape != shape:
         raise ShapeError(f"nll_loss_backward: grad_output {gradient.type} is not of the loss's shape")
     total_weight = flat.reshape(total_weight, ())
     each = -gradient * targets.weight

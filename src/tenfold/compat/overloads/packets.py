@@ -6,9 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tenfold.base.dtypes import BY_NAME
 from tenfold.base.errors import ArgumentError, TenfoldError, UnknownName, did_you_mean
+from tenfold.base.layouts import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from tenfold.base.source import capture
 from tenfold.compat.overloads.schemas import OUT_OF, out_text, written_text
+from tenfold.mlir.torch_types import SCALAR_TYPES
 from tenfold.ops.plain import PLAIN, PlainRow
 from tenfold.ops.schema import Schema, parse
 from tenfold.ops.table import OTHERS, TABLE, Row
@@ -143,7 +146,7 @@ class Namespace:
         return None
 
     def _overload(self, row: Row) -> Overload:
-        call = _of_input(dispatch.function(row.name, [row]))
+        call = _of_input(dispatch.function(row.name, [row]), row.schema)
         return Overload(self._name, row.name, row.overload, call, row.text)
 
     def _plain_overload(self, row: PlainRow) -> Overload:
@@ -168,7 +171,7 @@ def _writes(rows: Sequence[Row]) -> bool:
 
 def _chosen(name: str, rows: Sequence[Row], plain: Sequence[PlainRow]) -> Callable[..., Any]:
     """A call of a name: of the plain overload that fits, or of one of the table's."""
-    tensors = _of_input(dispatch.function(name, rows)) if rows else None
+    tensors = _of_input(dispatch.function(name, rows), rows[0].schema) if rows else None
 
     def call(*args: Any, **kwargs: Any) -> Any:
         for row in plain:
@@ -186,15 +189,33 @@ def _chosen(name: str, rows: Sequence[Row], plain: Sequence[PlainRow]) -> Callab
     return call
 
 
-def _of_input(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of tensors, whose `self`, as schemas call it, is `input` in Python."""
+def _of_input(function: Callable[..., Any], schema: Schema) -> Callable[..., Any]:
+    """A function of tensors, whose `self`, as schemas call it, is `input` in Python; dtypes and layouts may
+    be the numbers that ATen has for them."""
+    coded = {each.name: each.type.base for each in schema.arguments if each.type.base in _CODES}
+    places = [coded.get(each.name) for each in schema.positional]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if "self" in kwargs:
             kwargs["input"] = kwargs.pop("self")
+        if coded:
+            args = tuple([_decoded(base, each) for base, each in zip(places, args)]) + args[len(places) :]
+            kwargs = {name: _decoded(coded.get(name), each) for name, each in kwargs.items()}
         return function(*args, **kwargs)
 
     return call
+
+
+# ATen's numbers for dtypes, layouts and formats of memory.
+_CODES: dict[str, dict[int, Any]] = {
+    "ScalarType": {code: BY_NAME[name] for name, code in SCALAR_TYPES.items() if name in BY_NAME},
+    "Layout": {0: strided},
+    "MemoryFormat": {0: contiguous_format, 1: preserve_format, 2: channels_last, 3: channels_last_3d},
+}
+
+
+def _decoded(base: str | None, value: Any) -> Any:
+    return _CODES[base].get(value, value) if base is not None and type(value) is int else value
 
 
 def _located(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import BY_NAME, DType
 from tenfold.base.errors import ArgumentError
@@ -31,7 +32,8 @@ def from_data(data: Any, dtype: DType | None, device: Any, requires_grad: bool) 
 
 @plain("prim::NumToTensor.Scalar(Scalar a) -> Tensor")
 def number_to_tensor(number: Any) -> Tensor:
-    return tensor(number)
+    """A float is kept whole: it becomes a float64."""
+    return tensor(number, dtype=dtypes.float64 if isinstance(number, float) else None)
 
 
 @plain("type_as(Tensor self, Tensor other) -> Tensor")

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.base.bounded import remember
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.engines.numpy.kernels import Array
 from tenfold.engines.numpy.plan import Builder, Plan, plan, run_plan
 from tenfold.trace.lower import lower
 from tenfold.trace.program import Program
 
-MAX_PLANS = 1000
 _plans: dict[tuple[int, ...], Plan] = {}
 
 
@@ -28,10 +28,9 @@ def run_program(program: Program, arrays: Sequence[Array]) -> list[Array]:
             f"the NumPy engine computes on the CPU, not on {program.device}",
             help="move the tensors with .cpu(), or choose tn.set_engine('xla')",
         )
-    made = _plans.pop(program.key, None) or planned(program)
-    _plans[program.key] = made
-    while len(_plans) > MAX_PLANS:
-        del _plans[next(iter(_plans))]
+    made = _plans.get(program.key)
+    if made is None:
+        made = remember(_plans, program.key, planned(program))
     with np.errstate(all="ignore"):
         return run_plan(made, tuple(arrays))
 

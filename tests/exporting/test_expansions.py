@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 import tenfold as tn
 from tenfold.base import dtypes
 from tenfold.base.errors import TenfoldError
-from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO
+from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO, LONG
 from tenfold.exporting.rewriting import rewritten
-from tenfold.ops.table import Row, all_rows
+from tenfold.ops.table import TABLE, Row, all_rows
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import results_of
 from tenfold.trace.program import collect
@@ -98,3 +99,18 @@ def test_a_query_that_may_attend_to_nothing_gets_zeros():
     given = {"dropout_p": 0.0, "is_causal": False, "scale": None, "enable_gqa": False}
     (found,) = EXPANSIONS["scaled_dot_product_attention"](query=x, key=x, value=x, attn_mask=mask, **given)
     assert found.tolist() == [[[1, 1, 1], [0, 0, 0]]]
+
+
+def test_every_form_that_a_row_states_names_its_arguments_and_functions_that_exist():
+    for row in (each for each in all_rows() if each.torch_dialect not in ("", "own name")):
+        if row.torch_dialect in LONG:
+            continue
+        names = {node.id for node in ast.walk(ast.parse(row.torch_dialect)) if isinstance(node, ast.Name)}
+        others = names - {each.name for each in row.schema.arguments} - {"full_tensor"}
+        assert others <= TABLE.keys(), row.qualified
+
+
+def test_an_alias_is_written_by_the_first_name_of_its_op():
+    x = tn.ones(2, 3)
+    assert "torch.aten.transpose.int" in str(tn.export(lambda x: x.swapaxes(0, 1), (x,), dialect="torch"))
+    assert "torch.aten.mul.Tensor" in str(tn.export(lambda x: tn.multiply(x, x), (x,), dialect="torch"))

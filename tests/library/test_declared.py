@@ -10,45 +10,45 @@ from tenfold.ops.table import TABLE, op
 
 
 @pytest.fixture
-def cube():
-    @op("cube(Tensor self) -> Tensor", promote=to_float, inplace=True)
+def cubed():
+    @op("cubed(Tensor self) -> Tensor", promote=to_float, inplace=True)
     @flat.differentiated(lambda ct, result, x: (ct * 3 * x * x,))
-    def cube(x):
+    def cubed(x):
         """x³"""
         return x * x * x
 
     yield
-    del TABLE["cube"], tn.cube, tn.Tensor.cube, tn.Tensor.cube_
+    del TABLE["cubed"], tn.cubed, tn.Tensor.cubed, tn.Tensor.cubed_
 
 
-def test_it_is_a_function_a_method_and_an_in_place_method(cube):
+def test_it_is_a_function_a_method_and_an_in_place_method(cubed):
     x = tn.tensor([1.0, 2.0])
-    assert tn.cube(x).tolist() == x.cube().tolist() == tn.ops.aten.cube(x).tolist() == [1, 8]
-    assert x.cube_() is x and x.tolist() == [1, 8]
-    assert "x³" in tn.cube.__doc__
+    assert tn.cubed(x).tolist() == x.cubed().tolist() == tn.ops.aten.cubed(x).tolist() == [1, 8]
+    assert x.cubed_() is x and x.tolist() == [1, 8]
+    assert "x³" in tn.cubed.__doc__
 
 
-def test_it_has_gradients_batches_and_compiles(cube):
+def test_it_has_gradients_batches_and_compiles(cubed):
     x = tn.tensor([1.0, 2.0], requires_grad=True)
-    tn.cube(x).sum().backward()
+    tn.cubed(x).sum().backward()
     assert x.grad.tolist() == [3, 12]
-    assert tn.vmap(tn.func.grad(tn.cube))(tn.tensor([1.0, 2.0])).tolist() == [3, 12]
-    assert tn.compile(lambda x: tn.cube(x).sum())(tn.tensor([1.0, 2.0])).item() == 9
+    assert tn.vmap(tn.func.grad(tn.cubed))(tn.tensor([1.0, 2.0])).tolist() == [3, 12]
+    assert tn.compile(lambda x: tn.cubed(x).sum())(tn.tensor([1.0, 2.0])).item() == 9
 
 
-def test_it_is_exported(cube):
+def test_it_is_exported(cubed):
     x = tn.tensor([1.0, 2.0])
-    assert "stablehlo.multiply" in str(tn.export(tn.cube, (x,), dialect="stablehlo"))
-    assert '"torch.aten.cube"' in str(tn.export(tn.cube, (x,), dialect="torch"))
+    assert "stablehlo.multiply" in str(tn.export(tn.cubed, (x,), dialect="stablehlo"))
+    assert '"torch.aten.cubed"' in str(tn.export(tn.cubed, (x,), dialect="torch"))
 
 
-def test_a_second_overload_joins_the_first(cube):
-    @op("cube.times(Tensor self, Scalar times) -> Tensor", promote=to_float)
-    def cube_times(x, times):
+def test_a_second_overload_joins_the_first(cubed):
+    @op("cubed.times(Tensor self, Scalar times) -> Tensor", promote=to_float)
+    def cubed_times(x, times):
         return x * x * x * times
 
-    assert tn.cube(tn.tensor(2.0)).item() == 8
-    assert tn.cube(tn.tensor(2.0), 3).item() == tn.tensor(2.0).cube(3).item() == 24
+    assert tn.cubed(tn.tensor(2.0)).item() == 8
+    assert tn.cubed(tn.tensor(2.0), 3).item() == tn.tensor(2.0).cubed(3).item() == 24
 
 
 def test_a_name_of_pytorchs_keeps_its_function():

@@ -1,15 +1,18 @@
-"""Ops in other ops, for ways down that have none of their own: recurrent layers step by step, attention,
-running folds over open sizes, and what the torch dialect has no word for but says in other words."""
+"""Ops in other ops, for dialects that lack them. What the torch dialect lacks, rows say by `torch_dialect`.
+
+What is too long for a row is here: recurrent layers step by step, attention, running folds over open sizes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tenfold.base.dtypes import DType, bfloat16, bool_, float16, int64
 from tenfold.exporting.rewriting import Expansions
 from tenfold.func.control_flow import while_loop
+from tenfold.ops.table import Row, all_rows
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 
@@ -152,42 +155,19 @@ def _extreme(better: Combine) -> Callable[..., list[Tensor]]:
 # Convolutions padded by a word: torch-mlir pads both sides alike, also where the kernel's extent is even
 
 
-def _padded_convolution(dims: int) -> Callable[..., list[Tensor]]:
-    def steps(
-        input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: str,
-        dilation: Sequence[int], groups: int,
-    ) -> list[Tensor]:  # fmt: skip
-        reach = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, weight.shape[2:])]
-        more = [each % 2 for each in reach]
-        if any(more):
-            input = aten("constant_pad_nd")(input, [side for each in reversed(more) for side in (0, each)])
-        both = [each // 2 for each in reach]
-        return [aten(f"conv{dims}d")(input, weight, bias, stride, both, dilation, groups)]
-
-    return steps
+def _padded_convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: str,
+    dilation: Sequence[int], groups: int,
+) -> list[Tensor]:  # fmt: skip
+    reach = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, weight.shape[2:])]
+    more = [each % 2 for each in reach]
+    if any(more):
+        input = aten("constant_pad_nd")(input, [side for each in reversed(more) for side in (0, each)])
+    both = [each // 2 for each in reach]
+    return [aten(f"conv{weight.ndim - 2}d")(input, weight, bias, stride, both, dilation, groups)]
 
 
 # Other words
-
-
-def _alias(name: str) -> Callable[..., list[Tensor]]:
-    """The op under another name, with the same arguments."""
-
-    def steps(**given: Any) -> list[Tensor]:
-        first, *others = given
-        return [aten(name)(given[first], **{each: given[each] for each in others})]
-
-    return steps
-
-
-def _aliases(names: dict[str, str], *overloads: str) -> Expansions:
-    """By their names, each with one of these overloads, ops that have another."""
-    return {f"{other}{each}": _alias(name) for other, name in names.items() for each in overloads}
-
-
-def _pairs(words: str) -> dict[str, str]:
-    several = iter(words.split())
-    return dict(zip(several, several))
 
 
 def _reductions(loss: Tensor, reduction: int) -> Tensor:
@@ -222,11 +202,15 @@ def _moved(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> l
 
 
 def _deviation(
-    self: Tensor, dim: Sequence[int] | None, correction: float | None, keepdim: bool
+    self: Tensor,
+    dim: Sequence[int] | None = None,
+    correction: float | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
 ) -> list[Tensor]:
     dims = dim or list(range(self.ndim))
-    deviation = self.std(dims, correction=1 if correction is None else correction, keepdim=keepdim)
-    return [deviation, self.mean(dims, keepdim=keepdim)]
+    less = unbiased if correction is None else correction
+    return [self.std(dims, correction=less, keepdim=keepdim), self.mean(dims, keepdim=keepdim)]
 
 
 def _batch_norm(
@@ -250,15 +234,9 @@ def _batch_norm(
     return [made.to(input.dtype), *[each.to(running_mean.dtype) for each in (mean, scale, *averages)]]
 
 
-def _with_number(name: str) -> Callable[..., list[Tensor]]:
-    """An op of two tensors where one is a number."""
-
-    def steps(self: Any, other: Any) -> list[Tensor]:
-        tensor, number = (self, other) if isinstance(self, Tensor) else (other, self)
-        made = aten("full")((), number, dtype=(tensor + number).dtype, device=tensor.device)
-        return [aten(name)(made if number is self else self, made if number is other else other)]
-
-    return steps
+def _full_tensor(number: Any, like: Tensor) -> Tensor:
+    """A number as a tensor, in the dtype in which it is computed with another."""
+    return aten("full")((), number, dtype=(like + number).dtype, device=like.device)
 
 
 def _hypot(self: Tensor, other: Tensor) -> list[Tensor]:
@@ -317,75 +295,77 @@ def _leaky(self: Tensor, weight: Tensor) -> list[Tensor]:
     return [aten("where")(self > 0, self, slopes * self)]
 
 
-MISREAD: Expansions = {
-    "prelu": _leaky,
-    "index_put": _put,
-    "index_put.hacked_twin": _put,
-    "narrow": lambda self, dim, start, length: [
-        self.narrow(dim, start + self.shape[dim] if start < 0 else start, length)
-    ],
-    "renorm": lambda self, p, dim, maxnorm: [self.renorm(p, dim % self.ndim, maxnorm)],
-    "select_scatter": lambda self, src, dim, index: [
-        aten("select_scatter")(self, src, dim, index % self.shape[dim])
-    ],
-    "softshrink": _shrunk,
+def _narrow(self: Tensor, dim: int, start: int, length: int) -> list[Tensor]:
+    """Places below zero count from the end, which it does not know."""
+    return [self.narrow(dim, start + self.shape[dim] if start < 0 else start, length)]
+
+
+# What rows call by name, because it is too long for them.
+LONG: dict[str, Callable[..., Sequence[Tensor]]] = {
+    "batch_norm": _batch_norm,
+    "deviation_and_mean": _deviation,
+    "erfc_by_erf": _erfc,
+    "gru_by_steps": _steps(_gru),
+    "huber": _huber,
+    "hypot_of_parts": _hypot,
+    "leaky": _leaky,
+    "lstm_by_steps": _steps(_lstm),
+    "narrow_from_start": _narrow,
+    "padded_convolution": _padded_convolution,
+    "permuted": _moved,
+    "put": _put,
+    "rnn_relu_by_steps": _steps(lambda gates, inner, states: [(gates + inner).relu()]),
+    "rnn_tanh_by_steps": _steps(lambda gates, inner, states: [(gates + inner).tanh()]),
+    "shrunk": _shrunk,
+    "smooth_l1": _smooth_l1,
+    "squeeze_each": _squeeze,
 }
 
-# By another name what the dialect calls an op; the second with a tensor or a number on the right.
-NAMES = _pairs(
-    """absolute abs arccos acos arccosh acosh arcsin asin arcsinh asinh arctan atan arctan2 atan2
-    arctanh atanh clip clamp concat cat concatenate cat det linalg_det ger outer negative neg
-    unsafe_chunk chunk
-    linalg_matmul matmul special_expit sigmoid special_erf erf special_exp2 exp2 special_log1p log1p
-    special_logsumexp logsumexp special_softmax softmax special_log_softmax log_softmax"""
-)
-OPERATORS = _pairs(
-    "divide div true_divide div multiply mul subtract sub greater gt greater_equal ge less lt less_equal le "
-    "not_equal ne"
-)
-WORDS: Expansions = {
-    **_aliases(NAMES, ""),
-    **_aliases(OPERATORS, ".Tensor", ".Scalar"),
-    **_aliases({"divide": "div"}, ".Tensor_mode", ".Scalar_mode"),
-    **_aliases({"clip": "clamp"}, ".Tensor"),
-    "swapaxes": lambda self, axis0, axis1: [self.transpose(axis0, axis1)],
-    "swapdims": lambda self, dim0, dim1: [self.transpose(dim0, dim1)],
-    "moveaxis.int": lambda self, source, destination: _moved(self, [source], [destination]),
-    "moveaxis.intlist": _moved,
-    "movedim.intlist": _moved,
-    "mT": lambda self: [self.transpose(-2, -1)],
-    **{
-        f"{op}.{form}": _with_number(op)
-        for op in ("bitwise_and", "bitwise_or", "bitwise_xor")
-        for form in ("Scalar", "Scalar_Tensor")
-    },
-    "remainder.Scalar_Tensor": _with_number("remainder"),
-    "_native_batch_norm_legit_functional": _batch_norm,
-    "squeeze.dims": _squeeze,
-    "ravel": lambda self: [self.reshape(-1)],
-    "view_as": lambda self, other: [self.view(other.shape)],
-    "rsub.Tensor": lambda self, other, alpha: [aten("sub")(other, self, alpha=alpha)],
-    "addmv": lambda self, mat, vec, beta, alpha: [aten("add")(beta * self, mat.mv(vec), alpha=alpha)],
-    "hypot": _hypot,
-    "erfc": _erfc,
-    "special_erfc": _erfc,
-    "std_mean.correction": _deviation,
-    "std_mean.dim": lambda self, dim, unbiased, keepdim: _deviation(self, dim, unbiased, keepdim),
-    "std_mean": lambda self, unbiased: _deviation(self, None, unbiased, False),
-    "huber_loss": _huber,
-    "smooth_l1_loss": _smooth_l1,
-}
+
+class _Words(dict[str, Any]):
+    """What the names of a row's expression mean: its arguments, else ATen's functions."""
+
+    def __missing__(self, name: str) -> Any:
+        return _full_tensor if name == "full_tensor" else aten(name)
+
+
+def _expression(text: str) -> Callable[..., Sequence[Tensor]]:
+    """What a row states as `torch_dialect`."""
+    if text in LONG:
+        return LONG[text]
+    code = compile(text, f"<torch_dialect {text}>", "eval")
+
+    def steps(**arguments: Any) -> Sequence[Tensor]:
+        result = eval(code, {"__builtins__": {}}, _Words(arguments))
+        return [result] if isinstance(result, Tensor) else list(result)
+
+    return steps
+
+
+def _by_first_name(row: Row) -> Callable[..., Sequence[Tensor]]:
+    """An alias, written by the first name of its op."""
+    positional = [each.name for each in row.schema.positional]
+
+    def steps(**arguments: Any) -> Sequence[Tensor]:
+        named = {name: value for name, value in arguments.items() if name not in positional}
+        given = [arguments[name] for name in positional if name in arguments]
+        result = aten(row.alias_of or "")(*given, **named)
+        return [result] if isinstance(result, Tensor) else list(result)
+
+    return steps
+
+
+def _stated() -> Iterator[tuple[str, Callable[..., Sequence[Tensor]]]]:
+    """What the rows say of the torch dialect, which lacks them, or means something else by their names."""
+    for row in all_rows():
+        if row.torch_dialect and row.torch_dialect != "own name":
+            yield row.qualified, _expression(row.torch_dialect)
+        elif row.alias_of and not (row.torch_dialect or row.host):
+            yield row.qualified, _by_first_name(row)
+
 
 # What the torch dialect has no op for, and what torch-mlir's ways down to other dialects have no end for.
-FOR_TORCH: Expansions = {
-    "lstm.input": _steps(_lstm),
-    "gru.input": _steps(_gru),
-    "rnn_tanh.input": _steps(lambda gates, inner, states: [(gates + inner).tanh()]),
-    "rnn_relu.input": _steps(lambda gates, inner, states: [(gates + inner).relu()]),
-    **{f"conv{dims}d.padding": _padded_convolution(dims) for dims in (1, 2, 3)},
-    **WORDS,
-    **MISREAD,
-}
+FOR_TORCH: Expansions = dict(_stated())
 FOR_LOWERING: Expansions = {**FOR_TORCH, "scaled_dot_product_attention": _attention}
 # What StableHLO has no op for where sizes are open.
 FOR_OPEN_STABLEHLO: Expansions = {

@@ -221,6 +221,7 @@ def hardtanh_backward(gradient, x, low, high):
     promote=common,
     samples=_pairs((0.5,), (1,)),
     **_HIDDEN,
+    torch_dialect="own name",
 )
 def shrink_backward(gradient, x, lambd):
     """grad where |x| is above lambd, else 0"""

@@ -127,7 +127,7 @@ def _weighted():
     ]
 
 
-@op("prelu(Tensor self, Tensor weight) -> Tensor", samples=_weighted, autocast="lower")
+@op("prelu(Tensor self, Tensor weight) -> Tensor", samples=_weighted, autocast="lower", torch_dialect="leaky")
 @widened
 def prelu(x, weight):
     """self, scaled where negative by a weight: one for all, or one for each channel (dimension 1)"""
@@ -272,6 +272,7 @@ def softplus(x, beta, threshold):
     module="nn",
     method=False,
     samples=_numbers((0.25,), (2,), (0,)),
+    torch_dialect="shrunk",
 )
 @widened
 def softshrink(x, lambd):

@@ -52,6 +52,7 @@ def addmm(base, x, y, beta, alpha):
     samples=lambda: [S(T(3), T(3, 4), T(4)), S(T(), T(3, 4), T(4), beta=2, alpha=3), S(T(3), T(3, 0), T(0))],
     autocast="cuda: lower",
     forms="function_",
+    torch_dialect="add(beta * self, mv(mat, vec), alpha=alpha)",
 )
 def addmv(base, x, y, beta, alpha):
     """beta · self + alpha · mat @ vec."""

@@ -10,11 +10,21 @@ def _bitwise(name, build):
 
     @op(
         f"bitwise_{name}.Tensor(Tensor self, Tensor other) -> Tensor",
-        f"bitwise_{name}.Scalar(Tensor self, Scalar other) -> Tensor",
         promote=common,
         inplace=True,
     )
-    @op(f"bitwise_{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", promote=common, method=False)
+    @op(
+        f"bitwise_{name}.Scalar(Tensor self, Scalar other) -> Tensor",
+        promote=common,
+        inplace=True,
+        torch_dialect=f"bitwise_{name}(self, full_tensor(other, self))",
+    )
+    @op(
+        f"bitwise_{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+        promote=common,
+        method=False,
+        torch_dialect=f"bitwise_{name}(full_tensor(self, other), other)",
+    )
     def bitwise(x, y):
         return build(x, y)
 

@@ -182,6 +182,7 @@ def _matmul_node(ranks):
     method=False,
     autocast="lower",
     grad_fn=_matmul_node,
+    torch_dialect="matmul(self, other)",
 )
 def matmul(x, y):
     """The product of the last two dimensions, the others stretched to each other."""

@@ -156,6 +156,7 @@ def _declare(dims):
         samples=lambda: _padding_samples(dims),
         autocast="lower",
         grad_fn="ConvolutionBackward0",
+        torch_dialect="padded_convolution",
     )
     def conv_padding(x, weight, bias, stride, padding, dilation, groups):
         """A convolution padded by nothing ("valid") or so that the result has the input's extent ("same")."""

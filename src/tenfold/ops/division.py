@@ -157,6 +157,7 @@ def _modulus(x, y):
     promote=common,
     method=False,
     samples=lambda: [S(number, T(3, 4, low=1, high=9)) for number in (7, -7, 2.5, True)],
+    torch_dialect="remainder(full_tensor(self, other), other)",
 )
 @widened
 def remainder(x, y):

@@ -263,6 +263,7 @@ def embedding_bag_padding_idx(
     samples=lambda: [*_bags(-1)(), *_bags(4)()],
     positions="offsets not padding_idx",
     needs="bags",
+    torch_dialect="own name",
 )
 def _embedding_bag(
     weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, padding_idx

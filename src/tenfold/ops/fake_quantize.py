@@ -143,6 +143,7 @@ def fake_quantize_per_channel_affine(x, scale, zero_point, axis, low, high):
     function=False,
     method=False,
     samples=lambda: [S(T(3, 4), T(3, 4, dtype="bool")), S(T(), T(dtype="bool"))],
+    torch_dialect="own name",
 )
 def fake_quantize_backward(gradient, mask):
     """grad where nothing was clamped, else 0"""

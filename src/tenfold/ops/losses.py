@@ -131,7 +131,7 @@ def l1_loss(x, target, reduction):
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor",
     module="nn", method=False, promote=common, special=(0,),
     samples=lambda: [*_pairs()(), *_pairs(beta=0.5)(), S(T(3, 4), T(3, 4), 1, 0.0), S(T(3), T(3), 1, -1.0)],
-    autocast="float32",)  # fmt: skip
+    autocast="float32", torch_dialect="smooth_l1")  # fmt: skip
 @widened
 def smooth_l1_loss(x, target, reduction, beta):
     """d² / (2 beta) where d = |self - target| is below beta, else d - beta / 2."""
@@ -170,7 +170,7 @@ def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
     "huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor",
     module="nn", method=False,
     samples=lambda: [*_pairs()(), *_pairs(delta=0.5)(), S(T(3), T(3), 1, 0.0)],
-    autocast="float32",)  # fmt: skip
+    autocast="float32", torch_dialect="huber")  # fmt: skip
 def huber_loss(x, target, reduction, delta):
     """d² / 2 where d = |self - target| is below delta, else delta · (d - delta / 2)."""
     if flat.known(delta) and delta <= 0:

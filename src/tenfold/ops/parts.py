@@ -88,6 +88,7 @@ def select(x, dim, index):
 @op(
     "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
     samples=lambda: [S(T(3, 4), T(4), 0, 1), S(T(3, 4), T(3), -1, -1), S(T(3), T(), 0, 2)],
+    torch_dialect="select_scatter(self, src, dim, index % self.shape[dim])",
 )
 def select_scatter(x, src, dim, index):
     """x with src at `index` along dim."""
@@ -245,6 +246,7 @@ def _narrows():
     steps=as_narrow,
     late=_late_narrow,
     samples=_narrows,
+    torch_dialect="narrow_from_start",
 )
 @op(
     "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",

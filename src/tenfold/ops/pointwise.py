@@ -139,6 +139,7 @@ def sub(x, y, alpha):
     promote=subtraction,
     method=False,
     samples=_scaled,
+    torch_dialect="sub(other, self, alpha=alpha)",
 )
 @op(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -417,7 +418,9 @@ def _hypot(x, y):
     return flat.where(infinite, float("inf"), flat.abs(flat.complex(x, y)))
 
 
-@op("hypot(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
+@op(
+    "hypot(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, torch_dialect="hypot_of_parts"
+)
 @widened
 def hypot(x, y):
     """sqrt(self ** 2 + other ** 2) without overflow"""

@@ -33,8 +33,19 @@ def as_it_is(place, *arguments):
     write=written_back,
 )
 @op("lift_fresh(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
-@op("resolve_conj(Tensor(a) self) -> Tensor(a)", "resolve_neg(Tensor(a) self) -> Tensor(a)", steps=as_it_is)
-@op("lift(Tensor self) -> Tensor", "lift_fresh_copy(Tensor self) -> Tensor", function=False, method=False)
+@op(
+    "resolve_conj(Tensor(a) self) -> Tensor(a)",
+    "resolve_neg(Tensor(a) self) -> Tensor(a)",
+    steps=as_it_is,
+    torch_dialect="own name",
+)
+@op(
+    "lift(Tensor self) -> Tensor",
+    "lift_fresh_copy(Tensor self) -> Tensor",
+    function=False,
+    method=False,
+    torch_dialect="own name",
+)
 @op(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
     function=False,

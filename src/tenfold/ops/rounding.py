@@ -68,7 +68,7 @@ def frac(x):
 
 
 @op("abs(Tensor self) -> Tensor", inplace=True, forms="function_ foreach")
-@op("absolute(Tensor self) -> Tensor", inplace=True)
+@op("absolute(Tensor self) -> Tensor", inplace=True, torch_dialect="abs(self)")
 def absolute(x):
     return _size(x) if x.dtype.is_signed or x.dtype.kind == "bool" else x
 

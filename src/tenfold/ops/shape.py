@@ -309,6 +309,7 @@ def pixel_unshuffle(x, factor):
     method=False,
     samples=lambda: [S(T(2, 6, 3), 2), S(T(1, 6, 2, 2), 3), S(T(2, 4, 1), 1)],
     needs="groups > 0",
+    torch_dialect="own name",
 )
 def channel_shuffle(x, groups):
     """The channels of `groups` groups, dealt out in turn."""

@@ -44,6 +44,7 @@ def _exponents(x, dim):
     method=False,
     samples=_with_dtype,
     autocast="cuda: float32 result",
+    torch_dialect="softmax(self, dim, dtype)",
 )
 def softmax(x, dim, dtype):
     """exp(self) / sum(exp(self)) along a dimension"""
@@ -60,6 +61,7 @@ def softmax(x, dim, dtype):
     method=False,
     samples=_with_dtype,
     autocast="cuda: float32 result",
+    torch_dialect="log_softmax(self, dim, dtype=dtype)",
 )
 def log_softmax(x, dim, dtype):
     """self - log(sum(exp(self))) along a dimension"""

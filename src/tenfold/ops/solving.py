@@ -350,7 +350,12 @@ def linalg_det_internal(a):
 
 
 @op("linalg_det(Tensor A) -> Tensor", samples=_SQUARE)
-@op("det(Tensor self) -> Tensor", samples=_SQUARE, grad_fn="LinalgDetBackward0")
+@op(
+    "det(Tensor self) -> Tensor",
+    samples=_SQUARE,
+    grad_fn="LinalgDetBackward0",
+    torch_dialect="linalg_det(self)",
+)
 def linalg_det(a):
     """The determinant of square matrices."""
     return linalg_det_internal(a)[0]

@@ -31,8 +31,9 @@ def _unary(build, name, *specials, forms="", **facts):
         op(*schemas, promote=_real, method=False, **facts)(build)
 
 
-_unary(widened(flat.erf), "erf", "erf", forms="function_ foreach")
-_unary(widened(flat.erfc), "erfc", "erfc", forms="function_ foreach")
+_unary(widened(flat.erf), "erf", forms="function_ foreach")
+_unary(widened(flat.erf), None, "erf", torch_dialect="erf(self)")
+_unary(widened(flat.erfc), "erfc", "erfc", forms="function_ foreach", torch_dialect="erfc_by_erf")
 _unary(widened(flat.erfinv), "erfinv", "erfinv", autocast="cuda: float32")
 
 

@@ -83,6 +83,7 @@ def split(x, size, dim):
     "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
     steps=as_split(given_sizes),
     samples=_splits((3, 4), (1, 0, 6), (7,)),
+    torch_dialect="own name",
 )
 @op(
     "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
@@ -99,7 +100,11 @@ def split_with_sizes(x, sizes, dim):
     samples=_splits(1, 3, 7, 9),
     grad_fn="SplitBackward0",
 )
-@op("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", samples=_splits(1, 3, 7, 9))
+@op(
+    "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+    samples=_splits(1, 3, 7, 9),
+    torch_dialect="chunk(self, chunks, dim)",
+)
 def chunk(x, chunks, dim):
     """At most `chunks` parts of equal size along dim, the last perhaps smaller."""
     return split_by(x, dim, chunk_sizes, chunks)

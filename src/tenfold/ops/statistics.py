@@ -176,6 +176,7 @@ def var_mean(x, unbiased):
     "-> (Tensor, Tensor)",
     method=False,
     samples=correction_samples,
+    torch_dialect="deviation_and_mean",
 )
 def std_mean_correction(x, dims, correction, keepdim):
     """The standard deviation and the mean."""
@@ -186,12 +187,18 @@ def std_mean_correction(x, dims, correction, keepdim):
     "std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
     method=False,
     samples=unbiased_dims_samples,
+    torch_dialect="deviation_and_mean",
 )
 def std_mean_dims(x, dims, unbiased, keepdim):
     return std_mean_correction(x, dims, int(unbiased), keepdim)
 
 
-@op("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", method=False, samples=unbiased_samples)
+@op(
+    "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
+    method=False,
+    samples=unbiased_samples,
+    torch_dialect="deviation_and_mean",
+)
 def std_mean(x, unbiased):
     return std_mean_correction(x, None, int(unbiased), False)
 
@@ -387,6 +394,7 @@ def _late_maxnorm(types, arguments):
         S(T(3, 4), 0.5, 0, 1e6),
     ],
     autocast="cuda: float32",
+    torch_dialect="renorm(self, p, dim % self.ndim, maxnorm)",
 )
 def renorm(x, p, dim, maxnorm):
     """Each slice along `dim` whose norm exceeds `maxnorm`, scaled to it."""

@@ -198,6 +198,11 @@ class Facts:
     recodes: bool = False
     storage: bool = False
 
+    # How the torch dialect says it, where it lacks it: an expression of ATen's functions and the arguments,
+    # "transpose(self, -2, -1)"; or the name of a longer one in `exporting/expansions.py`. An alias is written
+    # by its op's first name, unless this says "own name".
+    torch_dialect: str = ""
+
     # Positions, which R counts from one, where the names of arguments and results do not tell: other
     # arguments, after `not` those that are none, after `->` the results' numbers. "target", "-> 0".
     positions: str = ""

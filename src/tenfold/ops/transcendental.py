@@ -114,7 +114,13 @@ def expm1(x):
     autocast="cuda: float32",
     forms="function_ foreach",
 )
-@op("special_log1p(Tensor self) -> Tensor", promote=to_float, method=False, autocast="cuda: float32")
+@op(
+    "special_log1p(Tensor self) -> Tensor",
+    promote=to_float,
+    method=False,
+    autocast="cuda: float32",
+    torch_dialect="log1p(self)",
+)
 @widened
 def log1p(x):
     """log(1 + self), accurate near zero"""
@@ -122,7 +128,7 @@ def log1p(x):
 
 
 @op("exp2(Tensor self) -> Tensor", promote=to_float, inplace=True, forms="function_")
-@op("special_exp2(Tensor self) -> Tensor", promote=to_float, method=False)
+@op("special_exp2(Tensor self) -> Tensor", promote=to_float, method=False, torch_dialect="exp2(self)")
 @widened
 def exp2(x):
     """2 ** self"""
@@ -161,7 +167,7 @@ def _scaled_log(x, base):
 
 
 @op("sigmoid(Tensor self) -> Tensor", promote=to_float, inplace=True, forms="function_ foreach")
-@op("special_expit(Tensor self) -> Tensor", promote=to_float, method=False)
+@op("special_expit(Tensor self) -> Tensor", promote=to_float, method=False, torch_dialect="sigmoid(self)")
 @widened
 def sigmoid(x):
     """1 / (1 + exp(-self))"""

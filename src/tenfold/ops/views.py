@@ -75,6 +75,7 @@ def _same_sizes():
     strides=view_strides,
     steps=as_reshape,
     samples=_same_sizes,
+    torch_dialect="view(self, other.shape)",
 )
 @op(
     "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
@@ -118,7 +119,12 @@ def raveled(place, strides, offset):
     return reshape_strides(place, strides, offset) if is_contiguous(place.shape, strides) else None
 
 
-@op("ravel(Tensor(a) self) -> Tensor(a)", strides=raveled, steps=as_reshape)
+@op(
+    "ravel(Tensor(a) self) -> Tensor(a)",
+    strides=raveled,
+    steps=as_reshape,
+    torch_dialect="reshape(self, (-1,))",
+)
 def ravel(x):
     return flat.reshape(x, (x.numel,))
 
@@ -183,6 +189,7 @@ def _squeeze(shape, dims=None):
     write=put_reshaped,
     samples=lambda: [S(T(1, 3, 1), (0, 2)), S(T(1, 3, 1), ()), S(T(1, 3), (-1, 0)), S(T(), (0,))],
     grad_fn="SqueezeBackward2",
+    torch_dialect="squeeze_each",
 )
 def squeeze(x, dims=None):
     """x without its dimensions of one element, or without those named that have one."""
@@ -308,6 +315,7 @@ def as_matrix_swap(place, *arguments):
     steps=as_matrix_swap,
     samples=_matrices,
     grad_fn="TransposeBackward0",
+    torch_dialect="transpose(self, -2, -1)",
 )
 def mT(x):
     """The last two dimensions exchanged; a scalar stays as it is."""
@@ -370,6 +378,7 @@ def _moves(rank, source, destination):
     "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
     steps=lambda place, *moved: (("permute", _moves(len(place.shape), *moved)),),
     samples=lambda: [S(T(2, 3, 4), (0, 1), (2, 0)), S(T(2, 3, 4), (-1,), (0,)), S(T(3), (), ())],
+    torch_dialect="permuted",
 )
 @op(
     "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",

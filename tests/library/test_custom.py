@@ -182,7 +182,7 @@ def test_wrong_definitions_are_refused_with_a_way_out():
     with pytest.raises(ArgumentError, match="'x' has no annotation"):
         tn.library.custom_op("mylib::bare", lambda x: x, mutates_args=())
     with pytest.raises(ArgumentError, match="no Python function was made an op called 'mylib::absent'"):
-        tn.library.register_fake("mylib::absent", lambda x: x)
+        tn.library.register_autograd("mylib::absent", lambda ctx, gradient: gradient)
 
 
 def test_a_kernel_without_a_gradient_stops_a_derivative_with_an_error():

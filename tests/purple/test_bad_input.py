@@ -29,6 +29,12 @@ PROGRAMS = {
     "deep pattern": "(match 1 (" + "(cons _ " * 50_000 + "_" + ")" * 50_000 + " 1))",
     "deep definitions": "(define (f) " * 20_000 + "1" + ")" * 20_000,
     "deep macro use": "(-> " * 20_000 + "1" + ")" * 20_000,
+    "a million parentheses": "(" * 1_000_000,
+    "a million quotation marks": "'" * 1_000_000,
+    "doubling macros": "".join(
+        f"(define-syntax m{i} (syntax-rules () ((_ x) (m{i + 1} (+ x x)))))" for i in range(40)
+    )
+    + "(define-syntax m40 (syntax-rules () ((_ x) x))) (print (m0 1))",
     "huge integer": "(print " + "9" * 100_000 + ")",
     "huge float": "(print 1e99999)",
     "unbound name": "(print undefined-thing)",

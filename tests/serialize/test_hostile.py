@@ -340,3 +340,20 @@ def test_every_truncation_is_an_error(form):
     for length in range(0, len(contents), max(1, len(contents) // 150)):
         with pytest.raises(tn.FormatError):
             load(contents[:length])
+
+
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict, set], ids=lambda kind: kind.__name__)
+def test_keys_that_were_chosen_to_collide_are_refused_at_once(kind):
+    modulus = (1 << 61) - 1  # of Python's hashes of integers
+    keys = [i * modulus for i in range(1500)]
+    saved = set(keys) if kind is set else kind.fromkeys(keys)
+    with pytest.raises(tn.FormatError, match="collide"):
+        load(archive(pickle.dumps(saved, protocol=2)))
+    pairs = dict.fromkeys([(1, key) for key in keys])
+    with pytest.raises(tn.FormatError, match="collide"):
+        load(archive(pickle.dumps(pairs, protocol=2)))
+
+
+def test_many_plain_keys_are_no_collision():
+    saved = {"state": {i: {0: i, 1: 2.0} for i in range(3000)}, (1, 2): 0, -1: -2, -2: -1}
+    assert load(archive(pickle.dumps(saved, protocol=2))) == saved

@@ -16,6 +16,7 @@ class Datum:
     """An atom: a number, a string, a character, a boolean, a keyword or nil."""
 
     __slots__ = ("place", "value")
+    size: int = 1
 
     def __init__(self, value: Any, place: Place):
         self.value, self.place = value, place
@@ -35,18 +36,24 @@ class Name(Datum):
 
 
 class Sequence(Datum):
-    """A list; `tail` is what stands after a dot. `value` is the Python list of its data."""
+    """A list; `tail` is what stands after a dot. `value` is the Python list of its data, and `size` how many
+    data it is if those that macros put into several places are counted at each."""
 
-    __slots__ = ("tail",)
+    __slots__ = ("size", "tail")
     value: list[Datum]
 
     def __init__(self, value: list[Datum], place: Place, tail: Datum | None = None):
         self.value, self.place, self.tail = value, place, tail
+        self.size = 1 + sum([each.size for each in value]) + (tail.size if tail else 0)
 
 
 class Vector(Datum):
-    __slots__ = ()
+    __slots__ = ("size",)
     value: list[Datum]
+
+    def __init__(self, value: list[Datum], place: Place):
+        self.value, self.place = value, place
+        self.size = 1 + sum([each.size for each in value])
 
 
 class Incomplete(PurpleError):
@@ -89,6 +96,7 @@ CHARACTERS = {
 }  # fmt: skip
 ESCAPES = {"|": "|", "n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "0": "\0", "a": "\a", "e": "\x1b"}
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,6};|u\{[0-9a-fA-F]{1,6}\}|\n[ \t]*|.)", re.DOTALL)
+NESTED = 200_000  # levels of data
 SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
 
 
@@ -149,6 +157,9 @@ class Reader:
     def token(self, kind: str, word: str, start: int) -> None:
         if kind == "open" or kind in ("prefix", "skip"):
             closer = {"(": ")", "[": "]"}.get(word[-1], "") if kind == "open" else ""
+            if len(self.stack) >= NESTED:
+                place = Place(self.file, self.line, start - self.line_start + 1, start, self.position)
+                raise PurpleError(f"data are nested too deeply: more than {NESTED:,} levels", "read", place)
             self.stack.append(_Open(word, closer, self.line, start - self.line_start + 1, start, [], []))
             return
         place = Place(self.file, self.line, start - self.line_start + 1, start, self.position)

@@ -52,7 +52,7 @@ def parse_rules(name: Name, datum: Datum, scope: Scope) -> Macro:
     return macro
 
 
-SIZE_LIMIT = 1_000_000  # data that one program's macros may make
+SIZE_LIMIT = 1_000_000  # data that one program's macros may make, and by which they may make it longer
 
 
 def expand_macro(macro: Macro, use: Sequence, scope: Scope, made: list[int]) -> Datum:
@@ -63,7 +63,11 @@ def expand_macro(macro: Macro, use: Sequence, scope: Scope, made: list[int]) -> 
         assert isinstance(pattern, Sequence)
         # The macro's own name, first in both, is not matched.
         if _match_items(macro, pattern.value[1:], pattern.tail, use.value[1:], use.tail, scope, taken):
-            return _Filling(macro, use.place, made).fill(rule.template, taken)
+            filled = _Filling(macro, use.place, made).fill(rule.template, taken)
+            made[0] += max(0, filled.size - use.size)  # what is put into several places is expanded at each
+            if made[0] > SIZE_LIMIT:
+                raise PurpleError("macros expand without end", "syntax", use.place)
+            return filled
     raise PurpleError(f"no rule of the macro {macro.name} fits this use", "syntax", use.place).note(
         f"{macro.name} is defined here", macro.place
     )

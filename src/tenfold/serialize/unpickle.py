@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenfold.base import dtypes
@@ -20,6 +20,7 @@ from tenfold.base.size import Size
 from tenfold.serialize.storages import STORAGES, Placed, Storage
 
 MAX_DEPTH = 100
+CROWDED = 100  # keys with one hash
 _MAX_INT_BYTES = 1024
 _HASHABLE = (str, bytes, bool, int, float, complex, type(None), DType, Device)
 
@@ -45,8 +46,10 @@ class StorageKind:
 
 def _ordered(pairs: Any = ()) -> OrderedDict[Any, Any]:
     made: OrderedDict[Any, Any] = OrderedDict()
+    hashes: Counter[int] = Counter()
     for pair in pairs:
         key, value = pair
+        require_spread([key], hashes)
         made[_key(key)] = value
     return made
 
@@ -60,6 +63,7 @@ def _counter(counts: Any = ()) -> Counter[Any]:
 def _set(members: Any = ()) -> set[Any]:
     if type(members) not in (list, tuple):
         raise FormatError("a set of the file is not made of a list")
+    require_spread(members, Counter())
     return {_key(each) for each in members}
 
 
@@ -159,6 +163,7 @@ class Unpickler:
         self.contents = contents
         self.position = 0
         self.storages: dict[str, Storage] = {}
+        self.hashes: dict[int, Counter[int]] = {}  # by the dict or set that is filled: of its keys
         # How much may be copied: a pickle that copies one long string many times would outgrow its file.
         self.allowance = 2 * len(contents)
 
@@ -266,6 +271,7 @@ class Unpickler:
     def add(self, items: list[Any]) -> None:
         if type(self.stack[-1]) is not set:
             raise FormatError("the file is damaged: its pickle adds to what is no set")
+        require_spread(items, self.hashes.setdefault(id(self.stack[-1]), Counter()))
         for each in items:
             if type(each) is tuple:
                 self.spend(len(each))
@@ -275,6 +281,7 @@ class Unpickler:
         target = self.stack[-1]
         if type(target) not in (dict, OrderedDict) or len(items) % 2:
             raise FormatError("the file is damaged: its pickle fills what is no dict")
+        require_spread(items[::2], self.hashes.setdefault(id(target), Counter()))
         for key, value in zip(items[::2], items[1::2]):
             if type(key) is tuple:
                 self.spend(len(key))
@@ -288,6 +295,18 @@ def _key(key: Any) -> Any:
     if type(key) not in _HASHABLE:
         raise FormatError(f"a dict of the file has a {type(key).__name__} as a key")
     return key
+
+
+def require_spread(keys: Iterable[Any], counts: Counter[int]) -> None:
+    """Refuse keys that were chosen to have one hash: to fill a dict with them takes the square of their
+    number. Strings hash by a secret of this process's, so only numbers, and tuples of them, can be chosen
+    so."""
+    for each in keys:
+        if type(each) in (int, float, complex, tuple):
+            code = hash(_key(each))
+            counts[code] += 1
+            if counts[code] > CROWDED:
+                raise FormatError("keys of a dict of the file collide: they were chosen to take long to read")
 
 
 def tensors_in(item: Any) -> list[Placed]:

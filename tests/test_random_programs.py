@@ -7,7 +7,8 @@ division of integers, argmax) is applied to integers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -228,3 +229,27 @@ def test_compiled_programs_agree_with_pytorch(program):
 @given(programs(60))
 def test_long_programs_agree_with_pytorch(program):
     check(program, run(program, [tn.tensor(each) for each in program.inputs], program.pause))
+
+
+@contextlib.contextmanager
+def on_tier_0() -> Iterator[None]:
+    tn.set_engine("numpy")
+    try:
+        yield
+    finally:
+        tn.set_engine("xla")
+
+
+@settings(each_program, max_examples=60)
+@given(programs())
+def test_programs_on_tier_0_agree_with_pytorch(program):
+    with on_tier_0():
+        check(program, run(program, [tn.tensor(each) for each in program.inputs], program.pause))
+
+
+@pytest.mark.slow
+@settings(each_program, max_examples=10_000)
+@given(programs(60))
+def test_ten_thousand_programs_on_tier_0_agree_with_pytorch(program):
+    with on_tier_0():
+        check(program, run(program, [tn.tensor(each) for each in program.inputs], program.pause))

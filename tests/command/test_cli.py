@@ -229,8 +229,8 @@ def test_ops_names_what_exists(capsys):
 
 def test_an_op_is_listed_with_the_engines_that_run_it(capsys):
     for name, engines in {
-        "tanh": "xla (cpu, cuda), libtorch",
-        "linalg_svd": "xla (cpu; cuda where no LAPACK is called), libtorch",
+        "tanh": "xla (cpu, cuda), numpy, libtorch",
+        "linalg_svd": "xla (cpu; cuda where no LAPACK is called), numpy, libtorch",
         "nonzero": "host",
     }.items():
         assert cli.main(["ops", name]) == 0

@@ -175,7 +175,7 @@ def _engines(row: Row) -> str:
     if row.host:
         return "host"
     gpus = "; cuda where no LAPACK is called" if _reaches(row.lowering, lapack._call) else ", cuda"
-    return f"xla (cpu{gpus})" + (", libtorch" if row.namespace == "aten" else "")
+    return f"xla (cpu{gpus}), numpy" + (", libtorch" if row.namespace == "aten" else "")
 
 
 def _reaches(function: Any, target: Any, seen: set[int] | None = None) -> bool:

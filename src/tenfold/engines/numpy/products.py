@@ -15,6 +15,10 @@ from tenfold.engines.numpy.kernels import Array, Kernel, working
 from tenfold.engines.numpy.movement import padded
 from tenfold.flat.windows import dilated
 
+# Elements of a second factor that is laid out by rows first. BLAS starts threads for a small product with a
+# transposed one, which takes longer than the product, and much longer on a busy machine.
+SMALL = 1 << 16
+
 
 def dot_general(op: Any) -> Kernel:
     numbers, x, y = op.dot_dimension_numbers, op.x, op.y
@@ -29,12 +33,19 @@ def dot_general(op: Any) -> Kernel:
     wide = working(op.dtype) if working(x.dtype) == working(op.dtype) else _wider(x.dtype, op.dtype)
     plain = wide == x.dtype.numpy == dtype
     if plain and not batch_x and len(sum_x) == 1 and x.rank == y.rank == 2 and wide.kind in "fc":
-        turn_x, turn_y = sum_x[0] == 0, sum_y[0] == 1
-        return lambda x, y: np.matmul(x.T if turn_x else x, y.T if turn_y else y)
+        turn_x, turn_y, copies = sum_x[0] == 0, sum_y[0] == 1, y.numel <= SMALL
+
+        def product(x: Array, y: Array) -> Array:
+            right = y.T if turn_y else y
+            return np.matmul(x.T if turn_x else x, np.ascontiguousarray(right) if copies else right)
+
+        return product
 
     def kernel(x: Array, y: Array) -> Array:
         left = x.astype(wide, copy=False).transpose(order_x).reshape(batch, rows, inner)
         right = y.astype(wide, copy=False).transpose(order_y).reshape(batch, inner, columns)
+        if batch > 1 or right.size <= SMALL:
+            right = np.ascontiguousarray(right)
         return np.matmul(left, right).astype(dtype, copy=False).reshape(shape)
 
     return kernel

@@ -113,7 +113,7 @@ def write(x: Any, index: Any, value: Any) -> Any:
     return x
 
 
-class Program(NamedTuple):
+class Trace(NamedTuple):
     inputs: list[np.ndarray]
     uses: list[Use]
     pause: int  # evaluate after each so many steps
@@ -128,7 +128,7 @@ class Program(NamedTuple):
 
 
 @st.composite
-def programs(draw: Any, length: int = 30) -> Program:
+def programs(draw: Any, length: int = 30) -> Trace:
     """A program, grown while PyTorch runs it: steps that it refuses are left out."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     inputs = []
@@ -169,7 +169,7 @@ def programs(draw: Any, length: int = 30) -> Program:
             pool.pop()
         if len(uses) == wanted:
             break
-    return Program(inputs, uses, draw(st.sampled_from([1, 4, 1000])), pool)
+    return Trace(inputs, uses, draw(st.sampled_from([1, 4, 1000])), pool)
 
 
 def apply(lib: Any, pool: list[Any], use: Use) -> Any:
@@ -178,7 +178,7 @@ def apply(lib: Any, pool: list[Any], use: Use) -> Any:
     return made
 
 
-def run(program: Program, inputs: list[tn.Tensor], pause: int) -> list[tn.Tensor]:
+def run(program: Trace, inputs: list[tn.Tensor], pause: int) -> list[tn.Tensor]:
     pool = list(inputs)
     for i, use in enumerate(program.uses, 1):
         apply(tn, pool, use)
@@ -187,7 +187,7 @@ def run(program: Program, inputs: list[tn.Tensor], pause: int) -> list[tn.Tensor
     return pool
 
 
-def check(program: Program, pool: list[tn.Tensor]) -> None:
+def check(program: Trace, pool: list[tn.Tensor]) -> None:
     tn.eval(*pool)
     for i, (ours, theirs) in enumerate(zip(pool, program.pool, strict=True)):
         name = f"x{i}"

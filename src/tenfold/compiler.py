@@ -8,13 +8,13 @@ from typing import Any, ParamSpec, TypeVar, overload
 from tenfold.base.errors import ArgumentError, located, unknown_name
 from tenfold.base.garbage import uncollected
 from tenfold.mlir import stablehlo
+from tenfold.runtime.calls import record_call
 from tenfold.runtime.compile import Programs, compiled
-from tenfold.runtime.recording import trace
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
-from tenfold.trace import graph
+from tenfold.trace.collect import collect
+from tenfold.trace.context import context
 from tenfold.trace.lower import lower
-from tenfold.trace.program import collect
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
@@ -102,8 +102,8 @@ def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **k
     made of it); without one, the first three.
     """
     _require_callable(function)
-    recorded = trace(uncompiled(function), args, kwargs, Tensor)
-    return stage_text(recorded.program, recorded.device, _named(stage))
+    trace = record_call(uncompiled(function), args, kwargs, Tensor).recording.trace
+    return stage_text(trace, trace.device, _named(stage))
 
 
 def uncompiled(function: Any) -> Callable[..., Any]:
@@ -128,7 +128,7 @@ def _require_callable(function: object) -> None:
 def stablehlo_module(function: Callable[..., Any], *args: Any, **kwargs: Any) -> stablehlo.Module:
     """The StableHLO module of a function on these arguments."""
     with uncollected():
-        return stablehlo.emit(lower(trace(function, args, kwargs, Tensor).program))
+        return stablehlo.emit(lower(record_call(function, args, kwargs, Tensor).recording.trace))
 
 
 @located
@@ -144,7 +144,7 @@ Tensor.show = _show  # type: ignore[attr-defined]
 
 def is_compiling() -> bool:
     """Whether a function is being recorded, by `tenfold.compile` for example."""
-    return graph.active() is not None
+    return context.recorder is not None
 
 
 is_dynamo_compiling = is_compiling
@@ -152,7 +152,7 @@ is_dynamo_compiling = is_compiling
 
 def is_exporting() -> bool:
     """Whether a function is being recorded by `tenfold.export`."""
-    return graph.active() is not None and graph.mode.exporting
+    return context.recorder is not None and context.exporting
 
 
 def disable(fn: Any = None, recursive: bool = True, **kwargs: Any) -> Any:

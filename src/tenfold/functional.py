@@ -18,7 +18,7 @@ from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor
 from tenfold.tensor.conversions import METHODS, convert
 from tenfold.tensor.dispatch import aten, into
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 
 def _several(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
@@ -34,7 +34,7 @@ def eval_(*tensors: Any) -> None:
     """Compute all of these now, as one program. Lists, tuples and dicts of tensors may stand among them."""
     found: list[Tensor] = []
     _gather(tensors, found)
-    if graph.active() is not None:
+    if context.recorder is not None:
         for each in found:
             each.eval()
     evaluate.evaluate([each.current() for each in found])

@@ -15,6 +15,7 @@ from tenfold.amp import GradScaler, autocast
 from tenfold.amp.autocast_mode import policies
 from tenfold.ops.table import TABLE
 from tenfold.runtime.executables import counting_compiles
+from tenfold.trace.context import context
 
 SQUARE = (4, 4)
 CALLS: dict[str, tuple[str, list[Any]]] = {
@@ -89,7 +90,7 @@ def test_blocks_nest_and_end():
             assert (x @ x).dtype is tn.float32
         assert (x @ x).dtype is tn.float16
     assert (x @ x).dtype is tn.float32 and tn.get_autocast_dtype("cpu") is tn.bfloat16
-    assert tn.dispatch.autocast is None
+    assert context.autocast is None
 
 
 def test_it_decorates_functions():
@@ -103,7 +104,7 @@ def test_it_decorates_functions():
 def test_an_error_inside_ends_the_block():
     with pytest.raises(tn.ShapeError), autocast("cpu"):
         tn.ones(2, 3) @ tn.ones(2, 3)
-    assert tn.dispatch.autocast is None
+    assert context.autocast is None
 
 
 def test_another_device_is_not_affected():

@@ -16,7 +16,7 @@ from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError
 from tenfold.ops.table import TABLE, Row
 from tests.ops import generate, golden
 from tests.ops.golden import Call
-from tests.tensor.test_views import Program as AliasProgram
+from tests.tensor.test_views import Trace as AliasProgram
 from tests.test_random_programs import check, each_program, programs, run
 
 # What TorchScript alone knows, so that the dispatcher does not.

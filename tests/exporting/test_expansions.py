@@ -15,8 +15,8 @@ from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO, LONG
 from tenfold.exporting.rewriting import rewritten
 from tenfold.ops.table import TABLE, Row, all_rows
 from tenfold.tensor import Tensor
+from tenfold.trace.collect import collect
 from tenfold.trace.graph import results_of
-from tenfold.trace.program import collect
 from tests.ops import generate, golden
 from tests.ops.golden import Call
 

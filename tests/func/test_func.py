@@ -11,7 +11,7 @@ import torch
 
 import tenfold as tn
 from tenfold.runtime.executables import counting_compiles
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
 
@@ -498,7 +498,7 @@ def test_what_tensors_from_outside_hold_may_decide():
 def test_a_failed_recording_leaves_nothing_behind():
     with pytest.raises(tn.TraceError):
         tn.func.vmap(lambda a: a.add_(1).sum().item())(tn.tensor(BATCH))
-    assert graph.recorder is None and (tn.ones(2) + 1).tolist() == [2.0, 2.0]
+    assert context.recorder is None and (tn.ones(2) + 1).tolist() == [2.0, 2.0]
 
 
 def test_strict_jvp_refuses_what_does_not_depend_on_the_arguments():

@@ -13,7 +13,7 @@ import pytest
 import tenfold as tn
 from tenfold import nn
 from tenfold.mlir import module_context, torch_dialect
-from tenfold.trace.program import collect
+from tenfold.trace.collect import collect
 
 
 def emitted(*tensors: tn.Tensor, **options) -> str:

@@ -13,8 +13,8 @@ from tenfold.base.errors import TenfoldError
 from tenfold.mlir import stablehlo
 from tenfold.ops.table import Row, all_rows
 from tenfold.tensor import Tensor, leaf
+from tenfold.trace.collect import collect
 from tenfold.trace.lower import lower
-from tenfold.trace.program import collect
 from tests.ops import generate, golden
 from tests.ops.generate import Edges
 from tests.ops.golden import Call

@@ -75,7 +75,7 @@ def test_late_numbers_change_nothing(row: Row) -> None:
                 if not isinstance(result, Tensor) or result.current().node is None:
                     continue
                 value = result.current()
-                loose, numbers = value.node.signature.loose
+                loose, numbers = value.node.callee.loose
                 if not numbers:
                     continue
                 given = [

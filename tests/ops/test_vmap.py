@@ -11,7 +11,7 @@ import tenfold as tn
 from tenfold.base import dtypes
 from tenfold.base.errors import TenfoldError
 from tenfold.flat.vmap import batched
-from tenfold.ops.table import Row, Signature, all_rows
+from tenfold.ops.table import OpCall, Row, all_rows
 from tenfold.tensor import Tensor
 from tests.flat.batches import Loop
 from tests.ops import generate, golden
@@ -45,7 +45,7 @@ PARTS = 24
 class Sample:
     """A row's lowering for one sample, and several draws of its inputs."""
 
-    def __init__(self, row: Row, signature: Signature, draws: list[list[np.ndarray]], text: str):
+    def __init__(self, row: Row, signature: OpCall, draws: list[list[np.ndarray]], text: str):
         self.row = row
         self.fragment = signature.fragment
         self.draws = draws
@@ -88,9 +88,9 @@ def draw(row: Row, number: int, sample: generate.S, dtype: dtypes.DType) -> Samp
         except (TenfoldError, RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
             return None
         nodes = [each.current().node for each in results if isinstance(each, Tensor)]
-        if not nodes or nodes[0] is None or nodes[0].signature.row is not row or not nodes[0].inputs:
+        if not nodes or nodes[0] is None or nodes[0].callee.row is not row or not nodes[0].inputs:
             return None
-        signatures.add(nodes[0].signature)
+        signatures.add(nodes[0].callee)
         draws.append([Tensor(each).numpy() for each in nodes[0].inputs])
     # Where arguments are completed by numbers that tensors hold, each draw may be another program.
     return Sample(row, signatures.pop(), draws, str(call)) if len(signatures) == 1 else None

@@ -20,8 +20,8 @@ from tenfold.mlir import portable, stablehlo, torch_dialect
 from tenfold.ops.table import Row
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor
+from tenfold.trace.collect import Trace, collect
 from tenfold.trace.graph import Value
-from tenfold.trace.program import Program, collect
 from tests.ops import generate, golden
 from tests.ops.generate import Edges
 from tests.ops.golden import Call
@@ -39,7 +39,7 @@ class Recorded(NamedTuple):
     row: Row
     call: Call
     results: list[Tensor]
-    program: Program
+    program: Trace
 
 
 def recorded(row: Row, count: int) -> list[Recorded]:

@@ -13,11 +13,11 @@ from tenfold.runtime import compile as programs
 def recordings(monkeypatch):
     """Every function that is recorded from here on."""
     made = []
-    recorded = programs.trace
+    recorded = programs.specialize
 
     def trace(*args: Any, **kwargs: Any) -> Any:
         made.append(args[0])
         return recorded(*args, **kwargs)
 
-    monkeypatch.setattr(programs, "trace", trace)
+    monkeypatch.setattr(programs, "specialize", trace)
     return made

@@ -12,7 +12,7 @@ import torch
 
 import tenfold as tn
 from tenfold.runtime import evaluate
-from tenfold.runtime.recorded import Recorded
+from tenfold.runtime.specialization import Specialization
 
 WAYS = [pytest.param(tn.compile, id="compiled"), pytest.param(lambda function: function, id="lazy")]
 
@@ -241,7 +241,7 @@ def test_a_leaf_that_is_frozen_after_the_forward_pass_gets_no_gradient():
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "lazy"])
 def test_an_interrupt_after_a_program_has_run_loses_nothing(compiled, kind, monkeypatch):
-    owner, name = (Recorded, "_place") if compiled else (evaluate, "_keep")
+    owner, name = (Specialization, "_place") if compiled else (evaluate, "_keep")
     place: Any = getattr(owner, name)
 
     def trained(interrupted: bool) -> list[Any]:

@@ -11,8 +11,8 @@ import tenfold as tn
 from tenfold.base.errors import IndexOutOfRange, TenfoldError
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.executables import counting_compiles
-from tenfold.trace import graph
-from tenfold.trace.program import collect
+from tenfold.tensor import dispatch
+from tenfold.trace.collect import collect
 
 
 def test_second_evaluation_reuses_the_executable():
@@ -96,7 +96,7 @@ def test_a_write_is_computed_with_the_next_evaluation():
 
 
 def test_a_very_long_loop_is_computed_on_the_way(monkeypatch):
-    monkeypatch.setattr(graph, "MAX_DEPTH", 50)
+    monkeypatch.setattr(dispatch, "MAX_DEPTH", 50)
     x = tn.zeros(2).eval()
     with counting_compiles() as compiles:
         for _ in range(400):

@@ -34,7 +34,7 @@ class Refused(Exception):
     """A step that both worlds refuse."""
 
 
-class Program:
+class Trace:
     """Live tensors that a random program works on, and what they were at each step."""
 
     def __init__(self, seed: int):
@@ -268,7 +268,7 @@ def overlaps(x: torch.Tensor) -> bool:
 @pytest.mark.filterwarnings("ignore:.*deprecated")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_programs_agree_with_pytorch_at_every_step(batch: int) -> None:
-    programs = [Program(batch * PROGRAMS + i) for i in range(PROGRAMS)]
+    programs = [Trace(batch * PROGRAMS + i) for i in range(PROGRAMS)]
     for program in programs:
         program.run()
     seen = [each for program in programs for each in program.seen]
@@ -280,7 +280,7 @@ def test_random_programs_agree_with_pytorch_at_every_step(batch: int) -> None:
 @pytest.mark.filterwarnings("ignore:.*deprecated")
 def test_random_programs_agree_when_evaluated_on_the_way() -> None:
     for seed in range(10_000, 10_008):
-        program = Program(seed)
+        program = Trace(seed)
         for _ in range(3):
             program.run()
             for ours, theirs, where in program.seen:

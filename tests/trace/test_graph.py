@@ -9,16 +9,16 @@ import pytest
 import tenfold as tn
 from tenfold.base.errors import DeviceError, ShapeError
 from tenfold.trace import graph
+from tenfold.trace.collect import Trace, collect
 from tenfold.trace.lower import lower
-from tenfold.trace.program import Program, collect
 
 
-def program(*tensors: tn.Tensor) -> Program:
+def program(*tensors: tn.Tensor) -> Trace:
     return collect([each.current() for each in tensors])[0]
 
 
-def names(found: Program) -> list[str]:
-    return [node.signature.row.qualified for node in found.nodes]
+def names(found: Trace) -> list[str]:
+    return [node.callee.row.qualified for node in found.nodes]
 
 
 def data(*values: float) -> tn.Tensor:
@@ -175,10 +175,10 @@ def on(device: str, *shape: int) -> graph.Value:
 def test_operands_must_be_on_one_device_but_for_numbers_of_the_cpu():
     row = tn.ops.table.find("add.Tensor")
     cuda, cpu = on("cuda:0", 2), on("cpu", 2)
-    (result,) = graph.record(
+    (result,) = graph.call_op(
         row, [cuda, graph.Value(tn.ones(()).current().type, tn.device("cpu"), buffer=object()), 1], None
     )
     assert result.device is tn.device("cuda:0")
     with pytest.raises(DeviceError, match="operands are on cuda:0 and cpu") as raised:
-        graph.record(row, [cuda, cpu, 1], None)
+        graph.call_op(row, [cuda, cpu, 1], None)
     assert raised.value.help == "move one with .to('cuda:0')"

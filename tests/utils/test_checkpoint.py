@@ -9,7 +9,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.runtime import executables
-from tenfold.trace.program import collect
+from tenfold.trace.collect import collect
 from tenfold.utils.checkpoint import checkpoint, checkpoint_sequential
 
 WIDTH, DEPTH = 64, 16

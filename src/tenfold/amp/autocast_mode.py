@@ -14,11 +14,10 @@ from typing import Any
 from tenfold.base import dtypes
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError
-from tenfold.base.forking import forkable
 from tenfold.base.source import capture
 from tenfold.ops.table import Row
-from tenfold.tensor import Tensor, dispatch
-from tenfold.trace import graph
+from tenfold.tensor import Tensor
+from tenfold.trace.context import context
 
 DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 
@@ -33,8 +32,6 @@ class _Settings(threading.local):
 
 
 _settings = _Settings()
-_blocks = 0  # how many autocasts are on, in all threads: while there are none, dispatch asks nobody
-_counting = forkable(threading.Lock())
 
 
 def _device_type(device_type: Any) -> str:
@@ -65,19 +62,15 @@ def set_autocast_dtype(device_type: str, dtype: DType) -> None:
 
 
 def _announce() -> None:
-    """Let those know who keep what was recorded: it is good for this precision only."""
+    """Let ops be cast as they are recorded, and compiled functions know for which precision they were."""
     on = tuple([(device, _settings.dtypes[device]) for device, is_on in _settings.enabled.items() if is_on])
-    graph.mode.precision = on or None
+    context.precision = on or None
+    context.autocast = cast_arguments if on else None
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
-    global _blocks
-    before = _settings.enabled[_device_type(device_type)]
-    _settings.enabled[device_type] = bool(enabled)
+    _settings.enabled[_device_type(device_type)] = bool(enabled)
     _announce()
-    with _counting:
-        _blocks += int(bool(enabled)) - int(before)
-        dispatch.autocast = cast_arguments if _blocks else None
 
 
 def is_autocast_cache_enabled() -> bool:

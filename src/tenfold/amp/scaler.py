@@ -4,7 +4,7 @@ found by trial: it grows while all is well and shrinks where gradients overflow.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,15 @@ from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, TraceError, located
 from tenfold.base.source import capture
-from tenfold.ops.table import Row
+from tenfold.ops.callee import Program, programs
 from tenfold.tensor import Tensor, leaf
-from tenfold.trace.graph import record
+from tenfold.trace.graph import Value, call_program
 
 
-def _unscale(
-    gradients: tuple[flat.Value, ...], found: flat.Value, inverse: flat.Value
-) -> tuple[flat.Value, ...]:
-    """Gradients times a number, and whether one of them, or a `found` before, is not finite."""
+def _unscale(*inputs: flat.Value) -> tuple[flat.Value, ...]:
+    """Gradients times a number, and whether one of them is not finite. The number is the last input."""
+    *gradients, inverse = inputs
+    found = flat.constant(0.0, dtypes.float32)
     for each in gradients:
         finite = flat.reduce(flat.is_finite(flat.real(each) if each.dtype.is_complex else each), "and")
         found = flat.where(finite, found, flat.full_like(found, 1))
@@ -49,19 +49,15 @@ def _next_scale(
     return flat.where(overflow, scale * backoff, kept), flat.where(reset, flat.full_like(tracker, 0), good)
 
 
-# ATen's own, which are no functions of PyTorch's and so have no place in the table.
-UNSCALE = Row(
-    "_amp_foreach_non_finite_check_and_unscale(Tensor[] self, Tensor found_inf, Tensor inv_scale) "
-    "-> (Tensor[] self_out, Tensor found_inf_out)",
-    _unscale,
-    {"differentiable": False},
-)
-UPDATE = Row(
-    "_amp_update_scale(Tensor self, Tensor growth_tracker, Tensor found_inf, float scale_growth_factor, "
-    "float scale_backoff_factor, int growth_interval) -> (Tensor, Tensor growth_tracker_out)",
-    _next_scale,
-    {"differentiable": False},
-)
+def _call(name: str, compute: Any, inputs: Sequence[Value], *numbers: Any) -> tuple[Value, ...]:
+    """Record a call of a program that computes on the inputs, and on numbers that are part of it."""
+    types = tuple([each.type for each in inputs])
+
+    def make() -> Program:
+        params = [flat.Value(each) for each in types]
+        return Program(flat.Function(params, compute(*params, *numbers), name))
+
+    return call_program(programs.get((name, types, numbers), make), inputs, capture(), inputs[0].device)
 
 
 class Stage(enum.Enum):
@@ -160,10 +156,8 @@ class GradScaler:
                 )
             total: Tensor | None = None
             for device, gradients in by_device.items():
-                none = leaf(np.zeros((), np.float32), device)
-                values = tuple([each.current() for each in gradients])
-                given = (values, none.current(), inverse.to(device=device).current())
-                *results, found = record(UNSCALE, given, capture())
+                values = [each.current() for each in gradients]
+                *results, found = _call("unscale", _unscale, [*values, inverse.to(device=device).current()])
                 for each, result in zip(gradients, results, strict=True):
                     each.assign(result)
                 here = Tensor(found)
@@ -215,8 +209,9 @@ class GradScaler:
                 if found is None:
                     raise TraceError("no gradients were unscaled or steps taken since the last update()")
                 numbers = (self._growth_factor, self._backoff_factor, self._growth_interval)
-                values = (scale.current(), tracker.current(), found.current(), *numbers)
-                for target, result in zip((scale, tracker), record(UPDATE, values, capture()), strict=True):
+                values = [scale.current(), tracker.current(), found.current()]
+                results = _call("update_scale", _next_scale, values, *numbers)
+                for target, result in zip((scale, tracker), results, strict=True):
                     target.assign(result)
         self._progress.clear()
 

@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.base.errors import GradientError
 from tenfold.base.source import capture
 from tenfold.tensor import Tensor
-from tenfold.trace import graph
+from tenfold.trace.context import context
 from tenfold.trace.gradient import gradient
 from tenfold.trace.graph import Value
 
@@ -46,7 +46,7 @@ def detect_anomaly(check_nan: bool = True) -> set_detect_anomaly:
 
 def looking() -> bool:
     """Whether gradients are to be searched: not while a function is recorded, when there are none."""
-    return search.enabled and search.check_nan and graph.active() is None
+    return search.enabled and search.check_nan and context.recorder is None
 
 
 def look(starts: Sequence[tuple[Value, Tensor]], order: Sequence[Any]) -> None:
@@ -64,11 +64,11 @@ def look(starts: Sequence[tuple[Value, Tensor]], order: Sequence[Any]) -> None:
     }
     dirty = {**begun, **reached}
     for node in reversed(order):
-        count = len(node.signature.result_types)
+        count = len(node.callee.result_types)
         if any(dirty.get((node, i), False) for i in range(count)):
             continue
         if any(dirty.get(_place(each), False) for each in node.inputs if each.origin is not None):
-            name = node.signature.row.python_name
+            name = node.callee.name
             raise GradientError(f"the gradient of {name} has NaN in it").located(name, node.source)
 
 

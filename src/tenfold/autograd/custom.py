@@ -15,6 +15,7 @@ from tenfold.ops.table import find
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
+from tenfold.trace.context import context
 from tenfold.trace.graph import Origin, Value
 
 
@@ -73,8 +74,8 @@ class Context:
         for result, stands_for_it in results:
             self._saved = tuple([stands_for_it if each is result else each for each in self._saved])
         self._values = tuple([each.current() if isinstance(each, Tensor) else None for each in self._saved])
-        if graph.saving is not None:
-            self._packed = [None if each is None else graph.saving.packed(each) for each in self._values]
+        if context.saving is not None:
+            self._packed = [None if each is None else context.saving.packed(each) for each in self._values]
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         self.non_differentiable += tensors
@@ -89,7 +90,7 @@ class Context:
 def _unwritten(now: Value, before: Value) -> bool:
     """Whether a tensor holds the data it held before: what only says whether gradients flow to it, as
     `requires_grad_` and `detach_` do, is no write."""
-    while now is not before and now.node is not None and now.node.signature.row in _SAME_DATA:
+    while now is not before and now.node is not None and getattr(now.node.callee, "row", None) in _SAME_DATA:
         now = now.node.inputs[0]
     return now is before or (now.buffer is not None and now.buffer is before.buffer)
 
@@ -100,9 +101,9 @@ _SAME_DATA = (find("alias"), find("detach"))
 class CustomNode:
     """A call of a Function, as the sweep meets it."""
 
-    def __init__(self, function: type[Function], context: Context, inputs: Sequence[Any]):
+    def __init__(self, function: type[Function], ctx: Context, inputs: Sequence[Any]):
         self.function = function
-        self.context = context
+        self.context = ctx
         self.arguments = list(inputs)
         self.inputs = tuple([each.current() for each in inputs if isinstance(each, Tensor)])
         self.outputs: list[Value] = []
@@ -181,7 +182,7 @@ class CustomNode:
             value.origin = Origin(self, index)
 
     @property
-    def signature(self) -> Any:
+    def callee(self) -> Any:
         """For the messages of those that name a node's op."""
         return _Named(self.function.__name__)
 
@@ -221,9 +222,9 @@ def _is_float(argument: Any) -> bool:
 
 
 def _move(value: Value, tangent: Tensor | None) -> None:
-    assert graph.level is not None
-    graph.level.tangents.pop(value, None)  # that of an argument which forward returns as it is
-    graph.level.move(value, None if tangent is None else tangent.current())
+    assert context.level is not None
+    context.level.tangents.pop(value, None)  # that of an argument which forward returns as it is
+    context.level.move(value, None if tangent is None else tangent.current())
 
 
 def _handed_out(result: Tensor, value: Value, dirty: bool, arguments: Sequence[Tensor]) -> Tensor:
@@ -239,16 +240,17 @@ def _handed_out(result: Tensor, value: Value, dirty: bool, arguments: Sequence[T
 
 def _moving(args: Sequence[Any]) -> list[Tensor | None]:
     """The tangents of the arguments, where forward mode follows some."""
-    if graph.level is None:
+    if context.level is None:
         return [None] * len(args)
-    found = [graph.level.tangents.get(each.current()) if isinstance(each, Tensor) else None for each in args]
+    found = [
+        context.level.tangents.get(each.current()) if isinstance(each, Tensor) else None for each in args
+    ]
     return [None if each is None else Tensor(each) for each in found]
 
 
 class _Named:
     def __init__(self, name: str):
-        self.row = self
-        self.python_name = name
+        self.name = name
         self.backward: dict[Any, Any] = {None: self}
         self.saves = True
 
@@ -283,7 +285,7 @@ class Function:
 
     @classmethod
     def pushed(
-        cls, context: Context, args: Sequence[Any], tangents: Sequence[Tensor | None], results: Any
+        cls, ctx: Context, args: Sequence[Any], tangents: Sequence[Tensor | None], results: Any
     ) -> list[Tensor | None]:
         """The tangents of what forward gave, by the Function's own `jvp`: 0 for what does not move."""
         if cls.jvp is None:
@@ -291,12 +293,12 @@ class Function:
                 f"{cls.__name__} has no jvp, by which its results would move in forward mode",
                 help="give it a static method jvp(ctx, *tangents)",
             ).located(cls.__name__, capture())
-        if context.materialize:
+        if ctx.materialize:
             tangents = [
                 aten("zeros_like")(arg.detach()) if given is None and _is_float(arg) else given
                 for arg, given in zip(args, tangents, strict=True)
             ]
-        found = cls.jvp(context.ahead(), *tangents)
+        found = cls.jvp(ctx.ahead(), *tangents)
         moved = list(found) if isinstance(found, tuple) else [found]
         given = results if isinstance(results, tuple) else (results,)
         if len(moved) != len(given):
@@ -316,41 +318,36 @@ class Function:
         return moved
 
     @classmethod
-    def computed(cls, context: Context, args: Sequence[Any]) -> Any:
-        """What forward gives, with what backward needs left in `context`."""
+    def computed(cls, ctx: Context, args: Sequence[Any]) -> Any:
+        """What forward gives, with what backward needs left in `ctx`."""
         if cls.setup_context is None:
-            return cls.forward(context, *args)
+            return cls.forward(ctx, *args)
         results = cls.forward(*args)
-        cls.setup_context(context, tuple(args), results)
+        cls.setup_context(ctx, tuple(args), results)
         return results
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Compute forward; gradients of the result come from backward."""
-        recorder = graph.active()
-        if recorder is not None and hasattr(recorder, "applied"):
-            return recorder.applied(cls, args)
-        if recorder is not None and hasattr(recorder, "what"):
-            raise UnsupportedError(
-                f"a Function inside {recorder.what}: the derivative would not be its own",
-                help="write its forward with ordinary ops there",
-            ).located(cls.__name__, capture())
+        recorder = context.recorder
+        if recorder is not None and recorder.policy.apply is not None:
+            return recorder.policy.apply(cls, args)
         tensors = [each for each in args if isinstance(each, Tensor)]
-        followed = graph.mode.enabled and any(each.requires_grad for each in tensors)
-        context = Context(cls, [isinstance(each, Tensor) and each.requires_grad for each in args])
+        followed = context.grad_enabled and any(each.requires_grad for each in tensors)
+        ctx = Context(cls, [isinstance(each, Tensor) and each.requires_grad for each in args])
         # What forward writes to is taken as it was before: that is what gradients flow on to.
-        node = CustomNode(cls, context, args) if followed else None
+        node = CustomNode(cls, ctx, args) if followed else None
         memory = [(each, each._alias.storage.value) for each in tensors if each._alias is not None]
-        level, moving = graph.level, _moving(args)
-        graph.level = None if any(each is not None for each in moving) else level
+        level, moving = context.level, _moving(args)
+        context.level = None if any(each is not None for each in moving) else level
         try:
             with no_grad():
-                results = cls.computed(context, args)
-            moved = None if graph.level is level else cls.pushed(context, args, moving, results)
+                results = cls.computed(ctx, args)
+            moved = None if context.level is level else cls.pushed(ctx, args, moving, results)
         finally:
-            graph.level = level
+            context.level = level
         given = results if isinstance(results, tuple) else (results,)
-        if not all(_is_among(each, given) for each in context.dirty):
+        if not all(_is_among(each, given) for each in ctx.dirty):
             raise GradientError(
                 f"{cls.__name__}.forward marked a tensor as dirty and did not return it",
                 help="return every tensor that is marked with ctx.mark_dirty",
@@ -360,7 +357,7 @@ class Function:
         made: list[Any] = []
         for i, each in enumerate(given):
             if isinstance(each, Tensor):
-                dirty = _is_among(each, context.dirty)
+                dirty = _is_among(each, ctx.dirty)
                 if dirty and node is not None:
                     _pass_by(each, memory)
                 value = graph.fresh(each.current(), capture())
@@ -373,6 +370,6 @@ class Function:
         if node is None:
             return tuple(made) if isinstance(results, tuple) else made[0]
         stand_ins = [pair for pair in zip(given, made, strict=True) if not _is_among(pair[0], tensors)]
-        context.close(stand_ins)
+        ctx.close(stand_ins)
         node.count = len(made)
         return tuple(made) if isinstance(results, tuple) else made[0]

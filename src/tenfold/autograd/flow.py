@@ -14,12 +14,13 @@ from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
+from tenfold.trace.context import context
 from tenfold.trace.gradient import gradient, raise_spent, spend
 from tenfold.trace.graph import Value
 
 
 def is_grad_enabled() -> bool:
-    return graph.mode.enabled
+    return context.grad_enabled
 
 
 @located

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.base.source import capture
-from tenfold.ops.table import Signature, find
+from tenfold.ops.table import find
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
+from tenfold.trace.context import context
+from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node, Value
 from tenfold.trace.tangent import push
 
@@ -37,7 +39,7 @@ class Level:
     def push(self, node: Node, results: Sequence[Value]) -> None:
         """Let results of a new node move with its inputs."""
         tangents = [self.tangents.get(each) for each in node.inputs]
-        if all(each is None for each in tangents) or not isinstance(node.signature, Signature):
+        if all(each is None for each in tangents) or isinstance(node, GradientNode):
             return
         with suspended():
             found = push(node, tangents)
@@ -61,10 +63,10 @@ class suspended:
     """A `with` block in which tangents are not followed."""
 
     def __enter__(self) -> None:
-        self.level, graph.level = graph.level, None
+        self.level, context.level = context.level, None
 
     def __exit__(self, *error: Any) -> None:
-        graph.level = self.level
+        context.level = self.level
 
 
 _ALIAS = find("alias")
@@ -80,23 +82,23 @@ class UnpackedDualTensor(NamedTuple):
 @located
 def enter_dual_level() -> int:
     """Open the level in which tensors have tangents: there is one at a time."""
-    if graph.level is not None:
+    if context.level is not None:
         raise GradientError(
             "a level of forward mode is open already, and levels do not nest",
             help="use tenfold.func.jvp for derivatives of derivatives",
         )
-    graph.level = Level()
+    context.level = Level()
     return 0
 
 
 @located
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level: all tangents are gone."""
-    if graph.level is None:
+    if context.level is None:
         raise GradientError("no level of forward mode is open")
     if level not in (None, 0):
         raise GradientError(f"level {level} is not the one that is open")
-    graph.level = None
+    context.level = None
 
 
 class dual_level:
@@ -117,7 +119,7 @@ class dual_level:
 @located
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A tensor of this value that moves along `tangent`."""
-    if graph.level is None:
+    if context.level is None:
         raise GradientError(
             "a dual tensor is made while a level of forward mode is open",
             help="use it inside `with dual_level():`",
@@ -133,10 +135,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"on {tangent.device}",
             help="a tangent has its primal's shape, dtype and device",
         )
-    if tangent.current() in graph.level.tangents:
+    if tangent.current() in context.level.tangents:
         raise GradientError("a tangent that has a tangent itself: levels of forward mode do not nest")
     made = Tensor(_alone(tensor.current()))
-    graph.level.move(made._value, tangent.current())
+    context.level.move(made._value, tangent.current())
     return made
 
 
@@ -149,7 +151,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """The value and the tangent of a tensor; None for the tangent of one that does not move."""
     if not isinstance(tensor, Tensor):
         raise ArgumentError(f"a dual tensor is a Tensor, not a {type(tensor).__name__}")
-    moved = None if graph.level is None else graph.level.tangents.get(tensor.current())
+    moved = None if context.level is None else context.level.tangents.get(tensor.current())
     if moved is None:
         return UnpackedDualTensor(tensor, None)
     with suspended():
@@ -159,4 +161,4 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 def _alone(value: Value) -> Value:
     """The same, gradients and all, as a value that does not move."""
     with suspended():
-        return graph.record(_ALIAS, (value,), capture())[0]
+        return graph.call_op(_ALIAS, (value,), capture())[0]

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 
 class _Mode:
@@ -18,15 +18,14 @@ class _Mode:
     inference: bool | None = None
 
     def __enter__(self) -> None:
-        mode = graph.mode
         stack = self.__dict__.setdefault("_before", [])  # one object may be entered again inside itself
-        stack.append((mode.enabled, mode.inference))
-        mode.enabled = self.enabled
+        stack.append((context.grad_enabled, context.inference))
+        context.grad_enabled = self.enabled
         if self.inference is not None:
-            mode.inference = self.inference
+            context.inference = self.inference
 
     def __exit__(self, *error: Any) -> None:
-        graph.mode.enabled, graph.mode.inference = self.__dict__["_before"].pop()
+        context.grad_enabled, context.inference = self.__dict__["_before"].pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isgeneratorfunction(function):
@@ -103,8 +102,8 @@ class set_grad_enabled(set_grad_mode):
 
     def __init__(self, mode: bool):
         super().__init__(mode)
-        self._before = [(graph.mode.enabled, graph.mode.inference)]
-        graph.mode.enabled = self.enabled
+        self._before = [(context.grad_enabled, context.inference)]
+        context.grad_enabled = self.enabled
 
     def __enter__(self) -> None:
         pass  # it holds since it was made
@@ -128,7 +127,7 @@ class inference_mode(_Mode):
         if not callable(mode):
             self.inference = bool(mode)
             # Inside another inference_mode, turning it off follows gradients again.
-            self.enabled = not mode and (graph.mode.enabled or graph.mode.inference)
+            self.enabled = not mode and (context.grad_enabled or context.inference)
 
     def copy(self) -> _Mode:
         return type(self)(bool(self.inference))

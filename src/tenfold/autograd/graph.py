@@ -16,7 +16,7 @@ from tenfold.base.errors import ArgumentError, GradientError, located
 from tenfold.base.hooks import GradientEdge, HandleOfSeveral, RemovableHandle
 from tenfold.base.source import capture
 from tenfold.tensor import Tensor
-from tenfold.trace import graph as trace
+from tenfold.trace.context import context
 from tenfold.trace.graph import Origin, Value
 
 __all__ = [
@@ -160,7 +160,7 @@ def _name(maker: Any) -> str:
         return "AccumulateGrad"
     if isinstance(maker, CustomNode):
         return f"{maker.function.__name__}Backward"
-    return step_name(maker.signature)
+    return step_name(maker.callee)
 
 
 @located
@@ -226,10 +226,10 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if _refusal:
             raise GradientError(_refusal[-1]).located("saved_tensors_hooks", capture())
-        self._before, trace.saving = trace.saving, self._packing
+        self._before, context.saving = context.saving, self._packing
 
     def __exit__(self, *raised: object) -> None:
-        trace.saving = self._before
+        context.saving = self._before
 
 
 _refusal: list[str] = []
@@ -238,24 +238,24 @@ _refusal: list[str] = []
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """A `with` block in which `saved_tensors_hooks` is refused, with this message."""
-    before, trace.saving = trace.saving, None
+    before, context.saving = context.saving, None
     _refusal.append(error_message)
     try:
         yield
     finally:
         _refusal.pop()
-        trace.saving = before
+        context.saving = before
 
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
     """A `with` block in which tensors that gradients need may be written in place: gradients are of what they
     held."""
-    before, trace.mutable = trace.mutable, True
+    before, context.keeps_overwritten = context.keeps_overwritten, True
     try:
         yield
     finally:
-        trace.mutable = before
+        context.keeps_overwritten = before
 
 
 def _grad_fn(self: Tensor) -> Node | None:

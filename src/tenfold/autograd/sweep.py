@@ -19,6 +19,7 @@ from tenfold.base.hooks import CHANGES
 from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
+from tenfold.trace.context import context
 from tenfold.trace.gradient import find_path, gradient, raise_spent, spend
 from tenfold.trace.graph import Origin, Value
 
@@ -82,7 +83,7 @@ class Sweep:
         into[key] = (value, cotangent)
 
     def run(self) -> list[tuple[Value, Tensor]]:
-        recorder = graph.active()
+        recorder = context.recorder
         if recorder is not None:
             recorder.guard(CHANGES, "count")
         _endings.stack.append({})
@@ -161,7 +162,7 @@ class Sweep:
             if maker is not None:
                 self.flow([(value, cotangent)])
             return
-        gradients: list[Any] = [None] * len(maker.outputs if custom else maker.signature.result_types)
+        gradients: list[Any] = [None] * len(maker.outputs if custom else maker.callee.result_types)
         gradients[origin.index] = cotangent
         for key, (other, given) in list(self.pending.items()):
             if other.origin is not None and other.origin.node is maker:

@@ -13,6 +13,7 @@ from tenfold.base.errors import ArgumentError, GradientError, ShapeError
 from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace import graph
+from tenfold.trace.context import context
 from tenfold.trace.gradient import raise_overwritten, wrote
 from tenfold.trace.graph import Value
 from tenfold.trace.pull import pull, saved_of
@@ -45,7 +46,7 @@ def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
     asked = _watched.get(node) or Watch()
     shown = list(range(len(gradients)))
     if not isinstance(node, CustomNode):
-        shown = [i for i, reached in enumerate(node.signature.reached) if reached]
+        shown = [i for i, reached in enumerate(node.callee.reached) if reached]
     come = [gradients[i] for i in shown]
     for before in list(asked.before.values()):
         with set_grad_mode(create_graph):
@@ -114,12 +115,12 @@ class Packing:
 
     def packed(self, value: Value) -> Callable[[], Value]:
         """A value as one that is unpacked when it is asked for: gradients flow to it as they did."""
-        before, graph.saving = graph.saving, None
+        before, context.saving = context.saving, None
         try:
             with no_grad():
                 held = self._pack(Tensor(graph.fresh(value, capture())))
         finally:
-            graph.saving = before
+            context.saving = before
         type, origin, unpack = value.type, value.origin, self._unpack
 
         def unpacked() -> Value:

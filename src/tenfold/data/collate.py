@@ -15,7 +15,7 @@ from tenfold.base.source import capture
 from tenfold.ops.table import find
 from tenfold.tensor import Tensor, dispatch, leaf
 from tenfold.tensor.interchange import as_tensor, tensor
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 
 @located
@@ -70,7 +70,7 @@ def _field(values: Sequence[Any], name: Any) -> Any:
 
 def _stacked(batch: Sequence[Tensor]) -> Tensor:
     _check_shapes([tuple(each.shape) for each in batch])
-    plain = graph.active() is None and all(
+    plain = context.recorder is None and all(
         each.is_cpu and each.dtype is batch[0].dtype and not each.requires_grad for each in batch
     )
     # Samples that are already computed are copied by the host; the others become one program.

@@ -16,7 +16,7 @@ from tenfold.functional import broadcast_shapes
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.tensor.interchange import tensor
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 Shape = Sequence[int]
 
@@ -177,7 +177,7 @@ class ExponentialFamily(Distribution):
 
 def _outside(given: Mapping[str, tuple[Tensor, Constraint]]) -> list[tuple[str, Tensor, Constraint]]:
     """Those of the tensors that are not wholly within their constraints; they are computed together."""
-    if not given or graph.active() is not None:
+    if not given or context.recorder is not None:
         return []
     inside = [each.check(value.detach()).all() for value, each in given.values()]
     verdicts = aten("stack")(inside).tolist()

@@ -25,10 +25,11 @@ from tenfold.capi.build import build
 from tenfold.engines.libtorch_calls import Calls, Held, by_code, code_of, named, next_state, seed_of
 from tenfold.engines.libtorch_flat import evaluate_fragment
 from tenfold.flat.ir import TensorType
-from tenfold.ops.table import OTHERS, TABLE, Row
-from tenfold.trace.gradient import NOTHING, GradientNode, Wiring
+from tenfold.ops.callee import OpCall
+from tenfold.ops.table import Row
+from tenfold.trace.collect import Trace
+from tenfold.trace.gradient import NOTHING, GradientNode
 from tenfold.trace.graph import Node, Value
-from tenfold.trace.program import Program
 
 __all__ = ["library", "run"]
 
@@ -50,7 +51,7 @@ def library() -> Library:
     return loaded
 
 
-def run(program: Program, arrays: Sequence[np.ndarray], device: Device) -> list[np.ndarray]:
+def run(program: Trace, arrays: Sequence[np.ndarray], device: Device) -> list[np.ndarray]:
     """A program's outputs, computed from its leaves."""
     run_of = _Run(library(), program, device)
     try:
@@ -73,7 +74,7 @@ class _Frame:
 class _Run(Calls):
     """One run of a program."""
 
-    def __init__(self, lib: Library, program: Program, device: Device):
+    def __init__(self, lib: Library, program: Trace, device: Device):
         super().__init__(lib, device)
         self.program = program
         self.values: dict[Any, Held] = {}  # of leaves by value, of results by node and index
@@ -90,7 +91,7 @@ class _Run(Calls):
             try:
                 self._node(node, recording.get(node))
             except TenfoldError as error:
-                raise error.located(node.signature.row.python_name, node.source) from None
+                raise error.located(node.callee.name, node.source) from None
             for key in last.get(i, ()):
                 self.free(self.values.pop(key))
         return [
@@ -128,7 +129,7 @@ class _Run(Calls):
 
     def _gradient(self, node: GradientNode, cotangents: list[Held]) -> list[Held]:
         """The cotangents that are wanted, by going back through the nodes of the path."""
-        wiring = _wiring(node)
+        wiring = node.callee.wiring
         slots: dict[int, Held] = {}
 
         def add(slot: int, cotangent: Held) -> None:
@@ -154,11 +155,11 @@ class _Run(Calls):
             try:
                 found = self._back(starts, [handle for handle, _ in wanted])
             except TenfoldError as error:
-                raise error.located(node.path[k].signature.row.python_name, node.path[k].source) from None
+                raise error.located(node.path[k].callee.name, node.path[k].source) from None
             for handed, (_, slot) in zip(found, wanted, strict=True):
                 if handed is not None:
                     add(slot, self.own(handed))
-        types = node.signature.result_types
+        types = node.callee.result_types
         return [
             self.own(self.lib.tn_tensor_share(slots[slot])) if slot in slots else self._zeros(type)
             for slot, type in zip(wiring.wants, types, strict=True)
@@ -178,50 +179,50 @@ class _Run(Calls):
 
     def _call(self, node: Node, inputs: list[Held], recording: bool = False) -> list[Held]:
         """Call a node's op: its results as the table says they are."""
-        row, signature = node.signature.row, node.signature
-        if row not in TABLE.get(row.name, ()) and row.namespace not in OTHERS:
-            results = evaluate_fragment(self, signature.fragment, inputs)
-            self._check(row, results, signature.result_types)
+        callee = node.callee
+        if not isinstance(callee, OpCall):
+            results = evaluate_fragment(self, callee.fragment, inputs)
+            self._check(results, callee.result_types)
             return results
         scope = None if recording else self.lib.tn_no_grad_begin()
         try:
-            results = self._on_recorded_layout(node, inputs)
+            results = self._on_recorded_layout(callee, inputs)
         except TenfoldError as error:
             raise type(error)(f"libtorch: {error.message.removeprefix('tn_call_op: ')}") from None
         finally:
             if scope is not None:
                 self.lib.tn_scope_end(scope)
-        self._check(row, results, signature.result_types)
+        self._check(results, callee.result_types)
         return results
 
-    def _on_recorded_layout(self, node: Node, inputs: list[Held]) -> list[Held]:
+    def _on_recorded_layout(self, callee: OpCall, inputs: list[Held]) -> list[Held]:
         """Call an op. One that sees the whole storage of its input gets a copy, which lies as was recorded;
         so does a view that libtorch refuses, which depends on the strides of what it looks at."""
-        row = node.signature.row
+        row = callee.row
         if row.storage:
-            return self._aten(node, [self.compact(inputs[0]), *inputs[1:]])
+            return self._aten(callee, [self.compact(inputs[0]), *inputs[1:]])
         try:
-            return self._aten(node, inputs)
+            return self._aten(callee, inputs)
         except TenfoldError:
             if not row.schema.is_view or not inputs:
                 raise
-        return self._aten(node, [self.compact(inputs[0]), *inputs[1:]])
+        return self._aten(callee, [self.compact(inputs[0]), *inputs[1:]])
 
-    def _aten(self, node: Node, inputs: list[Held]) -> list[Held]:
-        row, signature = node.signature.row, node.signature
+    def _aten(self, callee: OpCall, inputs: list[Held]) -> list[Held]:
+        row = callee.row
         found = _find(self.lib, row)
         remaining = iter(inputs)
         state = None
         stack = self.lib.tn_stack_new()
         try:
-            for argument, given in zip(row.schema.arguments, signature.arguments, strict=False):
+            for argument, given in zip(row.schema.arguments, callee.arguments, strict=False):
                 if row.random and argument.name == "generator":
                     state = next(remaining)
                     self.push_generator(stack, self.fetch(state))
                 elif argument.type.kind == "Generator":
                     self.lib.tn_stack_push_none(stack)
                 else:
-                    self.push(stack, argument, given, remaining, signature.result_types[0], bool(inputs))
+                    self.push(stack, argument, given, remaining, callee.result_types[0], bool(inputs))
             if row.random and state is None:
                 state = next(remaining)
                 self.lib.tn_manual_seed(seed_of(self.fetch(state)))
@@ -231,10 +232,10 @@ class _Run(Calls):
             self.lib.tn_stack_free(stack)
         if state is not None:
             drawn = next_state(self.fetch(state))
-            results.append(self.copied(drawn, signature.result_types[-1].dtype))
+            results.append(self.copied(drawn, callee.result_types[-1].dtype))
         return results
 
-    def _check(self, row: Row, results: list[Held], types: Sequence[TensorType]) -> None:
+    def _check(self, results: list[Held], types: Sequence[TensorType]) -> None:
         """Nothing may go on with another shape or dtype than was recorded."""
         if len(results) != len(types):
             raise EngineError(f"libtorch gives {len(results)} results, and {len(types)} were recorded")
@@ -263,32 +264,27 @@ def _find(lib: Library, row: Row) -> int:
         ) from None
 
 
-def _recording(program: Program) -> dict[Node, list[bool]]:
+def _recording(program: Trace) -> dict[Node, list[bool]]:
     """For each node that a gradient goes back through, which of its inputs that reaches."""
     found: dict[Node, list[bool]] = {}
     for node in program.nodes:
         if isinstance(node, GradientNode):
-            for on_path, slots in zip(node.path, _wiring(node).inputs, strict=True):
+            for on_path, slots in zip(node.path, node.callee.wiring.inputs, strict=True):
                 known = found.setdefault(on_path, [False] * len(slots))
                 for i, slot in enumerate(slots):
                     known[i] = known[i] or (slot != NOTHING and _continuous(on_path.inputs[i].type.dtype))
     return found
 
 
-def _wiring(node: GradientNode) -> Wiring:
-    signature: Any = node.signature  # a GradientSignature
-    return signature.wiring
-
-
 def _continuous(dtype: DType) -> bool:
     return dtype.kind in ("float", "complex")
 
 
-def _last_uses(program: Program) -> dict[int, list[Any]]:
+def _last_uses(program: Trace) -> dict[int, list[Any]]:
     """For each place of a node, the results that nothing after it needs."""
     places: dict[Any, int] = {}
     for i, node in enumerate(program.nodes):
-        for k in range(len(node.signature.result_types)):
+        for k in range(len(node.callee.result_types)):
             places[node, k] = i
         for each in node.inputs:
             if each.buffer is None and each.node is not None:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import gc
-import threading
 from typing import Any
 
-from tenfold.base.errors import TraceError
+from tenfold.base.errors import TraceError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.runtime import evaluate
-from tenfold.runtime.recording import one_at_a_time
-from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Node, Origin, Value
-from tenfold.trace.program import collect
+from tenfold.trace.collect import collect
+from tenfold.trace.context import context
+from tenfold.trace.graph import Node, Value
+from tenfold.trace.record import Policy, Recorder, recording_lock
+
+
+def _refuse_function(function: Any, args: tuple[Any, ...]) -> Any:
+    raise UnsupportedError(
+        "a Function inside mlir.module_context: the derivative would not be its own",
+        help="write its forward with ordinary ops there",
+    ).located(function.__name__, capture())
+
+
+# Writes are left as they are: the block is part of the user's program.
+POLICY = Policy("mlir.module_context", evaluate=evaluate.evaluate, apply=_refuse_function)
 
 
 class RecordedModule:
@@ -49,30 +59,31 @@ class module_context:
         self.value_tensors = value_tensors
 
     def __enter__(self) -> RecordedModule:
-        one_at_a_time.acquire()  # there is one recorder: other threads record after the block
-        if graph.recorder is not None:
-            one_at_a_time.release()
+        if context.recorder is not None:
             raise TraceError("module_context inside something else that is recorded").located(
                 "module_context", capture()
             )
-        self.recorded, self.recorder = RecordedModule(), _Recorder()
-        graph.recorder = self.recorder
+        self.recorded, self.recorder = RecordedModule(), Recorder(POLICY)
+        self.recorder.nodes = self.order = _InOrder()
+        recording_lock.acquire()  # recordings of other threads wait until the block ends
+        context.recorder = self.recorder
         return self.recorded
 
     def __exit__(self, kind: Any, *error: Any) -> None:
         try:
-            graph.recorder = None
+            context.recorder = None
             if kind is None:
                 self.recorded.module = self._emitted()
         finally:
-            one_at_a_time.release()
+            recording_lock.release()
 
     def _emitted(self) -> Any:
         from tenfold.mlir import torch_dialect
 
-        parameters = [each.current() for each in self.recorder.parameters]
+        leaves = [each for each in self.recorder.leaves if each.collector is not None]
+        parameters = [each.current() for each in leaves]
         evaluate.evaluate([each for each in parameters if each.buffer is None])
-        targets = _left(self.recorder.order.made)
+        targets = _left(self.order.made)
         if not targets:
             raise TraceError(
                 "the block leaves no tensor that was computed in it", help="keep a result in a variable"
@@ -80,45 +91,6 @@ class module_context:
         program, _ = collect(targets)
         literals = {leaf: evaluate.computed_array(leaf) for leaf in program.leaves}
         return torch_dialect.emit(program, literals=literals, value_tensors=self.value_tensors)
-
-
-class _Recorder:
-    """Follows what a block does. Writes are left as they are: the block is part of the user's program."""
-
-    what = "mlir.module_context"
-    through_memory = False
-
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
-        self.order = _InOrder()
-        self.nodes: set[Node] = self.order
-        self.parameters: dict[Holder, None] = {}
-
-    def read(self, holder: Holder, value: Value) -> Value:
-        if getattr(holder, "_leaf", None) is not None:
-            self.parameters[holder] = None
-        if value.buffer is None and value.node not in self.nodes:
-            with graph.outside():
-                evaluate.evaluate([value])
-        return value
-
-    def write(self, holder: Holder, root: Holder) -> None:
-        pass
-
-    def made(self, value: Value) -> bool:
-        return value.buffer is None and value.node in self.nodes
-
-    def knows(self, value: Value) -> bool:
-        return False
-
-    def touch_grad(self, origin: Origin, clears: bool) -> None:
-        pass
-
-    def guard(self, container: Any, key: Any, contents: bool = False) -> None:
-        pass
-
-    def watch(self, container: Any, apart: Any = (), of_object: bool = False) -> None:
-        pass
 
 
 class _InOrder(set[Node]):
@@ -140,8 +112,8 @@ def _left(nodes: list[Node]) -> list[Value]:
     found = []
     for each in gc.get_referrers(*nodes):
         if type(each) is Value and each.node in places and each not in used:
-            signature = each.node.signature
-            is_state = signature.row.random and each.index == len(signature.result_types) - 1
+            callee = each.node.callee
+            is_state = callee.random and each.index == len(callee.result_types) - 1
             if not is_state:
                 found.append((places[each.node], each.index, each))
     return [each for _, _, each in sorted(found, key=lambda place: place[:2])]

@@ -23,16 +23,18 @@ from tenfold.exporting.recordings import Recordings
 from tenfold.flat.ir import Function, TensorType, replay
 from tenfold.flat.structured import Check
 from tenfold.mlir import open_stablehlo, portable, stablehlo
-from tenfold.runtime import evaluate, tree
-from tenfold.runtime.recorded import Recorded, memory_of
-from tenfold.runtime.recording import trace
+from tenfold.runtime import evaluate
+from tenfold.runtime.calls import record_call
+from tenfold.runtime.plan import memory_of
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
-from tenfold.trace import graph
+from tenfold.trace import tree
+from tenfold.trace.collect import Trace
+from tenfold.trace.context import context
 from tenfold.trace.graph import Value
 from tenfold.trace.lower import lower
-from tenfold.trace.program import Program
+from tenfold.trace.record import Recording
 
 DIALECTS = ("torch", "stablehlo", "linalg", "tosa")
 PARAMETERS = ("arguments", "literals")
@@ -237,7 +239,7 @@ def export(
 
 def _recorder(
     function: Callable[..., Any], call: tuple[Any, Any]
-) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], Recorded]]:
+) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], Recording]]:
     """The tensors of a call, each another, and what records the function on others in their places."""
     arrays: list[Any] = []
     tree.flatten(call, lambda each: isinstance(each, np.ndarray), arrays)
@@ -249,13 +251,13 @@ def _recorder(
     given: list[Tensor] = []
     structure = tree.flatten(call, lambda each: isinstance(each, Tensor), given)
 
-    def record(tensors: Sequence[Tensor]) -> Recorded:
+    def record(tensors: Sequence[Tensor]) -> Recording:
         args, kwargs = tree.unflatten(structure, iter(tensors))
-        outer, graph.mode.exporting = graph.mode.exporting, True
+        outer, context.exporting = context.exporting, True
         try:
-            return trace(lambda *a, **k: _of_tensors(function(*a, **k)), args, kwargs, Tensor)
+            return record_call(lambda *a, **k: _of_tensors(function(*a, **k)), args, kwargs, Tensor).recording
         finally:
-            graph.mode.exporting = outer
+            context.exporting = outer
 
     return [_apart(each, given[:i]) for i, each in enumerate(given)], record
 
@@ -269,7 +271,7 @@ def _written(recordings: Recordings) -> list[str]:
     """What each result after those that are returned is written to."""
     recorded = recordings.first
     return [
-        *[recordings.members.get(id(root), "state") for root in recorded.writes],
+        *[recordings.members.get(id(root), "state") for root in recorded.outside_writes],
         *[f"argument {i}" for i in recorded.argument_writes],
         *["gradient"] * len(recorded.gradients.made),
     ]
@@ -345,7 +347,7 @@ def _members(function: Any) -> dict[int, str]:
 
 def _written_into(
     function: Function,
-    program: Program,
+    program: Trace,
     literals: Mapping[Value, np.ndarray | None],
     taken: Container[Value],
 ) -> Function:

@@ -16,7 +16,7 @@ from tenfold.mlir import portable, stablehlo
 from tenfold.mlir.sizes import Open, OpenType
 from tenfold.tensor import Tensor
 from tenfold.tensor.interchange import as_tensor
-from tenfold.trace import graph
+from tenfold.trace.context import context
 from tenfold.trace.graph import Value
 
 
@@ -98,7 +98,7 @@ class LoadedModule:
 def require_no_gradient(tensors: Sequence[Tensor]) -> None:
     """Refuse tensors whose gradients a file's results would lose."""
     for i, each in enumerate(tensors):
-        if graph.mode.enabled and each.requires_grad:
+        if context.grad_enabled and each.requires_grad:
             raise GradientError(
                 f"argument {i} requires gradients, and none flow through a program that was loaded",
                 help="call it under tenfold.no_grad(), or give it x.detach()",

@@ -13,23 +13,35 @@ from tenfold.base.errors import UnsupportedError
 from tenfold.flat.composite import Composite
 from tenfold.flat.ir import Function, Op, TensorType
 from tenfold.mlir.sizes import Open, OpenLiteral, OpenType
+from tenfold.ops.callee import Callee, OpCall, Program
 from tenfold.ops.table import Row
+from tenfold.trace.collect import Trace
 from tenfold.trace.control import ControlNode, Part
 from tenfold.trace.graph import Node, Value
-from tenfold.trace.program import Program
 
 # Says of a number in a recording at which sizes that was made: "n = 11".
 Described = Callable[[int], str]
 
 
-class OpenSignature:
-    """A node's signature with open numbers."""
+class OpenCall(OpCall):
+    """A call of an op with open numbers: it has no FlatIR, which would be another at each size."""
 
-    __slots__ = ("arguments", "result_types", "row")
+    __slots__ = ()
 
     def __init__(self, row: Row, arguments: tuple[Any, ...], result_types: Sequence[Any]):
         self.row = row
         self.arguments = arguments
+        self.result_types = tuple(result_types)
+
+
+class OpenProgram(Program):
+    """A call of a program whose results have open sizes."""
+
+    __slots__ = ()
+
+    def __init__(self, callee: Callee, result_types: Sequence[Any]):
+        self.name = callee.name
+        self.random = callee.random
         self.result_types = tuple(result_types)
 
 
@@ -38,8 +50,8 @@ class OpenNode(Node):
 
     __slots__ = ()
 
-    def __init__(self, signature: Any, inputs: tuple[Value, ...], source: Any):
-        self.signature, self.inputs, self.source = signature, inputs, source
+    def __init__(self, callee: Any, inputs: tuple[Value, ...], source: Any):
+        self.callee, self.inputs, self.source = callee, inputs, source
 
 
 class OpenControlNode(ControlNode):
@@ -48,13 +60,13 @@ class OpenControlNode(ControlNode):
     __slots__ = ()
 
     def __init__(
-        self, signature: Any, inputs: tuple[Value, ...], source: Any, parts: Any, starts: dict[int, Any]
+        self, callee: Any, inputs: tuple[Value, ...], source: Any, parts: Any, starts: dict[int, Any]
     ):
-        self.signature, self.inputs, self.source = signature, inputs, source
+        self.callee, self.inputs, self.source = callee, inputs, source
         self.parts, self.starts = parts, starts
 
 
-def merged_programs(programs: Sequence[Program], described: Described) -> Program:
+def merged_programs(programs: Sequence[Trace], described: Described) -> Trace:
     """The programs as one, with their leaves in their order."""
     first = programs[0]
     for k, other in enumerate(programs[1:], 1):
@@ -69,36 +81,40 @@ def merged_programs(programs: Sequence[Program], described: Described) -> Progra
     of_node: dict[Any, Value] = {}
     for several_nodes in zip(*[each.nodes for each in programs]):
         node = several_nodes[0]
-        signatures = [each.signature for each in several_nodes]
+        callees = [each.callee for each in several_nodes]
         inputs = tuple(
             [values[each] if each in values else of_node[each.node, each.index] for each in node.inputs]
         )
         try:
-            arguments = merged([each.arguments for each in signatures])
+            arguments = merged([each.arguments for each in callees if isinstance(each, OpCall)] or [()])
             starts = [each.starts for each in several_nodes if isinstance(each, ControlNode)]
             carried = {i: merged([each[i] for each in starts]) for i in (starts[0] if starts else ())}
-            types = [merged_type(each) for each in zip(*[each.result_types for each in signatures])]
+            types = [merged_type(each) for each in zip(*[each.result_types for each in callees])]
         except Different as error:
-            raise _another(node.signature.row.python_name, node.source, error.numbers, described) from None
-        signature = OpenSignature(node.signature.row, arguments, types)
+            raise _another(node.callee.name, node.source, error.numbers, described) from None
+        callee: Callee
+        if isinstance(node.callee, OpCall):
+            callee = OpenCall(node.callee.row, arguments, types)
+        else:
+            callee = OpenProgram(node.callee, types)
         made: Node
         if isinstance(node, ControlNode):
             parts = tuple(_merged_part(each, described) for each in zip(*[n.parts for n in several_nodes]))
-            made = OpenControlNode(signature, inputs, node.source, parts, carried)
+            made = OpenControlNode(callee, inputs, node.source, parts, carried)
         else:
-            made = OpenNode(signature, inputs, node.source)
+            made = OpenNode(callee, inputs, node.source)
         of_node.update(((node, i), Value(type, first.device, made, i)) for i, type in enumerate(types))
         nodes.append(made)
-    return Program(nodes, leaves, first.outputs, first.key, first.device)
+    return Trace(nodes, leaves, first.outputs, first.key, first.device)
 
 
 def _merged_part(parts: Sequence[Part], described: Described) -> Part:
     """A program inside a choice or a loop, as it is at all sizes."""
     first = parts[0]
-    return Part(merged_programs([each.program for each in parts], described), first.places, first.results)
+    return Part(merged_programs([each.trace for each in parts], described), first.places, first.results)
 
 
-def _require_same(first: Program, other: Program, k: int, described: Described) -> None:
+def _require_same(first: Trace, other: Trace, k: int, described: Described) -> None:
     """Refuse programs that call other ops, or the same on other values."""
     places, other_places = ({node: i for i, node in enumerate(each.nodes)} for each in (first, other))
     leaves, other_leaves = ({leaf: i for i, leaf in enumerate(each.leaves)} for each in (first, other))
@@ -107,15 +123,15 @@ def _require_same(first: Program, other: Program, k: int, described: Described) 
         return [(places.get(each.node, -1), each.index, leaves.get(each)) for each in node.inputs]  # type: ignore[arg-type]
 
     for one, two in zip(first.nodes, other.nodes):
-        row, other_row = one.signature.row, two.signature.row
-        if row is not other_row or operands(one, places, leaves) != operands(two, other_places, other_leaves):
-            what = f"{row.qualified} at {described(0)} and {other_row.qualified} at {described(k)}"
-            if row is other_row:
-                what = f"{row.qualified} on other tensors at {described(k)} than at {described(0)}"
+        name, other_name = one.callee.qualified, two.callee.qualified
+        if name != other_name or operands(one, places, leaves) != operands(two, other_places, other_leaves):
+            what = f"{name} at {described(0)} and {other_name} at {described(k)}"
+            if name == other_name:
+                what = f"{name} on other tensors at {described(k)} than at {described(0)}"
             raise UnsupportedError(
                 f"the program depends on the sizes by more than its shapes: it calls {what}",
                 help="decide by data with where, say in dynamic which sizes it is for, or export twice",
-            ).located(row.python_name, two.source or one.source)
+            ).located(one.callee.name, two.source or one.source)
     if len(first.nodes) != len(other.nodes) or first.outputs != other.outputs:
         counts = f"{len(first.nodes)} ops at {described(0)} and {len(other.nodes)} at {described(k)}"
         longer = max((first, other), key=lambda each: len(each.nodes)).nodes
@@ -125,7 +141,7 @@ def _require_same(first: Program, other: Program, k: int, described: Described) 
         raise UnsupportedError(
             f"the program depends on the sizes by more than its shapes: it calls {counts}",
             help="a loop over a dimension is as long as that is: leave this dimension fixed",
-        ).located(extra.signature.row.python_name if extra else "", extra.source if extra else None)
+        ).located(extra.callee.name if extra else "", extra.source if extra else None)
 
 
 def _another(op: str, source: Any, numbers: Sequence[Any], described: Described) -> UnsupportedError:

@@ -15,13 +15,14 @@ from tenfold.exporting.rewriting import Expansions, rewritten
 from tenfold.flat.ir import TensorType
 from tenfold.mlir.sizes import Formulas, Open, OpenType, other_at
 from tenfold.mlir.torch_emitter import is_state
+from tenfold.ops.callee import OpCall
 from tenfold.ops.table import exact
 from tenfold.runtime import evaluate
-from tenfold.runtime.recorded import Recorded
 from tenfold.tensor import Tensor
+from tenfold.trace.collect import Trace
 from tenfold.trace.control import ControlNode
 from tenfold.trace.graph import Node, Value
-from tenfold.trace.program import Program
+from tenfold.trace.record import Recording
 
 # At how many sizes a program is recorded, and how far apart they are, besides the smallest, the largest and
 # the example's own.
@@ -36,7 +37,7 @@ EXPANSIONS: dict[str, Expansions] = {
     "linalg": FOR_LOWERING,
     "tosa": FOR_LOWERING,
 }
-Record = Callable[[Sequence[Tensor]], Recorded]
+Record = Callable[[Sequence[Tensor]], Recording]
 
 
 class Recordings:
@@ -74,12 +75,12 @@ class Recordings:
         whole = [arranged(found, each) for found, each in zip(recorded, tensors)]
         holders = [[each for each in found.inputs if type(each) is not int] for found in recorded]
         self.members = members()
-        writes = [found.writes for found in recorded]
+        writes = [found.outside_writes for found in recorded]
         if len(recorded) == 1 and any(id(each) not in self.members for each in (*holders[0], *writes[0])):
             # What the function makes itself is made anew when it is called again.
             again = record(tensors[0])
             holders.append([each for each in again.inputs if type(each) is not int])
-            writes.append(again.writes)
+            writes.append(again.outside_writes)
         made = [
             i for i, several in enumerate(zip(*holders)) if any(each is not several[0] for each in several)
         ]
@@ -111,7 +112,7 @@ class Recordings:
         outside = self.programs[0].leaves[len(given) :]
         self.holders = [None if leaf in own else by_leaf[leaf] for leaf in outside]
 
-    def _record(self, record: Record, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> Recorded:
+    def _record(self, record: Record, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> Recording:
         if not sizes:
             return record(tensors)
         try:
@@ -124,7 +125,7 @@ class Recordings:
                 f"name, or not every size will do: {bounds}",
             ).located(error.op, error.source, error.operands) from None
 
-    def _require_outputs(self, programs: Sequence[Program]) -> None:
+    def _require_outputs(self, programs: Sequence[Trace]) -> None:
         """Refuse a program that gives more or fewer tensors at some sizes, as the pieces of a chunk."""
         counts = [len(each.outputs) for each in programs]
         k = next((k for k, count in enumerate(counts) if count != counts[0]), None)
@@ -135,7 +136,7 @@ class Recordings:
                 help="say which sizes it is for, as Dim('n', min=…), or export once for each",
             )
 
-    def _filled(self, programs: Sequence[Program], places: Sequence[int]) -> dict[int, float]:
+    def _filled(self, programs: Sequence[Trace], places: Sequence[int]) -> dict[int, float]:
         """Of tensors that the function makes itself those that hold one number all over, with it. Others must
         hold the same at all sizes."""
         filled = {}
@@ -164,11 +165,10 @@ class Recordings:
         than its formula gives."""
         symbols = list(self.symbols())
         for node in _nodes(self.program):
-            signature = node.signature
+            callee = node.callee
+            arguments = callee.arguments if isinstance(callee, OpCall) else ()
             starts = list(node.starts.values()) if isinstance(node, ControlNode) else []
-            for number in _open_numbers(
-                (signature.arguments, starts, [each.shape for each in signature.result_types])
-            ):
+            for number in _open_numbers((arguments, starts, [each.shape for each in callee.result_types])):
                 k = other_at(number, symbols, self.common)
                 if k is not None:
                     bounds = ", ".join(f"Dim({name!r}, min=…, max=…)" for name in self.dims)
@@ -176,7 +176,7 @@ class Recordings:
                         f"a number is {number.values[k]} at {self.described(k)}, which follows from the size "
                         "in another way than at most other sizes",
                         help=f"say which sizes the program is for: {bounds}",
-                    ).located(signature.row.python_name, node.source)
+                    ).located(callee.name, node.source)
 
     def described(self, k: int) -> str:
         """At which sizes a recording was made, in words."""
@@ -200,9 +200,9 @@ class Recordings:
         return SymbolicType(type.dtype, extents)
 
 
-def arranged(recorded: Recorded, given: Sequence[Tensor]) -> Program:
+def arranged(recorded: Recording, given: Sequence[Tensor]) -> Trace:
     """The program with its leaves in order: all arguments, used or not, then those from outside."""
-    program = recorded.program
+    program = recorded.trace
     used = {each: leaf for each, leaf in zip(recorded.inputs, program.leaves) if type(each) is int}
     arguments = [
         used[i] if i in used else Value(each.current().type, each.current().device)
@@ -215,7 +215,7 @@ def arranged(recorded: Recorded, given: Sequence[Tensor]) -> Program:
         (place, index) if place >= 0 else (-1 - places[program.leaves[-1 - place]], 0)
         for place, index in program.outputs
     ]
-    return Program(program.nodes, leaves, outputs, program.key, program.device)
+    return Trace(program.nodes, leaves, outputs, program.key, program.device)
 
 
 def _of_size(tensor: Tensor, open: Mapping[int, Dim], sizes: Mapping[str, int]) -> Tensor:
@@ -268,12 +268,12 @@ def _near(dim: Dim, example: int, place: int, fixed: set[int]) -> list[int]:
     return [chosen[k % len(chosen)] for k in range(len(FAR))]
 
 
-def _nodes(program: Program) -> Iterator[Node]:
+def _nodes(program: Trace) -> Iterator[Node]:
     """The nodes of a program, and of those inside its choices and loops."""
     for node in program.nodes:
         yield node
         for part in node.parts if isinstance(node, ControlNode) else ():
-            yield from _nodes(part.program)
+            yield from _nodes(part.trace)
 
 
 def _open_numbers(tree: Any) -> Iterator[Open]:

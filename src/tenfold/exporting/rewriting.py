@@ -6,22 +6,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tenfold.mlir.torch_emitter import data_of
-from tenfold.ops.table import SLOT, TABLE, Signature
-from tenfold.runtime.recording import trace
+from tenfold.mlir.torch_emitter import data_of, op_call
+from tenfold.ops.callee import Callee
+from tenfold.ops.table import SLOT, TABLE
+from tenfold.runtime.calls import record_call
 from tenfold.tensor import Tensor
 from tenfold.trace import control
+from tenfold.trace.collect import Trace
 from tenfold.trace.control import ControlNode, Part
 from tenfold.trace.graph import Node, Value, results_of
-from tenfold.trace.program import Program
 
 # By an op's qualified name, what does the same in other ops.
 Expansions = Mapping[str, Callable[..., Sequence[Tensor]]]
 
 
 def rewritten(
-    program: Program, filled: Mapping[Value, float], outputs: Sequence[int], expansions: Expansions
-) -> Program:
+    program: Trace, filled: Mapping[Value, float], outputs: Sequence[int], expansions: Expansions
+) -> Trace:
     """The program with `filled` leaves made by ops, those of its outputs that are named, and some of its ops
     expanded. Leaves that are only read by what is left out go with it; all others stay, in their order."""
     expanded = expansions and _has(program, expansions)
@@ -33,7 +34,7 @@ def rewritten(
     for leaf, number in filled.items():
         writer.fill(leaf, number)
     for node in program.nodes:
-        expand = expansions.get(node.signature.row.qualified)
+        expand = expansions.get(node.callee.qualified)
         if expand is not None and not _draws(_arguments(node)):
             writer.expand(node, expand)
         else:
@@ -48,14 +49,14 @@ def rewritten(
         (-1 - numbers[each], 0) if each in numbers else (places[each.node], each.index)  # type: ignore[index]
         for each in given
     ]
-    return Program(writer.nodes, leaves, targets, program.key, program.device)
+    return Trace(writer.nodes, leaves, targets, program.key, program.device)
 
 
-def _has(program: Program, expansions: Expansions) -> bool:
+def _has(program: Trace, expansions: Expansions) -> bool:
     """Whether one of these ops is in the program, or in a choice or loop of it."""
     return any(
-        node.signature.row.qualified in expansions
-        or (isinstance(node, ControlNode) and any(_has(part.program, expansions) for part in node.parts))
+        node.callee.qualified in expansions
+        or (isinstance(node, ControlNode) and any(_has(part.trace, expansions) for part in node.parts))
         for node in program.nodes
     )
 
@@ -63,7 +64,7 @@ def _has(program: Program, expansions: Expansions) -> bool:
 class _Writer:
     """A new program, as it is written from another."""
 
-    def __init__(self, program: Program, expansions: Expansions):
+    def __init__(self, program: Trace, expansions: Expansions):
         self.program = program
         self.expansions = expansions
         self.nodes: list[Node] = []
@@ -77,16 +78,14 @@ class _Writer:
             return self.values[self.program.leaves[-1 - place]]
         return self.values[self.program.nodes[place], index]
 
-    def add(
-        self, signature: Signature, inputs: Sequence[Value], source: Any, device: Any
-    ) -> tuple[Value, ...]:
-        self.nodes.append(Node(signature, tuple(inputs), source))
+    def add(self, callee: Callee, inputs: Sequence[Value], source: Any, device: Any) -> tuple[Value, ...]:
+        self.nodes.append(Node(callee, tuple(inputs), source))
         return results_of(self.nodes[-1], device)
 
     def fill(self, leaf: Value, number: float) -> None:
         (row,) = TABLE["full"]
-        signature = row.signature((), (leaf.type.shape, number, leaf.type.dtype, None, None, None))
-        (self.values[leaf],) = self.add(signature, (), leaf.made_at, leaf.device)
+        callee = row.call((), (leaf.type.shape, number, leaf.type.dtype, None, None, None))
+        (self.values[leaf],) = self.add(callee, (), leaf.made_at, leaf.device)
 
     def copy(self, node: Node) -> None:
         inputs = tuple([self.value(each) for each in node.inputs])
@@ -96,21 +95,18 @@ class _Writer:
     def again(self, node: Node, inputs: tuple[Value, ...], source: Any) -> tuple[Value, ...]:
         """What a node gives that does the same on other inputs."""
         if not isinstance(node, ControlNode):
-            return self.add(node.signature, inputs, source, self.program.device)
+            return self.add(node.callee, inputs, source, self.program.device)
         first, second = (self.part(each) for each in node.parts)
-        signature, starts = node.signature, node.starts
+        callee, starts = node.callee, node.starts
         if first is not node.parts[0] or second is not node.parts[1]:
-            row, given = signature.row, tuple([each.type for each in inputs])
-            types = signature.result_types if starts else given
-            made = control.fragment(row, types, (first, second), starts)
-            signature = Signature(row, given, (), made)
-        self.nodes.append(ControlNode(signature, inputs, source, (first, second), starts))
+            types = callee.result_types if starts else tuple([each.type for each in inputs])
+            callee = control.program(callee.name, types, (first, second), starts, callee.random)
+        self.nodes.append(ControlNode(callee, inputs, source, (first, second), starts))
         return results_of(self.nodes[-1], self.program.device)
 
     def part(self, part: Part) -> Part:
-        program = part.program
-        inside = rewritten(program, {}, range(len(program.outputs)), self.expansions)
-        return part if inside is program else Part(inside, part.places, part.results)
+        inside = rewritten(part.trace, {}, range(len(part.trace.outputs)), self.expansions)
+        return part if inside is part.trace else Part(inside, part.places, part.results)
 
     def expand(self, node: Node, steps: Callable[..., Sequence[Tensor]]) -> None:
         """What `steps` does, in the place of the node. It draws nothing, so a generator's state stays."""
@@ -118,29 +114,30 @@ class _Writer:
         tensors = [Tensor(Value(each.type, each.device)) for each in inputs]
         places = {id(each): i for i, each in enumerate(tensors)}
         arguments = _arguments(node, iter(tensors))
-        recorded = trace(lambda given: steps(**given), (arguments,), {}, Tensor)
+        flattened, recording, _ = record_call(lambda given: steps(**given), (arguments,), {}, Tensor)
+        trace = recording.trace
         values: dict[Any, Value] = {}
-        flattened = [id(each) for each in _tensors(list(arguments.values()))]
-        for place, leaf in zip(recorded.inputs, recorded.program.leaves):
-            values[leaf] = inputs[places[flattened[place]]]
-        for each in recorded.program.nodes:
+        for place, leaf in zip(recording.inputs, trace.leaves):
+            assert isinstance(place, int)
+            values[leaf] = inputs[places[id(flattened[place])]]
+        for each in trace.nodes:
             given = [values[old] if old in values else values[old.node, old.index] for old in each.inputs]
             results = self.again(each, tuple(given), node.source)
             values.update(((each, i), result) for i, result in enumerate(results))
-        for index, (place, result) in enumerate(recorded.program.outputs):
-            made = recorded.program.nodes[place] if place >= 0 else None
+        for index, (place, result) in enumerate(trace.outputs):
+            made = trace.nodes[place] if place >= 0 else None
             self.values[node, index] = values[
-                (made, result) if made is not None else recorded.program.leaves[-1 - place]
+                (made, result) if made is not None else trace.leaves[-1 - place]
             ]
-        if node.signature.row.random:
+        if node.callee.random:
             (state,) = (new for old, new in zip(node.inputs, inputs) if old not in data_of(node))
-            self.values[node, len(recorded.program.outputs)] = state
+            self.values[node, len(trace.outputs)] = state
 
 
 def _arguments(node: Node, tensors: Iterator[Any] | None = None) -> dict[str, Any]:
     """The arguments of a node by name, with tensors in the place of slots; a generator's state left out."""
-    found = {}
-    for argument, value in zip(node.signature.row.schema.arguments, node.signature.arguments, strict=False):
+    found, callee = {}, op_call(node)
+    for argument, value in zip(callee.row.schema.arguments, callee.arguments, strict=False):
         filled = _filled(value, tensors) if tensors is not None else value
         if argument.type.kind != "Generator":
             found[argument.name] = filled
@@ -156,9 +153,3 @@ def _filled(value: Any, tensors: Iterator[Any]) -> Any:
     if isinstance(value, tuple):
         return [_filled(each, tensors) for each in value]
     return next(tensors) if value is SLOT else value
-
-
-def _tensors(tree: Any) -> list[Tensor]:
-    if isinstance(tree, list):
-        return [each for part in tree for each in _tensors(part)]
-    return [tree] if isinstance(tree, Tensor) else []

@@ -6,7 +6,7 @@ from tenfold.func.derivatives import functionalize, grad, grad_and_value, jvp, l
 from tenfold.func.functions import applied
 from tenfold.func.jacobians import hessian, jacfwd, jacrev
 from tenfold.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
-from tenfold.func.recording import Recorder
+from tenfold.func.recorded import RecordedFunction
 
 __all__ = [
     "functional_call",
@@ -25,7 +25,7 @@ __all__ = [
     "vmap",
 ]
 
-Recorder.applied = staticmethod(applied)
+RecordedFunction.apply = staticmethod(applied)
 
 
 def __getattr__(name: str):

@@ -9,15 +9,12 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, ShapeError, TraceError, located
 from tenfold.flat.vmap import batched
-from tenfold.func.recording import Recorded, is_tensor, like, record
-from tenfold.ops.table import Row
-from tenfold.runtime import tree
+from tenfold.func.recorded import RecordedFunction, is_tensor, like
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
+from tenfold.trace import tree
 from tenfold.trace.graph import Value
 
-VMAP = Row("vmap(Tensor[] arguments) -> Tensor[]", lambda *arguments: arguments, {})
-RANDOM_VMAP = Row("vmap(Tensor[] arguments) -> Tensor[]", lambda *arguments: arguments, {"random": True})
 RANDOMNESS = ("error", "different", "same")
 
 
@@ -89,14 +86,14 @@ class _Mapped:
             shape = (*value.type.shape[:dim], *value.type.shape[dim + 1 :])  # type: ignore[operator]
             elements.append(_element(value, shape))
 
-        def call(stand_ins: list[Tensor]) -> Any:
+        def call(stand_ins: Sequence[Tensor]) -> Any:
             filled = list(given)
             for i, stand_in in zip(mapped, stand_ins, strict=True):
                 filled[i] = stand_in
             args, kwargs = tree.unflatten(self.structure, iter(filled))
             return self.func(*args, **kwargs)
 
-        recorded = record("vmap", call, elements)
+        recorded = RecordedFunction("vmap", call, elements)
         if recorded.random and self.randomness == "error":
             raise TraceError(
                 "vmap: the function draws random numbers: are those of the elements the same or different?",
@@ -104,11 +101,9 @@ class _Mapped:
             )
         self.places = _result_dims(self.out_dims, recorded.structure)
         different = recorded.random and self.randomness == "different"
-        key = (size, tuple(dims), tuple(self.places), different)
+        key = ("vmap", size, tuple(dims), tuple(self.places), different)
         make = lambda: _batch(recorded, size, dims, self.places, different)
-        results = recorded.call(
-            RANDOM_VMAP if recorded.random else VMAP, key, [given[i] for i in mapped], make
-        )
+        results = recorded.call(key, [given[i] for i in mapped], make)
         return tree.unflatten(recorded.structure, iter(results))
 
 
@@ -119,7 +114,11 @@ def _element(value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _batch(
-    recorded: Recorded, size: int, dims: Sequence[int | None], places: Sequence[int | None], different: bool
+    recorded: RecordedFunction,
+    size: int,
+    dims: Sequence[int | None],
+    places: Sequence[int | None],
+    different: bool,
 ) -> flat.Function:
     """The function on the whole batch. Random states, where elements have their own, are made from the one
     there is; of what becomes of them, the first counts on for all."""

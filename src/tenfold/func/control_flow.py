@@ -15,19 +15,17 @@ from tenfold import flat
 from tenfold.base import devices, dtypes
 from tenfold.base.errors import ArgumentError, ShapeError, TraceError, located
 from tenfold.base.source import capture
-from tenfold.flat.strides import contiguous
-from tenfold.func.recording import Recorded, is_tensor, record
-from tenfold.ops.table import Row, Signature, exact
-from tenfold.runtime import tree
+from tenfold.func.recorded import RecordedFunction, is_tensor, whole, write_to
+from tenfold.ops.callee import programs
+from tenfold.ops.table import exact
 from tenfold.tensor import Tensor
-from tenfold.tensor.views import Alias, Storage
-from tenfold.trace import control, graph
+from tenfold.tensor.views import Storage
+from tenfold.trace import control, graph, tree
+from tenfold.trace.context import context
 from tenfold.trace.control import ControlNode, Part
 from tenfold.trace.graph import Value
 
 Target = Storage | int  # memory from outside that is written, or the place of an operand
-
-_signatures: dict[Any, Signature] = {}
 
 
 @located
@@ -58,10 +56,10 @@ def cond(
     structure = tree.flatten(tuple(operands), is_tensor, given)
     values = [each.current() for each in given]
 
-    def on(function: Callable[..., Any]) -> Callable[[list[Tensor]], Any]:
+    def on(function: Callable[..., Any]) -> Callable[[Sequence[Tensor]], Any]:
         return lambda stand_ins: function(*tree.unflatten(structure, iter(stand_ins)))
 
-    branches = [record("cond", on(each), values) for each in (false_fn, true_fn)]
+    branches = [RecordedFunction("cond", on(each), values) for each in (false_fn, true_fn)]
     _require_alike(*branches)
     for branch in branches:
         branch.refuse_shared(given)
@@ -73,12 +71,10 @@ def cond(
     parts = [_branch(branch, where, targets, before) for branch, where in zip(branches, places, strict=True)]
 
     random = any(each.random for each in branches)
-    row = control.RANDOM_COND if random else control.COND
-    key = (parts[0].key, parts[1].key)
-    results = _node(row, key, inputs.values, (parts[0], parts[1]), branches[0].program.device)
+    results = _node(control.COND, random, inputs.values, (parts[0], parts[1]), branches[0].trace.device)
     count = branches[0].count
     for target, result in zip(targets, results[count:], strict=True):
-        _write(target, given, result)
+        write_to(target, given, result)
     return tree.unflatten(branches[0].structure, iter([Tensor(each) for each in results[:count]]))
 
 
@@ -112,11 +108,11 @@ def while_loop(
         for type, value in zip(types, values, strict=True)
     ]
 
-    def on(function: Callable[..., Any]) -> Callable[[list[Tensor]], Any]:
+    def on(function: Callable[..., Any]) -> Callable[[Sequence[Tensor]], Any]:
         return lambda tensors: function(*tree.unflatten(structure, iter(tensors)))
 
-    condition = record("while_loop", on(cond_fn), stand_ins)
-    body = record("while_loop", on(body_fn), stand_ins)
+    condition = RecordedFunction("while_loop", on(cond_fn), stand_ins)
+    body = RecordedFunction("while_loop", on(body_fn), stand_ins)
     _require_condition(condition)
     _require_carried(body, structure, types)
 
@@ -125,14 +121,13 @@ def while_loop(
     written = {inputs.place(target, 0): i + body.count for i, target in enumerate(body.writes)}
     size = len(inputs.values)
     results = tuple([i if i < len(given) else written.get(i, -1 - i) for i in range(size)])
-    parts = (Part(condition.program, places[0], (0,)), Part(body.program, places[1], results))
+    parts = (Part(condition.trace, places[0], (0,)), Part(body.trace, places[1], results))
     starts = _starts(given, inputs.values)
 
-    row = control.RANDOM_WHILE if condition.random or body.random else control.WHILE
-    key = (parts[0].key, parts[1].key, tuple((i, type(n), exact(n)) for i, n in starts.items()), tuple(types))
-    found = _node(row, key, inputs.values, parts, body.program.device, starts)
+    random = condition.random or body.random
+    found = _node(control.WHILE, random, inputs.values, parts, body.trace.device, starts)
     for target in body.writes:
-        _write(target, (), found[inputs.place(target, 0)])
+        write_to(target, (), found[inputs.place(target, 0)])
     return tree.unflatten(structure, iter([Tensor(each) for each in found[: len(given)]]))
 
 
@@ -143,7 +138,7 @@ class Inputs:
         self.values = list(values)
         self.outside: dict[Value, int] = {}
 
-    def places(self, recorded: Recorded, shift: int) -> tuple[int, ...]:
+    def places(self, recorded: RecordedFunction, shift: int) -> tuple[int, ...]:
         return tuple(
             [
                 self.outer(leaf) if place is None else place + shift
@@ -153,7 +148,7 @@ class Inputs:
 
     def place(self, target: Target, shift: int) -> int:
         """Where the value is that memory holds before it is written."""
-        return target + shift if isinstance(target, int) else self.outer(_whole(target).current())
+        return target + shift if isinstance(target, int) else self.outer(whole(target).current())
 
     def outer(self, value: Value) -> int:
         found = self.outside.get(value)
@@ -163,16 +158,18 @@ class Inputs:
         return found
 
 
-def _branch(recorded: Recorded, places: tuple[int, ...], targets: list[Target], before: list[int]) -> Part:
+def _branch(
+    recorded: RecordedFunction, places: tuple[int, ...], targets: list[Target], before: list[int]
+) -> Part:
     """A branch gives what it returns, then what all that either branch writes holds at its end."""
     written = {target: recorded.count + i for i, target in enumerate(recorded.writes)}
     ends = [written.get(target, -1 - place) for target, place in zip(targets, before, strict=True)]
-    return Part(recorded.program, places, (*range(recorded.count), *ends))
+    return Part(recorded.trace, places, (*range(recorded.count), *ends))
 
 
 def _node(
-    row: Row,
-    key: Any,
+    name: str,
+    random: bool,
     values: Sequence[Value],
     parts: tuple[Part, Part],
     device: Any,
@@ -181,26 +178,14 @@ def _node(
     """The results of a new node on these values, those aside that start as numbers."""
     starts = starts or {}
     types = tuple([each.type for each in values])
-    full_key = (row.name, key, types, dtypes.get_default_dtype())
-    signature = _signatures.get(full_key)
-    inputs = [each for i, each in enumerate(values) if i not in starts]
-    if signature is None:
-        taken = tuple([each.type for each in inputs])
-        made = control.fragment(row, types, parts, starts)
-        signature = _signatures[full_key] = Signature(row, taken, (), made)
-    return graph.enter(ControlNode(signature, tuple(inputs), capture(), parts, starts), device)
+    numbers = tuple([(i, type(number), exact(number)) for i, number in starts.items()])
+    key = (name, random, parts[0].key, parts[1].key, numbers, types, dtypes.get_default_dtype())
+    program = programs.get(key, lambda: control.program(name, types, parts, starts, random))
+    inputs = tuple([each for i, each in enumerate(values) if i not in starts])
+    return graph.enter(ControlNode(program, inputs, capture(), parts, starts), device)
 
 
-def _whole(storage: Storage) -> Tensor:
-    """A tensor that is all of this memory."""
-    return Tensor(storage.value, Alias(storage, (), contiguous(storage.value.type.shape), 0))
-
-
-def _write(target: Target, given: Sequence[Tensor], value: Value) -> None:
-    (given[target] if isinstance(target, int) else _whole(target)).assign(value)
-
-
-def _require_alike(on_false: Recorded, on_true: Recorded) -> None:
+def _require_alike(on_false: RecordedFunction, on_true: RecordedFunction) -> None:
     if on_false.structure != on_true.structure:
         raise ArgumentError(
             "true_fn and false_fn return different containers", help="let both return tensors in the same way"
@@ -213,11 +198,11 @@ def _require_alike(on_false: Recorded, on_true: Recorded) -> None:
             )
 
 
-def _returned(recorded: Recorded) -> list[flat.TensorType]:
-    return [recorded.program.type_of(*each) for each in recorded.program.outputs[: recorded.count]]
+def _returned(recorded: RecordedFunction) -> list[flat.TensorType]:
+    return [recorded.trace.type_of(*each) for each in recorded.trace.outputs[: recorded.count]]
 
 
-def _require_condition(recorded: Recorded) -> None:
+def _require_condition(recorded: RecordedFunction) -> None:
     if recorded.writes:
         raise TraceError(
             "cond_fn writes to a tensor, or draws a random number: it may only ask",
@@ -229,7 +214,7 @@ def _require_condition(recorded: Recorded) -> None:
         raise ArgumentError(f"cond_fn must return one bool tensor of one element, not {found}")
 
 
-def _require_carried(body: Recorded, structure: Any, types: Sequence[flat.TensorType]) -> None:
+def _require_carried(body: RecordedFunction, structure: Any, types: Sequence[flat.TensorType]) -> None:
     found = body.structure
     if found is tree.LEAF:
         found = (tuple, None, (found,))
@@ -273,7 +258,7 @@ def _starts(given: Sequence[Any], values: Sequence[Value]) -> dict[int, Any]:
     """The numbers with which carried places start, where they are known now: Python's own; and, if gradients
     are to flow, counters that are tensors, since how often the loop runs must be known for these."""
     starts = {i: each for i, each in enumerate(given) if not isinstance(each, Tensor)}
-    if graph.mode.enabled and graph.active() is None and any(each.origin is not None for each in values):
+    if context.grad_enabled and context.recorder is None and any(each.origin is not None for each in values):
         for i, each in enumerate(given):
             if isinstance(each, Tensor) and not each.ndim and each.dtype.kind == "int":
                 node = each.current().node

@@ -11,20 +11,19 @@ from tenfold.autograd.grad_mode import enable_grad
 from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.base.source import capture
 from tenfold.flat.jvp import tangents as pushed_forward
-from tenfold.func.recording import Recorder, is_tensor, like, record
-from tenfold.runtime import tree
+from tenfold.func.recorded import RecordedFunction, is_tensor, like
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
-from tenfold.trace import graph
+from tenfold.trace import graph, tree
+from tenfold.trace.context import context
 from tenfold.trace.graph import Value
-from tenfold.trace.tangent import JVP, RANDOM_JVP
 
 
 class Level:
     """One level of differentiation: its leaves, and whether what comes out may be differentiated further."""
 
     def __init__(self, tensors: Sequence[Tensor]):
-        self.followed = graph.mode.enabled
+        self.followed = context.grad_enabled
         self.leaves = [_leaf(each) for each in tensors]
 
     def gradients(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None]) -> list[Tensor]:
@@ -37,7 +36,7 @@ class Level:
             self.leaves,
             [ct for _, ct in pairs],
             retain_graph=True,
-            create_graph=graph.active() is not None or (self.followed and self.sees_beyond(outputs)),
+            create_graph=context.recorder is not None or (self.followed and self.sees_beyond(outputs)),
             allow_unused=True,
         )
         return [
@@ -68,11 +67,11 @@ def _leaf(tensor: Tensor) -> Tensor:
             f"derivatives are by floats and complex numbers, not by {tensor.dtype.name}",
             help="convert the argument, or choose others by argnums",
         )
-    if tensor.requires_grad and graph.mode.enabled:
+    if tensor.requires_grad and context.grad_enabled:
         return aten("clone")(tensor)
     made = Tensor(graph.fresh(tensor.current(), capture())).requires_grad_()
-    recorder = graph.active()
-    if isinstance(recorder, Recorder):
+    recorder = context.recorder
+    if recorder is not None:
         recorder.own.append(made._value)
     return made
 
@@ -262,7 +261,7 @@ def jvp(
             )
     call = lambda stand_ins: func(*tree.unflatten(structure, iter(stand_ins)))
     # One that is given twice stands for two: they may move differently.
-    recorded = record("jvp", call, [Value(each.current().type, each.device) for each in given])
+    recorded = RecordedFunction("jvp", call, [Value(each.current().type, each.device) for each in given])
     moving = tuple([place for place in recorded.places if place is not None])
 
     def make() -> flat.Function:
@@ -282,8 +281,8 @@ def jvp(
         results = [*outputs, *complete, *fragment.results[recorded.count :]]
         return flat.Function([*fragment.params, *[extra[i] for i in moving]], results, "jvp")
 
-    row = RANDOM_JVP if recorded.random else JVP
-    results = recorded.call(row, (moving, strict), given, make, *[moved[i] for i in moving])
+    key = ("jvp", moving, strict)
+    results = recorded.call(key, given, make, *[moved[i] for i in moving])
     outputs = tree.unflatten(recorded.structure, iter(results[: recorded.count]))
     pushed = tree.unflatten(recorded.structure, iter(results[recorded.count :]))
     if not has_aux:

@@ -11,14 +11,11 @@ from tenfold import flat
 from tenfold.autograd.custom import Context, Function, summed_to
 from tenfold.base.errors import GradientError, UnsupportedError
 from tenfold.base.source import capture
-from tenfold.func.recording import Recorded, record
-from tenfold.ops.table import Row
-from tenfold.runtime import tree
+from tenfold.func.recorded import RecordedFunction
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
+from tenfold.trace import tree
 from tenfold.trace.graph import Value
-
-FUNCTION = Row("function(Tensor[] inputs) -> Tensor[]", lambda *values: values, {})
 
 
 class _Call:
@@ -34,27 +31,27 @@ class _Call:
     def forward(self, stand_ins: Sequence[Tensor]) -> tuple[Context, Any]:
         given = iter(stand_ins)
         filled = [next(given) if isinstance(each, Tensor) else each for each in self.args]
-        context = Context(self.function, [isinstance(each, Tensor) and _carries(each) for each in filled])
-        results = self.function.computed(context, filled)
-        if context.dirty:
+        ctx = Context(self.function, [isinstance(each, Tensor) and _carries(each) for each in filled])
+        results = self.function.computed(ctx, filled)
+        if ctx.dirty:
             raise UnsupportedError(
                 f"{self.function.__name__} writes to its arguments: a transformed function cannot follow",
                 help="return a new tensor",
             )
-        context.close([])
-        return context, results
+        ctx.close([])
+        return ctx, results
 
     def backward(self, stand_ins: Sequence[Tensor]) -> list[Tensor]:
         """The cotangents of the arguments that have some, 0 where backward returns None."""
         inputs, cotangents = stand_ins[: len(self.tensors)], iter(stand_ins[len(self.tensors) :])
-        context, results = self.forward(inputs)
+        ctx, results = self.forward(inputs)
         given: list[Tensor | None] = []
         for each in results if isinstance(results, tuple) else (results,):
             start = next(cotangents) if _carries(each) else None
-            if start is None or any(each is other for other in context.non_differentiable):
-                start = aten("zeros_like")(each) if context.materialize else None
+            if start is None or any(each is other for other in ctx.non_differentiable):
+                start = aten("zeros_like")(each) if ctx.materialize else None
             given.append(start)
-        found = self.function.backward(context, *given)
+        found = self.function.backward(ctx, *given)
         found = list(found) if isinstance(found, tuple) else [found]
         found += [None] * (len(self.args) - len(found))
         pairs = [pair for pair in zip(self.args, found, strict=False) if isinstance(pair[0], Tensor)]
@@ -63,11 +60,11 @@ class _Call:
     def push(self, stand_ins: Sequence[Tensor]) -> list[Tensor]:
         """The tangents of the results that have some, 0 where jvp returns None."""
         inputs, moving = stand_ins[: len(self.tensors)], iter(stand_ins[len(self.tensors) :])
-        context, results = self.forward(inputs)
+        ctx, results = self.forward(inputs)
         given = iter(inputs)
         filled = [next(given) if isinstance(each, Tensor) else each for each in self.args]
         along = [next(moving) if isinstance(each, Tensor) and _carries(each) else None for each in filled]
-        moved = self.function.pushed(context, filled, along, results)
+        moved = self.function.pushed(ctx, filled, along, results)
         pairs = zip(results if isinstance(results, tuple) else (results,), moved, strict=True)
         return [
             aten("zeros_like")(result) if tangent is None else tangent
@@ -90,25 +87,25 @@ def applied(function: Any, args: tuple[Any, ...]) -> Any:
     call = _Call(function, args)
     if not call.tensors:
         raise GradientError(f"{function.__name__} was applied to no tensor").located("apply", capture())
-    ahead = record(function.__name__, lambda given: call.forward(given)[1], call.values)
+    ahead = RecordedFunction(function.__name__, lambda given: call.forward(given)[1], call.values)
     outputs = ahead.fragment().results[: ahead.count]
     device = call.values[0].device
     starts = [Value(each.type, device) for each in outputs if each.type.dtype.kind in ("float", "complex")]
     along = [Value(call.values[i].type, device) for i in call.floats]
     back = push = None
     if function.backward is not Function.backward or function.jvp is None:
-        back = record(f"{function.__name__}.backward", call.backward, [*call.values, *starts])
+        back = RecordedFunction(f"{function.__name__}.backward", call.backward, [*call.values, *starts])
     if function.jvp is not None:
-        push = record(f"{function.__name__}.jvp", call.push, [*call.values, *along])
+        push = RecordedFunction(f"{function.__name__}.jvp", call.push, [*call.values, *along])
     if any(each is not None and each.writes for each in (ahead, back, push)):
         raise UnsupportedError(
             f"{function.__name__} writes to a tensor, which a transformed function cannot follow",
             help="return a new tensor",
         ).located(function.__name__, capture())
     inputs = _Inputs(call, ahead, [each for each in (back, push) if each is not None])
-    key = (function, back and back.key, push and push.key, tuple(inputs.key))
+    key = ("function", function, back and back.key, push and push.key, tuple(inputs.key))
     make = lambda: _composite(call, inputs, ahead, back, push)
-    results = ahead.call(FUNCTION, key, call.tensors, make, *inputs.more)
+    results = ahead.call(key, call.tensors, make, *inputs.more)
     return tree.unflatten(ahead.structure, iter(results))
 
 
@@ -116,7 +113,7 @@ class _Inputs:
     """All that forward and the rules take: what forward does, then further arguments and tensors from
     outside."""
 
-    def __init__(self, call: _Call, ahead: Recorded, rules: Sequence[Recorded]):
+    def __init__(self, call: _Call, ahead: RecordedFunction, rules: Sequence[RecordedFunction]):
         self.call, self.ahead = call, ahead
         self.arguments = {place: i for i, place in enumerate(ahead.places) if place is not None}
         self.outside = {
@@ -145,7 +142,7 @@ class _Inputs:
         return self.arguments[self.call.place(argument)]
 
     def taken(
-        self, rule: Recorded, given: Sequence[flat.Value], more: Sequence[flat.Value]
+        self, rule: RecordedFunction, given: Sequence[flat.Value], more: Sequence[flat.Value]
     ) -> list[flat.Value]:
         """What a rule takes, of the inputs and of what it is given after the arguments."""
         found = []
@@ -160,7 +157,11 @@ class _Inputs:
 
 
 def _composite(
-    call: _Call, inputs: _Inputs, forward: Recorded, backward: Recorded | None, jvp: Recorded | None
+    call: _Call,
+    inputs: _Inputs,
+    forward: RecordedFunction,
+    backward: RecordedFunction | None,
+    jvp: RecordedFunction | None,
 ) -> flat.Function:
     ahead = forward.fragment()
     types = [each.type for each in (*forward.leaves, *[each.current() for each in inputs.more])]
@@ -202,7 +203,7 @@ def _composite(
     body = flat.Function(own, ahead.inline(own[:count], None, whole=True), ahead.name)
     params = [flat.Value(each) for each in types]
     composite = flat.Composite(tuple(params), body, rule, {}, None if jvp is None else push)
-    return flat.Function(params, composite.results, ahead.name)
+    return flat.Function(params, composite.results, "function")
 
 
 def _carries(tensor: Tensor) -> bool:

@@ -7,10 +7,10 @@ from typing import Any
 
 from tenfold.func.batching import vmap
 from tenfold.func.derivatives import chosen, jvp, pulling, refilled, regrouped
-from tenfold.func.recording import is_tensor, like
-from tenfold.runtime import tree
+from tenfold.func.recorded import is_tensor, like
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
+from tenfold.trace import tree
 
 
 def _basis(tensor: Tensor) -> Tensor:

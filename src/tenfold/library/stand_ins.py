@@ -10,67 +10,46 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import TraceError
 from tenfold.ops.table import SLOT
 from tenfold.tensor import Tensor
-from tenfold.trace import graph
+from tenfold.trace import tree
+from tenfold.trace.context import outside
+from tenfold.trace.graph import Value
+from tenfold.trace.lower import lower
+from tenfold.trace.record import Policy, record
 
 __all__ = ["lowered", "result_types", "slots_filled", "taken_apart"]
 
 
 def lowered(function: Callable[..., Sequence[Any]], values: Sequence[flat.Value]) -> list[Any]:
-    """A function of tensors on FlatIR values: it is recorded apart from all else, and its ops are put here.
+    """A function of tensors on FlatIR values: it is recorded, and its ops are put here.
 
     None among its results stays None.
     """
     device = Device("cpu").resolved
-    leaves = [graph.Value(each.type, device) for each in values]
-    with graph.outside():
-        level, graph.level = graph.level, None
-        enabled, graph.mode.enabled = graph.mode.enabled, False
-        try:
-            results = function(*[Tensor(each) for each in leaves])
-            outputs = [None if each is None else each.current() for each in results]
-        finally:
-            graph.level, graph.mode.enabled = level, enabled
-    known: dict[Any, flat.Value] = dict(zip(leaves, values, strict=True))
+    stand_ins = [Tensor(Value(each.type, device)) for each in values]
+    with outside():
+        policy = Policy("a custom op", differentiates=True)
+        recording = record(lambda tensors: list(function(*tensors)), stand_ins, policy)
+    inputs = [values[each] if isinstance(each, int) else _constant(each) for each in recording.inputs]
+    results = lower(recording.trace, whole=True).inline(inputs, None, whole=True)
+    return tree.unflatten(recording.structure, iter(results))
 
-    def value(of: graph.Value) -> flat.Value:
-        pending = [of]
-        while pending:
-            last = pending[-1]
-            if last in known or (last.node, last.index) in known:
-                pending.pop()
-                continue
-            if last.node is None:
-                if last.buffer is None or last.type.numel > 1024:
-                    raise TraceError(
-                        "a function of a custom op used a tensor from outside",
-                        help="make it there, by tn.tensor or tn.full, or pass it as an argument",
-                    )
-                known[last] = flat.constant(Tensor(last).numpy(), last.type.dtype)
-                continue
-            missing = [
-                each
-                for each in last.node.inputs
-                if each not in known and (each.node, each.index) not in known
-            ]
-            if missing:
-                pending += missing
-                continue
-            inputs = [
-                known[each] if each in known else known[each.node, each.index] for each in last.node.inputs
-            ]
-            made = last.node.signature.fragment.inline(inputs, last.node.source, whole=True)
-            known.update(((last.node, i), each) for i, each in enumerate(made))
-        return known[of] if of in known else known[of.node, of.index]
 
-    return [None if each is None else value(each) for each in outputs]
+def _constant(value: Any) -> flat.Value:
+    """A small tensor that the function made of Python's numbers."""
+    if value.buffer is None or value.type.numel > 1024:
+        raise TraceError(
+            "a function of a custom op used a tensor from outside",
+            help="make it there, by tn.tensor or tn.full, or pass it as an argument",
+        )
+    return flat.constant(Tensor(value).numpy(), value.type.dtype)
 
 
 def result_types(fake: Callable[..., Any], arguments: Sequence[Any]) -> list[flat.TensorType]:
     """What the results look like, as `register_fake` tells."""
     slots, values = taken_apart(arguments)
     device = Device("cpu").resolved
-    with graph.outside():
-        tensors = [Tensor(graph.Value(each.type, device)) for each in values]
+    with outside():
+        tensors = [Tensor(Value(each.type, device)) for each in values]
         results = fake(*slots_filled(slots, iter(tensors)))
         several = results if isinstance(results, (tuple, list)) else (results,)
         return [each.current().type for each in several]

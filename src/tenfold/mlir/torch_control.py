@@ -11,7 +11,7 @@ import numpy as np
 from tenfold.base.errors import UnsupportedError
 from tenfold.flat.ir import TensorType
 from tenfold.mlir.sizes import Open
-from tenfold.trace.control import COND, RANDOM_COND, RANDOM_WHILE, WHILE, ControlNode, Part
+from tenfold.trace.control import COND, ControlNode, Part
 
 if TYPE_CHECKING:
     from tenfold.mlir.torch_emitter import Emitter
@@ -22,24 +22,22 @@ FOREVER = (1 << 63) - 1
 
 def require_drawless(node: ControlNode) -> None:
     """Refuse programs inside that draw: the dialect's ops have no state that a branch could leave alone."""
-    row = node.signature.row
-    if row is RANDOM_COND or row is RANDOM_WHILE:
+    name = node.callee.name
+    if node.callee.random:
         raise UnsupportedError(
-            f"{row.name} with random numbers inside has no word in the torch dialect",
+            f"{name} with random numbers inside has no word in the torch dialect",
             help="draw outside and hand the draws in, or emit StableHLO",
-        ).located(row.name, node.source)
-    if row is not COND and row is not WHILE:
-        raise UnsupportedError(f"the torch dialect has no word for {row.name}").located(row.name, node.source)
+        ).located(name, node.source)
 
 
 def emit(emitter: Emitter, node: ControlNode) -> Sequence[Any]:
     """The node's results."""
     inputs = [emitter.value(each) for each in node.inputs]
-    return _choice(emitter, node, inputs) if node.signature.row is COND else _loop(emitter, node, inputs)
+    return _choice(emitter, node, inputs) if node.callee.name == COND else _loop(emitter, node, inputs)
 
 
 def _choice(emitter: Emitter, node: ControlNode, inputs: list[Any]) -> Sequence[Any]:
-    types = [emitter.tensor(each) for each in node.signature.result_types]
+    types = [emitter.tensor(each) for each in node.callee.result_types]
     chosen = emitter.create("torch.prim.If", types, [_bool(emitter, inputs[0])], regions=2)
     on_false, on_true = node.parts
     for region, part in zip(chosen.owner.regions, (on_true, on_false), strict=True):
@@ -51,7 +49,7 @@ def _choice(emitter: Emitter, node: ControlNode, inputs: list[Any]) -> Sequence[
 
 def _loop(emitter: Emitter, node: ControlNode, inputs: list[Any]) -> Sequence[Any]:
     condition, body = node.parts
-    kinds, given = node.signature.result_types, iter(inputs)
+    kinds, given = node.callee.result_types, iter(inputs)
     starts = [
         _start(emitter, node.starts[i], type) if i in node.starts else next(given)
         for i, type in enumerate(kinds)
@@ -79,7 +77,7 @@ def _start(emitter: Emitter, number: Any, type: TensorType) -> Any:
 
 def inner_results(emitter: Emitter, part: Part, values: Sequence[Any]) -> list[Any]:
     """A program inside, emitted where we are, on values of the node: what it gives."""
-    program = part.program
+    program = part.trace
     emitter.leaves.update((leaf, values[place]) for leaf, place in zip(program.leaves, part.places))
     for node in program.nodes:
         emitter.node(node)

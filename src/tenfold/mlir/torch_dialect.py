@@ -27,8 +27,9 @@ from tenfold.base.forking import forkable
 from tenfold.mlir.interrupts import once, pass_on
 from tenfold.mlir.torch_emitter import Emitter
 from tenfold.mlir.torch_sizes import Symbols
+from tenfold.ops.callee import OpCall
+from tenfold.trace.collect import Trace
 from tenfold.trace.graph import Value
-from tenfold.trace.program import Program
 
 TITLE = "==== Torch IR ===="
 INSTALL = "pip install tenfold[torch-dialect]"
@@ -203,7 +204,7 @@ def read(text: str | bytes) -> TorchModule:
 
 
 def emit(
-    program: Program,
+    program: Trace,
     *,
     name: str = "main",
     literals: dict[Value, np.ndarray] | None = None,
@@ -231,7 +232,7 @@ def emit(
 
 
 def emit_all(
-    programs: dict[str, Program],
+    programs: dict[str, Trace],
     *,
     literals: dict[Value, np.ndarray] | None = None,
     value_tensors: bool = True,
@@ -257,14 +258,14 @@ def emit_all(
     return TorchModule(module, context, functions)
 
 
-def _refused(told: str, programs: Sequence[Program]) -> UnsupportedError:
+def _refused(told: str, programs: Sequence[Trace]) -> UnsupportedError:
     """The error for a module that does not verify: the dialect is stricter than ATen in places."""
     error = UnsupportedError(
         f"torch-mlir refuses this op: {_reason(told)}", help="emit StableHLO, from Tenfold's own lowerings"
     )
     for node in [node for program in programs for node in program.nodes]:
-        if f"'torch.aten.{node.signature.row.qualified}'" in told:
-            return error.located(node.signature.row.python_name, node.source)
+        if isinstance(node.callee, OpCall) and f"'torch.aten.{node.callee.row.qualified}'" in told:
+            return error.located(node.callee.name, node.source)
     return error
 
 

@@ -21,12 +21,12 @@ from tenfold.flat.ir import TensorType
 from tenfold.mlir import torch_control, torch_types
 from tenfold.mlir.sizes import Open
 from tenfold.mlir.torch_sizes import OpenSizes, Symbols
+from tenfold.ops.callee import OpCall
 from tenfold.ops.schema import Argument
-from tenfold.ops.table import OTHERS, SLOT, TABLE
+from tenfold.ops.table import SLOT
+from tenfold.trace.collect import Trace
 from tenfold.trace.control import ControlNode
-from tenfold.trace.gradient import GRADIENT
 from tenfold.trace.graph import Node, Value
-from tenfold.trace.program import Program
 
 # Literals of more bytes than this are resources, whose data is beside the module and not copied.
 RESOURCE_BYTES = 1024
@@ -64,7 +64,7 @@ class Emitter:
         self,
         module: Any,
         name: str,
-        program: Program,
+        program: Trace,
         literals: dict[Value, np.ndarray],
         kept: Sequence[Value],
     ) -> tuple[list[Value], list[tuple[int, int]]]:
@@ -120,13 +120,14 @@ class Emitter:
         return found
 
     def node(self, node: Node) -> None:
-        row, signature = node.signature.row, node.signature
         if isinstance(node, ControlNode):
             self.keep(node, torch_control.emit(self, node))
             return
+        callee = op_call(node)
+        row = callee.row
         returns = row.schema.returns
-        count = len(signature.result_types) - row.random
-        types = [self.tensor(each) for each in signature.result_types[:count]]
+        count = len(callee.result_types) - row.random
+        types = [self.tensor(each) for each in callee.result_types[:count]]
         name = f"torch.{row.namespace}.{row.qualified}"
         try:
             operands = self.operands(node)
@@ -138,7 +139,7 @@ class Emitter:
         elif _is_complex(node):
             name = f"torch.aten.{OF_TENSORS[row.qualified]}"
         if len(returns) == 1 and returns[0].type.is_list:
-            (several,) = self.op(name, [self.list_of(signature.result_types)], operands)
+            (several,) = self.op(name, [self.list_of(callee.result_types)], operands)
             results = self.create("torch.prim.ListUnpack", types, [several])
         else:
             results = self.op(name, types, operands)
@@ -149,7 +150,7 @@ class Emitter:
         for index, result in enumerate(results):
             self.results[node, index] = result
             if self.sizes.symbols:
-                self.sizes.learn(result, node.signature.result_types[index])
+                self.sizes.learn(result, node.callee.result_types[index])
 
     def list_of(self, types: Sequence[TensorType]) -> Any:
         """The type of a list of tensors: it tells their type if they have but one."""
@@ -165,9 +166,9 @@ class Emitter:
 
     def operands(self, node: Node) -> list[Any]:
         """One operand for each argument of the schema."""
-        row, inputs = node.signature.row, iter(node.inputs)
-        operands, made = [], node.signature.result_types[0].dtype
-        for argument, value in zip(row.schema.arguments, node.signature.arguments, strict=False):
+        callee, inputs = op_call(node), iter(node.inputs)
+        operands, made = [], callee.result_types[0].dtype
+        for argument, value in zip(callee.row.schema.arguments, callee.arguments, strict=False):
             if argument.type.kind == "Generator":
                 if value is SLOT:
                     next(inputs)  # the state
@@ -301,25 +302,33 @@ class Emitter:
         return self.ir.Location.file(source.filename, source.line, columns[0] + 1 if columns else 0)
 
 
+def op_call(node: Node) -> OpCall:
+    """The op that a node calls: what is no op of ATen's has been refused by now."""
+    assert isinstance(node.callee, OpCall)
+    return node.callee
+
+
 def _is_reflected(node: Node) -> bool:
     """Whether an operator has a number on its left."""
-    arguments = node.signature.arguments
-    if node.signature.row.qualified not in REFLECTED or arguments[0] is SLOT:
+    callee = op_call(node)
+    arguments = callee.arguments
+    if callee.row.qualified not in REFLECTED or arguments[0] is SLOT:
         return False
     if isinstance(arguments[0], complex):
         return False
-    return node.signature.row.qualified != "add.Tensor" or arguments[2] == 1
+    return callee.row.qualified != "add.Tensor" or arguments[2] == 1
 
 
 def _is_complex(node: Node) -> bool:
     """Whether an operator has a complex number on its right."""
-    return node.signature.row.qualified in OF_TENSORS and isinstance(node.signature.arguments[1], complex)
+    callee = op_call(node)
+    return callee.row.qualified in OF_TENSORS and isinstance(callee.arguments[1], complex)
 
 
 def _require_aten(node: Node) -> None:
     """Refuse what is no op of ATen's: gradients, and programs that stand as one node in another."""
-    row = node.signature.row
-    if row is GRADIENT:
+    callee = node.callee
+    if callee.name == "gradient":
         raise UnsupportedError(
             "the torch dialect has no gradients: this program takes one",
             help="emit StableHLO, which has them computed, or emit the forward pass alone",
@@ -327,15 +336,16 @@ def _require_aten(node: Node) -> None:
     if isinstance(node, ControlNode):
         torch_control.require_drawless(node)
         for part in node.parts:
-            for each in part.program.nodes:
+            for each in part.trace.nodes:
                 _require_aten(each)
         return
-    table = TABLE if row.namespace == "aten" else OTHERS[row.namespace]
-    if not any(each is row for each in table.get(row.name, ())):
+    if not isinstance(callee, OpCall):
+        name = callee.name
         raise UnsupportedError(
-            f"{row.name!r} is a program of its own and no op of ATen's: the torch dialect has no word for it",
+            f"{name!r} is a program of its own and no op of ATen's: the torch dialect has no word for it",
             help="emit StableHLO, or call the function itself where the whole is recorded",
-        ).located(row.python_name, node.source)
+        ).located(name, node.source)
+    row = callee.row
     returned = row.schema.returns[0].type
     if len(row.schema.returns) == 1 and returned.kind != "Tensor":
         raise UnsupportedError(
@@ -343,7 +353,7 @@ def _require_aten(node: Node) -> None:
         ).located(row.python_name, node.source)
 
 
-def _needed(program: Program, outputs: Sequence[tuple[int, int]]) -> list[Node]:
+def _needed(program: Trace, outputs: Sequence[tuple[int, int]]) -> list[Node]:
     """The nodes that outputs depend on by data: what drew from a generator before them is not among those."""
     stack = [program.nodes[place] for place, _ in outputs if place >= 0]
     found = set(stack)
@@ -357,11 +367,10 @@ def _needed(program: Program, outputs: Sequence[tuple[int, int]]) -> list[Node]:
 
 def data_of(node: Node) -> list[Value]:
     """The inputs of a node, a generator's state aside."""
-    row = node.signature.row
-    if not row.random:
+    if not node.callee.random or not isinstance(node.callee, OpCall):
         return list(node.inputs)
-    names = [each.name for each in row.schema.arguments]
-    before = itertools.takewhile(lambda pair: pair[0] != "generator", zip(names, node.signature.arguments))
+    names = [each.name for each in node.callee.row.schema.arguments]
+    before = itertools.takewhile(lambda pair: pair[0] != "generator", zip(names, node.callee.arguments))
     state = sum(_slots(value) for _, value in before)
     return [each for i, each in enumerate(node.inputs) if i != state]
 
@@ -370,17 +379,17 @@ def _slots(value: Any) -> int:
     return sum(map(_slots, value)) if isinstance(value, tuple) else int(value is SLOT)
 
 
-def is_state(program: Program, place: int, index: int) -> bool:
+def is_state(program: Trace, place: int, index: int) -> bool:
     """Whether an output is the state of a generator, before or after it was drawn from."""
     if place >= 0:
-        signature = program.nodes[place].signature
-        return signature.row.random and index == len(signature.result_types) - 1
+        callee = program.nodes[place].callee
+        return callee.random and index == len(callee.result_types) - 1
     leaf = program.leaves[-1 - place]
     return any(leaf in node.inputs and leaf not in data_of(node) for node in program.nodes)
 
 
 def _made_dtype(node: Node) -> int | None:
     """The dtype of a new tensor where the call names none, if it is one by Tenfold's default alone."""
-    made = node.signature.result_types[0].dtype
+    made = node.callee.result_types[0].dtype
     by_default = made.kind not in ("float", "complex") or made in (float32, complex64)
     return None if by_default else torch_types.SCALAR_TYPES[made.name]

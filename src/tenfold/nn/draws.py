@@ -17,7 +17,7 @@ import numpy as np
 from tenfold.autograd.grad_mode import no_grad
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.generators import Generator, default_generator, lock
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 # How many numbers are computed at a time: so few stay in the processor's cache from step to step.
 AT_A_TIME = 1 << 16
@@ -40,7 +40,7 @@ def unless_meta(fill: Fill) -> Fill:
 @unless_meta
 def uniform_(tensor: Tensor, low: float, high: float, generator: Generator | None = None) -> Tensor:
     """Fill with draws that are evenly spread between the bounds."""
-    if graph.active() is not None or tensor.dtype.kind != "float":
+    if context.recorder is not None or tensor.dtype.kind != "float":
         with no_grad():
             return tensor.uniform_(low, high, generator=generator)
     return write(tensor, uniform(tensor, tensor.numel(), generator, low, high))
@@ -49,7 +49,7 @@ def uniform_(tensor: Tensor, low: float, high: float, generator: Generator | Non
 @unless_meta
 def normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> Tensor:
     """Fill with draws from a normal distribution."""
-    if graph.active() is not None or tensor.dtype.kind != "float":
+    if context.recorder is not None or tensor.dtype.kind != "float":
         with no_grad():
             return tensor.normal_(mean, std, generator=generator)
     return write(tensor, normal(tensor, tensor.numel(), generator, mean, std))

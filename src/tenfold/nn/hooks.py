@@ -11,7 +11,7 @@ from tenfold.base.errors import ArgumentError
 from tenfold.base.hooks import Noticed
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 
 class Hook:
@@ -177,6 +177,6 @@ def _marked(seen: Callable[..., Any], parts: Sequence[Any], places: Sequence[int
 
 def _followed(parts: Sequence[Any]) -> list[int]:
     """Where there are tensors that gradients come to."""
-    if not graph.mode.enabled:
+    if not context.grad_enabled:
         return []
     return [i for i, each in enumerate(parts) if isinstance(each, Tensor) and each.requires_grad]

@@ -28,7 +28,7 @@ from tenfold.nn.normalisation import (
 )
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.tensor import Tensor
-from tenfold.trace import graph
+from tenfold.trace.context import outside
 
 
 class LazyModuleMixin(Module):
@@ -50,7 +50,7 @@ class LazyModuleMixin(Module):
 
 
 def _initialize(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    with graph.outside():  # also where a function is recorded: this happens once
+    with outside():  # also where a function is recorded: this happens once
         module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
         raise ArgumentError(

@@ -32,6 +32,7 @@ from tenfold.runtime.guards import CONTAINERS, MANY
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import require_placement
 from tenfold.trace import graph
+from tenfold.trace.context import context
 
 Self = TypeVar("Self", bound="Module")
 
@@ -108,7 +109,7 @@ class Module(Stateful):
         return self._call(*args, **kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
-        if graph.recorder is not None:
+        if context.recorder is not None:
             self._guard()
         own = self.__dict__
         hooked = (
@@ -121,7 +122,7 @@ class Module(Stateful):
     def _guard(self) -> None:
         """Tell a function that is recorded that it depends on this module's settings, whether it is in
         training for one, on which modules are in it, and on the hooks there are."""
-        recorder = graph.active()
+        recorder = context.recorder
         if recorder is not None:
             recorder.guard(CHANGES, "count")
             if self._modules:
@@ -333,7 +334,7 @@ class Module(Stateful):
                             converted[id(buffer)] = fn(buffer)
                         changed.append(converted[id(buffer)])
                     module._buffers[name] = converted[id(buffer)]
-        if graph.active() is None:
+        if context.recorder is None:
             eval_(changed)  # all at once, and not again in every program that reads them
         return self
 

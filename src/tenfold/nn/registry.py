@@ -10,7 +10,7 @@ from tenfold.base.errors import ArgumentError, TenfoldError, UnknownName, did_yo
 from tenfold.base.source import capture
 from tenfold.nn.parameter import Buffer, Parameter
 from tenfold.tensor import Tensor
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 
 class RegistrationError(TenfoldError, KeyError):
@@ -133,7 +133,7 @@ class Registry:
         own = self.__dict__
         for kind in ("_parameters", "_buffers", "_modules"):
             if kind in own and name in own[kind]:
-                recorder = graph.active()
+                recorder = context.recorder
                 if recorder is not None and kind != "_modules":
                     recorder.guard(own[kind], name)  # which tensor it is, not what it holds
                 return own[kind][name]

@@ -13,6 +13,7 @@ from typing import Any
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import TenfoldError
+from tenfold.ops.callee import OpCall
 from tenfold.ops.promote import Promotion
 from tenfold.ops.schema import Schema, parse
 
@@ -73,85 +74,6 @@ def exact(number: Any) -> Any:
     if number == 0.0 and math.copysign(1.0, number) < 0:
         return _NEGATIVE_ZERO
     return math.nan if number != number else number
-
-
-class Signature:
-    """An overload on inputs of given types with given other arguments: its FlatIR and its result types.
-
-    Signatures are interned, so `id` stands for all of this when a program is hashed.
-    """
-
-    __slots__ = (
-        "_loose",
-        "_reached",
-        "arguments",
-        "backward",
-        "fragment",
-        "id",
-        "result_types",
-        "row",
-        "types",
-    )
-    _count = 0
-
-    def __init__(
-        self, row: Row, types: tuple[flat.TensorType, ...], arguments: tuple, fragment: flat.Function
-    ):
-        self.row = row
-        self.types = types
-        self.arguments = arguments
-        self.fragment = fragment
-        self.result_types = tuple([each.type for each in fragment.results])
-        Signature._count += 1
-        self.id = Signature._count
-        self._loose: tuple[Signature, tuple[int | float, ...]] | None = None
-        self._reached: tuple[int, ...] | None = None
-        self.backward: dict[Any, Any] = {}  # what trace/gradient.py remembers of this signature
-
-    @property
-    def reached(self) -> tuple[int, ...]:
-        """For each result the inputs, as bits of a number, that gradients of it may flow to."""
-        if self._reached is None:
-            reached, flows = reach(self.fragment), self.row.differentiable
-            open_to = flows if isinstance(flows, tuple) else (flows,) * len(reached)
-            self._reached = tuple([bits if flow else 0 for bits, flow in zip(reached, open_to, strict=True)])
-        return self._reached
-
-    @property
-    def loose(self) -> tuple[Signature, tuple[int | float, ...]]:
-        """The signature that leaves this one's numbers open, as inputs after the tensors; and the numbers.
-
-        Itself and none where there are none, or where the lowering must know them.
-        """
-        if self._loose is None:
-            self._loose = self.row.loosen(self)
-        return self._loose
-
-
-def reach(function: flat.Function) -> tuple[int, ...]:
-    """For each result the parameters, as bits of a number, that it depends on through floats alone.
-
-    A result of floats that is the same whatever they are, as x ** 0, counts as depending on all: by zero;
-    unless its gradient is stopped, as where PyTorch fills a result that it has made anew.
-    """
-    bits: dict[flat.Value, int] = {
-        param: 1 << i for i, param in enumerate(function.params) if param.dtype.kind in ("float", "complex")
-    }
-    every = sum(bits.values())
-    for op in function.ops:
-        if isinstance(op, flat.Composite) and op.rule is flat.stopped:
-            bits[op.result] = 0
-            continue
-        found = 0
-        for operand in op.operands:
-            found |= bits.get(operand, 0)
-        if found:
-            for result in op.results:
-                if result.dtype.kind in ("float", "complex"):
-                    bits[result] = found
-    return tuple(
-        [bits.get(each, every if each.dtype.kind in ("float", "complex") else 0) for each in function.results]
-    )
 
 
 class Facts:
@@ -237,7 +159,7 @@ class Row(Facts):
         if self.module is None:
             self.module = next((m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None)
         self.alias_of: str | None = None
-        self.signatures: dict[Any, Signature] = {}
+        self.calls: dict[Any, OpCall] = {}
         self._schema: Schema | None = None
 
     @property
@@ -264,29 +186,28 @@ class Row(Facts):
         prefix = next((p for p in MODULES if self.name.startswith(p)), "")
         return RENAMED.get(self.name, self.name[len(prefix) :])
 
-    def signature(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> Signature:
+    def call(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> OpCall:
         """The signature for these input types and arguments (tensors in them are SLOTs), memoised."""
         key = _key(types, arguments)
-        found = self.signatures.get(key)
+        found = self.calls.get(key)
         if found is None:
-            found = self.signatures.setdefault(key, self._infer(types, arguments))
-            if len(self.signatures) > MEMORY:
+            found = self.calls.setdefault(key, self._infer(types, arguments))
+            if len(self.calls) > MEMORY:
                 self._forget()
         return found
 
     def _forget(self) -> None:
         """Drop the older half of what is remembered: a loop over numbers must not fill the memory."""
-        loose = [key for key in self.signatures if key[0] == "loose"]
-        exact = [key for key in self.signatures if key[0] != "loose"]
-        several = (
-            loose if len(loose) > len(exact) else exact
-        )  # one loose signature serves a loop over numbers
+        loose = [key for key in self.calls if key[0] == "loose"]
+        exact = [key for key in self.calls if key[0] != "loose"]
+        # One loose call serves a loop over numbers.
+        several = loose if len(loose) > len(exact) else exact
         for key in several[: len(several) // 2]:
-            self.signatures.pop(key, None)
+            self.calls.pop(key, None)
 
     def _infer(
         self, types: tuple[flat.TensorType, ...], arguments: tuple, late: Sequence[flat.TensorType] = ()
-    ) -> Signature:
+    ) -> OpCall:
         params = [flat.Value(each) for each in types]
         numbers = [flat.LateNumber(each) for each in late]
         remaining, remaining_numbers = iter(tuple(params)), iter(numbers)
@@ -301,14 +222,14 @@ class Row(Facts):
         fragment = flat.Function(
             params, results if isinstance(results, (tuple, list)) else (results,), self.name
         )
-        return Signature(self, types, arguments, fragment)
+        return OpCall(self, types, arguments, fragment)
 
-    def loosen(self, signature: Signature) -> tuple[Signature, tuple[int | float, ...]]:
+    def loosen(self, signature: OpCall) -> tuple[OpCall, tuple[int | float, ...]]:
         arguments, numbers = (self.late or self._late)(signature.types, signature.arguments)
         if not numbers:
             return signature, ()
         key = ("loose", *_key(signature.types, arguments))
-        found = self.signatures.get(key)
+        found = self.calls.get(key)
         if found is None:
             try:
                 found = self._infer(signature.types, arguments, [LATE[type(each)] for each in numbers])
@@ -318,7 +239,7 @@ class Row(Facts):
             except (ArithmeticError, AttributeError, LookupError, TypeError, TenfoldError):
                 # This lowering must know the number: whatever it did with it, it is no value.
                 found = signature
-            self.signatures[key] = found
+            self.calls[key] = found
         return (found, numbers) if found.arguments == arguments else (signature, ())
 
     def _late(

@@ -14,7 +14,7 @@ from tenfold.base.source import capture
 from tenfold.base.warning import warn
 from tenfold.optim.optimizer import Optimizer, OptionError, construct
 from tenfold.tensor import Tensor
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 Rates = list[Any]  # for each group a number, or a Tensor where the group has one
 
@@ -118,7 +118,7 @@ def unshared(option: Any) -> Any:
 
 def set_option(group: dict[str, Any], name: str, value: Any) -> None:
     """Set an option of a group; one that is a tensor is written to, and so stays the same tensor."""
-    if graph.active() is not None:
+    if context.recorder is not None:
         raise TraceError(
             f"a schedule in a compiled function would set {name} once, while it is recorded, and no more",
             help="call the schedule's step() outside, after the function",

@@ -20,14 +20,15 @@ from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DTypeError
 from tenfold.base.source import capture
-from tenfold.ops.table import SLOT, Row, Signature
+from tenfold.ops.callee import Program, programs
 from tenfold.optim.joined import bunches, joined, parted
 from tenfold.optim.optimizer import COUNTERS, Optimizer, OptionError, scalar_dtype
 from tenfold.optim.terms import State, widened
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor, leaf
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Node, Value
+from tenfold.trace.context import context, outside
+from tenfold.trace.graph import Holder, Value
 
 MUTABLE = object()
 
@@ -51,7 +52,7 @@ class Numbers(Holder):
         given = [group[name] for name in self._names]
         if not self._value or not all(map(operator.is_, given, self._given)):
             self._look(group, given)
-        recorder = graph.active()
+        recorder = context.recorder
         return self._value if recorder is None else recorder.read(self, self._value)
 
     def _look(self, group: dict[str, Any], given: list[Any]) -> None:
@@ -176,7 +177,7 @@ class Updating(Optimizer):
                         by_device.setdefault(param._value.device, []).append((param, gradient))
                 for device, pairs in by_device.items():
                     self._update(i, group, device, pairs)
-        if graph.active() is None:
+        if context.recorder is None:
             # The end of a step of training: all that it recorded runs now, as one program. A loop that reads
             # no loss would otherwise be recorded whole.
             evaluate.evaluate([each.current() for group in self.param_groups for each in group["params"]])
@@ -199,22 +200,20 @@ class Updating(Optimizer):
         names = [tuple([(name, places[id(tensor)]) for name, tensor in each.items()]) for each in kept]
         targets = [*[param for param, _ in pairs], *states]
         # Where gradients flow through the step they may need a parameter as it was before.
-        params = [(param.clone() if graph.mode.enabled else param).current() for param, _ in pairs]
+        params = [(param.clone() if context.grad_enabled else param).current() for param, _ in pairs]
         grads = [gradient.current() for _, gradient in pairs]
         before = [each.current() for each in states]
         tensors, given = self._given(index, group, device)
         inputs = (*params, *grads, *before, *given)
         input_types = tuple([each.type for each in inputs])
         guarded = self.found_inf is not None
-        decided = (self.decided(group), decays(group), graph.mode.enabled)
-        key = (type(self).update, decided, tuple(names), tensors, guarded, input_types)
-        signature = _signatures.get(key)
-        if signature is None:
-            counts = (len(params), len(grads), len(before), len(given))
-            signature = _signatures[key] = self._signature(
-                group, input_types, counts, names, tensors, guarded
-            )
-        results = graph.enter(Node(signature, inputs, capture()), device)
+        decided = (self.decided(group), decays(group), context.grad_enabled)
+        key = ("step", type(self).update, decided, tuple(names), tensors, guarded, input_types)
+        counts = (len(params), len(grads), len(before), len(given))
+        program = programs.get(
+            key, lambda: self._program(group, input_types, counts, names, tensors, guarded)
+        )
+        results = graph.call_program(program, inputs, capture(), device)
         followed: dict[int, Tensor] = {}  # state that gradients flow through is not written: they need it
         for target, result in zip(targets, results, strict=True):
             if result.origin is not None and id(target) in places:
@@ -232,7 +231,7 @@ class Updating(Optimizer):
     ) -> tuple[tuple[str, ...], list[Value]]:
         """The inputs of a step beside tensors: the group's numbers, those that are tensors, and whether
         gradients overflowed."""
-        recorder = graph.active()
+        recorder = context.recorder
         if recorder is not None:
             own = self.__dict__
             recorder.guard(own.setdefault("_decisions", Decisions(self)), index)
@@ -252,7 +251,7 @@ class Updating(Optimizer):
             given.append(self.found_inf.current())
         return tensors, given
 
-    def _signature(
+    def _program(
         self,
         group: dict[str, Any],
         input_types: tuple[flat.TensorType, ...],
@@ -260,7 +259,8 @@ class Updating(Optimizer):
         names: Sequence[tuple[tuple[str, int], ...]],
         tensors: Sequence[str],
         guarded: bool,
-    ) -> Signature:
+    ) -> Program:
+        """The step of a group: parameters, gradients, state and numbers in, parameters and state out."""
         inputs = [flat.Value(each) for each in input_types]
         remaining = iter(inputs)
         params, grads, kept, given = ([next(remaining) for _ in range(count)] for count in counts)
@@ -289,15 +289,7 @@ class Updating(Optimizer):
                     if new_kept[place] is kept[place]:
                         new_kept[place] = _unless(overflow, kept[place], each)
         name = type(self).__name__.lower()
-        row = _rows.setdefault(name, Row(_SCHEMA.format(name), lambda *values: values, {}))
-        slots = tuple([(SLOT,) * count for count in counts])
-        return Signature(row, input_types, slots, flat.Function(inputs, [*new_params, *new_kept], name))
-
-
-# A step in the Trace; like a gradient it is no op of ATen's.
-_SCHEMA = "{}(Tensor[] params, Tensor[] grads, Tensor[] state, Tensor[] numbers) -> Tensor[]"
-_rows: dict[str, Row] = {}
-_signatures: dict[Any, Signature] = {}
+        return Program(flat.Function(inputs, [*new_params, *new_kept], name))
 
 
 def _options(
@@ -335,9 +327,9 @@ def _occurrences(states: Iterable[dict[str, Any]]) -> dict[int, int]:
 def _apart(counter: Tensor) -> Tensor:
     """A counter that goes on from where this one is. Like those that begin it holds data at once: a compiled
     function that makes it goes on with it later."""
-    now, recorder = counter.current(), graph.active()
+    now, recorder = counter.current(), context.recorder
     if recorder is None or not recorder.made(now):
-        with graph.outside():
+        with outside():
             return Tensor(graph.fresh(counter._computed(), capture()))
     made = leaf(np.zeros(counter.shape, counter.dtype.numpy), counter.device, counter.dtype)
     made.assign(now)

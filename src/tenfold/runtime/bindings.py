@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from tenfold.runtime import tree
 from tenfold.runtime.guards import Contents, Guard, contents_of
+from tenfold.trace import tree
 
 MISSING = object()
 ALL = slice(None)
@@ -155,7 +155,7 @@ class Place:
             value = each.current()
             if (value.type, value.device, value.origin is None) != kind:
                 return None
-            if each._leaf is not None or memory_under(each) in written:
+            if each._leaf is not None or each.memory in written:
                 return None
         return found
 
@@ -226,21 +226,21 @@ class Bindings:
         by steps from other memory; and what these names are found in."""
         places, found, guards = [], [], []
         count = Counter(
-            id(memory_under(each))
+            id(each.memory)
             for _, before, _ in self._watched.values()
             for _, bound in _entries(before)
             for each in self._tensors(bound, self._watched)
         )
-        count.update([id(memory_under(each)) for each in given])
+        count.update([id(each.memory) for each in given])
         names = [*changes, *self._others(changes, {id(each) for each in read})]
         for each in names:
             tensors: list[Any] = []
             structure = tree.flatten(each.before, self._is_tensor, tensors)
             alone = all(
-                count[id(memory_under(one))] == 1
+                count[id(one.memory)] == 1
                 and one._leaf is None
                 and not (one._alias is not None and one._alias.steps)
-                and memory_under(one) not in written
+                and one.memory not in written
                 for one in tensors
             )
             if tensors and alone:
@@ -318,12 +318,6 @@ def bind(names: Sequence[tuple[Any, Any]], values: Iterable[Any]) -> None:
 def keys_of(names: Iterable[Change | Place]) -> set[tuple[int, Any]]:
     """The names as guards have them: each by itself, and in which container."""
     return {(id(each.container), each.name) for each in names if each.name is not ALL}
-
-
-def memory_under(holder: Any) -> Any:
-    """The memory that a tensor lies in, be it all of it or a part."""
-    alias = getattr(holder, "_alias", None)
-    return holder if alias is None else alias.storage
 
 
 def _before(container: Any, names: Iterable[Any] | None) -> Any:

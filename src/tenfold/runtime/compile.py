@@ -12,10 +12,11 @@ from tenfold.base.devices import get_default_device
 from tenfold.base.errors import ArgumentError, TraceError
 from tenfold.base.source import capture
 from tenfold.engines import xla
-from tenfold.runtime import evaluate, executables, tree
-from tenfold.runtime.recorded import OTHER, Recorded
-from tenfold.runtime.recording import shares_memory, trace
-from tenfold.trace import graph
+from tenfold.runtime import evaluate, executables
+from tenfold.runtime.calls import shares_memory
+from tenfold.runtime.specialization import OTHER, Specialization, specialize
+from tenfold.trace import tree
+from tenfold.trace.context import context
 from tenfold.trace.graph import Value
 
 _everyone: weakref.WeakSet[Programs] = weakref.WeakSet()
@@ -27,14 +28,14 @@ def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
     """The function as one that runs programs; `tensor` is the class of tensors, made from a Value. It has the
     programs as its `programs`."""
     programs = Programs(function, tensor)
-    mode, in_use = graph.mode, xla.in_use
+    in_use = xla.in_use
 
     # A function and no object with `__call__`, which would take Python longer to call.
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if graph.recorder is not None and graph.active() is not None:
+        if context.recorder is not None:
             return function(*args, **kwargs)
-        if evaluate.engine != "xla" or graph.level is not None:
+        if evaluate.engine != "xla" or context.level is not None:
             return function(*args, **kwargs)  # op by op: there is nothing to compile, or tangents to follow
         short = programs.short
         if short is not None and not kwargs and len(in_use) == 1:
@@ -42,7 +43,7 @@ def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
             buffers_of, start, makers, result, device, default, state = short
             try:
                 buffers = buffers_of(*args)
-                if buffers is not None and default is dtypes.get_default_dtype() and state == mode.state:
+                if buffers is not None and default is dtypes.get_default_dtype() and state == context.state:
                     (buffer,) = start(buffers).consume_with_handlers(makers)
                     return tensor(Value(result, device, None, 0, buffer))
             except (AttributeError, TypeError, RuntimeError):
@@ -93,10 +94,10 @@ class Programs:
         self.function = function
         self.call: Callable[..., Any] = function  # the one that runs them
         self._tensor = tensor
-        self._recorded: dict[Any, list[Recorded]] = {}
+        self._recorded: dict[Any, list[Specialization]] = {}
         # What a call like the last one needs, to start the program at once, or to run it as usual.
         self.short: tuple[Any, ...] | None = None
-        self.last: tuple[list[Any], Recorded, tuple[Any, ...]] | None = None
+        self.last: tuple[list[Any], Specialization, tuple[Any, ...]] | None = None
 
     def as_last(self, args: tuple[Any, ...]) -> Any:
         """A call on tensors like those of the last one: what it depends on is all there is to compare."""
@@ -128,7 +129,7 @@ class Programs:
         types = tuple([(each.type, each.device) for each in current])
         # What is the same tensor, and what shares memory, decides what a write is seen by.
         same = tuple([[id(other) for other in given].index(id(each)) for each in given])
-        asks = tuple([each.origin is not None for each in current]) if graph.mode.enabled else None
+        asks = tuple([each.origin is not None for each in current]) if context.grad_enabled else None
         key = (structure, types, same, shares_memory(given), asks, _settings())
         try:
             variants = self._recorded.get(key)
@@ -162,8 +163,8 @@ class Programs:
         self._shorten(recorded, args, kwargs)
         return result
 
-    def _record(self, args: tuple, kwargs: dict[str, Any], variants: list[Recorded]) -> Recorded:
-        recorded = trace(self.function, args, kwargs, self._tensor, reuse=True)
+    def _record(self, args: tuple, kwargs: dict[str, Any], variants: list[Specialization]) -> Specialization:
+        recorded = specialize(self.function, args, kwargs, self._tensor)
         numbers: list[Any] = []
         tree.flatten((args, kwargs), lambda each: type(each) in (int, float), numbers)
         recorded.for_numbers = bool(numbers)
@@ -171,7 +172,7 @@ class Programs:
         del variants[MAX_VARIANTS:]
         return recorded
 
-    def _shorten(self, recorded: Recorded, args: tuple, kwargs: dict[str, Any]) -> None:
+    def _shorten(self, recorded: Specialization, args: tuple, kwargs: dict[str, Any]) -> None:
         """Let calls like this one go the short way, if they need no more than to start the program."""
         self.short = self.last = None
         loaded = recorded.loaded
@@ -189,17 +190,17 @@ class Programs:
                 _reader_of(len(args))(*[each._value.type for each in args]),
                 executable.start,
                 executable.makers,
-                recorded.result_types[0],
-                recorded.device,
+                recorded.plan.result_types[0],
+                recorded.plan.device,
                 dtypes.get_default_dtype(),
-                graph.mode.state,
+                context.state,
             )
 
 
 def _settings() -> tuple[Any, ...]:
     """What programs depend on besides the function and its arguments."""
     defaults = (dtypes.get_default_dtype(), get_default_device())
-    return (*defaults, graph.mode.state, xla.is_deterministic())
+    return (*defaults, context.state, xla.is_deterministic())
 
 
 def set_deterministic(wanted: bool) -> None:

@@ -19,14 +19,12 @@ from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import Check
-from tenfold.ops.table import Signature
 from tenfold.runtime import executables
 from tenfold.runtime.checks import AHEAD, Donations, Loaded, settle, size_in_bytes
 from tenfold.runtime.packing import Pending
-from tenfold.trace import graph
+from tenfold.trace.collect import Trace, collect
 from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import NO_DATA, Holder, Node, Value
-from tenfold.trace.program import Program, collect
 
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
 # Tensors that were written, what they held before, and what they held in between, where it is still known.
@@ -114,7 +112,7 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
 
 
 def _keep(
-    program: Program, given: Sequence[Value], results: list[Any], failure: Any, donated: Donations
+    program: Trace, given: Sequence[Value], results: list[Any], failure: Any, donated: Donations
 ) -> None:
     """Give values their data; or, after a failure, leaves back what they were lent for."""
     if failure is not None:
@@ -125,7 +123,7 @@ def _keep(
         value.settle(buffer)
 
 
-def _donations(program: Program, given: list[Value], replaced: dict[Value, Value]) -> Donations:
+def _donations(program: Trace, given: list[Value], replaced: dict[Value, Value]) -> Donations:
     """The leaves whose memory goes to a result: the old values of tensors that were written in place."""
     if not replaced:
         return ()
@@ -151,6 +149,12 @@ def donatable(before: TensorType, after: TensorType) -> bool:
     return before is after and size_in_bytes(before) >= WORTHWHILE
 
 
+def only_known(holder: Any, known: int) -> bool:
+    """Whether nothing refers to an object but the `known` references, those of the caller's names among them.
+    Two more are this function's argument and getrefcount's."""
+    return sys.getrefcount(holder) <= known + 2
+
+
 def lent(value: Value, buffer: Any, known: int) -> Any:
     """A buffer to donate: the value's own, if nobody but the `known` references can ask for it again; else a
     copy. Two more of the value are this function's argument and getrefcount's; of the buffer, the value's
@@ -160,7 +164,7 @@ def lent(value: Value, buffer: Any, known: int) -> Any:
     return buffer
 
 
-def _lend(program: Program, donated: Donations, buffers: list[Any]) -> None:
+def _lend(program: Trace, donated: Donations, buffers: list[Any]) -> None:
     """Put buffers that may be given away in the places of donated leaves."""
     uses: dict[Value, int] = {}
     for node in program.nodes:
@@ -172,7 +176,7 @@ def _lend(program: Program, donated: Donations, buffers: list[Any]) -> None:
         buffers[place] = lent(program.leaves[place], buffers[place], uses.get(program.leaves[place], 0) + 4)
 
 
-def _prepared(program: Program, device: Device, donated: Donations) -> tuple[Loaded, list[Any], Donations]:
+def _prepared(program: Trace, device: Device, donated: Donations) -> tuple[Loaded, list[Any], Donations]:
     """What runs a program, on what, and what is donated to it. One that is compiled for all numbers takes
     nothing for itself."""
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
@@ -266,14 +270,12 @@ def _take_back(heard: Sequence[Value]) -> None:
 
 
 def _checks(node: Node) -> bool:
-    return isinstance(node.signature, Signature) and any(
-        isinstance(op, Check) for op in node.signature.fragment.ops
-    )
+    return any(isinstance(op, Check) for op in node.callee.fragment.ops)
 
 
 def _fails(node: Node) -> bool:
     try:
-        _run_by_device([Value(node.signature.result_types[0], node.inputs[0].device, node)])
+        _run_by_device([Value(node.callee.result_types[0], node.inputs[0].device, node)])
     except TenfoldError:
         return True
     return False
@@ -326,15 +328,10 @@ def buffer_of(leaf: Value, device: Device) -> Any:
     return buffer
 
 
-def placed(error: TenfoldError, program: Program) -> TenfoldError:
+def placed(error: TenfoldError, program: Trace) -> TenfoldError:
     """An engine's error at a line of the user's: for memory the op of the largest result, else who asked."""
     if isinstance(error, OutOfMemory) and program.nodes:
-        sizes = [
-            max(t.numel * t.dtype.itemsize for t in node.signature.result_types) for node in program.nodes
-        ]
+        sizes = [max(t.numel * t.dtype.itemsize for t in node.callee.result_types) for node in program.nodes]
         largest = program.nodes[sizes.index(max(sizes))]
-        return error.located(largest.signature.row.python_name, largest.source)
+        return error.located(largest.callee.name, largest.source)
     return error.located("evaluate", capture())
-
-
-graph.settle = evaluate

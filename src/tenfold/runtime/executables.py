@@ -23,8 +23,8 @@ from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
 from tenfold.runtime.checks import Donations, Loaded, guarded
 from tenfold.runtime.packing import Packing
+from tenfold.trace.collect import Trace
 from tenfold.trace.lower import lower
-from tenfold.trace.program import Program
 
 lock = forkable(threading.RLock())  # of all that is computed: one evaluation at a time
 _executables: dict[tuple[Any, ...], Loaded] = {}
@@ -33,13 +33,13 @@ _variants: dict[tuple[Any, ...], int] = {}
 MAX_VARIANTS = 2
 MAX_EXECUTABLES = 1000
 MAX_MAPPINGS = 30_000
-_observers: list[Callable[[Program, Device], None]] = []
+_observers: list[Callable[[Trace, Device], None]] = []
 _compiles = 0
 _counting = forkable(threading.Lock())
 
 
 def found(
-    program: Program, device: Device, donated: Donations = ()
+    program: Trace, device: Device, donated: Donations = ()
 ) -> tuple[Loaded, Sequence[int | float], tuple[int, ...] | None]:
     """The executable of a program. The third program that differs from others in its numbers alone is
     compiled for all numbers: then they come with it, and in which order it takes what it is given, the
@@ -61,9 +61,7 @@ def found(
     return build(program, device, donated), (), None
 
 
-def build(
-    program: Program, device: Device, donated: Donations = (), packing: Packing | None = None
-) -> Loaded:
+def build(program: Trace, device: Device, donated: Donations = (), packing: Packing | None = None) -> Loaded:
     """The executable of a program: one in memory, or on disk, or compiled now."""
     key = (device, program.key, donated) if packing is None else (device, program.key, donated, packing.key)
     loaded = _recent(_executables, key)
@@ -73,7 +71,7 @@ def build(
     return loaded
 
 
-def _built(program: Program, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
+def _built(program: Trace, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
     xla.require_unforked()
     for observe in list(_observers):
         _observers.remove(observe)  # what it does to look at the program is not news
@@ -159,7 +157,7 @@ def _mappings() -> int:
 
 
 @contextlib.contextmanager
-def observing(observe: Callable[[Program, Device], None]) -> Iterator[None]:
+def observing(observe: Callable[[Trace, Device], None]) -> Iterator[None]:
     """Be told of every new program inside the block, before it is compiled."""
     _observers.append(observe)
     try:

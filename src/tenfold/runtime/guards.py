@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.runtime import tree
+from tenfold.trace import tree
 
 Guard = tuple[Any, Any, Any]  # a container, a key, and what was there
 # What may be another object of the same value; of anything else it must be the same object. What is in lists

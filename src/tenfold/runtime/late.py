@@ -10,34 +10,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenfold.base.devices import Device
+from tenfold.trace.collect import Trace, collect
 from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node, Value
-from tenfold.trace.program import Program, collect
 
 
 class Opened:
     """A program whose numbers are inputs. `order` says where each input comes from: a leaf of the original
     program, or past those, its numbers in the order of its nodes."""
 
-    def __init__(self, program: Program, order: Sequence[int]):
+    def __init__(self, program: Trace, order: Sequence[int]):
         self.program = program
         self.order = tuple(order)
 
 
-def loose_key(program: Program) -> tuple[tuple[int, ...], list[int | float]]:
+def loose_key(program: Trace) -> tuple[tuple[int, ...], list[int | float]]:
     """The program's key without its numbers, and the numbers."""
     key = list(program.key)
     numbers: list[int | float] = []
     place = 0
     for node in program.nodes:
-        signature, own = node.signature.loose
-        key[place] = signature.id
+        callee, own = node.callee.loose
+        key[place] = callee.id
         numbers += own
         place += 1 + len(node.inputs) + len(node.path)
     return tuple(key), numbers
 
 
-def open_numbers(program: Program, device: Device) -> Opened:
+def open_numbers(program: Trace, device: Device) -> Opened:
     """The program that serves all programs with its loose key."""
     places = {leaf: i for i, leaf in enumerate(program.leaves)}
     results: dict[tuple[Node, int], Value] = {}
@@ -53,24 +53,24 @@ def open_numbers(program: Program, device: Device) -> Opened:
         return results[key]
 
     for node in program.nodes:
-        signature, numbers = node.signature.loose
+        callee, numbers = node.callee.loose
         if isinstance(node, GradientNode):
             path = tuple([made[each] for each in node.path])
-            made[node] = GradientNode(signature, tuple(map(opened, node.inputs)), node.source, path)
+            made[node] = GradientNode(node.callee, tuple(map(opened, node.inputs)), node.source, path)
             continue
         late = [
             Value(each.type, device, buffer=np.asarray(0))
-            for each in signature.fragment.params[len(node.inputs) :]
+            for each in callee.fragment.params[len(node.inputs) :]
         ]
         assert len(late) == len(numbers)
         for each in late:
             places[each] = len(places)
-        made[node] = Node(signature, (*map(opened, node.inputs), *late), node.source)
+        made[node] = Node(callee, (*map(opened, node.inputs), *late), node.source)
     targets = []
     for place, index in program.outputs:
         if place >= 0:
             node = program.nodes[place]
-            targets.append(opened(Value(node.signature.result_types[index], device, node, index)))
+            targets.append(opened(Value(node.callee.result_types[index], device, node, index)))
         else:
             targets.append(program.leaves[-1 - place])
     late_program, _ = collect(targets)

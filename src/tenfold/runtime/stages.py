@@ -7,15 +7,15 @@ from tenfold.base.errors import ArgumentError, did_you_mean
 from tenfold.flat.printer import print_flat
 from tenfold.mlir import stablehlo
 from tenfold.runtime import executables
+from tenfold.trace.collect import Trace
 from tenfold.trace.lower import lower
 from tenfold.trace.printer import print_trace
-from tenfold.trace.program import Program
 
 STAGES = ("trace", "flat", "stablehlo", "torch", "hlo")
 HLO_TITLE = "==== HLO, optimised by XLA ===="
 
 
-def stage_text(program: Program, device: Device, stage: str | None = None) -> str:
+def stage_text(program: Trace, device: Device, stage: str | None = None) -> str:
     """One stage's text, or without a stage the first three, one after the other."""
     if stage is None:
         return "\n\n".join(stage_text(program, device, each) for each in STAGES[:3])

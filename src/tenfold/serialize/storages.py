@@ -21,7 +21,7 @@ from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.parameter import Parameter
 from tenfold.tensor.views import SAVED_APART
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 MAX_RANK = 64
 _MOST_BYTES = (1 << 63) - 1
@@ -270,6 +270,6 @@ def stored(tensors: Sequence[Tensor]) -> tuple[list[np.ndarray], list[Saved]]:
 
 def hosts(tensors: Sequence[Tensor]) -> list[np.ndarray]:
     """The data of tensors, computed as one program."""
-    if graph.active() is None:  # else the first to be asked for its data says that there is none
+    if context.recorder is None:  # else the first to be asked for its data says that there is none
         evaluate.evaluate([each.current() for each in tensors])
     return [each._host() for each in tensors]

@@ -20,13 +20,16 @@ from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldE
 from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.flat.strides import FORMATS
+from tenfold.ops.callee import OpCall
 from tenfold.ops.resolve import Resolver
-from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, Signature, exact, find
+from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, exact, find
+from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor, generators, leaf, memory_formats
 from tenfold.tensor.documentation import Docstring, written
 from tenfold.tensor.parameter import Parameter
 from tenfold.trace import graph
-from tenfold.trace.graph import Node, Value, located, record
+from tenfold.trace.context import context
+from tenfold.trace.graph import Node, Value, call_op, located
 
 CLASSES = {"Generator": generators.Generator}
 
@@ -90,17 +93,14 @@ def require_placement(name: str, given: Any) -> None:
 
 _plans: dict[Row, Plan] = {}
 
-# What casts the arguments of ops; set by `tenfold.amp` while autocast is on.
-autocast: Callable[[Row, Sequence[Any]], Sequence[Any]] | None = None
-
 
 def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
     """Call an op on tensors: `arguments` are one for each of the schema's."""
     plan = _plans.get(row)
     if plan is None:
         plan = _plans[row] = Plan(row)
-    if autocast is not None:
-        arguments = autocast(row, arguments)
+    if context.autocast is not None:
+        arguments = context.autocast(row, arguments)
     try:
         for position, name in plan.placement:
             given = arguments[position]
@@ -145,13 +145,26 @@ def _recorded(plan: Plan, arguments: Sequence[Any], values: list[Any], where: An
         device, generator = (None, None) if plan.plain else _prepare(plan, values)
     except TenfoldError as error:
         raise located(error, row, where, values) from None
-    results = record(row, values, where, device)
+    results = call_op(row, values, where, device)
+    _bound_depth(results)
     if generator is not None:
         generator.state.assign(results[-1])
         results = results[:-1]
     if plan.view:
         return _wrap(plan, [_view(plan, arguments, values, each) for each in results])
     return _wrap(plan, [Tensor(each) for each in results])
+
+
+# A loop that never asks for a value would record without end: past this depth its values are computed on the
+# way. The pieces of such a loop are the same program, so it is compiled once.
+MAX_DEPTH = 5_000
+
+
+def _bound_depth(results: Sequence[Value]) -> None:
+    """Compute the results of a node at the end of a long chain, unless a function is being recorded."""
+    node = results[0].node
+    if node is not None and node.depth > MAX_DEPTH and context.recorder is None:
+        evaluate.evaluate(results)
 
 
 def _wrap(plan: Plan, results: list[Tensor]) -> Any:
@@ -229,7 +242,7 @@ def _chosen(plan: Plan, values: list[Any], where: Any) -> Tensor:
     chosen, *others = values
     places = np.arange(chosen.type.numel).reshape(chosen.type.shape)
     found = _on_host(plan, [leaf(places, chosen.device).current(), *others], where)
-    return Tensor(record(_TAKE, (chosen, found.current()), where)[0])
+    return Tensor(call_op(_TAKE, (chosen, found.current()), where)[0])
 
 
 _TAKE = find("take")
@@ -263,22 +276,24 @@ def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: V
 def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callable[..., Any]:
     """The Python function of an ATen name: resolves its overloads and invokes the one that fits."""
     resolver: Resolver | None = None
-    quick: dict[tuple[Any, ...], Signature] = {}
+    quick: dict[tuple[Any, ...], OpCall] = {}
     creates = any("pin_memory" in row.text for row in rows)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         key: tuple[Any, ...] | None = None
         inputs: tuple[Value, ...] = ()
-        if not kwargs and autocast is None and graph.level is None:
+        if not kwargs and context.quick:
             key, inputs = _quick_key(args)
-            signature = quick.get(key) if key is not None else None
-            if signature is not None and (len(inputs) == 1 or inputs[0].device is inputs[-1].device):
-                node = Node(signature, inputs, capture())
-                if graph.recorder is not None:
+            callee = quick.get(key) if key is not None else None
+            if callee is not None and (len(inputs) == 1 or inputs[0].device is inputs[-1].device):
+                node = Node(callee, inputs, capture())
+                if context.recorder is not None:
                     graph.follow(node)
-                value = Value(signature.result_types[0], inputs[0].device, node)
+                value = Value(callee.result_types[0], inputs[0].device, node)
                 if inputs[0].origin is not None or inputs[-1].origin is not None:
                     graph.track(node, (value,))
+                if node.depth > MAX_DEPTH:
+                    _bound_depth((value,))
                 return Tensor(value)
         nonlocal resolver
         if resolver is None:
@@ -301,7 +316,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
             if node is not None and node.inputs == inputs and len(inputs) < 3:
                 if len(quick) > MEMORY:
                     quick.clear()
-                quick[key] = node.signature
+                quick[key] = node.callee
         if out is None:
             return result
         try:
@@ -327,7 +342,7 @@ def _quick_key(args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Val
     for each in args:
         kind = each.__class__
         if kind is Tensor or kind is Parameter:
-            value = each._value if each._alias is None and graph.recorder is None else each.current()
+            value = each._value if each._alias is None and context.recorder is None else each.current()
             inputs.append(value)
             key.append(value.type)
         elif kind is int or kind is bool or (kind is float and each and each == each):
@@ -411,7 +426,7 @@ def inplace_method(name: str, rows: Sequence[Row], *, method: bool = True) -> Ca
         if result._alias is None:
             self.assign(result.current(), uniform)
         else:  # of a view: the tensor looks at its memory in another way
-            if graph.mode.enabled:
+            if context.grad_enabled:
                 self.check_write(result._value, capture())
             self.become(result._value, result._alias)
         return self

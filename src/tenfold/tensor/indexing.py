@@ -18,11 +18,12 @@ from tenfold.base.source import capture
 from tenfold.base.warning import warn
 from tenfold.flat.data_ops import array
 from tenfold.ops.numbers import number_in
-from tenfold.ops.table import MEMORY, Row, Signature, find
+from tenfold.ops.table import MEMORY, OpCall, Row, find
 from tenfold.tensor import Tensor, leaf, views
 from tenfold.tensor.dispatch import function, invoke
 from tenfold.tensor.interchange import as_array
 from tenfold.trace import graph
+from tenfold.trace.context import context
 from tenfold.trace.graph import Node, Value
 
 SELECT, SLICE, UNSQUEEZE = find("select.int"), find("slice.Tensor"), find("unsqueeze")
@@ -185,26 +186,31 @@ def _index_array(item: Any) -> np.ndarray:
     return found if found.dtype in (np.bool_, np.uint8) else found.astype(np.int64)
 
 
-_seen: dict[Any, Signature] = {}
+_seen: dict[Any, OpCall] = {}
 
 
 def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor:
     """`invoke` for a view op: one that was seen before on this type of tensor is recorded at once."""
-    if graph.recorder is None and graph.level is None:
+    if context.recorder is None and context.quick:
         value = x.current()
-        signature = _seen.get((row, value.type, arguments))
-        if signature is not None:
-            node = Node(signature, (value,), where)
-            result = Value(signature.result_types[0], value.device, node)
+        callee = _seen.get((row, value.type, arguments))
+        if callee is not None:
+            node = Node(callee, (value,), where)
+            result = Value(callee.result_types[0], value.device, node)
             if value.origin is not None:
                 graph.track(node, (result,))
             return Tensor(result, views.extend(x.share(), row, value, arguments, result))
     view = invoke(row, (x, *arguments), where)
     node = view._value.node
-    if graph.recorder is None and node is not None and node.signature.row is row:
+    if (
+        context.recorder is None
+        and node is not None
+        and isinstance(node.callee, OpCall)
+        and node.callee.row is row
+    ):
         if len(_seen) > MEMORY:
             _seen.clear()
-        _seen[row, x._value.type, arguments] = node.signature
+        _seen[row, x._value.type, arguments] = node.callee
     return view
 
 

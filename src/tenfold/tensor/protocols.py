@@ -13,7 +13,7 @@ from tenfold.base.source import capture
 from tenfold.runtime import evaluate
 from tenfold.tensor import views
 from tenfold.tensor.questions import Described
-from tenfold.trace import graph
+from tenfold.trace.context import context
 from tenfold.trace.graph import Origin
 
 
@@ -30,7 +30,7 @@ class Protocols(Described):
         def __eq__(self, other: Any) -> Any: ...
 
     def __repr__(self) -> str:
-        if graph.active() is not None:
+        if context.recorder is not None:
             return f"Tensor({self._value.type}, recorded)"
         suffixes = [] if self.device.type == "cpu" else [f"device='{self.device.resolved}'"]
         if self._leaf is not None:
@@ -45,7 +45,7 @@ class Protocols(Described):
         return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
-        traced = graph.recorder is not None and self._value.buffer is None
+        traced = context.recorder is not None and self._value.buffer is None
         return object.__format__(self, spec) if self.ndim or traced else format(self.item(), spec)
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ class Protocols(Described):
     def _plain(self) -> np.ndarray:
         """The data in a dtype that NumPy itself knows, so that Python numbers come out."""
         alias, seen = self._alias, None
-        if alias is not None and alias.steps and graph.recorder is None:
+        if alias is not None and alias.steps and context.recorder is None:
             seen = views.on_host(alias, self._value.type)
         host = self._host() if seen is None else seen
         return host.astype(np.float32) if self.dtype.kind == "float" and host.dtype.kind != "f" else host

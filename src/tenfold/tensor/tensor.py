@@ -35,7 +35,9 @@ from tenfold.runtime import evaluate
 from tenfold.tensor import views
 from tenfold.tensor.protocols import Protocols
 from tenfold.trace import graph
-from tenfold.trace.graph import Origin, Value
+from tenfold.trace.context import context, outside
+from tenfold.trace.graph import Holder, Origin, Value
+from tenfold.trace.record import Recorder
 
 __all__ = ["Tensor", "leaf"]
 
@@ -63,34 +65,54 @@ class Tensor(Protocols):
     # Reading and writing the value
 
     def current(self) -> Value:
-        """The trace value of this tensor now: a view replays its ops if its storage was written."""
-        alias, recorder = self._alias, graph.active()
+        """The trace value of this tensor now."""
+        recorder = context.recorder
+        if recorder is not None:
+            return self._recorded(recorder)
+        alias = self._alias
         if alias is not None and alias.version != alias.storage.version:
-            if recorder is not None and alias.steps:
+            self._refresh(alias)
+        return self._value
+
+    def _refresh(self, alias: views.Alias) -> None:
+        """Read the view from its storage, which was written since, by replaying its ops."""
+        version = alias.storage.version  # before reading: another thread may write meanwhile
+        self._value = self._marked(views.read(alias, alias.storage.value.made_at))
+        alias.version = version
+
+    def _recorded(self, recorder: Recorder) -> Value:
+        """The value, read by the function that is being recorded."""
+        alias = self._alias
+        if alias is not None and alias.version != alias.storage.version:
+            if alias.steps:
                 inside = recorder.made(alias.storage.value)
                 if self._leaf is not None and recorder.through_memory and not inside:
                     # Where the function is called: inside it would be a value that no gradient comes to.
-                    with graph.outside(getattr(recorder, "outer", None)):
+                    with outside(recorder.outer):
                         self.current()
                     return recorder.read(self, self._value)
                 recorder.read(alias.storage, alias.storage.value)
-            version = alias.storage.version  # before reading: another thread may write meanwhile
-            self._value = self._marked(views.read(alias, alias.storage.value.made_at))
-            alias.version = version
-        if recorder is not None:
-            if (
-                alias is not None
-                and alias.steps
-                and self._leaf is None
-                and recorder.through_memory
-                and not recorder.made(self._value)
-            ):
-                # What is recorded may run again after it has written to this memory. (A leaf is read as
-                # itself, or its gradients would not come to it.)
-                recorder.read(alias.storage, alias.storage.value)
-                return self._marked(views.read(alias, alias.storage.value.made_at))
-            return recorder.read(self, self._value)
-        return self._value
+            self._refresh(alias)
+        if (
+            alias is not None
+            and alias.steps
+            and self._leaf is None
+            and recorder.through_memory
+            and not recorder.made(self._value)
+        ):
+            # What is recorded may run again after it has written to this memory. (A leaf is read as itself,
+            # or its gradients would not come to it.)
+            recorder.read(alias.storage, alias.storage.value)
+            return self._marked(views.read(alias, alias.storage.value.made_at))
+        return recorder.read(self, self._value)
+
+    @property
+    def collector(self) -> Origin | None:
+        return self._leaf
+
+    @property
+    def memory(self) -> Holder:
+        return self if self._alias is None else self._alias.storage
 
     def assign(self, value: Value, uniform: bool = False) -> None:
         """Take a new value in place; tensors that share this one's memory see it."""
@@ -98,17 +120,19 @@ class Tensor(Protocols):
         before, result = self._value, value
         if value.type is not before.type:
             value = _fitted(value, before.type, where)
-        if graph.mode.enabled:
+        if context.grad_enabled:
             self.check_write(value, where)
         if before.origin is not None:
-            if value.origin is None and graph.mode.enabled:
+            if value.origin is None and context.grad_enabled:
                 value = _flowing(value, before, where)
             before.origin.overwrite(before, result)
             if before.origin.retains and value.origin is not None:  # it is this tensor's gradient to keep
                 before.origin.retains, value.origin.retains = False, True
-            if value.origin is None and not graph.mode.enabled:  # gradients pass by what is done without them
+            if (
+                value.origin is None and not context.grad_enabled
+            ):  # gradients pass by what is done without them
                 value.origin = self._leaf or Origin(before.origin.node, before.origin.index)
-        recorder = graph.active()
+        recorder = context.recorder
         # While a function is recorded, every tensor that is written has a storage: one place to put back as
         # it was.
         alias = self._alias if recorder is None else self.share()
@@ -126,7 +150,7 @@ class Tensor(Protocols):
 
     def become(self, value: Value, alias: views.Alias | None) -> None:
         """Take another value, of any shape, at another place in memory: what out=, t_ and .data = do."""
-        recorder = graph.active()
+        recorder = context.recorder
         if recorder is not None and not recorder.made(self._value):
             raise TraceError(
                 "a compiled function cannot give another shape or memory to a tensor from outside",
@@ -160,12 +184,12 @@ class Tensor(Protocols):
         return self
 
     def _computed(self) -> Value:
-        recorder = graph.active()
+        recorder = context.recorder
         if recorder is not None:
             memory = self._value if self._alias is None else self._alias.storage.value
             if not (recorder.knows(self._value) and recorder.knows(memory)):
                 _refuse_value()
-            with graph.outside():
+            with outside():
                 return self._computed()
         value = self.current()
         if value.buffer is None:
@@ -290,7 +314,7 @@ class Tensor(Protocols):
     def _shelved(self) -> Origin | None:
         """Where the gradient is of a tensor that requires none. A function that is recorded depends on there
         being none, too."""
-        if self._shelf is None and graph.recorder is not None:
+        if self._shelf is None and context.recorder is not None:
             self._shelf = Origin()
         return self._shelf
 
@@ -363,7 +387,7 @@ class Tensor(Protocols):
                 help="use .detach() or .clone()",
             ).located("deepcopy", capture())
         made = type(self)(graph.fresh(self.current(), capture()))
-        if self._alias is not None and graph.recorder is None:
+        if self._alias is not None and context.recorder is None:
             old = self._alias.storage  # views copied together share their memory again
             storage = memo.setdefault(id(old), views.Storage(graph.fresh(old.value, capture())))
             made._alias = views.Alias(storage, self._alias.steps, self._alias.strides, self._alias.offset)
@@ -461,17 +485,17 @@ def _fitted(value: Value, type: TensorType, where: Any) -> Value:
         ).located("in-place", where)
     copy = find("_to_copy")
     arguments = [value, type.dtype] + [None] * (len(copy.schema.arguments) - 2)
-    return graph.record(copy, arguments, where)[0]
+    return graph.call_op(copy, arguments, where)[0]
 
 
 def _flowing(value: Value, before: Value, where: Any) -> Value:
     """A value that depends on nothing, written over one that gradients flow to: they still do, all zero."""
-    never = graph.record(find("full_like"), [value, False, dtypes.bool_, None, None, None, None], where)[0]
-    return graph.record(find("where.self"), [never, before, value], where)[0]
+    never = graph.call_op(find("full_like"), [value, False, dtypes.bool_, None, None, None, None], where)[0]
+    return graph.call_op(find("where.self"), [never, before, value], where)[0]
 
 
 def _refuse_value() -> NoReturn:
-    what = getattr(graph.active(), "what", "compile")
+    what = "compile" if context.recorder is None else context.recorder.policy.what
     raise TraceError(
         f"the value of a traced tensor was asked for, but tenfold.{what} records f once, without data",
         help="use tn.where or tn.cond for a choice, tn.while_loop for a loop, or move this decision out of "

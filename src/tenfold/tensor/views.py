@@ -30,7 +30,8 @@ from tenfold.flat.strides import Layout, contiguous
 from tenfold.ops.table import Row, find
 from tenfold.runtime import evaluate
 from tenfold.trace import graph
-from tenfold.trace.graph import Holder, Origin, Value, record
+from tenfold.trace.context import context
+from tenfold.trace.graph import Holder, Origin, Value, call_op
 
 Call = Callable[..., Value]
 
@@ -83,7 +84,7 @@ class Step(NamedTuple):
     which: int = 0
 
     def read(self, base: Value, where: Any) -> Value:
-        return record(self.row, (base, *self.arguments), where)[self.which]
+        return call_op(self.row, (base, *self.arguments), where)[self.which]
 
 
 class Base:
@@ -100,14 +101,14 @@ class Base:
         self.value: Value | None = None
         self.version = 0  # of the storage, when it held that value
         self.owner: Callable[[], Any] | None = None  # the tensor, as a weak reference
-        self._made_in = None if graph.recorder is None else weakref.ref(graph.recorder)
+        self._made_in = None if context.recorder is None else weakref.ref(context.recorder)
 
     @property
     def is_told(self) -> bool:
         """Whether it has a value of its own, here."""
         if self.value is None:
             return False
-        recorder = graph.active()
+        recorder = context.recorder
         return recorder is None or recorder.made(self.value)
 
     def is_to_be_told(self, new: Value) -> bool:
@@ -116,7 +117,7 @@ class Base:
             return self.apart
         if new.origin is None or new.origin.of is self.leaf:
             return False
-        return graph.active() is (None if self._made_in is None else self._made_in())
+        return context.recorder is (None if self._made_in is None else self._made_in())
 
 
 class Alias:
@@ -210,7 +211,7 @@ def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result
     else:
         made.is_view = True
         made.of_leaf = alias.of_leaf or (base.origin is not None and base.origin.node is None)
-        made.untold = alias.untold or not graph.mode.enabled
+        made.untold = alias.untold or not context.grad_enabled
     return made
 
 
@@ -231,7 +232,7 @@ def _check_storage(alias: Alias) -> None:
 def on_storage(alias: Alias, row: Row, arguments: Sequence[Any], where: Any) -> Value:
     """Call an op that sees the whole storage of its first argument."""
     _check_storage(alias)
-    result = record(row, (_memory(alias, where), *arguments), where)[0]
+    result = call_op(row, (_memory(alias, where), *arguments), where)[0]
     if not row.schema.is_view:  # the argument, as it would lie in a copy of the storage
         for step in alias.steps:
             result = step.read(result, where)
@@ -245,15 +246,15 @@ def read(alias: Alias, where: Any) -> Value:
         value, steps = _held(alias, where), alias.steps[base.depth :]
     else:
         value, steps = _memory(alias, where), alias.steps
-    telling = value.origin is not None and not graph.mode.enabled and not alias.untold
+    telling = value.origin is not None and not context.grad_enabled and not alias.untold
     if telling:
-        graph.mode.enabled = True
+        context.grad_enabled = True
     try:
         for step in steps:
             value = step.read(value, where)
     finally:
         if telling:
-            graph.mode.enabled = False
+            context.grad_enabled = False
     return value
 
 
@@ -267,7 +268,7 @@ def _memory(alias: Alias, where: Any) -> Value:
 def _apart(value: Value, where: Any) -> Value:
     """The same data as a value that no gradient flows to; in a function that is recorded, by an op: it reads
     whatever the memory holds when it runs."""
-    return graph.fresh(value, where, by_op=graph.active() is not None)
+    return graph.fresh(value, where, by_op=context.recorder is not None)
 
 
 def _held(alias: Alias, where: Any) -> Value:
@@ -307,7 +308,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
 
     def call(name: str, *arguments: Any) -> Value:
         row = find(name)
-        return record(row, (arguments[0], *_complete(row, arguments[1:]).arguments), where)[0]
+        return call_op(row, (arguments[0], *_complete(row, arguments[1:]).arguments), where)[0]
 
     def put(new: Value, memory: Value, steps: Sequence[Step]) -> tuple[Value, bool]:
         """What these steps lead from, with a new value put back; and whether they see just that."""
@@ -338,7 +339,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
     if told:
         held = _held(alias, where)
         new, seen = put(new, held, steps[base.depth :])
-        if held.origin is not None and new.origin is None and not graph.mode.enabled:
+        if held.origin is not None and new.origin is None and not context.grad_enabled:
             new.origin = Origin(held.origin.node, held.origin.index)
         base.value = None if new.origin is None else new
         new, steps = call("detach", new), steps[: base.depth]
@@ -349,19 +350,19 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
         new.origin = None  # not cut by what is put in their way: they pass by it
     if before is not None and before.node is None and before.of is not storage.leaf:
         before = None  # of a tensor apart, which collects its gradients whatever the memory says
-    untold = base.apart or not graph.mode.enabled
+    untold = base.apart or not context.grad_enabled
     others = [each for each in (before, storage.leaf) if each is not None and each.of is not base.leaf]
     if base.apart and new is given and others:
         new = graph.fresh(new, where)  # gradients come to the memory, and not to the view
     if before is not None and new.origin is None and untold:
         new.origin = Origin(before.node, before.index)  # gradients pass by what is done without them
-    if base.apart and graph.level is not None:
-        if given in graph.level.tangents:
+    if base.apart and context.level is not None:
+        if given in context.level.tangents:
             raise UnsupportedError(
                 "a tensor with a tangent is written to a detached one, in forward mode",
                 help="write to a copy, made with .detach().clone()",
             ).located("in-place", where)
-        graph.level.same(storage.value, new)  # and so do tangents
+        context.level.same(storage.value, new)  # and so do tangents
     storage.replace(new)
     if told:
         base.version = storage.version

@@ -9,41 +9,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.ops.table import Row, Signature
+from tenfold.ops.callee import Callee, Program
+from tenfold.trace.collect import Trace
 from tenfold.trace.graph import Node, Value
 from tenfold.trace.lower import lower
-from tenfold.trace.program import Program
 
-COND_TEXT = "cond(Tensor pred, Tensor[] operands) -> Tensor[]"
-WHILE_TEXT = "while_loop(Tensor[] carried) -> Tensor[]"
-
-
-def _itself(*values: Any) -> Any:
-    return values
-
-
-COND, WHILE = Row(COND_TEXT, _itself, {}), Row(WHILE_TEXT, _itself, {})
-# The same for programs that draw random numbers: a state is among what they take and give.
-RANDOM_COND, RANDOM_WHILE = (
-    Row(COND_TEXT, _itself, {"random": True}),
-    Row(WHILE_TEXT, _itself, {"random": True}),
-)
+COND, WHILE = "cond", "while_loop"  # the names of the programs that such nodes call
 
 
 class Part:
     """A program inside: `places` says which of the node's values each of its leaves is, and `results` which
     of its outputs, or (from -1 downwards) which of those values, each of the node's results is."""
 
-    __slots__ = ("places", "program", "results")
+    __slots__ = ("places", "results", "trace")
 
-    def __init__(self, program: Program, places: tuple[int, ...], results: tuple[int, ...]):
-        self.program = program
+    def __init__(self, trace: Trace, places: tuple[int, ...], results: tuple[int, ...]):
+        self.trace = trace
         self.places = places
         self.results = results
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return self.program.key, self.places, self.results
+        return self.trace.key, self.places, self.results
 
 
 class ControlNode(Node):
@@ -56,34 +43,41 @@ class ControlNode(Node):
 
     def __init__(
         self,
-        signature: Signature,
+        callee: Callee,
         inputs: tuple[Value, ...],
         source: Any,
         parts: tuple[Part, Part],
         starts: dict[int, Any] | None = None,
     ):
-        super().__init__(signature, inputs, source)
+        super().__init__(callee, inputs, source)
         self.parts = parts
         self.starts = starts or {}
 
 
-def fragment(
-    row: Row, types: Sequence[flat.TensorType], parts: tuple[Part, Part], starts: Mapping[int, Any]
-) -> flat.Function:
-    """What a node of these parts is in FlatIR. `types` are those of its inputs, and of a loop all that it
-    carries, numbers that it starts with among them."""
+def program(
+    name: str,
+    types: Sequence[flat.TensorType],
+    parts: tuple[Part, Part],
+    starts: Mapping[int, Any],
+    random: bool,
+) -> Program:
+    """The program of a node with these parts. `types` are those of its inputs; of a loop, of all that it
+    carries, numbers that it starts with included. `random`: a state is among what it takes and gives."""
     params = [flat.Value(each) for i, each in enumerate(types) if i not in starts]
     bodies = [_body(each) for each in parts]
-    if row is COND or row is RANDOM_COND:
+    if name == COND:
         on_false, on_true = (_on_operands(each, params[0]) for each in bodies)
-        return flat.Function(params, flat.cond(params[0], on_true, on_false, params[1:]), row.name)
-    given = iter(params)
-    carry = [
-        flat.constant(starts[i], each.dtype) if i in starts else next(given) for i, each in enumerate(types)
-    ]
-    condition, step = bodies
-    holds = lambda *carried: flat.reshape(condition(*carried)[0], ())
-    return flat.Function(params, flat.while_loop(holds, step, carry), row.name)
+        results = flat.cond(params[0], on_true, on_false, params[1:])
+    else:
+        given = iter(params)
+        carry = [
+            flat.constant(starts[i], each.dtype) if i in starts else next(given)
+            for i, each in enumerate(types)
+        ]
+        condition, step = bodies
+        holds = lambda *carried: flat.reshape(condition(*carried)[0], ())
+        results = flat.while_loop(holds, step, carry)
+    return Program(flat.Function(params, results, name), random=random)
 
 
 Body = Callable[..., list[flat.Value]]
@@ -91,7 +85,7 @@ Body = Callable[..., list[flat.Value]]
 
 def _body(part: Part) -> Body:
     """A program inside, as a function of the node's values."""
-    inside = lower(part.program, whole=True)
+    inside = lower(part.trace, whole=True)
 
     def build(*values: flat.Value) -> list[flat.Value]:
         found = inside.inline([values[place] for place in part.places], whole=True)

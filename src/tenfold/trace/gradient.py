@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
-from tenfold.base.bounded import remember
 from tenfold.base.errors import GradientError, TenfoldError
 from tenfold.flat.grad import gradients
 from tenfold.flat.ir import in_order, replay
-from tenfold.ops.table import Row, Signature
-from tenfold.trace import graph
+from tenfold.ops.callee import Callee, Program, programs
+from tenfold.trace.context import context
 from tenfold.trace.graph import Node, Origin, Value, follow, results_of, track
 
 NOTHING = -1
@@ -47,10 +46,10 @@ class Backward:
         self.saves = data & used  # of the forward pass
 
 
-def backward_of(signature: Signature, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Backward:
-    found = signature.backward.get((given, wanted))
+def backward_of(callee: Callee, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Backward:
+    found = callee.backward.get((given, wanted))
     if found is None:
-        found = signature.backward[given, wanted] = Backward(signature.fragment, given, wanted)
+        found = callee.backward[given, wanted] = Backward(callee.fragment, given, wanted)
     return found
 
 
@@ -78,7 +77,7 @@ class Wiring:
 
     def lower(
         self,
-        signatures: Sequence[Signature],
+        callees: Sequence[Callee],
         frames: Sequence[dict[flat.Value, flat.Value]],
         cotangents: Sequence[flat.Value],
         types: Sequence[flat.TensorType],
@@ -94,15 +93,15 @@ class Wiring:
 
         for slot, cotangent in zip(self.starts, cotangents, strict=True):
             add(slot, cotangent)
-        for k in range(len(signatures) - 1, -1, -1):
+        for k in range(len(callees) - 1, -1, -1):
             given = tuple([slot in slots for slot in self.results[k]])
             if not any(given):
                 continue
             wanted = tuple([slot != NOTHING for slot in self.inputs[k]])
             try:
-                backward = backward_of(signatures[k], given, wanted)
+                backward = backward_of(callees[k], given, wanted)
             except TenfoldError as error:
-                raise error.located(signatures[k].row.python_name, sources[k]) from None
+                raise error.located(callees[k].name, sources[k]) from None
             values = frames[k]
             for param, slot in zip(backward.cotangents, self.results[k], strict=True):
                 if param is not None:
@@ -117,39 +116,32 @@ class Wiring:
         ]
 
 
-class GradientSignature:
-    """What a gradient node computes, interned as signatures are."""
+class GradientProgram(Callee):
+    """The callee of a gradient node: how cotangents flow. Its FlatIR is made where the path is lowered."""
 
-    __slots__ = ("arguments", "id", "result_types", "row", "types", "wiring")
-    _interned: dict[Any, GradientSignature] = {}
+    __slots__ = ("wiring",)
+    name = "gradient"
+    random = False
+    differentiable = True
 
     def __init__(self, wiring: Wiring, result_types: tuple[flat.TensorType, ...]):
+        super().__init__((), flat.Function((), (), self.name))
         self.wiring = wiring
-        self.row = GRADIENT
-        self.types: tuple[flat.TensorType, ...] = ()
-        self.arguments: tuple[Any, ...] = ()
         self.result_types = result_types
-        Signature._count += 1
-        self.id = Signature._count
-
-    @property
-    def loose(self) -> tuple[GradientSignature, tuple[()]]:
-        return self, ()
 
 
 class GradientNode(Node):
-    """The one node that is not an op of ATen's: it reads the FlatIR of the nodes on its path."""
+    """The gradient of a piece of the Trace: it reads the FlatIR values of the nodes on its path."""
 
     __slots__ = ("path",)
     path: tuple[Node, ...]
+    callee: GradientProgram
 
-    def __init__(self, signature: Any, inputs: tuple[Value, ...], source: Any, path: tuple[Node, ...]):
-        super().__init__(signature, inputs, source)
+    def __init__(
+        self, callee: GradientProgram, inputs: tuple[Value, ...], source: Any, path: tuple[Node, ...]
+    ):
+        super().__init__(callee, inputs, source)
         self.path = path
-
-
-GRADIENT = Row("gradient(Tensor[] cotangents) -> Tensor[]", lambda *cotangents: cotangents, {})
-_closed: dict[Any, tuple[Signature, list[int]]] = {}  # with which of all inputs it takes
 
 
 def gradient(
@@ -177,19 +169,16 @@ def gradient(
         _check_result(each, path)
     types = tuple([each.type for each in reached])
     device = reached[0].device
-    if closed or batch is not None or graph.level is not None:  # a closed one moves with what it takes
+    if closed or batch is not None or context.level is not None:  # forward mode pushes tangents through it
         node = _closed_node(path, wiring, cotangents, types, where, batch)
     else:
-        key = (*wiring.key, types)
-        signature = GradientSignature._interned.get(key)
-        if signature is None:
-            signature = remember(GradientSignature._interned, key, GradientSignature(wiring, types))
-        node = GradientNode(signature, tuple(cotangents), where, tuple(path))
+        program = programs.get(("gradient", wiring.key, types), lambda: GradientProgram(wiring, types))
+        node = GradientNode(program, tuple(cotangents), where, tuple(path))
     follow(node)
-    made = results_of(node, device)
+    results = results_of(node, device)
     if closed or batch is not None:
-        track(node, made)
-    found = dict(zip(reached, made, strict=True))
+        track(node, results)
+    found = dict(zip(reached, results, strict=True))
     return [found.get(each) for each in wants]
 
 
@@ -255,7 +244,7 @@ def _wire(
     inputs = tuple([tuple([target(each.origin) for each in node.inputs]) for node in path])
     results = tuple(
         [
-            tuple([slots.setdefault((node, i), len(slots)) for i in range(len(node.signature.result_types))])
+            tuple([slots.setdefault((node, i), len(slots)) for i in range(len(node.callee.result_types))])
             for node in path
         ]
     )
@@ -277,38 +266,37 @@ def _closed_node(
     """The gradient as an ordinary node on all that the nodes of the path took, and the cotangents."""
     taken: dict[Value, int] = {}
     places = tuple([tuple([taken.setdefault(each, len(taken)) for each in node.inputs]) for node in path])
-    available = (*taken, *cotangents)
-    signatures = [node.signature for node in path]
-    ids, starts = tuple([each.id for each in signatures]), tuple([each.type for each in cotangents])
-    key = (wiring.key, places, ids, starts, batch)
-    known = _closed.get(key)
-    if known is None:
+    callees = [node.callee for node in path]
+    ids, starts = tuple([each.id for each in callees]), tuple([each.type for each in cotangents])
+
+    def make() -> Program:
         params = [flat.Value(each.type) for each in taken]
         params += [flat.Value(each if batch is None else _element(each)) for each in starts]
         frames = []
-        for each, given in zip(signatures, places, strict=True):
+        for each, given in zip(callees, places, strict=True):
             values = dict(zip(each.fragment.params, [params[i] for i in given], strict=True))
             replay(each.fragment.ops, values, None, True)
             frames.append(values)
-        found = wiring.lower(signatures, frames, params[len(taken) :], types, [None] * len(path), True)
-        # No gradient of the gradient comes to what it does not depend on.
-        needed = {*found, *[operand for op in in_order(found) for operand in op.operands]}
-        used = [i for i, each in enumerate(params) if each in needed]
-        fragment = flat.Function([params[i] for i in used], found, "gradient")
-        if batch is not None:
-            dims = [None if i < len(taken) else 0 for i in used]
-            from tenfold.flat.vmap import batched
+        results = wiring.lower(callees, frames, params[len(taken) :], types, [None] * len(path), True)
+        program = Program.trimmed("gradient", params, results)
+        return program if batch is None else _batched(program, batch, len(taken))
 
-            fragment, stacked = batched(fragment, batch, dims)
-            results = [
-                each if has else flat.broadcast_to(each, (batch, *each.shape))
-                for each, has in zip(fragment.results, stacked, strict=True)
-            ]
-            fragment = flat.Function(fragment.params, results, "gradient")
-        input_types = tuple([available[i].type for i in used])
-        known = remember(_closed, key, (Signature(GRADIENT, input_types, (), fragment), used))
-    signature, used = known
-    return Node(signature, tuple([available[i] for i in used]), where)
+    program = programs.get(("closed gradient", wiring.key, places, ids, starts, batch), make)
+    available = (*taken, *cotangents)
+    return Node(program, tuple([available[i] for i in program.takes]), where)
+
+
+def _batched(program: Program, size: int, first: int) -> Program:
+    """The program for a batch of cotangents, which it takes from place `first` on."""
+    from tenfold.flat.vmap import batched
+
+    dims = [None if i < first else 0 for i in program.takes]
+    fragment, stacked = batched(program.fragment, size, dims)
+    results = [
+        each if has else flat.broadcast_to(each, (size, *each.shape))
+        for each, has in zip(fragment.results, stacked, strict=True)
+    ]
+    return Program(flat.Function(fragment.params, results, program.name), takes=program.takes)
 
 
 def _element(type: flat.TensorType) -> flat.TensorType:
@@ -326,7 +314,7 @@ class Gone(Node):
     __slots__ = ()
 
     def __init__(self, node: Node):
-        super().__init__(node.signature, (), node.source)
+        super().__init__(node.callee, (), node.source)
         self.spent = True
 
 
@@ -334,11 +322,11 @@ def used_up(node: Node) -> bool:
     """Whether the gradient was taken, and cannot be again, since it needed values of the forward pass."""
     if not node.spent:
         return False
-    if isinstance(node, Gone) or any(each.saves for each in node.signature.backward.values()):
+    if isinstance(node, Gone) or any(each.saves for each in node.callee.backward.values()):
         return True
-    given = (True,) * len(node.signature.result_types)
+    given = (True,) * len(node.callee.result_types)
     wanted = tuple([each.origin is not None for each in node.inputs])
-    return bool(backward_of(node.signature, given, wanted).saves)
+    return bool(backward_of(node.callee, given, wanted).saves)
 
 
 def raise_spent(node: Node) -> None:
@@ -348,7 +336,7 @@ def raise_spent(node: Node) -> None:
     raise GradientError(
         "the gradient is taken a second time through values that the first let go",
         help="call backward(retain_graph=True) the first time, or compute the result again",
-    ).located(node.signature.row.python_name, node.source)
+    ).located(node.callee.name, node.source)
 
 
 def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
@@ -360,8 +348,8 @@ def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
                 continue
             _check_result(each, path)
             wanted = tuple([slot != NOTHING for slot in inputs])
-            saves = backward_of(node.signature, (True,) * len(results), wanted).saves
-            if node.signature.fragment.params[i] in saves and not wrote(node, i):
+            saves = backward_of(node.callee, (True,) * len(results), wanted).saves
+            if node.callee.fragment.params[i] in saves and not wrote(node, i):
                 raise_overwritten(each, node)
 
 
@@ -385,10 +373,10 @@ def raise_overwritten(value: Value, node: Node) -> None:
     raise GradientError(
         f"a value that the gradient needs, {value.type}, was written in place after it was used",
         help="use the op that returns a new tensor, or clone() before the write",
-    ).located(node.signature.row.python_name, node.source)
+    ).located(node.callee.name, node.source)
 
 
 def _saves_result(node: Node, index: int) -> bool:
     wanted = tuple([each.origin is not None for each in node.inputs])
-    given = (True,) * len(node.signature.result_types)
-    return node.signature.fragment.results[index] in backward_of(node.signature, given, wanted).saves
+    given = (True,) * len(node.callee.result_types)
+    return node.callee.fragment.results[index] in backward_of(node.callee, given, wanted).saves

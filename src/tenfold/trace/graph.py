@@ -1,61 +1,53 @@
-"""The Trace: values recorded by calling ops, each an ATen overload on other values. Nothing runs here."""
+"""The Trace: values recorded by calling ops and programs on other values. Nothing runs here."""
 
 from __future__ import annotations
 
-import threading
 import weakref
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, Operand, TenfoldError
 from tenfold.flat.ir import TensorType
-from tenfold.ops.table import SLOT, Row, Signature, find
-
-# A loop that never asks for a value would record without end: past this depth its values are computed on the
-# way. The pieces of such a loop are the same program, so it is compiled once.
-MAX_DEPTH = 5_000
-settle: Callable[[Sequence[Value]], None] | None = None  # set by the runtime, which knows how
-mutable = False  # whether values that gradients need may be written in place: they are what they were
+from tenfold.ops.callee import Callee, Program
+from tenfold.ops.table import SLOT, Row, find
+from tenfold.trace.context import context
 
 
 class Node:
-    """A call of an op: which (`signature`), on what (`inputs`), where in the user's program (`source`).
+    """A call: of which op or program (`callee`), on what (`inputs`), where in the user's program (`source`).
 
-    A gradient node also has a `path`: the nodes that it differentiates. `spent` says, of a node which
-    gradients flow through, whether they did and may not again; of others None. `results` remembers several
-    results, so that who computes one computes with it those that are wanted, too.
+    A gradient node also has a `path`: the nodes that it differentiates. `spent` is None for a node that no
+    gradient flows through, else whether its saved values have been released. `results` are weak references to
+    several results, so that whoever computes one computes the others that are held as well.
     """
 
-    __slots__ = ("__weakref__", "cut", "depth", "inputs", "results", "signature", "source", "spent")
-    depth: int
+    __slots__ = ("__weakref__", "callee", "cut", "depth", "inputs", "results", "source", "spent")
     path: tuple[Node, ...] = ()
+    depth: int  # of the longest chain of nodes that are yet to run
 
-    def __init__(self, signature: Signature, inputs: tuple[Value, ...], source: Any):
-        self.signature = signature
+    def __init__(self, callee: Callee, inputs: tuple[Value, ...], source: Any):
+        self.callee = callee
         self.inputs = inputs
         self.source = source
         self.spent: bool | None = None
-        self.cut = False  # of a function that is recorded: whether gradients stop here
+        self.cut = False  # in a recorded function: gradients stop here
         self.results: tuple[weakref.ref[Value], ...] = ()
         depth: int = 0
         for each in inputs:
             if each.node is not None and each.node.depth > depth:
                 depth = each.node.depth
-        if depth >= MAX_DEPTH and recorder is None and settle is not None:
-            settle(inputs)
-            depth = 0
         self.depth = depth + 1
 
 
 class Origin:
-    """Where gradients of a value flow: result `index` of a node, or (without a node) a leaf that collects
+    """Where gradients of a value flow: result `index` of a node, or (without a node) a leaf, which collects
     them.
 
     It outlives the computation: a value that has its data lets go of its node, but not of its origin. A leaf
-    that was written in place since has a new value; the old one's origin is another, `of` the leaf's own.
+    that was written in place has a new value; the old one's origin is another, `of` the leaf's own.
     """
 
     __slots__ = ("after", "collected", "hooks", "index", "leaf", "node", "other", "overwritten", "retains")
@@ -65,11 +57,11 @@ class Origin:
         self.index = index
         self.collected: Any = None
         self.hooks: dict[int, Callable[[Any], Any]] | None = None
-        self.after: dict[int, Callable[[], None]] | None = None  # to be called when a gradient was collected
+        self.after: dict[int, Callable[[], None]] | None = None  # called once a gradient was accumulated
         self.retains = False
         # A weak reference to the node that wrote over the value, which may be among its inputs; or True.
         self.overwritten: Any = None
-        self.leaf: Callable[[], Any] | None = None  # the tensor where gradients end, as a weak reference
+        self.leaf: Callable[[], Any] | None = None  # the leaf tensor, as a weak reference
         self.other: Origin | None = None
 
     @property
@@ -79,19 +71,19 @@ class Origin:
     @property
     def grad(self) -> Any:
         """The gradient that was collected, a Tensor or None."""
-        if recorder is not None:
-            _touch_grad(self)
+        if context.recorder is not None:
+            context.recorder.touch_grad(self)
         return self.collected
 
     @grad.setter
     def grad(self, gradient: Any) -> None:
-        if recorder is not None:
-            _touch_grad(self, clears=gradient is None)
+        if context.recorder is not None:
+            context.recorder.touch_grad(self, clears=gradient is None)
         self.collected = gradient
 
     def overwrite(self, value: Value, by: Value) -> None:
         """Note that the tensor which held `value` was written in place, so that no gradient may need it."""
-        if mutable:
+        if context.keeps_overwritten:
             return
         writer = True if by.node is None else weakref.ref(by.node)
         if self.node is None:
@@ -109,7 +101,7 @@ NO_DATA = type("NoData", (), {"__repr__": lambda self: "NO_DATA"})()
 class Value:
     """A tensor of the trace: result `index` of a node yet to run, or a leaf that has its data (`buffer`).
 
-    What gradients flow to has an `origin`.
+    A value that gradients flow to has an `origin`.
     """
 
     __slots__ = ("__weakref__", "buffer", "device", "index", "node", "origin", "source", "type")
@@ -136,140 +128,15 @@ class Value:
         self.node, self.index, self.buffer = None, 0, buffer
 
 
-class Mode(threading.local):
-    """What decides, in this thread, how ops are recorded: whether gradients are followed (`enabled`),
-    whether it is for a module of another compiler (`exporting`), and in which `precision` ops run that
-    autocast changes, by device (None: as their arguments say)."""
-
-    enabled = True
-    inference = False
-    exporting = False
-    precision: tuple[Any, ...] | None = None
-    # What of it decides about a compiled function, in one piece: it is compared at every call.
-    state: tuple[Any, ...] = (True, False, None)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        super().__setattr__("state", (self.enabled, self.inference, self.precision))
-
-
-mode = Mode()
-
-
-class Level(Protocol):
-    """What follows tangents while forward mode is on: see `autograd/forward_ad.py`."""
-
-    tangents: Any
-
-    def push(self, node: Node, results: Sequence[Value]) -> None: ...
-
-    def move(self, value: Value, moved: Value | None) -> None: ...
-
-    def same(self, value: Value, other: Value) -> None: ...
-
-
-class Saving(Protocol):
-    """What packs values away that gradients will need: see `autograd/watched.py`."""
-
-    def __call__(self, node: Node, results: Sequence[Value]) -> None: ...
-
-    def packed(self, value: Value) -> Callable[[], Value]: ...
-
-
-level: Level | None = None
-saving: Saving | None = None
-
-
-def track(node: Node, results: Sequence[Value]) -> None:
-    """Give the results of an op the origins by which gradients flow to its inputs."""
-    if mode.enabled:
-        tracked = sum([1 << i for i, each in enumerate(node.inputs) if each.origin is not None])
-        for each, reached in zip(results, node.signature.reached, strict=True):
-            if reached & tracked:
-                each.origin = Origin(node, each.index)
-                node.spent = False
-        if saving is not None and node.spent is not None:
-            saving(node, results)
-
-
-def fresh(value: Value, where: Any, by_op: bool = False) -> Value:
-    """The same data as a value of its own, to which no gradient of `backward` flows. A transformation of the
-    function around it sees through it."""
-    if by_op or value.buffer is None:
-        same = record(find("alias"), (value,), where)[0]
-        same.origin = None
-        return same
-    copy = Value(value.type, value.device, None, value.index, value.buffer)
-    copy.source = value.source
-    if level is not None:
-        level.same(value, copy)
-    return copy
-
-
-class Recorder(Protocol):
-    """What follows the tensors that a function under `tenfold.compile` reads and writes."""
-
-    nodes: set[Node]
-    thread: int
-    through_memory: bool  # whether a view is read by looking into the memory that it is a part of
-
-    def read(self, holder: Holder, value: Value) -> Value: ...
-
-    def write(self, holder: Holder, root: Holder) -> None: ...
-
-    def made(self, value: Value) -> bool: ...
-
-    def knows(self, value: Value) -> bool: ...  # whether its data may be asked for
-
-    def touch_grad(self, origin: Origin, clears: bool) -> None: ...
-
-    def guard(self, container: Any, key: Any, contents: bool = False) -> None: ...
-
-    def watch(self, container: Any, apart: Collection[Any] = (), of_object: bool = False) -> None: ...
-
-
-recorder: Recorder | None = None
-
-
-def active() -> Recorder | None:
-    """The recorder, if it is this thread that it follows."""
-    return recorder if recorder is None or recorder.thread == threading.get_ident() else None
-
-
-def _touch_grad(origin: Origin, clears: bool = False) -> None:
-    following = active()
-    if following is not None:
-        following.touch_grad(origin, clears)
-
-
-class outside:
-    """While a function is recorded, a `with` block that is not part of it: for state made on the way. It may
-    be part of another, around it."""
-
-    def __init__(self, around: Recorder | None = None):
-        self.around = around
-
-    def __enter__(self) -> None:
-        global recorder
-        self.recorder, recorder = recorder, self.around
-
-    def __exit__(self, *error: Any) -> None:
-        global recorder
-        recorder = self.recorder
-
-
-def follow(node: Node) -> None:
-    """Tell the recorder, if there is one, of a node that was made."""
-    following = active()
-    if following is not None:
-        following.nodes.add(node)
-        node.cut = not mode.enabled
-
-
 class Holder:
-    """What holds a value that in-place ops may replace: the base of Tensor."""
+    """Holds a value that in-place ops may replace: the base of Tensor and of Storage."""
 
     __slots__ = ()
+
+    @property
+    def collector(self) -> Origin | None:
+        """Of a leaf tensor, where its gradients are collected."""
+        return None
 
     def current(self) -> Value:
         raise NotImplementedError
@@ -277,19 +144,31 @@ class Holder:
     def replace(self, value: Value) -> None:
         raise NotImplementedError
 
+    @property
+    def memory(self) -> Holder:
+        """The storage that it lies in, be it all of it or a part."""
+        return self
 
-def record(row: Row, arguments: Sequence[Any], where: Any, device: Device | None = None) -> tuple[Value, ...]:
-    """Call an op: `arguments` are one for each of the schema's, with trace values where it takes tensors."""
+
+def call_op(
+    row: Row, arguments: Sequence[Any], where: Any, device: Device | None = None
+) -> tuple[Value, ...]:
+    """Record a call of an op: `arguments` are one for each of the schema's, trace values for tensors."""
     inputs: list[Value] = []
     shape = tuple([_take(each, inputs) for each in arguments])
     try:
         place = _common_device(inputs, row) if device is None else device
-        signature = row.signature(tuple([each.type for each in inputs]), shape)
+        callee = row.call(tuple([each.type for each in inputs]), shape)
     except TenfoldError as error:
         raise located(error, row, where, arguments) from None
     if place.type != "meta":  # `empty_like` and its like take a shape from a tensor on the meta device
         inputs = [each if each.buffer is not NO_DATA else _hollow(each) for each in inputs]
-    return enter(Node(signature, tuple(inputs), where), place)
+    return enter(Node(callee, tuple(inputs), where), place)
+
+
+def call_program(program: Program, offered: Sequence[Value], where: Any, device: Device) -> tuple[Value, ...]:
+    """Record a call of a program, on those of the offered values that it takes."""
+    return enter(Node(program, tuple([offered[i] for i in program.takes]), where), device)
 
 
 def _hollow(value: Value) -> Value:
@@ -299,7 +178,7 @@ def _hollow(value: Value) -> Value:
 
 
 def enter(node: Node, device: Device) -> tuple[Value, ...]:
-    """Make a new node part of the Trace: what it gives, and gradients flow through it."""
+    """Make a new node part of the Trace: give its results, and let gradients flow through it."""
     follow(node)
     results = results_of(node, device)
     for each in node.inputs:
@@ -309,18 +188,51 @@ def enter(node: Node, device: Device) -> tuple[Value, ...]:
     return results
 
 
+def follow(node: Node) -> None:
+    """Tell the recorder, if there is one, of a new node."""
+    if context.recorder is not None:
+        context.recorder.nodes.add(node)
+        node.cut = not context.grad_enabled
+
+
 def results_of(node: Node, device: Device) -> tuple[Value, ...]:
     """The values that a new node gives."""
-    types = node.signature.result_types
+    types = node.callee.result_types
     results = tuple([Value(each, device, node, i) for i, each in enumerate(types)])
     if len(results) > 1:
         node.results = tuple([weakref.ref(each) for each in results])
     if device.type == "meta":
         for each in results:
             each.buffer = NO_DATA
-    if level is not None:
-        level.push(node, results)
+    if context.level is not None:
+        context.level.push(node, results)
     return results
+
+
+def track(node: Node, results: Sequence[Value]) -> None:
+    """Give the results of a node the origins by which gradients flow to its inputs."""
+    if context.grad_enabled:
+        tracked = sum([1 << i for i, each in enumerate(node.inputs) if each.origin is not None])
+        for each, reached in zip(results, node.callee.reached, strict=True):
+            if reached & tracked:
+                each.origin = Origin(node, each.index)
+                node.spent = False
+        if context.saving is not None and node.spent is not None:
+            context.saving(node, results)
+
+
+def fresh(value: Value, where: Any, by_op: bool = False) -> Value:
+    """The same data as another value, which no gradient of `backward` flows to. A transformation of the
+    function around it sees through it."""
+    if by_op or value.buffer is None:
+        same = call_op(find("alias"), (value,), where)[0]
+        same.origin = None
+        return same
+    copy = Value(value.type, value.device, None, value.index, value.buffer)
+    copy.source = value.source
+    if context.level is not None:
+        context.level.same(value, copy)
+    return copy
 
 
 def _take(argument: Any, inputs: list[Value]) -> Any:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tenfold import flat
 from tenfold.flat.hoisting import hoisted
 from tenfold.flat.ir import replay
+from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node
-from tenfold.trace.program import Program
 
 Frame = dict[flat.Value, flat.Value]
 
 
-def lower(program: Program, whole: bool = False) -> flat.Function:
+def lower(program: Trace, whole: bool = False) -> flat.Function:
     """The program as one FlatIR function: its leaves are the parameters, its outputs the results.
 
     Composites stay `whole` where the function is to be transformed further.
@@ -36,12 +34,12 @@ def lower(program: Program, whole: bool = False) -> flat.Function:
         if isinstance(node, GradientNode):
             results = _gradient(node, [frames[each] for each in node.path], arguments, whole, device)
         elif node in differentiated:
-            fragment = node.signature.fragment
+            fragment = node.callee.fragment
             frame = frames[node] = dict(zip(fragment.params, arguments, strict=True))
             replay(fragment.ops, frame, node.source, whole, device)
             results = [frame.get(each, each) for each in fragment.results]
         else:
-            results = node.signature.fragment.inline(arguments, node.source, whole=whole, device=device)
+            results = node.callee.fragment.inline(arguments, node.source, whole=whole, device=device)
         if whole:
             results = _stopped(node, results)
         for index, result in enumerate(results):
@@ -56,23 +54,20 @@ def lower(program: Program, whole: bool = False) -> flat.Function:
 
 
 def _stopped(node: Node, results: list[flat.Value]) -> list[flat.Value]:
-    """A node's results in a function that is to be differentiated: as constants where Python said so, by
+    """A node's results in a function that is to be differentiated: constants where Python said so, by
     `detach` or `no_grad`."""
-    flows = node.signature.row.differentiable
-    flowing = flows if isinstance(flows, tuple) else (flows,) * len(results)
     return [
         flat.stop_gradient(each)
-        if (node.cut or not flows_here) and each.dtype.kind in ("float", "complex")
+        if (node.cut or not flows) and each.dtype.kind in ("float", "complex")
         else each
-        for each, flows_here in zip(results, flowing, strict=True)
+        for each, flows in zip(results, node.callee.flows, strict=True)
     ]
 
 
 def _gradient(
-    node: Any, frames: list[Frame], cotangents: list[flat.Value], whole: bool, device: str
+    node: GradientNode, frames: list[Frame], cotangents: list[flat.Value], whole: bool, device: str
 ) -> list[flat.Value]:
-    signatures = [each.signature for each in node.path]
+    callees = [each.callee for each in node.path]
     sources = [each.source for each in node.path]
-    signature = node.signature
-    types = signature.result_types
-    return signature.wiring.lower(signatures, frames, cotangents, types, sources, whole, device)
+    types = node.callee.result_types
+    return node.callee.wiring.lower(callees, frames, cotangents, types, sources, whole, device)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold.flat.printer import describe
-from tenfold.ops.table import PLACEMENT, SLOT, TABLE
+from tenfold.ops.callee import Callee, OpCall
+from tenfold.ops.table import PLACEMENT, SLOT
+from tenfold.trace.collect import Trace
 from tenfold.trace.graph import Node, Value
-from tenfold.trace.program import Program
 
 TITLE = "==== Trace IR ===="
 
 
-def print_trace(program: Program) -> str:
+def print_trace(program: Trace) -> str:
     names: dict[tuple[Node | None, int], str] = {}
     leaves = {leaf: f"p{i}" for i, leaf in enumerate(program.leaves)}
 
@@ -26,23 +27,23 @@ def print_trace(program: Program) -> str:
             f"    {text}: {describe(leaf.type, str(leaf.device.resolved))}" for leaf, text in leaves.items()
         ]
     for i, node in enumerate(program.nodes):
-        several = len(node.signature.result_types) > 1
-        results = [f"t{i}_{j}" if several else f"t{i}" for j in range(len(node.signature.result_types))]
+        several = len(node.callee.result_types) > 1
+        results = [f"t{i}_{j}" if several else f"t{i}" for j in range(len(node.callee.result_types))]
         for j, text in enumerate(results):
             names[node, j] = text
         place = f"  # {node.source.short}" if node.source else ""
         taken = [name(each) for each in node.inputs]
-        if node.signature.row in TABLE.get(node.signature.row.name, ()):
-            call = _call(node, iter(taken))
-        else:  # no op of ATen's: a gradient, an optimizer's step, a function that was transformed or compiled
+        if isinstance(node.callee, OpCall):
+            call = _op_call(node.callee, iter(taken))
+        else:
             through = [names[each, 0].partition("_")[0] for each in node.path]
-            call = _other_call(node, taken, through)
+            call = _program_call(node.callee, taken, through)
         lines.append(f"{', '.join(results)} = {call}{place}")
     lines.append("outputs:")
     for place_, index in program.outputs:
         if place_ >= 0:
             node = program.nodes[place_]
-            text = describe(node.signature.result_types[index], str(program.device.resolved))
+            text = describe(node.callee.result_types[index], str(program.device.resolved))
             lines.append(f"    {names[node, index]}: {text}")
         else:
             leaf = program.leaves[-1 - place_]
@@ -50,11 +51,11 @@ def print_trace(program: Program) -> str:
     return "\n".join(lines)
 
 
-def _call(node: Node, inputs: Any) -> str:
-    row = node.signature.row
+def _op_call(callee: OpCall, inputs: Any) -> str:
+    row = callee.row
     parts: list[str] = []
     named = len(row.schema.arguments)
-    for argument, value in zip(row.schema.arguments, node.signature.arguments[:named], strict=True):
+    for argument, value in zip(row.schema.arguments, callee.arguments[:named], strict=True):
         if argument.name in PLACEMENT or (
             not _has_slot(value) and value == argument.default and type(value) is type(argument.default)
         ):
@@ -63,14 +64,14 @@ def _call(node: Node, inputs: Any) -> str:
         first = all("=" not in part for part in parts)
         parts.append(text if _has_slot(value) and first else f"{argument.name}={text}")
     # A random row whose schema names no generator takes the state after its arguments.
-    parts += [f"generator={_text(value, inputs)}" for value in node.signature.arguments[named:]]
+    parts += [f"generator={_text(value, inputs)}" for value in callee.arguments[named:]]
     return f"aten.{row.qualified}({', '.join(parts)})"
 
 
-def _other_call(node: Node, taken: list[str], through: list[str]) -> str:
-    """A node that is no op of ATen's; of a gradient also the nodes that it goes back through."""
+def _program_call(callee: Callee, taken: list[str], through: list[str]) -> str:
+    """A call of a program; of a gradient also the nodes that it goes back through."""
     parts = taken + ([f"through=({', '.join(through)})"] if through else [])
-    return f"tenfold.{node.signature.row.name}({', '.join(parts)})"
+    return f"tenfold.{callee.name}({', '.join(parts)})"
 
 
 def _has_slot(value: Any) -> bool:

@@ -12,13 +12,9 @@ from tenfold.flat.composite import Composite
 from tenfold.flat.grad import gradients
 from tenfold.flat.ir import in_order
 from tenfold.flat.partials import carries
-from tenfold.func.recording import is_tensor, record
-from tenfold.ops.table import Row
-from tenfold.runtime import tree
+from tenfold.func.recorded import RecordedFunction, is_tensor
 from tenfold.tensor import Tensor
-
-CHECKPOINT = Row("checkpoint(Tensor[] arguments) -> Tensor[]", lambda *arguments: arguments, {})
-RANDOM_CHECKPOINT = Row(CHECKPOINT.text, CHECKPOINT.lowering, {"random": True})
+from tenfold.trace import tree
 
 
 @located
@@ -46,11 +42,12 @@ def checkpoint(
     given: list[Any] = []
     structure = tree.flatten((args, kwargs), is_tensor, given)
 
-    def call(stand_ins: list[Tensor]) -> Any:
+    def call(stand_ins: Sequence[Tensor]) -> Any:
         positional, named = tree.unflatten(structure, iter(stand_ins))
         return function(*positional, **named)
 
-    recorded = record("checkpoint", call, [each.current() for each in given], tensors_only=False)
+    values = [each.current() for each in given]
+    recorded = RecordedFunction("checkpoint", call, values, tensors_only=False)
 
     def make() -> flat.Function:
         body = recorded.fragment()
@@ -59,8 +56,7 @@ def checkpoint(
         rule = _recomputed(body, arguments if any(arguments) else [True] * len(params))
         return flat.Function(params, Composite(tuple(params), body, rule, {}, None).results, "checkpoint")
 
-    row = RANDOM_CHECKPOINT if recorded.random else CHECKPOINT
-    results = recorded.call(row, None, given, make)
+    results = recorded.call("checkpoint", given, make)
     return tree.unflatten(recorded.structure, iter(results))
 
 

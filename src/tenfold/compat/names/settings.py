@@ -21,7 +21,7 @@ from tenfold.compat.names import determinism
 from tenfold.engines import xla
 from tenfold.tensor import generators
 from tenfold.tensor.typed import CUDA_TYPES, TYPES
-from tenfold.trace import graph
+from tenfold.trace.context import context
 
 _kept = SimpleNamespace(
     threads=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -134,7 +134,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
-    return graph.mode.inference
+    return context.inference
 
 
 # Autocast by device, in the older way

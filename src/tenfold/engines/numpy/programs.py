@@ -1,6 +1,6 @@
 """Whole programs of the Trace on tier 0.
 
-A program is planned fragment by fragment: the FlatIR of each node, which its signature keeps, so that a new
+A program is planned fragment by fragment: the FlatIR of each node, which its callee keeps, so that a new
 program of known parts costs little more than what it computes. One with gradients is lowered as a whole.
 """
 
@@ -15,13 +15,13 @@ from tenfold.base.bounded import remember
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.engines.numpy.kernels import Array
 from tenfold.engines.numpy.plan import Builder, Plan, plan, run_plan
+from tenfold.trace.collect import Trace
 from tenfold.trace.lower import lower
-from tenfold.trace.program import Program
 
 _plans: dict[tuple[int, ...], Plan] = {}
 
 
-def run_program(program: Program, arrays: Sequence[Array]) -> list[Array]:
+def run_program(program: Trace, arrays: Sequence[Array]) -> list[Array]:
     """A program's outputs, computed from the data of its leaves."""
     if program.device.type != "cpu":
         raise UnsupportedError(
@@ -35,7 +35,7 @@ def run_program(program: Program, arrays: Sequence[Array]) -> list[Array]:
         return run_plan(made, tuple(arrays))
 
 
-def planned(program: Program) -> Plan:
+def planned(program: Trace) -> Plan:
     """The steps of a program."""
     if any(node.path for node in program.nodes):
         return plan(lower(program))
@@ -44,7 +44,7 @@ def planned(program: Program) -> Plan:
     builder.arity = builder.count
     computed: dict[Any, list[int]] = {}
     for node in program.nodes:
-        fragment = node.signature.fragment
+        fragment = node.callee.fragment
         places = {
             param: leaves[each] if each in leaves else computed[each.node][each.index]
             for param, each in zip(fragment.params, node.inputs, strict=True)
@@ -52,7 +52,7 @@ def planned(program: Program) -> Plan:
         try:
             builder.ops(fragment.ops, places, node.source)
         except TenfoldError as error:
-            raise error.located(node.signature.row.python_name, node.source) from None
+            raise error.located(node.callee.name, node.source) from None
         computed[node] = [places[each] for each in fragment.results]
     return builder.closed(
         [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.runtime import tree
+from tenfold.trace import tree
 
 Pair = namedtuple("Pair", "first second")
 

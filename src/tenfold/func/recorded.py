@@ -1,0 +1,183 @@
+"""A function recorded as one program: what `vmap`, `jvp` and `checkpoint` transform.
+
+Whatever it reads besides its arguments becomes a further input, and what it writes in place a further result,
+written where it belongs once the transformed function is called.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, ClassVar
+
+from tenfold import flat
+from tenfold.base.errors import ArgumentError, TenfoldError, TraceError
+from tenfold.base.source import capture
+from tenfold.flat.strides import contiguous
+from tenfold.ops.callee import Program, programs
+from tenfold.runtime.calls import shares_memory
+from tenfold.tensor import Tensor
+from tenfold.tensor.views import Alias, Storage
+from tenfold.trace import graph, tree
+from tenfold.trace.graph import Value
+from tenfold.trace.lower import lower
+from tenfold.trace.record import Policy, record
+
+
+class RecordedFunction:
+    """A function on arguments of given types. Its results are what it returned, then what it wrote."""
+
+    # What a call of a user's own autograd.Function gives inside: `functions.py` says, which records it too.
+    apply: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]
+
+    def __init__(
+        self,
+        what: str,
+        call: Callable[[Sequence[Tensor]], Any],
+        given: Sequence[Value],
+        tensors_only: bool = True,
+    ):
+        def checked(stand_ins: Sequence[Tensor]) -> Any:
+            result = call(stand_ins)
+            if tensors_only:
+                _check_outputs(what, tree.flatten(result, is_tensor, []))
+            return result
+
+        policy = Policy(
+            what,
+            asks=True,
+            nested=True,
+            differentiates=True,
+            through_memory=True,
+            apply=RecordedFunction.apply,
+        )
+        recording = record(checked, _stand_ins(given), policy)
+        self.trace = recording.trace
+        self.leaves = recording.trace.leaves
+        # For each leaf, which argument it is; None for one from outside.
+        self.places = [each if isinstance(each, int) else None for each in recording.inputs]
+        self.structure = recording.structure
+        self.count = recording.count
+        self.writes: list[Storage | int] = recording.writes  # type: ignore[assignment]
+        self.random = any(_draws(node.callee) for node in self.trace.nodes)
+        # All that a transformation of the program depends on.
+        types = tuple([each.type for each in self.leaves])
+        into = tuple([each if isinstance(each, int) else None for each in self.writes])
+        self.key = (self.trace.key, types, tuple(self.places), self.count, into)
+
+    def fragment(self) -> flat.Function:
+        return lower(self.trace, whole=True)
+
+    def states(self) -> set[int]:
+        """The leaves that are states of random generators."""
+        drawn = {
+            each
+            for node in self.trace.nodes
+            if node.callee.random
+            for each in node.inputs
+            if _is_state(each.type)
+        }
+        return {i for i, leaf in enumerate(self.leaves) if leaf in drawn}
+
+    def state_written(self, place: int) -> int | None:
+        """Which result is the next state, of a leaf that is a generator's state."""
+        for i, root in enumerate(self.writes):
+            if isinstance(root, Storage) and root.value is self.leaves[place]:
+                return self.count + i
+        return None
+
+    def call(
+        self, key: Hashable, given: Sequence[Tensor], make: Callable[[], flat.Function], *more: Tensor
+    ) -> list[Tensor]:
+        """Record one call of the program that `make` gives, in the place of the function. The key says what
+        the program depends on besides the function. Its results, less those that were written."""
+        self.refuse_shared(given)
+        inputs = [
+            leaf if place is None else given[place].current()
+            for leaf, place in zip(self.leaves, self.places, strict=True)
+        ]
+        inputs += [each.current() for each in more]
+        types = tuple([each.type for each in inputs])
+        program = programs.get((key, self.key, types), lambda: Program(make(), random=self.random))
+        results = graph.call_program(program, inputs, capture(), self.trace.device)
+        wanted = len(results) - len(self.writes)
+        for target, value in zip(self.writes, results[wanted:], strict=True):
+            write_to(target, given, value)
+        return [Tensor(each) for each in results[:wanted]]
+
+    def refuse_shared(self, given: Sequence[Tensor]) -> None:
+        """Refuse a write to an argument where others would have to see it."""
+        written = [given[each] for each in self.writes if isinstance(each, int)]
+        if not written:
+            return
+        outside = {id(leaf) for leaf, place in zip(self.leaves, self.places, strict=True) if place is None}
+        read = any(each._alias is not None and id(each._alias.storage.value) in outside for each in written)
+        if read or shares_memory(given):
+            raise TraceError(
+                "the function writes to an argument whose memory it also reads in another way",
+                help="clone() the argument, or pass it in one way only",
+            ).located("", capture())
+
+
+def _stand_ins(given: Sequence[Value]) -> list[Tensor]:
+    """Tensors without data like the given values: one for what is given twice."""
+    by_value: dict[Value, Tensor] = {}
+    for each in given:
+        if each not in by_value:
+            by_value[each] = Tensor(Value(each.type, each.device))
+            by_value[each]._value.source = each.made_at
+    return [by_value[each] for each in given]
+
+
+def whole(storage: Storage) -> Tensor:
+    """A tensor that is all of this memory."""
+    return Tensor(storage.value, Alias(storage, (), contiguous(storage.value.type.shape), 0))
+
+
+def write_to(target: Storage | int, given: Sequence[Tensor], value: Value) -> None:
+    """Write a result to memory from outside, or to one of the arguments."""
+    (given[target] if isinstance(target, int) else whole(target)).assign(value)
+
+
+def _draws(callee: Any) -> bool:
+    """Whether a call draws random numbers; attention without dropout, for one, gives the state back as is."""
+    if not callee.random:
+        return False
+    fragment = callee.fragment
+    return not all(each in fragment.params for each in fragment.results if _is_state(each.type))
+
+
+def _is_state(type: flat.TensorType) -> bool:
+    return type.dtype.name == "uint64" and type.shape == (2,)
+
+
+def like(function: Callable[..., Any], name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Dress a function as what it was made from; its errors tell the transformation and the user's line."""
+
+    def dress(made: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function, updated=())
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return made(*args, **kwargs)
+            except TenfoldError as error:
+                raise error.located(name, capture()) from None
+
+        return call
+
+    return dress
+
+
+def is_tensor(each: Any) -> bool:
+    return isinstance(each, Tensor)
+
+
+def _check_outputs(what: str, structure: Any) -> None:
+    if structure is tree.LEAF:
+        return
+    if len(structure) == 2:
+        raise ArgumentError(
+            f"the function returns a {structure[0].__name__} where a Tensor is needed",
+            help="return tensors, or lists, tuples and dicts of them",
+        ).located(what, capture())
+    for each in structure[2]:
+        _check_outputs(what, each)

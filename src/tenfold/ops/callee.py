@@ -1,0 +1,173 @@
+"""What a node of the Trace calls: an ATen op on given arguments (`OpCall`), or a `Program`, which is a FlatIR
+function with a name. Both are interned, so that a node's callee is compared and hashed by its `id`."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tenfold import flat
+from tenfold.flat.ir import in_order
+
+if TYPE_CHECKING:
+    from tenfold.ops.table import Row
+
+Numbers = tuple[int | float, ...]
+
+
+class Callee:
+    """A FlatIR function (`fragment`) on inputs of given types, and what follows from it."""
+
+    __slots__ = ("_reached", "backward", "fragment", "id", "result_types", "types")
+    _ids = itertools.count(1)
+
+    name: str  # in printed traces and in error messages
+    random: bool  # takes a generator's state and returns the next one
+    differentiable: bool | tuple[bool, ...]  # whether gradients flow to the results
+
+    def __init__(self, types: tuple[flat.TensorType, ...], fragment: flat.Function):
+        self.types = types
+        self.fragment = fragment
+        self.result_types = tuple([each.type for each in fragment.results])
+        self.id = next(Callee._ids)
+        self._reached: tuple[int, ...] | None = None
+        self.backward: dict[Any, Any] = {}  # memo of trace/gradient.py
+
+    @property
+    def qualified(self) -> str:
+        """The full name: of an op with its overload, as "add.Tensor"."""
+        return self.name
+
+    @property
+    def loose(self) -> tuple[Callee, Numbers]:
+        """The callee that takes this one's Python numbers as inputs after the tensors, and the numbers."""
+        return self, ()
+
+    @property
+    def flows(self) -> tuple[bool, ...]:
+        """For each result, whether gradients flow to it."""
+        flows = self.differentiable
+        return flows if isinstance(flows, tuple) else (flows,) * len(self.result_types)
+
+    @property
+    def reached(self) -> tuple[int, ...]:
+        """For each result the inputs that its gradient may flow to, as the bits of a number."""
+        if self._reached is None:
+            bits = reach(self.fragment)
+            self._reached = tuple([each if flow else 0 for each, flow in zip(bits, self.flows, strict=True)])
+        return self._reached
+
+
+class OpCall(Callee):
+    """An overload of ATen on inputs of given types. In its `arguments` SLOTs stand for the tensors."""
+
+    __slots__ = ("_loose", "arguments", "row")
+
+    def __init__(
+        self, row: Row, types: tuple[flat.TensorType, ...], arguments: tuple, fragment: flat.Function
+    ):
+        super().__init__(types, fragment)
+        self.row = row
+        self.arguments = arguments
+        self._loose: tuple[OpCall, Numbers] | None = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.row.python_name
+
+    @property
+    def qualified(self) -> str:
+        return self.row.qualified
+
+    @property
+    def random(self) -> bool:  # type: ignore[override]
+        return self.row.random
+
+    @property
+    def differentiable(self) -> bool | tuple[bool, ...]:  # type: ignore[override]
+        return self.row.differentiable
+
+    @property
+    def loose(self) -> tuple[OpCall, Numbers]:
+        """Itself and no numbers where there are none, or where the lowering must know them."""
+        if self._loose is None:
+            self._loose = self.row.loosen(self)
+        return self._loose
+
+
+class Program(Callee):
+    """A FlatIR function that is no op of ATen's: a gradient, a batched or compiled function, an optimizer's
+    step. `takes` says which of the values offered in a call are its inputs."""
+
+    __slots__ = ("name", "random", "takes")
+    differentiable = True
+
+    def __init__(self, function: flat.Function, *, random: bool = False, takes: Sequence[int] | None = None):
+        super().__init__(tuple([each.type for each in function.params]), function)
+        self.name = function.name
+        self.random = random
+        self.takes = tuple(range(len(function.params)) if takes is None else takes)
+
+    @classmethod
+    def trimmed(
+        cls, name: str, params: Sequence[flat.Value], results: Sequence[flat.Value], *, random: bool = False
+    ) -> Program:
+        """The program on those parameters that the results depend on: no gradient flows to the others."""
+        needed = {*results, *[operand for op in in_order(results) for operand in op.operands]}
+        takes = [i for i, each in enumerate(params) if each in needed]
+        return cls(flat.Function([params[i] for i in takes], results, name), random=random, takes=takes)
+
+
+Interned = TypeVar("Interned")
+
+
+class Interning:
+    """A bounded table of what was made for a key: the least recently used goes first."""
+
+    def __init__(self, bound: int):
+        self.bound = bound
+        self._made: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Interned]) -> Interned:
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = make()
+            while len(self._made) > self.bound:
+                self._made.popitem(last=False)
+        else:
+            self._made.move_to_end(key)
+        return made
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+programs = Interning(2048)
+
+
+def reach(function: flat.Function) -> tuple[int, ...]:
+    """For each result the parameters that it depends on through floats alone, as the bits of a number.
+
+    A float result that is the same whatever they are, as x ** 0, counts as depending on all of them, by zero;
+    unless its gradient is stopped, as where PyTorch fills a result that it has made anew.
+    """
+    bits: dict[flat.Value, int] = {
+        param: 1 << i for i, param in enumerate(function.params) if param.dtype.kind in ("float", "complex")
+    }
+    every = sum(bits.values())
+    for op in function.ops:
+        if isinstance(op, flat.Composite) and op.rule is flat.stopped:
+            bits[op.result] = 0
+            continue
+        found = 0
+        for operand in op.operands:
+            found |= bits.get(operand, 0)
+        if found:
+            for result in op.results:
+                if result.dtype.kind in ("float", "complex"):
+                    bits[result] = found
+    return tuple(
+        [bits.get(each, every if each.dtype.kind in ("float", "complex") else 0) for each in function.results]
+    )

@@ -1,0 +1,84 @@
+"""A call of a function, recorded on stand-ins for its tensors: how `compile`, `show` and `export` begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tenfold.base.errors import TraceError
+from tenfold.base.source import capture
+from tenfold.runtime import evaluate
+from tenfold.runtime.dependencies import Dependencies
+from tenfold.trace import tree
+from tenfold.trace.context import outside
+from tenfold.trace.graph import Origin, Value
+from tenfold.trace.record import Policy, Recording, record, recording_lock
+
+
+class Call(NamedTuple):
+    """A recorded call: the tensors among its arguments, what was recorded with stand-ins in their places, and
+    the Python state that this depends on."""
+
+    given: list[Any]
+    recording: Recording
+    dependencies: Dependencies
+
+
+def record_call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type) -> Call:
+    """Record a function on arguments like these. `tensor` is the class of tensors, made from a Value."""
+    given: list[Any] = []
+    structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
+    by_tensor: dict[int, Any] = {}  # one stand-in for a tensor that is given twice
+    for each in given:
+        if id(each) not in by_tensor:
+            by_tensor[id(each)] = _stand_in(each, tensor)
+    stand_ins = [by_tensor[id(each)] for each in given]
+
+    def call(tensors: Sequence[Any]) -> Any:
+        call_args, call_kwargs = tree.unflatten(structure, iter(tensors))
+        return dependencies.call(*call_args, **call_kwargs)
+
+    dependencies = Dependencies(function, (args, kwargs), tensor)
+    policy = Policy("compile", evaluate=evaluate.evaluate, listener=dependencies)
+    with recording_lock:
+        try:
+            recording = record(call, stand_ins, policy)
+        finally:
+            dependencies.put_back()
+    _require_apart(given, recording)
+    return Call(given, recording, dependencies)
+
+
+def _stand_in(given: Any, tensor: type) -> Any:
+    """A tensor without data in the place of an argument; gradients collect in it if they would there."""
+    with outside():
+        present = given.current()
+    value = Value(present.type, present.device)
+    value.source = present.made_at
+    made: Any = tensor(value)
+    if given.requires_grad:
+        made._leaf = value.origin = Origin()
+        made._leaf.collected = given.grad
+    return made
+
+
+def _require_apart(given: Sequence[Any], recording: Recording) -> None:
+    """Refuse writes that tensors other than the written argument would have to see."""
+    changed = recording.argument_writes
+    if changed and shares_memory(given):
+        raise TraceError(
+            "the function writes to an argument that shares memory with another", help="clone() one of them"
+        ).located("compile", capture())
+    memory = {id(each.memory) for each in given}
+    inside = [each for each in recording.recorder.reads.values() if id(each.memory) in memory]
+    if any(id(root) in memory for root in recording.recorder.before) or (changed and inside):
+        raise TraceError(
+            "the function writes to a tensor that it is given as an argument and also reads from outside",
+            help="pass it in one of the two ways",
+        ).located("compile", capture())
+
+
+def shares_memory(tensors: Sequence[Any]) -> bool:
+    """Whether two of these tensors, not being the same, lie in one storage."""
+    distinct = {id(each): each for each in tensors if each._alias is not None}
+    return len({id(each._alias.storage) for each in distinct.values()}) < len(distinct)

@@ -1,0 +1,121 @@
+"""What a compiled function depends on from Python: found out while it is recorded, compared at each call.
+
+The stage has three parts. `reach.py` reads from the function's code which names it comes to; `guards.py`
+compares what was found there with what is there now; `bindings.py` follows names that the function binds to
+tensors, which are results of its program. docs/guards.md describes what is compared, and what it costs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from tenfold.runtime.bindings import Bindings, Change, Has, Place, is_ours, keys_of
+from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Guard, contents_of, hold
+from tenfold.runtime.reach import Reach
+from tenfold.trace import tree
+from tenfold.trace.record import Recording
+
+
+class Found(NamedTuple):
+    """What a recorded function must compare and look up at each call."""
+
+    guards: list[Guard]
+    places: list[Place]  # where further arguments are looked up
+    tensors: list[Any]  # that were found there
+    bound: list[tuple[Any, Any]]  # containers and names that it binds to tensors
+
+
+class Dependencies:
+    """Listens to a recording for the Python state that it depends on."""
+
+    def __init__(self, function: Callable[..., Any], arguments: Any, tensor: type):
+        self._function = function
+        self._arguments = arguments
+        self._tensor = tensor
+        self._bindings = Bindings(tensor)
+        self._guards: dict[tuple[int, Any], Guard] = {}
+        self._changes: list[Change] = []
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The function, listened to. It returns what it binds to names beside its result."""
+        self._listen()
+        result = self._function(*args, **kwargs)
+        self._changes = self._bindings.changes()
+        return (result, [each.after for each in self._changes]) if self._changes else result
+
+    def guard(self, container: Any, key: Any, contents: bool = False) -> None:
+        """Something else under this key needs another program; with `contents`, so does the same list or
+        dict with something else in it. Attributes are what `__dict__` contains."""
+        found = contents_of(container[key]) if contents else container[key]
+        self._guards.setdefault((id(container), key), (container, key, found))
+
+    def watch(self, container: Any, apart: Collection[Any] = (), of_object: bool = False) -> None:
+        """Names of this container, those `apart` excepted, may be bound to other tensors."""
+        self._bindings.watch(container, apart=apart, of_object=of_object)
+
+    def put_back(self) -> None:
+        """Let all names be bound to what they were bound to before the function was recorded."""
+        self._bindings.put_back()
+
+    def found(self, given: Sequence[Any], recording: Recording) -> Found:
+        """What to compare and look up at each call of the recorded function."""
+        recorder, changes = recording.recorder, self._changes
+        places, tensors, same = self._bindings.places(
+            changes, recorder.before, given, recorder.reads.values()
+        )
+        looked_up = keys_of(places)
+        # Not what the function changed itself while it was recorded, and for good.
+        kept = [guard for key, guard in self._guards.items() if key not in looked_up and hold([guard])]
+        guards = self._bindings.opened(kept, changes) + same
+        return Found(guards, places, tensors, [(each.container, each.name) for each in changes])
+
+    def _listen(self) -> None:
+        """Depend on what the function's code comes to by name, and on the attributes of modules and objects
+        among the arguments; notice what it binds there."""
+        tensor = self._tensor
+        objects: list[Any] = []
+        tree.flatten(self._arguments, lambda each: _guards_itself(each) or _stays_itself(each), objects)
+        for each in objects:
+            if _guards_itself(each):
+                each._guard()
+        reach = Reach(self._function, objects, tensor)
+        for each in reach.objects:
+            if not _guards_itself(each):
+                self.watch(vars(each), of_object=True)
+        if _guards_itself(reach.owner):
+            reach.owner._guard()
+        apart = {id(vars(each)) for each in reach.objects if _guards_itself(each)}
+        for container, names in reach.containers():
+            if id(container) not in apart:
+                self._bindings.watch(container, names)
+            for name in names:
+                self._guard_name(container, name)
+        for container, name in reach.absent():
+            self.guard(Has(container), name)
+
+    def _guard_name(self, container: Any, name: Any) -> None:
+        with contextlib.suppress(LookupError):
+            value = container[name]
+            if _guards_itself(value):
+                value._guard()
+            if not issubclass(type(value), (self._tensor, ModuleType)):
+                self.guard(container, name, contents=_is_setting(value))
+
+
+def _stays_itself(argument: Any) -> bool:
+    """Whether it is an object of the user's that stays the same while its attributes change."""
+    kind: Any = type(argument)
+    known = isinstance(argument, (type, ModuleType)) or _guards_itself(argument)
+    by_identity: Any = object.__hash__
+    return kind.__hash__ is by_identity and not known
+
+
+def _guards_itself(value: Any) -> bool:
+    return is_ours(type(value)) and hasattr(type(value), "_guard")
+
+
+def _is_setting(value: Any) -> bool:
+    return type(value) in PLAIN or (type(value) in CONTAINERS and len(value) <= MANY)

@@ -1,0 +1,308 @@
+"""The plan of a compiled function on arguments of given types: where each input of its program comes from,
+and where each result belongs. It is made once, after recording; `specialization.py` follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold.base.devices import Device
+from tenfold.base.errors import TraceError
+from tenfold.base.source import capture
+from tenfold.engines import xla
+from tenfold.flat.ir import TensorType
+from tenfold.runtime import evaluate
+from tenfold.runtime.dependencies import Found
+from tenfold.runtime.packing import Packing, Pending, pack
+from tenfold.trace import tree
+from tenfold.trace.collect import Trace
+from tenfold.trace.gradient import Gone
+from tenfold.trace.graph import Holder, Node, Origin, Value
+from tenfold.trace.record import Gradients, Recording
+
+Target = tuple[str, Any]  # what becomes of a result: "returned", "written" to memory, …, and which
+NOT_MEMORY = object()
+
+
+class Again(NamedTuple):
+    """A tensor that a function returns once more: which of its results that is."""
+
+    place: int
+
+
+class Cleared:
+    """A gradient that a function throws away, which lends its memory to the one made in its place. One that
+    somebody else may still look at does not; then, as where there is none, there is other memory."""
+
+    __slots__ = ("_device", "_origin", "_type")
+
+    def __init__(self, origin: Origin, type: TensorType, device: Device):
+        self._origin = origin
+        self._type = type
+        self._device = device
+
+    def current(self) -> Value:
+        gradient = self._origin.collected
+        if gradient is not None and gradient._alias is None and evaluate.only_known(gradient, 2):
+            value = gradient._value
+            known = value.type is self._type and value.device is self._device and value.origin is None
+            if known and value.buffer is not None and type(value.buffer) not in (np.ndarray, Pending):
+                return value
+        zeros = np.zeros(self._type.shape, self._type.dtype.numpy)
+        return Value(self._type, self._device, None, 0, xla.put(zeros, self._device))
+
+
+class Input(NamedTuple):
+    """An input that does not travel packed: its holder, or the place of an argument; its type; of memory also
+    the leaf that it is, and the tensor in front of it; of other tensors the leaf in the latter's place."""
+
+    source: Any
+    type: TensorType
+    leaf: Any
+    front: Any
+
+
+class Lent(NamedTuple):
+    """An input whose memory goes to a result: the input, the tensor in front of it, the result."""
+
+    place: int
+    front: Any
+    result: int
+
+
+class Kept(NamedTuple):
+    """Memory that is read and written: its input, the tensor in front of it, its result, the memory, and
+    whether the result is computed in place."""
+
+    place: int
+    front: Any
+    result: int
+    root: Any
+    in_place: bool
+
+
+@dataclass
+class Plan:
+    """Where inputs come from and results belong, those first that do not travel packed."""
+
+    trace: Trace
+    device: Device
+    structure: Any
+    # For each returned tensor: an argument, one from outside, one returned before, or None for a new one.
+    returned: list[int | Holder | Again | None]
+    inputs: list[Any]  # places of arguments, memory, tensors without memory of their own, values
+    fronts: dict[int, Any]  # of inputs that are memory, the tensor in front
+    writes: list[Holder]
+    argument_writes: list[int]
+    gradients: Gradients
+    found: Found
+    replaced: evaluate.Donations  # inputs, and the results that replace them
+    differentiable: bool  # gradients may flow through a call
+    follows: list[bool]  # for each result, whether gradients flow to it
+    spent: list[tuple[int, Gone, int]]  # returned tensors whose gradients flowed inside
+
+    types: list[TensorType] = field(init=False)
+    result_types: list[TensorType] = field(init=False)
+    donated: evaluate.Donations = field(init=False)
+    packing: Packing | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.types = [leaf.type for leaf in self.trace.leaves]
+        self.result_types = [self.trace.type_of(*each) for each in self.trace.outputs]
+        self.donated = tuple(
+            [
+                (place, result)
+                for place, result in self.replaced
+                if evaluate.donatable(self.types[place], self.result_types[result])
+            ]
+        )
+        if not self.differentiable:
+            self.packing = self._packing()
+        taken, packed = (self.packing.taken, self.packing.results) if self.packing else (set(), set())
+        places = [i for i in range(len(self.inputs)) if i not in taken]
+        self.targets = self._targets()
+        results = [i for i in range(len(self.targets)) if i not in packed]
+        self.alone = [self._input(i) for i in places]
+        self.alone_types = [self.result_types[i] for i in results]
+        self.alone_targets = [self.targets[i] for i in results]
+        self.lent = [
+            Lent(places.index(place), self.fronts.get(place), results.index(result))
+            for place, result in self.donated
+        ]
+        self.kept = self._kept(places, results)
+        moved = {each.result for each in self.kept}
+        rest = [
+            (i, self.alone_types[i], target) for i, target in enumerate(self.alone_targets) if i not in moved
+        ]
+        self.moved = [each for each in rest if each[2][0] != "gradient"]
+        self.collected = [(i, type, target[1]) for i, type, target in rest if target[0] == "gradient"]
+        self._settle_packing()
+
+    @property
+    def stateless(self) -> bool:
+        """Whether a call changes nothing but what it returns."""
+        gradients = self.gradients
+        return not (
+            self.writes or self.argument_writes or gradients.made or gradients.cleared or self.found.bound
+        )
+
+    @property
+    def plain(self) -> bool:
+        """Whether a call is no more than its arguments in, one tensor out."""
+        in_order = all(type(each) is int and each == i for i, each in enumerate(self.inputs))
+        new = self.structure is tree.LEAF and self.returned == [None]
+        depends = self.found.guards or self.found.places or self.gradients.expected or self.spent
+        return in_order and new and self.stateless and not depends
+
+    def _targets(self) -> list[Target]:
+        return [
+            *[("returned", i) for i in range(len(self.returned))],
+            *[("written", root) for root in self.writes],
+            *[("argument", i) for i in self.argument_writes],
+            *[("gradient", owner) for owner in self.gradients.made],
+        ]
+
+    def _packing(self) -> Packing | None:
+        """How small state travels: what the function writes, and the gradients that it makes."""
+        first = len(self.returned)
+        ends = first + len(self.writes)
+        own = [
+            (place, i)
+            for place, i in self.replaced
+            if i < ends and self.inputs[place] is self.writes[i - first]
+        ]
+        count = ends + len(self.argument_writes)
+        gradients = range(count, count + len(self.gradients.made))
+        return pack(own, gradients, self.types, self.result_types)
+
+    def _input(self, place: int) -> Input:
+        source = self.inputs[place]
+        front = self.fronts.get(place, getattr(source, "_leaf", None))
+        return Input(source, self.types[place], getattr(source, "leaf", NOT_MEMORY), front)
+
+    def _kept(self, places: list[int], results: list[int]) -> list[Kept]:
+        return [
+            Kept(
+                places.index(place),
+                self.fronts.get(place),
+                results.index(result),
+                self.inputs[place],
+                (place, result) in self.donated,
+            )
+            for place, result in self.replaced
+            if result in results
+            and self.targets[result] == ("written", self.inputs[place])
+            and self.types[place] is self.result_types[result]
+        ]
+
+    def _settle_packing(self) -> None:
+        for state in self.packing.states if self.packing else ():
+            roots = [(self.inputs[place], self.fronts.get(place)) for place in state.places]
+            state.roots = [(root, front, root.leaf) for root, front in roots]
+        for outcome in self.packing.outcomes if self.packing else ():
+            outcome.owners = [self.targets[i][1] for i in outcome.results]
+
+
+def plan(given: Sequence[Any], recording: Recording, found: Found) -> Plan:
+    """The plan of a recorded function; `given` are the tensors among its arguments."""
+    trace, recorder, writes = recording.trace, recording.recorder, recording.outside_writes
+    arguments: dict[int, int] = {}
+    for i, each in enumerate(found.tensors, len(given)):
+        arguments.setdefault(id(each), i)
+        arguments.setdefault(id(memory_of(each)), i)
+    inputs = [each if type(each) is int else arguments.get(id(each), each) for each in recording.inputs]
+    followed = [
+        each for each in recording.origins[: recording.count] if each is not None and not is_spent(each)
+    ]
+    _refuse_python(followed)
+    leaves = {leaf: i for i, leaf in enumerate(trace.leaves)}
+    replaced = [
+        (leaves[recorder.before[root]], recording.count + i)
+        for i, root in enumerate(writes)
+        if recorder.before[root] in leaves
+    ]
+    if not followed:
+        replaced += _cleared_gradients(recording, inputs)
+    memory = [memory_of(each) for each in inputs]
+    origins = recording.origins
+    return Plan(
+        trace=trace,
+        device=trace.device,
+        structure=recording.structure,
+        returned=_returned(recording, arguments),
+        inputs=memory,
+        fronts={i: each for i, each in enumerate(inputs) if each is not memory[i]},
+        writes=writes,
+        argument_writes=recording.argument_writes,
+        gradients=recording.gradients,
+        found=found,
+        replaced=tuple(replaced),
+        differentiable=bool(followed),
+        follows=[each is not None for each in origins],
+        spent=[
+            (i, Gone(each.node), each.index)
+            for i, each in enumerate(origins[: recording.count])
+            if each is not None and is_spent(each)
+        ],
+    )
+
+
+def _cleared_gradients(recording: Recording, inputs: list[Any]) -> list[tuple[int, int]]:
+    """Gradients that the function clears and makes anew lend their memory: further inputs, each with the
+    result that replaces it."""
+    trace, made = recording.trace, recording.gradients.made
+    replaced = []
+    for i, owner in enumerate(made, len(trace.outputs) - len(made)):
+        type = trace.type_of(*trace.outputs[i])
+        if owner in recording.recorder.cleared and evaluate.donatable(type, type):
+            replaced.append((len(inputs), i))
+            inputs.append(Cleared(owner, type, trace.device))
+            trace.leaves.append(Value(type, trace.device))
+    return replaced
+
+
+def _returned(recording: Recording, arguments: dict[int, int]) -> list[int | Holder | Again | None]:
+    recorder = recording.recorder
+    known: dict[int, int | Holder] = {
+        id(each): each for each in (*recorder.reads.values(), *recorder.written)
+    }
+    known.update(recording.places)
+    known.update(arguments)
+    first: dict[int, int] = {}
+    returned: list[int | Holder | Again | None] = []
+    for i, each in enumerate(recording.returned):
+        earlier = first.setdefault(id(each), i)
+        found = known.get(id(each))
+        returned.append(Again(earlier) if found is None and earlier < i else found)
+    return returned
+
+
+def _refuse_python(followed: list[Origin]) -> None:
+    """Refuse a function whose gradient is taken outside of it though Python has a say in it: a compiled
+    function is differentiated as the program that it is."""
+    seen: set[Any] = set()
+    stack = list(followed)
+    while stack:
+        origin = stack.pop()
+        if origin.node is not None and (origin.hooks or not isinstance(origin.node, Node)):
+            raise TraceError(
+                "a hook or an autograd.Function in a compiled function cannot change gradients taken outside",
+                help="call backward() inside the function, or leave this part out of it",
+            ).located("compile", capture())
+        if origin.node is not None and origin.node not in seen:
+            seen.add(origin.node)
+            stack += [each.origin for each in origin.node.inputs if each.origin is not None]
+
+
+def memory_of(holder: Any) -> Any:
+    """The memory that a tensor is all of; other inputs as they are."""
+    alias = getattr(holder, "_alias", None)
+    return holder if alias is None or alias.steps else alias.storage
+
+
+def is_spent(origin: Origin) -> bool:
+    """Whether gradients flowed through it and may not again."""
+    return origin.node is not None and bool(origin.node.spent)

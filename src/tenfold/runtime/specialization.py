@@ -1,0 +1,298 @@
+"""A compiled function on arguments of given types, ready to run: its plan, its executable, and what a call
+does to tensors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.base.errors import EngineError, TenfoldError
+from tenfold.base.source import capture
+from tenfold.engines import xla
+from tenfold.ops.callee import Program
+from tenfold.runtime import evaluate, executables
+from tenfold.runtime.bindings import bind
+from tenfold.runtime.calls import record_call
+from tenfold.runtime.checks import AHEAD, Loaded, settle
+from tenfold.runtime.guards import hold
+from tenfold.runtime.packing import Pending, collect, is_in_front
+from tenfold.runtime.plan import NOT_MEMORY, Again, Plan, Target, plan
+from tenfold.trace import graph, tree
+from tenfold.trace.context import context
+from tenfold.trace.graph import Origin, Value
+from tenfold.trace.lower import lower
+from tenfold.trace.record import ANY
+
+OTHER = object()  # what a call gives if the function must be recorded anew for it
+ON_HOST = (np.ndarray, Pending)
+Wrap = Callable[[Value], Any]
+
+
+def specialize(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type
+) -> Specialization:
+    """Record a function on arguments like these, to be called again."""
+    given, recording, dependencies = record_call(function, args, kwargs, tensor)
+    return Specialization(plan(given, recording, dependencies.found(given, recording)))
+
+
+class Specialization:
+    """A function on arguments of given types."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.stateless = plan.stateless
+        self.plain = plan.plain
+        self.written = frozenset(plan.writes)
+        self.program: Program | None = None
+        self.loaded: Loaded | None = None
+        # Whether it was recorded for numbers among the arguments. Then others like it may share an executable
+        # that takes such numbers, and has in `order` where it takes what from.
+        self.for_numbers = False
+        self.numbers: list[Any] = []
+        self.order: tuple[int, ...] | None = None
+
+    def run(self, arguments: Sequence[Any], wrap: Wrap) -> Any:
+        """What the function returns for these arguments; OTHER if it must be recorded anew for them."""
+        if self.stateless:
+            try:
+                return self._run(arguments, wrap)
+            except EngineError as error:
+                # Another thread's function may have taken the memory of what was just about to be read.
+                if "deleted or donated" not in error.message:
+                    raise
+        with executables.lock:  # between reading what it writes and writing it, no other thread may write
+            return self._run(arguments, wrap)
+
+    def _run(self, arguments: Sequence[Any], wrap: Wrap) -> Any:
+        settle(AHEAD)
+        if self.plan.found.places and (arguments := self._with_found(arguments)) is OTHER:
+            return OTHER
+        values = self.fits(arguments)
+        if values is None:
+            return OTHER
+        if self.plan.differentiable and context.grad_enabled:
+            results = list(zip(self.plan.alone_targets, self._call_node(values), strict=True))
+            return self._finish(arguments, results, wrap)
+        return self._execute(values, arguments, wrap)
+
+    # What a call depends on
+
+    def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
+        """The values that go in, if what it depends on from outside is as it was: types of tensors, Python
+        attributes, whether there are gradients, and which, where they are read."""
+        if not hold(self.plan.found.guards):
+            return None
+        for owner, gradient in self.plan.gradients.expected:
+            found = origin_of(owner, arguments).collected
+            if (found is None) != (gradient is None) or (gradient is not ANY and found is not gradient):
+                return None
+        found = None  # a gradient that only its leaf refers to lends its memory
+        return self._inputs(arguments)
+
+    def _with_found(self, arguments: Sequence[Any]) -> Any:
+        """The arguments and the tensors that are looked up; OTHER if those need another program."""
+        written = self.written.union([arguments[i].memory for i in self.plan.argument_writes])
+        found = list(arguments)
+        for place in self.plan.found.places:
+            tensors = place.find(written)
+            if tensors is None:
+                return OTHER
+            found += tensors
+        return found
+
+    def _inputs(self, arguments: Sequence[Any]) -> list[Value] | None:
+        """The values of what goes in by itself; None if one is of another type than it was, or of other
+        memory, or requires gradients and did not."""
+        values = []
+        for each, expected, leaf, front in self.plan.alone:
+            if leaf is not NOT_MEMORY:
+                value = each.value
+                if each.leaf is not leaf or (front is not None and not is_in_front(front, each)):
+                    return None
+            elif type(each) is int:
+                value = arguments[each].current()
+            else:
+                value = each if type(each) is Value else each.current()
+                if front is not getattr(each, "_leaf", None):
+                    return None
+            if value.type is not expected:
+                return None
+            values.append(value)
+        return values
+
+    # Running
+
+    def _execute(self, values: list[Value], arguments: Sequence[Any], wrap: Wrap) -> Any:
+        """What the function returns, computed now: the memory of what is written goes to what replaces it.
+        OTHER if a tensor is of other memory than it was."""
+        if self.loaded is None:
+            self.loaded = self._load()
+        buffers = self._buffers(values)
+        copied = self._lend(values, buffers)
+        for state in self.plan.packing.states if self.plan.packing else ():
+            buffer = state.take(self.plan.device, evaluate.computed_array)
+            if buffer is None:
+                return OTHER
+            buffers.append(buffer)
+        if self.order is not None:
+            buffers += self.numbers
+            buffers = [buffers[place] for place in self.order]
+        held: list[Any] = []
+        try:
+            computed, failure = self.loaded(buffers, held)
+            if failure is None:
+                return self._finish(arguments, self._place(computed, values, copied, arguments, wrap), wrap)
+            self._give_back(values, computed)
+        except BaseException as error:
+            # If it has run, the memory that it was given is gone: so that an interrupt loses nothing, what
+            # replaces it is put in its place, once more where that was done.
+            if held and self.loaded.failure(held[0]) is None:
+                self._finish(arguments, self._place(held[0], values, copied, arguments, wrap), wrap)
+            elif held:
+                self._give_back(values, held[0])
+            if isinstance(error, TenfoldError):
+                raise evaluate.placed(error, self.plan.trace) from None
+            raise
+        raise failure
+
+    def _buffers(self, values: list[Value]) -> list[Any]:
+        """The data of the values, on the device."""
+        device, buffers = self.plan.device, []
+        for value in values:
+            buffer = value.buffer
+            if buffer is None:
+                evaluate.evaluate([value])
+                buffer = value.buffer
+            if type(buffer) in ON_HOST or value.device is not device:
+                buffer = evaluate.buffer_of(value, device)
+            buffers.append(buffer)
+        return buffers
+
+    def _lend(self, values: list[Value], buffers: list[Any]) -> list[int]:
+        """Put copies in the places of donated buffers that somebody else may still read; which those are."""
+        copied = []
+        for i, front, _ in self.plan.lent:
+            # Known are the references of the memory, the list, and the tensor in front if it has looked.
+            known = 2 + (front is not None and front._value is values[i])
+            buffer = evaluate.lent(values[i], buffers[i], known)
+            if buffer is not buffers[i]:
+                buffers[i] = buffer
+                copied.append(i)
+        return copied
+
+    def _load(self) -> Loaded:
+        trace, device, packing = self.plan.trace, self.plan.device, self.plan.packing
+        if not self.for_numbers or self.plan.donated or packing is not None:
+            return executables.build(trace, device, self.plan.donated, packing)
+        loaded, numbers, self.order = executables.found(trace, device)
+        self.numbers = [xla.put(np.asarray(each), device) for each in numbers]
+        return loaded
+
+    def _call_node(self, values: list[Value]) -> tuple[Value, ...]:
+        """The results as those of one node, so that gradients flow through it."""
+        if self.program is None:
+            function = lower(self.plan.trace, whole=True)
+            function.name = "compiled"
+            self.program = Program(function)
+        results = graph.call_program(self.program, values, capture(), self.plan.device)
+        for result, follows in zip(results, self.plan.follows, strict=True):
+            if not follows:
+                result.origin = None
+        for root in self.plan.writes:
+            evaluate.written(root, root.current())
+        return results
+
+    # Putting results where they belong
+
+    def _place(
+        self,
+        computed: list[Any],
+        values: list[Value],
+        copied: list[int],
+        arguments: Sequence[Any],
+        wrap: Wrap,
+    ) -> list[tuple[Target, Value]]:
+        """Put results where they belong that replace what was there, and give the others. Of `values` nothing
+        is left."""
+        plan, device = self.plan, self.plan.device
+        value: Any
+        references = sys.getrefcount
+        for i, front, result, root, in_place in plan.kept if values else ():
+            value = values[i]
+            if root.value is not value:
+                continue  # it is done, before an interrupt
+            # A value that nobody else holds is used again. Known are the references of the memory, the list,
+            # the name here, the call, and the tensor in front if it has looked.
+            if (in_place and i not in copied) or references(value) <= 4 + (
+                front is not None and front._value is value
+            ):
+                value.buffer = computed[result]
+                root.version += 1
+            else:
+                root.replace(Value(plan.alone_types[result], device, None, 0, computed[result]))
+        value = None
+        values.clear()  # a gradient whose value nobody else holds is used again
+        for result, type_, owner in plan.collected:
+            collect(origin_of(owner, arguments), type_, device, computed[result], wrap)
+        if plan.packing is not None:
+            self._advance(computed[len(plan.alone_types) :], arguments, wrap)
+        return [(target, Value(type, device, None, 0, computed[i])) for i, type, target in plan.moved]
+
+    def _advance(self, vectors: Sequence[Any], arguments: Sequence[Any], wrap: Wrap) -> None:
+        """Let state and gradients that travel packed be what is in the new vectors."""
+        packing, device = self.plan.packing, self.plan.device
+        assert packing is not None
+        for state, vector in zip(packing.states, vectors, strict=False):
+            state.advance(vector, device)
+        for outcome, vector in zip(packing.outcomes, vectors[len(packing.states) :], strict=False):
+            leaves = [origin_of(owner, arguments) for owner in outcome.owners]
+            outcome.advance(vector, device, leaves, wrap)
+
+    def _give_back(self, values: list[Value], computed: list[Any]) -> None:
+        """After a run that failed a check: its results are what it was lent, unchanged."""
+        for i, _, result in self.plan.lent:
+            values[i].buffer = computed[result]
+        for i, state in enumerate(self.plan.packing.states if self.plan.packing else ()):
+            state.give_back(computed[len(self.plan.alone_types) + i])
+
+    def _finish(self, arguments: Sequence[Any], results: list[tuple[Target, Value]], wrap: Wrap) -> Any:
+        """Put results where they belong: into tensors that are written, into gradients, into what is
+        returned."""
+        returned: list[Any] = []
+        for (kind, target), value in results:
+            if kind == "returned":
+                returned.append(value)
+            elif kind == "written":
+                target.replace(value)
+            elif kind == "argument":
+                arguments[target].assign(value)
+            else:
+                origin_of(target, arguments).collected = wrap(value)
+        for owner in self.plan.gradients.cleared:
+            origin_of(owner, arguments).collected = None
+        for place, node, index in self.plan.spent:
+            returned[place].origin = Origin(node, index)
+        tensors: list[Any] = []
+        for each, value in zip(self.plan.returned, returned, strict=True):
+            if each is None:
+                tensors.append(wrap(value))
+            elif type(each) is Again:
+                tensors.append(tensors[each.place])
+            else:
+                tensors.append(arguments[each] if type(each) is int else each)
+        if self.plan.structure is tree.LEAF:
+            return tensors[0]
+        result = tree.unflatten(self.plan.structure, iter(tensors))
+        if self.plan.found.bound:
+            result, values = result
+            bind(self.plan.found.bound, values)
+        return result
+
+
+def origin_of(owner: Any, arguments: Sequence[Any]) -> Origin:
+    """Where the gradients of a leaf are collected: itself, or that of an argument by its place."""
+    return arguments[owner]._leaf if type(owner) is int else owner

@@ -1,0 +1,123 @@
+"""Pieces of the Trace: the nodes that compute some values, and what they read. The structure of a piece is
+hashed as it is collected, so that the same one is recognised the next time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from tenfold.base.devices import Device
+from tenfold.flat.ir import TensorType
+from tenfold.trace.graph import Node, Value
+
+
+class Trace:
+    """A piece of the Trace: nodes in order, the leaves they read, and which values are its outputs."""
+
+    __slots__ = ("device", "key", "leaves", "nodes", "outputs")
+
+    def __init__(
+        self,
+        nodes: list[Node],
+        leaves: list[Value],
+        outputs: list[tuple[int, int]],
+        key: tuple[int, ...],
+        device: Device,
+    ):
+        self.device = device
+        self.nodes = nodes
+        self.leaves = leaves
+        self.outputs = outputs  # (node, result), or (-1 - leaf, 0)
+        self.key = key
+
+    def type_of(self, place: int, index: int) -> TensorType:
+        """The type of an output."""
+        return self.nodes[place].callee.result_types[index] if place >= 0 else self.leaves[-1 - place].type
+
+
+def collect(
+    targets: Sequence[Value],
+    also: Callable[[dict[Value, int]], list[Value]] | None = None,
+    inside: Collection[Node] | None = None,
+) -> tuple[Trace, list[Value]]:
+    """The piece that computes `targets`, and the values of its outputs, in order.
+
+    `also` is given every value that the piece computes for its own use, with the number of uses, and names
+    those that become outputs as well; so do other results of its nodes that somebody holds. With `inside` the
+    piece consists of these nodes alone, and what others computed is a leaf.
+    """
+    places, leaves, uses, key = _walk(targets, inside)
+    outputs_of = list(targets)
+    if also:
+        known = set(targets)
+        outputs_of += [each for each in also(uses) if each not in known]
+        outputs_of += _siblings(places, outputs_of, uses)
+    outputs = []
+    for each in outputs_of:
+        if each.buffer is None and each.node in places:
+            outputs.append((places[each.node], each.index))
+        else:
+            outputs.append((-1 - leaves.setdefault(each, len(leaves)), 0))
+    key.append(-1 << 40)
+    for each, (place, index) in zip(outputs_of, outputs, strict=True):
+        # A leaf that is an output as it is has no callee to tell its type, which is interned.
+        key += (place << 20 | index,) if place >= 0 else (place, id(each.type))
+    return Trace(list(places), list(leaves), outputs, tuple(key), outputs_of[0].device), outputs_of
+
+
+def _siblings(nodes: Iterable[Node], known: Sequence[Value], uses: dict[Value, int]) -> list[Value]:
+    """Results of the nodes that are neither used nor known, and yet alive: so somebody holds them."""
+    outputs = set(known)
+    held = []
+    for node in nodes:
+        for reference in node.results:
+            value = reference()
+            if value is not None and value.buffer is None and value not in uses and value not in outputs:
+                held.append(value)
+    return held
+
+
+def _walk(
+    targets: Sequence[Value], inside: Collection[Node] | None
+) -> tuple[dict[Node, int], dict[Value, int], dict[Value, int], list[int]]:
+    """All nodes behind the targets, each after its inputs, with its place; the leaves; each value's uses; the
+    structure as numbers. A function, so that no name of its frame holds a value when uses are counted."""
+    places: dict[Node, int] = {}
+    leaves: dict[Value, int] = {}
+    uses: dict[Value, int] = {}
+    key: list[int] = []
+    stack = [
+        each.node
+        for each in reversed(targets)
+        if each.buffer is None and each.node is not None and (inside is None or each.node in inside)
+    ]
+    while stack:
+        node = stack[-1]
+        if node in places:
+            stack.pop()
+            continue
+        waiting = [
+            each.node
+            for each in node.inputs
+            if each.buffer is None
+            and each.node is not None
+            and each.node not in places
+            and (inside is None or each.node in inside)
+        ]
+        if node.path:
+            waiting += [each for each in node.path if each not in places]
+        if waiting:
+            waiting.reverse()
+            stack += waiting
+            continue
+        stack.pop()
+        places[node] = len(places)
+        key.append(node.callee.id)
+        for each in node.inputs:
+            if each.buffer is None and each.node in places:
+                uses[each] = uses.get(each, 0) + 1
+                key.append(places[each.node] << 20 | each.index)
+            else:
+                key.append(-1 - leaves.setdefault(each, len(leaves)))
+        for on_path in node.path:
+            key.append(places[on_path])
+    return places, leaves, uses, key

@@ -1,0 +1,75 @@
+"""The recording context of each thread: the recorder, the gradient mode, forward mode's level, autocast, and
+the hooks that pack values saved for backward. It is the only mutable state of `trace/`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from tenfold.ops.table import Row
+    from tenfold.trace.graph import Node, Value
+    from tenfold.trace.record import Recorder
+
+
+class Level(Protocol):
+    """A level of forward mode, which follows tangents: see `autograd/forward_ad.py`."""
+
+    tangents: Any
+
+    def push(self, node: Node, results: Sequence[Value]) -> None: ...
+
+    def move(self, value: Value, moved: Value | None) -> None: ...
+
+    def same(self, value: Value, other: Value) -> None: ...
+
+
+class Saving(Protocol):
+    """The hooks of `saved_tensors_hooks`: see `autograd/watched.py`."""
+
+    def __call__(self, node: Node, results: Sequence[Value]) -> None: ...
+
+    def packed(self, value: Value) -> Callable[[], Value]: ...
+
+
+class Context(threading.local):
+    """How ops are recorded in this thread."""
+
+    recorder: Recorder | None = None  # follows the function that is being recorded
+    grad_enabled: bool = True  # whether gradients are followed
+    inference: bool = False
+    exporting: bool = False  # the recording is for a module of another compiler
+    # The lower precision of ops under autocast, by device; and the function that casts their arguments.
+    precision: tuple[Any, ...] | None = None
+    autocast: Callable[[Row, Sequence[Any]], Sequence[Any]] | None = None
+    level: Level | None = None
+    saving: Saving | None = None
+    # Whether values that are saved for backward may be written in place: they are kept as they were.
+    keeps_overwritten: bool = False
+
+    # Derived: whether an op is recorded by its node alone, and what a compiled function depends on.
+    quick: bool = True
+    state: tuple[Any, ...] = (True, False, None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        super().__setattr__("quick", self.autocast is None and self.level is None)
+        super().__setattr__("state", (self.grad_enabled, self.inference, self.precision))
+
+
+context = Context()
+
+
+class outside:
+    """A `with` block inside a recording whose ops are not part of it; they may be part of the recording
+    `around` it."""
+
+    def __init__(self, around: Recorder | None = None):
+        self.around = around
+
+    def __enter__(self) -> None:
+        self.recorder, context.recorder = context.recorder, self.around
+
+    def __exit__(self, *error: Any) -> None:
+        context.recorder = self.recorder

@@ -1,0 +1,310 @@
+"""The one recorder: a function is called once on stand-ins without data, and what it does to tensors becomes
+a piece of the Trace.
+
+Compiled functions, the transforms of `func/`, control flow, checkpoints, exports and `module_context` differ
+by their `Policy` alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tenfold.base.errors import GradientError, TraceError
+from tenfold.base.forking import forkable
+from tenfold.base.source import capture
+from tenfold.trace import tree
+from tenfold.trace.collect import Trace, collect
+from tenfold.trace.context import context, outside
+from tenfold.trace.graph import Holder, Node, Origin, Value
+
+# Recordings of other threads wait: a recording writes to shared tensors, and puts them back at its end.
+recording_lock = forkable(threading.RLock())
+
+ANY = object()  # a gradient, whichever it is
+
+
+class Listener(Protocol):
+    """Hears on which Python state the recorded function depends: see `runtime/dependencies.py`."""
+
+    def guard(self, container: Any, key: Any, contents: bool = False) -> None:
+        """The recording depends on what the container has under the key, or on what is inside of that."""
+
+    def watch(self, container: Any, apart: Collection[Any] = (), of_object: bool = False) -> None:
+        """The function may bind names of this container, those `apart` excepted, to other tensors."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a recorded function may do, and who hears of it."""
+
+    what: str  # the name in errors: "compile", "vmap"
+    # Computes a value that is read from outside, which is then read from its tensor at each call; None: the
+    # value itself is an input, computed or not.
+    evaluate: Callable[[Sequence[Value]], None] | None = None
+    asks: bool = False  # may ask for values that do not depend on the arguments
+    nested: bool = False  # belongs to the recording around it, which hears of reads and guards
+    # Sees gradients through the whole function, whatever the mode outside; may not write to a leaf that it
+    # has read, nor leave gradients behind.
+    differentiates: bool = False
+    # Reads a view as a part of its memory, which may have been written by then.
+    through_memory: bool = False
+    listener: Listener | None = None
+    # What a call of the user's own `autograd.Function` gives; None: forward is recorded, and backward runs.
+    apply: Callable[[Any, tuple[Any, ...]], Any] | None = None
+
+
+class Recorder:
+    """Follows what happens to tensors while a function is recorded."""
+
+    def __init__(self, policy: Policy, arguments: Collection[Value] = ()):
+        self.policy = policy
+        self.outer = context.recorder if policy.nested else None
+        self.arguments = arguments
+        self.nodes: set[Node] = set()
+        self.reads: dict[Value, Holder] = {}  # values from outside, and where they were found
+        self.leaves: dict[Holder, None] = {}  # tensors that were read and collect gradients, and their memory
+        self.before: dict[Holder, Value] = {}  # memory that was written, and what it held
+        self.written: list[Holder] = []  # the tensors from outside that were written
+        self.grads: dict[Origin, Any] = {}  # gradients that were touched, as they were
+        self.cleared: set[Origin] = set()
+        self.own: list[Value] = []  # leaves of levels of differentiation that begin and end inside
+
+    @property
+    def through_memory(self) -> bool:
+        return self.policy.through_memory
+
+    def read(self, holder: Holder, value: Value) -> Value:
+        """A tensor's value is used."""
+        if holder.collector is not None:
+            self.leaves[holder] = self.leaves[holder.memory] = None
+        if self.traced(value):
+            return value
+        if self.policy.evaluate is not None:
+            if value.buffer is None:
+                with outside():
+                    self.policy.evaluate([value])
+            self.reads.setdefault(value, holder)
+        elif self.outer is not None:
+            self.outer.read(holder, value)
+        return value
+
+    def write(self, holder: Holder, root: Holder) -> None:
+        """A tensor is about to be written; `root` is the memory behind it."""
+        if self.policy.differentiates and (root in self.leaves or holder in self.leaves):
+            what = self.policy.what
+            raise GradientError(
+                f"{what}: the function writes to a tensor that collects gradients, after reading it",
+                help="write outside of the function, or to a copy",
+            ).located(what, capture())
+        if root not in self.before:
+            with outside():
+                self.before[root] = root.current()
+        if not self.traced(self.before[root]):
+            self.written.append(holder)
+
+    def made(self, value: Value) -> bool:
+        """Whether the function itself computes a value."""
+        return value.buffer is None and value.node in self.nodes
+
+    def traced(self, value: Value) -> bool:
+        """Whether a value is an argument, or computed by the function itself."""
+        return value in self.arguments or self.made(value)
+
+    def knows(self, value: Value) -> bool:
+        """Whether a value may be asked for: one that is computed without the arguments, where the function
+        is recorded anew at every call."""
+        if not self.policy.asks:
+            return False
+        seen: set[Value] = set()
+        waiting = [value]
+        while waiting:
+            each = waiting.pop()
+            if each in seen or each.buffer is not None:
+                continue
+            if each.node is None:
+                return False
+            seen.add(each)
+            waiting += [one for node in (each.node, *each.node.path) for one in node.inputs]
+        return self.outer is None or self.outer.knows(value)
+
+    def touch_grad(self, origin: Origin, clears: bool = False) -> None:
+        """A leaf's gradient is about to be read, replaced or cleared."""
+        self.grads.setdefault(origin, origin.collected)
+        if clears:
+            self.cleared.add(origin)
+
+    def guard(self, container: Any, key: Any, contents: bool = False) -> None:
+        if self.policy.listener is not None:
+            self.policy.listener.guard(container, key, contents)
+        elif self.outer is not None:
+            self.outer.guard(container, key, contents)
+
+    def watch(self, container: Any, apart: Collection[Any] = (), of_object: bool = False) -> None:
+        if self.policy.listener is not None:
+            self.policy.listener.watch(container, apart, of_object)
+
+    @contextlib.contextmanager
+    def following(self) -> Iterator[None]:
+        """A block whose ops are recorded by this recorder."""
+        before = context.recorder, context.grad_enabled, context.level
+        context.recorder = self
+        if self.policy.differentiates:
+            context.grad_enabled = True  # what is off outside is on in here
+            context.level = None  # the node that stands for the function moves
+        try:
+            yield
+        finally:
+            context.recorder, context.grad_enabled, context.level = before
+
+    def restore(self) -> None:
+        """Let tensors and gradients be as they were before the function was called."""
+        for root, value in self.before.items():
+            root.replace(value)
+        for origin, gradient in self.grads.items():
+            origin.collected = gradient
+
+
+@dataclass
+class Gradients:
+    """What a recorded function does to the `grad` of leaves. A leaf is an Origin, or the place of an
+    argument."""
+
+    expected: list[tuple[Any, Any]] = field(default_factory=list)  # with a Tensor, None, or ANY tensor
+    made: list[Any] = field(default_factory=list)
+    cleared: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class Recording:
+    """What was recorded. The outputs of `trace` are the values of `returned`, then what `writes` hold at the
+    end, then the gradients made."""
+
+    trace: Trace
+    inputs: list[int | Holder | Value]  # for each leaf: the argument, the tensor from outside, or its value
+    returned: list[Any]  # tensors, as the function returned them
+    structure: Any  # how they were nested
+    writes: list[Holder | int]  # memory from outside, then places of arguments
+    gradients: Gradients
+    origins: list[Origin | None]  # of the outputs
+    places: dict[int, int]  # of each stand-in, by its id, its first place among the arguments
+    recorder: Recorder
+
+    @property
+    def count(self) -> int:
+        return len(self.returned)
+
+    @property
+    def outside_writes(self) -> list[Holder]:
+        return [each for each in self.writes if not isinstance(each, int)]
+
+    @property
+    def argument_writes(self) -> list[int]:
+        return [each for each in self.writes if isinstance(each, int)]
+
+
+def record(
+    function: Callable[[Sequence[Any]], Any], stand_ins: Sequence[Holder], policy: Policy
+) -> Recording:
+    """Call `function(stand_ins)` once and record what it does; afterwards all tensors are as they were."""
+    with outside():
+        values = [each.current() for each in stand_ins]
+    arguments = {value: i for i, value in reversed(list(enumerate(values)))}
+    returned: list[Any] = []
+    with recording_lock:
+        recorder = Recorder(policy, arguments)
+        try:
+            with recorder.following():
+                result = function(stand_ins)
+                structure = tree.flatten(result, is_holder, returned)
+                targets = [each.current() for each in returned]
+            written = _written(recorder, arguments, stand_ins)
+            after = {origin: origin.collected for origin in recorder.grads}
+            final_grads = {id(each): each.current() for each in after.values() if each is not None}
+        finally:
+            recorder.restore()
+    targets += written.values()
+    gradients = Gradients()
+    if not policy.differentiates:
+        gradients, made = _gradients(recorder, after, stand_ins)
+        targets += [final_grads[id(each)] for each in made]
+    if not targets:
+        raise TraceError(
+            f"the function given to {policy.what} neither returns nor changes a tensor",
+            help="return what it computes",
+        ).located(policy.what, capture())
+    trace = _inside(recorder, targets)
+    if policy.differentiates:
+        _refuse_gradients(recorder, after, trace)
+    inputs = [arguments.get(leaf, recorder.reads.get(leaf, leaf)) for leaf in trace.leaves]
+    origins = [each.origin for each in targets]
+    places = {id(each): i for i, each in reversed(list(enumerate(stand_ins)))}
+    inputs = [each if type(each) is int else places.get(id(each), each) for each in inputs]
+    return Recording(trace, inputs, returned, structure, list(written), gradients, origins, places, recorder)
+
+
+def is_holder(each: Any) -> bool:
+    return isinstance(each, Holder)
+
+
+def _written(
+    recorder: Recorder, arguments: dict[Value, int], stand_ins: Sequence[Holder]
+) -> dict[Holder | int, Value]:
+    """What memory from outside, and then what arguments hold at the end, where they were written."""
+    roots: dict[Holder | int, Value] = {}
+    places: dict[int, Value] = {}
+    for root, start in recorder.before.items():
+        if start in arguments:
+            places[arguments[start]] = stand_ins[arguments[start]].current()
+        elif not recorder.made(start):
+            roots[root] = root.current()
+    return {**roots, **{i: places[i] for i in sorted(places)}}
+
+
+def _gradients(
+    recorder: Recorder, after: dict[Origin, Any], stand_ins: Sequence[Holder]
+) -> tuple[Gradients, list[Any]]:
+    """What became of the gradients that the function touched, and the tensors that it made for them."""
+    gradients, made = Gradients(), []
+    owners = {each.collector: i for i, each in enumerate(stand_ins) if each.collector is not None}
+    used = {id(each) for each in (*recorder.reads.values(), *recorder.written)}
+    for origin, final in after.items():
+        owner = owners.get(origin, origin)
+        before = recorder.grads[origin]
+        gradients.expected.append((owner, before if before is None or id(before) in used else ANY))
+        if final is None and before is not None:
+            gradients.cleared.append(owner)
+        elif final is not None and final is not before:
+            gradients.made.append(owner)
+            made.append(final)
+    return gradients, made
+
+
+def _inside(recorder: Recorder, targets: Sequence[Value]) -> Trace:
+    """The piece of the Trace that computes the targets by the recorded nodes alone."""
+    trace, _ = collect(targets, inside=recorder.nodes)
+    for node in trace.nodes:
+        if any(each not in recorder.nodes for each in node.path):
+            what = recorder.policy.what
+            raise TraceError(
+                f"{what}: gradients inside the function flow through what was computed outside of it",
+                help="use tenfold.func.grad or vjp, or create_graph=True",
+            ).located(what, node.source)
+    return trace
+
+
+def _refuse_gradients(recorder: Recorder, after: dict[Origin, Any], trace: Trace) -> None:
+    """Refuse `backward()` inside a transformed function where it reaches leaves outside."""
+    for each in recorder.own:
+        each.origin = None
+    changed = [origin for origin, final in after.items() if final is not recorder.grads[origin]]
+    reached = {id(leaf.origin.of) for leaf in trace.leaves if leaf.origin is not None}
+    if any(id(origin) in reached for origin in changed):
+        what = recorder.policy.what
+        raise TraceError(
+            f"{what}: backward() inside the function would reach tensors outside of it",
+            help="use tenfold.func.grad inside, or call backward() on the result",
+        ).located(what, capture())

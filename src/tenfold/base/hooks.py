@@ -6,9 +6,15 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-# How often hooks of modules and leaves came or went: what a compiled function was recorded with may have
-# changed.
-CHANGES = {"count": 0}
+
+class _Changes(dict[str, int]):
+    """How often hooks of modules and leaves came or went: a compiled function depends on it."""
+
+    def label(self, name: str) -> str:
+        return "the hooks of modules and tensors"
+
+
+CHANGES = _Changes(count=0)
 
 
 class Noticed(dict[int, Any]):

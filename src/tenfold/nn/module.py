@@ -50,6 +50,9 @@ class _Names:
 
     _known: dict[tuple[str, ...], tuple[str, ...]] = {}
 
+    def label(self, module: Module) -> str:
+        return f"the names of the modules in a {type(module).__name__}"
+
     def __getitem__(self, module: Module) -> tuple[str, ...]:
         names = tuple(module._modules)
         return self._known.setdefault(names, names)

@@ -72,6 +72,9 @@ class Decisions:
         self._optimizer = optimizer
         self._last: dict[int, tuple[Any, ...]] = {}
 
+    def label(self, index: int) -> str:
+        return f"the options of group {index} of {type(self._optimizer).__name__}"
+
     def __getitem__(self, index: int) -> tuple[Any, ...]:
         """The same object as long as it is the same."""
         optimizer = self._optimizer

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from tenfold.runtime.guards import Contents, Guard, contents_of
+from tenfold.runtime.guards import Contents, Guard, contents_of, label
 from tenfold.trace import tree
 
 MISSING = object()
@@ -25,8 +25,13 @@ FAR = 10_000  # containers that are watched, and entries of one
 class Cells:
     """The variables of functions around others, as a container: by the identities of their cells."""
 
-    def __init__(self, cells: Iterable[CellType]):
-        self._cells = {id(each): each for each in cells}
+    def __init__(self, cells: Iterable[tuple[str, CellType]]):
+        cells = list(cells)
+        self._cells = {id(cell): cell for _, cell in cells}
+        self._names = {id(cell): name for name, cell in cells}
+
+    def label(self, cell: int) -> str:
+        return f"the variable `{self._names[cell]}` of an enclosing function"
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._cells)
@@ -50,6 +55,9 @@ class Attributes:
     def __init__(self, kind: type):
         self._kind = kind
 
+    def label(self, name: str) -> str:
+        return f"`{self._kind.__qualname__}.{name}`"
+
     def __getitem__(self, name: str) -> Any:
         return vars(self._kind)[name]
 
@@ -65,6 +73,9 @@ class Slots:
 
     def __init__(self, owner: Any):
         self._owner = owner
+
+    def label(self, name: str) -> str:
+        return f"the attribute `{name}` of a {type(self._owner).__qualname__}"
 
     def __getitem__(self, name: str) -> Any:
         try:
@@ -85,6 +96,9 @@ class Queue:
     def __init__(self, queue: deque[Any]):
         self._queue = queue
 
+    def label(self, name: Any) -> str:
+        return "the contents of a deque"
+
     def __getitem__(self, name: Any) -> list[Any]:
         return list(self._queue)
 
@@ -99,12 +113,18 @@ class Has:
     def __init__(self, container: Any):
         self._container = container
 
+    def label(self, name: Any) -> str:
+        return f"whether there is {label(self._container, name)}"
+
     def __getitem__(self, name: Any) -> bool:
         return _bound_to(self._container, name) is not MISSING
 
 
 class _Lengths:
     """How much is in each list or dict, as a container."""
+
+    def label(self, container: Any) -> str:
+        return f"the number of entries of a {type(container).__name__}"
 
     def __getitem__(self, container: Any) -> int:
         return len(container)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold.base import dtypes
 from tenfold.base.devices import get_default_device
@@ -55,6 +55,7 @@ def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         return programs.general(args, kwargs)
 
     call.programs = programs  # type: ignore[attr-defined]
+    call.guards = programs.guards  # type: ignore[attr-defined]
     programs.call = call
     return call
 
@@ -84,17 +85,46 @@ def _reader_of(count: int) -> Callable[..., Callable[..., list[Any] | None]]:
     return scope["reader"]
 
 
+class Signature(NamedTuple):
+    """What a call's arguments are, as far as another program is needed for others."""
+
+    structure: Any  # containers, and values that are no tensors
+    types: tuple[Any, ...]  # with devices
+    # Which tensors are the same, and whether others share memory: it decides what a write is seen by.
+    same: tuple[int, ...]
+    shared: bool
+    asks: tuple[bool, ...] | None  # for gradients
+    settings: tuple[Any, ...]
+
+    def difference(self, other: Signature) -> str:
+        """How another signature differs from this one, in the user's words."""
+        if self.structure != other.structure:
+            return (
+                "an argument that is no tensor has another value, or the arguments are nested in another way"
+            )
+        for i, (mine, theirs) in enumerate(zip(self.types, other.types, strict=False)):
+            if mine != theirs:
+                before, now = (f"{type} on {device}" for type, device in (mine, theirs))
+                return f"tensor {i} of the arguments was {before} and is {now}"
+        if self.asks != other.asks:
+            return "other arguments require gradients, or gradients are followed that were not"
+        if self.settings != other.settings:
+            return "the default dtype or device, the gradient mode, autocast or determinism changed"
+        return "other arguments are the same tensor or share memory"
+
+
 class Programs:
     """The programs of a function, one for each signature of its arguments."""
 
-    __slots__ = ("__weakref__", "_recorded", "_tensor", "call", "function", "last", "short")
+    __slots__ = ("__weakref__", "_recorded", "_tensor", "call", "function", "last", "recompiled", "short")
 
     def __init__(self, function: Callable[..., Any], tensor: type):
         _everyone.add(self)
         self.function = function
         self.call: Callable[..., Any] = function  # the one that runs them
         self._tensor = tensor
-        self._recorded: dict[Any, list[Specialization]] = {}
+        self._recorded: dict[Signature, list[Specialization]] = {}
+        self.recompiled = ""  # why the last program but the first was needed
         # What a call like the last one needs, to start the program at once, or to run it as usual.
         self.short: tuple[Any, ...] | None = None
         self.last: tuple[list[Any], Specialization, tuple[Any, ...]] | None = None
@@ -127,10 +157,9 @@ class Programs:
         structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
         current = [each.current() for each in given]
         types = tuple([(each.type, each.device) for each in current])
-        # What is the same tensor, and what shares memory, decides what a write is seen by.
         same = tuple([[id(other) for other in given].index(id(each)) for each in given])
         asks = tuple([each.origin is not None for each in current]) if context.grad_enabled else None
-        key = (structure, types, same, shares_memory(given), asks, _settings())
+        key = Signature(structure, types, same, shares_memory(given), asks, _settings())
         try:
             variants = self._recorded.get(key)
         except TypeError:
@@ -139,6 +168,8 @@ class Programs:
                 help="pass tensors for data, and numbers, strings or tuples for options",
             ).located("compile", capture()) from None
         if variants is None:
+            if self._recorded:
+                self.recompiled = next(reversed(self._recorded)).difference(key)
             variants = self._recorded[key] = []
             if len(self._recorded) > MAX_SIGNATURES:
                 for each in list(self._recorded)[: MAX_SIGNATURES // 2]:
@@ -150,18 +181,35 @@ class Programs:
                     variants.insert(0, variants.pop(i))
                 break
         else:
-            for _ in range(MAX_VARIANTS):
-                recorded = self._record(args, kwargs, variants)
-                result = recorded.run(given, tensor)
-                if result is not OTHER:
-                    break
-            else:
-                raise TraceError(
-                    "what the function depends on changes before it can run",
-                    help="let no other thread change it meanwhile",
-                ).located("compile", capture())
+            if variants:
+                self.recompiled = variants[0].broken(given)
+            recorded, result = self._record_until_it_fits(args, kwargs, variants, given)
         self._shorten(recorded, args, kwargs)
         return result
+
+    def guards(self) -> str:
+        """What each program depends on besides its arguments, and why the last recompile happened."""
+        lines = []
+        for signature, variants in self._recorded.items():
+            tensors = ", ".join(str(type) for type, _ in signature.types) or "no tensors"
+            for each in variants:
+                lines += [f"for {tensors}:", *[f"    {guard}" for guard in each.described() or ["no guards"]]]
+        if self.recompiled:
+            lines.append(f"last recompiled because {self.recompiled}")
+        return "\n".join(lines) or "not called yet"
+
+    def _record_until_it_fits(
+        self, args: tuple, kwargs: dict[str, Any], variants: list[Specialization], given: list[Any]
+    ) -> tuple[Specialization, Any]:
+        for _ in range(MAX_VARIANTS):
+            recorded = self._record(args, kwargs, variants)
+            result = recorded.run(given, self._tensor)
+            if result is not OTHER:
+                return recorded, result
+        raise TraceError(
+            "what the function depends on changes before it can run",
+            help="let no other thread change it meanwhile",
+        ).located("compile", capture())
 
     def _record(self, args: tuple, kwargs: dict[str, Any], variants: list[Specialization]) -> Specialization:
         recorded = specialize(self.function, args, kwargs, self._tensor)

@@ -1,9 +1,12 @@
-"""What a recorded function depends on besides its arguments, such as attributes of modules and options of
-optimizers: compared at every call, since any of it may have changed."""
+"""Guards: the Python state that a recorded function depends on besides its arguments, such as attributes of
+modules and options of optimizers. They are compared at every call."""
 
 from __future__ import annotations
 
+import gc
 import operator
+import reprlib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,3 +58,61 @@ def _is_as_it_was(found: Any, value: Any) -> bool:
     if type(value) is Contents:
         return type(found) in CONTAINERS and Contents(found) == value
     return type(value) in PLAIN and type(found) is type(value) and Contents(found) == Contents(value)
+
+
+def broken(guards: Sequence[Guard]) -> Guard | None:
+    """The first guard that no longer holds."""
+    return next((guard for guard in guards if not hold([guard])), None)
+
+
+def described(guard: Guard) -> str:
+    """A guard in the user's words: "`config.depth` is 3"."""
+    container, key, value = guard
+    if type(value) is bool and hasattr(container, "label") and label(container, key).startswith("whether"):
+        return f"{label(container, key)}: {'yes' if value else 'no'}"
+    return f"{label(container, key)} is {_shown(value)}"
+
+
+def change(guard: Guard) -> str:
+    """How what is there now differs from what a guard expects."""
+    container, key, value = guard
+    try:
+        return f"{label(container, key)} was {_shown(value)} and is {_shown(container[key])}"
+    except LookupError:
+        return f"{label(container, key)} was {_shown(value)} and is no longer there"
+
+
+def label(container: Any, key: Any) -> str:
+    """What a user calls the place under a key of a container. Containers of our own say so themselves."""
+    if hasattr(type(container), "label"):
+        return container.label(key)
+    if isinstance(container, dict):
+        if "__builtins__" in container or sys.modules.get(container.get("__name__", "")) is not None:
+            return f"the global `{key}` of {container.get('__name__')}"
+        owner = _owner(container)
+        if owner is not None:
+            return f"the attribute `{key}` of a {type(owner).__qualname__}"
+        entry = f"[{key!r}]" if type(key) in PLAIN else f"[a {type(key).__qualname__}]"
+        for around in gc.get_referrers(container):
+            owner = _owner(around) if isinstance(around, dict) else None
+            if owner is not None:
+                name = next((name for name, value in around.items() if value is container), "")
+                return f"`{name}{entry}` of a {type(owner).__qualname__}"
+        return f"the entry {entry} of a {type(container).__name__}"
+    if isinstance(container, (tuple, list)):
+        return f"entry {key} of a {type(container).__name__}"
+    return f"{type(container).__name__}[{key!r}]"
+
+
+def _owner(attributes: dict[Any, Any]) -> Any:
+    """The object whose attributes these are."""
+    referrers = gc.get_referrers(attributes)
+    return next((each for each in referrers if getattr(each, "__dict__", None) is attributes), None)
+
+
+def _shown(value: Any) -> str:
+    if type(value) is Contents:
+        return f"a container with the entries it had ({len(value.objects)} of them objects)"
+    if type(value) in PLAIN or value is None:
+        return reprlib.repr(value)
+    return f"the same {type(value).__qualname__}"

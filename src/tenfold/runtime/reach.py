@@ -60,7 +60,13 @@ class Reach:
                 yield function.__defaults__, range(len(function.__defaults__))
             if function.__kwdefaults__:
                 yield function.__kwdefaults__, tuple(function.__kwdefaults__)
-        cells = Cells([cell for function in self._functions for cell in function.__closure__ or ()])
+        cells = Cells(
+            [
+                pair
+                for function in self._functions
+                for pair in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
+            ]
+        )
         yield cells, tuple(cells)
         for function in self._dressed:
             yield vars(function), self._named(vars(function))

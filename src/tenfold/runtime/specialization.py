@@ -17,7 +17,7 @@ from tenfold.runtime import evaluate, executables
 from tenfold.runtime.bindings import bind
 from tenfold.runtime.calls import record_call
 from tenfold.runtime.checks import AHEAD, Loaded, settle
-from tenfold.runtime.guards import hold
+from tenfold.runtime.guards import broken, change, described, hold, label
 from tenfold.runtime.packing import Pending, collect, is_in_front
 from tenfold.runtime.plan import NOT_MEMORY, Again, Plan, Target, plan
 from tenfold.trace import graph, tree
@@ -80,6 +80,25 @@ class Specialization:
         return self._execute(values, arguments, wrap)
 
     # What a call depends on
+
+    def described(self) -> list[str]:
+        """What it depends on besides its arguments, in the user's words."""
+        found = self.plan.found
+        looked_up = [f"{label(each.container, each.name)}, looked up at each call" for each in found.places]
+        return [*map(described, found.guards), *looked_up]
+
+    def broken(self, arguments: Sequence[Any]) -> str:
+        """Why it does not fit these arguments."""
+        guard = broken(self.plan.found.guards)
+        if guard is not None:
+            return change(guard)
+        for place in self.plan.found.places:
+            if place.find(self.written) is None:
+                return f"{label(place.container, place.name)} is bound to other tensors than it was"
+        for owner, gradient in self.plan.gradients.expected:
+            if (origin_of(owner, arguments).collected is None) != (gradient is None):
+                return "a gradient is there that was not, or no longer there"
+        return "a tensor that it reads from outside has another type or other memory"
 
     def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
         """The values that go in, if what it depends on from outside is as it was: types of tensors, Python

@@ -18,6 +18,7 @@ from tenfold.mlir.torch_emitter import is_state
 from tenfold.ops.callee import OpCall
 from tenfold.ops.table import exact
 from tenfold.runtime import evaluate
+from tenfold.runtime.plan import memory_of
 from tenfold.tensor import Tensor
 from tenfold.trace.collect import Trace
 from tenfold.trace.control import ControlNode
@@ -73,13 +74,13 @@ class Recordings:
         recorded = [self._record(record, each, sizes) for each, sizes in zip(tensors, self.sizes)]
         self.first = recorded[0]
         whole = [arranged(found, each) for found, each in zip(recorded, tensors)]
-        holders = [[each for each in found.inputs if type(each) is not int] for found in recorded]
+        holders = [_outside(found) for found in recorded]
         self.members = members()
         writes = [found.outside_writes for found in recorded]
         if len(recorded) == 1 and any(id(each) not in self.members for each in (*holders[0], *writes[0])):
             # What the function makes itself is made anew when it is called again.
             again = record(tensors[0])
-            holders.append([each for each in again.inputs if type(each) is not int])
+            holders.append(_outside(again))
             writes.append(again.outside_writes)
         made = [
             i for i, several in enumerate(zip(*holders)) if any(each is not several[0] for each in several)
@@ -198,6 +199,11 @@ class Recordings:
             found = formulas.find(each) if isinstance(each, Open) else None
             extents.append(found.text(names) if found else "?" if isinstance(each, Open) else each)
         return SymbolicType(type.dtype, extents)
+
+
+def _outside(recording: Recording) -> list[Any]:
+    """What holds each tensor from outside: its memory, where it is all of it."""
+    return [memory_of(each) for each in recording.inputs if type(each) is not int]
 
 
 def arranged(recorded: Recording, given: Sequence[Tensor]) -> Trace:

@@ -76,7 +76,7 @@ class CustomOpDef:
         shapes and dtypes, such as `tn.empty_like(x)`. Then the op may be compiled and differentiated."""
         self._fake = function
         self.row.host, self.row.lowering = False, self._lowering()
-        self.row.signatures.clear()
+        self.row.calls.clear()
         return function
 
     def register_autograd(

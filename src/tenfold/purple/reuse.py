@@ -93,6 +93,6 @@ def _has_unary_form_in_place(name: str) -> bool:
         return False
     given = TensorType(float32, (2, 3))
     try:
-        return row.signature((given,), (SLOT,)).result_types == (given,)
+        return row.call((given,), (SLOT,)).result_types == (given,)
     except TenfoldError:
         return False

@@ -16,7 +16,7 @@ from tenfold.engines import numpy as tier0
 from tenfold.ops.schema import parse
 from tenfold.ops.table import Row, all_rows
 from tenfold.tensor import Tensor, leaf
-from tenfold.trace.program import collect
+from tenfold.trace.collect import collect
 from tests.ops import generate, golden
 from tests.ops.golden import Call
 

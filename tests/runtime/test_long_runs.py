@@ -3,7 +3,7 @@
 import gc
 
 import tenfold as tn
-from tenfold.base.bounded import remember
+from tenfold.base.bounded import Bounded
 from tenfold.base.dtypes import float32
 from tenfold.flat import ir
 from tenfold.flat.ir import TensorType
@@ -14,10 +14,12 @@ from tenfold.tensor import dispatch
 
 
 def test_what_is_remembered_has_a_bound():
-    known: dict[int, int] = {}
+    known = Bounded(10)
     for i in range(100):
-        assert remember(known, i, i, bound=10) == i
-    assert 5 <= len(known) <= 10 and 99 in known
+        assert known.get(i, lambda i=i: str(i)) == str(i)
+        assert known.get(0, lambda: "again") == "0"  # used at each round, so it stays
+    assert len(known) == 10
+    assert known.get(99, lambda: "again") == "99" and known.get(50, lambda: "again") == "again"
 
 
 def test_types_that_nothing_refers_to_are_forgotten_and_others_stay_themselves(monkeypatch):

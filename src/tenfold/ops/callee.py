@@ -4,11 +4,11 @@ function with a name. Both are interned, so that a node's callee is compared and
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from tenfold import flat
+from tenfold.base.bounded import Bounded
 from tenfold.flat.ir import in_order
 
 if TYPE_CHECKING:
@@ -120,31 +120,7 @@ class Program(Callee):
         return cls(flat.Function([params[i] for i in takes], results, name), random=random, takes=takes)
 
 
-Interned = TypeVar("Interned")
-
-
-class Interning:
-    """A bounded table of what was made for a key: the least recently used goes first."""
-
-    def __init__(self, bound: int):
-        self.bound = bound
-        self._made: OrderedDict[Hashable, Any] = OrderedDict()
-
-    def get(self, key: Hashable, make: Callable[[], Interned]) -> Interned:
-        made = self._made.get(key)
-        if made is None:
-            made = self._made[key] = make()
-            while len(self._made) > self.bound:
-                self._made.popitem(last=False)
-        else:
-            self._made.move_to_end(key)
-        return made
-
-    def __len__(self) -> int:
-        return len(self._made)
-
-
-programs = Interning(2048)
+programs = Bounded(2048)  # by what they were made from
 
 
 def reach(function: flat.Function) -> tuple[int, ...]:

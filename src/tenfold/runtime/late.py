@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class Opened:
         self.order = tuple(order)
 
 
-def loose_key(program: Trace) -> tuple[tuple[int, ...], list[int | float]]:
+def loose_key(program: Trace) -> tuple[tuple[Any, ...], list[int | float]]:
     """The program's key without its numbers, and the numbers."""
     key = list(program.key)
     numbers: list[int | float] = []

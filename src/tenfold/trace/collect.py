@@ -4,6 +4,7 @@ hashed as it is collected, so that the same one is recognised the next time."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 from tenfold.base.devices import Device
 from tenfold.flat.ir import TensorType
@@ -20,7 +21,7 @@ class Trace:
         nodes: list[Node],
         leaves: list[Value],
         outputs: list[tuple[int, int]],
-        key: tuple[int, ...],
+        key: tuple[Any, ...],
         device: Device,
     ):
         self.device = device
@@ -59,8 +60,8 @@ def collect(
             outputs.append((-1 - leaves.setdefault(each, len(leaves)), 0))
     key.append(-1 << 40)
     for each, (place, index) in zip(outputs_of, outputs, strict=True):
-        # A leaf that is an output as it is has no callee to tell its type, which is interned.
-        key += (place << 20 | index,) if place >= 0 else (place, id(each.type))
+        # A leaf that is an output as it is has no callee to tell its type.
+        key += (place << 20 | index,) if place >= 0 else (place, each.type)
     return Trace(list(places), list(leaves), outputs, tuple(key), outputs_of[0].device), outputs_of
 
 
@@ -78,13 +79,13 @@ def _siblings(nodes: Iterable[Node], known: Sequence[Value], uses: dict[Value, i
 
 def _walk(
     targets: Sequence[Value], inside: Collection[Node] | None
-) -> tuple[dict[Node, int], dict[Value, int], dict[Value, int], list[int]]:
+) -> tuple[dict[Node, int], dict[Value, int], dict[Value, int], list[Any]]:
     """All nodes behind the targets, each after its inputs, with its place; the leaves; each value's uses; the
     structure as numbers. A function, so that no name of its frame holds a value when uses are counted."""
     places: dict[Node, int] = {}
     leaves: dict[Value, int] = {}
     uses: dict[Value, int] = {}
-    key: list[int] = []
+    key: list[Any] = []  # numbers, and types
     stack = [
         each.node
         for each in reversed(targets)

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.base.bounded import remember
+from tenfold.base.bounded import Bounded
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.engines.numpy.kernels import Array
 from tenfold.engines.numpy.plan import Builder, Plan, plan, run_plan
 from tenfold.trace.collect import Trace
 from tenfold.trace.lower import lower
 
-_plans: dict[tuple[int, ...], Plan] = {}
+_plans = Bounded()
 
 
 def run_program(program: Trace, arrays: Sequence[Array]) -> list[Array]:
@@ -28,9 +28,7 @@ def run_program(program: Trace, arrays: Sequence[Array]) -> list[Array]:
             f"the NumPy engine computes on the CPU, not on {program.device}",
             help="move the tensors with .cpu(), or choose tn.set_engine('xla')",
         )
-    made = _plans.get(program.key)
-    if made is None:
-        made = remember(_plans, program.key, planned(program))
+    made = _plans.get(program.key, lambda: planned(program))
     with np.errstate(all="ignore"):
         return run_plan(made, tuple(arrays))
 

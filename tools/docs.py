@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import html
+import importlib
 import os
 import re
 import sys
@@ -16,6 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).parent.parent
+GENERATED = re.compile(r"^<!-- generated: ([\w.]+) -->$", re.MULTILINE)
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -49,7 +51,7 @@ class Document:
         self.name = name.as_posix()
         inside = name.relative_to("docs") if name.parts[0] == "docs" else name
         self.page = Path("index.html") if self.name == "README.md" else inside.with_suffix(".html")
-        self.tokens = parser().parse(path.read_text(encoding="utf-8"))
+        self.tokens = parser().parse(with_generated(path.read_text(encoding="utf-8")))
         self.anchors: set[str] = set()
         self.title = inside.stem
         for heading, text in zip(self.tokens, self.tokens[1:]):
@@ -77,6 +79,16 @@ class Document:
                     line += 1
                 elif token.type in ("link_open", "image"):
                     yield token, "href" if token.type == "link_open" else "src", line
+
+
+def with_generated(text: str) -> str:
+    """A document with what its marks `<!-- generated: MODULE.FUNCTION -->` stand for."""
+
+    def made(mark: re.Match[str]) -> str:
+        module, _, function = mark[1].rpartition(".")
+        return str(getattr(importlib.import_module(module), function)())
+
+    return GENERATED.sub(made, text)
 
 
 def parser() -> MarkdownIt:

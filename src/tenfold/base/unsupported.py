@@ -1,4 +1,4 @@
-"""The names of PyTorch's that Tenfold refuses, and why: what docs/unsupported.md lists. Each is a function
+"""The names of PyTorch's that Tenfold refuses, and why: docs/unsupported.md lists them. Each is a function
 that raises `UnsupportedError`, so that a program which uses one is told the reason and what to do."""
 
 from __future__ import annotations
@@ -139,3 +139,24 @@ def install(tensor: type) -> None:
     """Give Tensor the methods that are refused."""
     for name, refusal in METHODS.items():
         setattr(tensor, name, refusing(name, refusal))
+
+
+_TITLES = {
+    "functions": "Functions",
+    "methods": "Methods of Tensor",
+    "ops": "Ops of `aten`",
+    "layers": "Functions of `nn.functional`",
+    "linear": "Functions of `linalg`",
+}
+
+
+def as_markdown() -> str:
+    """What is refused, as the sections of docs/unsupported.md."""
+    sections = []
+    for refusal in REFUSALS:
+        lines = [f"## {refusal.reason[0].upper()}{refusal.reason[1:]}", f"Instead, {refusal.help}."]
+        for field, title in _TITLES.items():
+            names = getattr(refusal, field).split()
+            lines += [f"{title}: {', '.join(f'`{name}`' for name in names)}."] if names else []
+        sections.append("\n\n".join(lines))
+    return "\n\n".join(sections)

@@ -352,3 +352,23 @@ def test_an_unknown_library_call_is_refused_by_name():
     call = flat.custom_call("fly_to_the_moon", [x], [x.type])
     with pytest.raises(UnsupportedError, match="fly_to_the_moon"):
         tier0.run(Function([x], call), [np.zeros(2, np.float32)])
+
+
+def test_a_large_result_takes_the_memory_of_an_intermediate_and_of_nothing_else():
+    x = Value(TensorType(F32, (1 << 18,)))
+    kept = flat.mul(x, 2.0)
+    value = kept
+    for _ in range(10):
+        value = flat.add(flat.mul(value, 0.5), x)
+    function = Function([x], [value, kept, flat.neg(flat.reshape(kept, (1 << 9, 1 << 9)))])
+    array = np.ones(1 << 18, np.float32)
+    tier0.run(function, [array])
+    tracemalloc.start()
+    try:
+        last, first, turned = tier0.run(function, [array])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (array == 1).all() and (first == 2).all() and (turned == -2).all()
+    assert (last == 2).all()
+    assert peak < 4.5 * array.nbytes  # the three results, and one more

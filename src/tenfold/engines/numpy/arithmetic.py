@@ -11,30 +11,42 @@ from typing import Any
 import numpy as np
 
 from tenfold.base.dtypes import DType
-from tenfold.engines.numpy.kernels import Array, Kernel, widened
+from tenfold.engines.numpy.kernels import Array, Kernel, owned, widened, working
 
 
 def plain(ufunc: Kernel) -> Any:
-    """A rule for what one function of NumPy's computes, whatever the dtype."""
-    return lambda op: widened(ufunc, op.x.dtype)
+    """A rule for what one function of NumPy's computes, whatever the dtype. A large result is written over
+    an operand that nothing needs any more: fresh memory costs more than the arithmetic."""
+
+    def rule(op: Any) -> Kernel:
+        result = op.result
+        if result.numel * result.dtype.itemsize < LARGE or working(result.dtype) != result.dtype.numpy:
+            return widened(ufunc, op.x.dtype)
+        return _reusing_two(ufunc) if len(op.operands) == 2 else _reusing_one(ufunc)
+
+    return rule
 
 
-def add(op: Any) -> Kernel:
-    return widened(np.add, op.x.dtype)
+LARGE = 1 << 17  # bytes that the allocator asks the system for
 
 
-def multiply(op: Any) -> Kernel:
-    return widened(_complex_product if op.x.dtype.is_complex else np.multiply, op.x.dtype)
+def _reusing_one(ufunc: Kernel) -> Kernel:
+    return lambda x: ufunc(x, out=x) if owned(x) else ufunc(x)
 
 
-def _complex_product(x: Array, y: Array) -> Array:
-    return np.multiply(x, y)
+def _reusing_two(ufunc: Kernel) -> Kernel:
+    def kernel(x: Array, y: Array) -> Array:
+        if owned(x):
+            return ufunc(x, y, out=x)
+        return ufunc(x, y, out=y) if owned(y) else ufunc(x, y)
+
+    return kernel
 
 
 def divide(op: Any) -> Kernel:
     if op.x.dtype.kind == "int":
         return _integer_quotient
-    return widened(np.divide, op.x.dtype)
+    return plain(np.divide)(op)
 
 
 def _integer_quotient(x: Array, y: Array) -> Array:

@@ -5,12 +5,15 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check
 PYTEST_WORKERS ?= 2
 PYTEST_OPTIONS ?=
+FUZZ_COUNT ?= 500
+FUZZ_SEED ?= 0
+FUZZ_OPTIONS ?=
 # Compiled bytecode halves the time of `import tenfold`: write it, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format types stubs bench docs clean r lua node
+.PHONY: help demo test test-all lint format types stubs bench docs fuzz clean r lua node
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -53,6 +56,9 @@ node: .venv/dev.stamp ## build libtenfold and the Node package in build/node (th
 	@mkdir -p build/node && cp -r bindings/node/. build/node
 	@$(BIN)/python -m tenfold.capi.bindings_node build/node
 	@cd build/node && npm install --no-audit --no-fund --silent
+
+fuzz: .venv/dev.stamp ## hostile inputs of every format that is read (FUZZ_COUNT=10000 each takes hours)
+	@$(BIN)/python -m tests.fuzz --count $(FUZZ_COUNT) --seed $(FUZZ_SEED) $(FUZZ_OPTIONS)
 
 docs: .venv/dev.stamp ## build docs/*.md into build/docs and check every link
 	@$(BIN)/python -m tools.docs --out build/docs

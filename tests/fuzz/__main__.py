@@ -1,0 +1,129 @@
+"""`python -m tests.fuzz [--count N] [--seed S] [--only FORMAT]`: hostile inputs of every format that is read.
+
+Each format is read by a worker, which is watched: it may not die, take more than five seconds for an input,
+hold more than a gigabyte with its own child, or raise what is no error of Tenfold's. What is found is printed
+with the seed that makes it again: `python -m tests.fuzz --only FORMAT --seed S --count 1 --here`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import selectors
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+SECONDS = 5.0
+START = 120.0  # until the first input is read: engines are loaded, and valid files made
+BYTES = 1 << 30
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> int:
+    from tests.fuzz.inputs import FORMATS
+
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=[*FORMATS, "c"], action="append")
+    parser.add_argument("--here", action="store_true", help="in this process, as a worker or a debugger does")
+    options = parser.parse_args()
+    if options.here:
+        return work(options.only[0], options.seed, options.count)
+    found = 0
+    for name in options.only or [*FORMATS, "c"]:
+        start = time.monotonic()
+        findings = call_c(options) if name == "c" else watch(name, options.seed, options.count)
+        print(f"{name:12} {options.count} inputs, {len(findings)} findings, {time.monotonic() - start:.0f} s")
+        for each in findings:
+            print(f"  {each}", flush=True)
+        found += len(findings)
+    return 1 if found else 0
+
+
+def work(name: str, seed: int, count: int) -> int:
+    """A worker: says which seed it is at, and what went wrong."""
+    import warnings
+
+    from tests.fuzz.inputs import FORMATS, attempt
+
+    warnings.simplefilter("ignore")
+    FORMATS[name].valid()
+    for each in range(seed, seed + count):
+        print(f"at {each}", flush=True)
+        try:
+            attempt(FORMATS[name], each)
+        except Exception:
+            print(f"wrong {each} {traceback.format_exc().strip().splitlines()[-1]}", flush=True)
+    print("done", flush=True)
+    return 0
+
+
+def watch(name: str, seed: int, count: int) -> list[str]:
+    """Run workers until all seeds are done, another from the next seed after each that ends early."""
+    findings: list[str] = []
+    end = seed + count
+    while seed < end and len(findings) < 50:
+        command = [sys.executable, "-m", "tests.fuzz", "--here", "--only", name]
+        command += ["--seed", str(seed), "--count", str(end - seed)]
+        worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        at, why = follow(worker, findings, name)
+        if why is None:
+            break
+        findings.append(f"{name} seed {at}: {why}")
+        seed = max(at, seed - 1) + 1
+    return findings
+
+
+def follow(worker: subprocess.Popen[str], findings: list[str], name: str) -> tuple[int, str | None]:
+    """The last seed of a worker, and why it ended before it was done."""
+    assert worker.stdout is not None
+    waiting = selectors.DefaultSelector()
+    waiting.register(worker.stdout, selectors.EVENT_READ)
+    at, patience = -1, START
+    try:
+        while True:
+            if not waiting.select(patience):
+                return at, f"hangs for over {patience:.0f} s"
+            line = worker.stdout.readline()
+            if line == "done\n":
+                return at, None
+            if not line:
+                return at, f"died with {worker.wait()}"
+            word, number, *rest = line.split(maxsplit=2)
+            if word == "wrong":
+                findings.append(f"{name} seed {number}: {' '.join(rest).strip()}")
+                continue
+            at, patience = int(number), SECONDS
+            if at % 50 == 0 and memory(worker.pid) > BYTES:
+                return at, f"holds {memory(worker.pid) >> 20} MB"
+    finally:
+        worker.kill()
+        worker.wait()
+        worker.stdout.close()
+
+
+def memory(process: int) -> int:
+    """The bytes that a process and its children hold."""
+    try:
+        held = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        return 0
+    return held + sum(memory(int(each)) for each in children)
+
+
+def call_c(options: argparse.Namespace) -> list[str]:
+    """Random calls of the C ABI, in checked mode."""
+    command = [sys.executable, "-m", "tests.capi.fuzzer", str(options.count), str(options.seed)]
+    done = subprocess.run(
+        command, env={**os.environ, "TENFOLD_CHECKED": "1"}, capture_output=True, text=True, check=False
+    )
+    return [] if done.returncode == 0 else [f"c seed {options.seed}: {done.stderr[-500:]}"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

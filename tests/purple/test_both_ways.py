@@ -58,6 +58,112 @@ PLAIN = {
         '(print (try (substring "abc" 2 1) error-message) (try (take (list 1 2) 5) error-message))',
         "substring: the start 2 lies behind the end 1 take: index 5 is out of range for length 2",
     ),
+    "numbers and booleans of R7RS": (
+        r"""
+(print (nan? nan) (finite? 1.5) (exact 2.0) (inexact 1) (boolean=? #t #t #f) (symbol=? 'a 'a)
+  (bitwise-not 5))""",
+        """\
+#t #t 2 1.0 #f #t -6""",
+    ),
+    "characters and strings of R7RS": (
+        r"""
+(print (char<? #\a #\b #\c) (char-ci=? #\a #\A) (string>? "b" "a") (string-ci=? "Straße" "STRASSE")
+  (string<=? "a" "a" "b"))
+(print (string-copy "hello" 1 3) (string-map char-upcase "abc") (string-index "hello" #\l) (string-pad
+  "7" 3) (string-pad-right "ab" 4 #\.) (vector->string #(#\a)))""",
+        """\
+#t #t #t #t #t
+el ABC 2   7 ab.. a""",
+    ),
+    "lists and vectors of R7RS": (
+        r"""
+(define xs (list 1 2 3)) (list-set! xs 1 'b) (print xs (make-list 2 'x) (list-copy xs) (memv 3 xs)
+  (assv 2 '((1 . a) (2 . b))))
+(print (foldl cons nil '(1 2 3)) (foldr cons nil '(1 2 3)) (delete-duplicates '(1 2 1)) (vector-sort
+  (vector 3 1 2) <))
+(print (vector-copy #(1 2 3) 1) (vector-copy #(1 2 3) 0 2) (vector-map + #(1 2) #(10 20)))""",
+        """\
+(1 b 3) (x x) (1 b 3) (3) (2 . b)
+(3 2 1) (1 2 3) (1 2) #(1 2 3)
+#(2 3) #(1 2) #(11 22)""",
+    ),
+    "guard takes the first clause that fits, or raises again": (
+        r"""
+(define (f n) (guard (e ((symbol? e) (list 'symbol e)) ((string? e) => identity) ((error? e)
+  (error-object-message e))) (case n ((0) (raise 'x)) ((1) (raise "s")) ((2) (error "bad thing:" 1
+  "two")) (else 'fine))))
+(print (map f '(0 1 2 3)) (try (guard (e ((string? e) e)) (raise 5)) (lambda (e) (list 'out e))))""",
+        """\
+((symbol x) #t bad thing: fine) (out 5)""",
+    ),
+    "dynamic-wind runs its last procedure however it is left": (
+        r"""
+(define notes nil)
+(define (note x) (set! notes (cons x notes)))
+(print (dynamic-wind (lambda () (note 'in)) (lambda () 42) (lambda () (note 'out))) (reverse notes))
+(try (dynamic-wind (lambda () (note 'a)) (lambda () (error "x")) (lambda () (note 'b))) (lambda (e) 1))
+  (print notes)""",
+        """\
+42 (in out)
+(b a out in)""",
+    ),
+    "parameters, promises and case-lambda": (
+        r"""
+(define p (make-parameter 10 (lambda (x) (* x 2))))
+(print (p) (parameterize ((p 3)) (p)) (p))
+(define q (delay (begin (note 'forced) 7))) (print (force q) (force q) (force 3) (promise? q) (car
+  notes))
+(define area (case-lambda ((r) (* r r)) ((a b) (* a b)) ((a . more) (cons a more))))
+(print (area 3) (area 2 5) (area 1 2 3))""",
+        """\
+20 6 20
+7 7 3 #t forced
+9 10 (1 2 3)""",
+    ),
+    "several values are bound by let*-values, receive and define-values": (
+        r"""
+(let*-values (((a b) (values 1 2)) ((c) (values (+ a b)))) (print a b c))
+(receive (a . rest) (values 1 2 3) (print a rest))
+(define-values (u v . w) (values 1 2 3 4)) (print u v w)
+(define (g) (define-values (x y) (values 5 6)) (+ x y)) (print (g))""",
+        """\
+1 2 3
+1 (2 3)
+1 2 (3 4)
+11""",
+    ),
+    "records of R7RS": (
+        r"""
+(define-record-type point (make-point x y) point? (x point-x set-point-x!) (y point-y) (z point-z))
+(define pt (make-point 1 2)) (set-point-x! pt 10) (print (point-x pt) (point-y pt) (point-z pt) (point?
+  pt) (point? 1) pt)
+(define-record-type <thing> (thing a) is-thing? (a thing-a)) (print (thing-a (thing 5)) (is-thing? 5))""",
+        """\
+10 2 #f #t #f #<point x: 10 y: 2 z: #f>
+5 #f""",
+    ),
+    "Scheme's do loops, and Purple's do is a sequence": (
+        r"""
+(print (do ((i 0 (+ i 1)) (acc nil (cons i acc))) ((= i 3) acc)))
+(do ((i 0 (+ i 1))) ((= i 2)) (display i)) (newline)
+(print (do (display "seq ") 5))""",
+        """\
+(2 1 0)
+01
+seq 5""",
+    ),
+    "integer division and vectors in place": (
+        r"""
+(letrec* ((a 1) (b (+ a 1))) (print b))
+(let-values (((q r) (floor/ -7 2)) ((s t) (exact-integer-sqrt 17))) (print q r s t))
+(let ((v (vector 1 2 3 4))) (vector-copy! v 1 #(9 8)) (vector-fill! v 0 3) (print v))
+(print (try (area) error-message) (try (exact 2.5) error-message))""",
+        """\
+2
+-4 1 4 1
+#(1 9 8 0)
+no clause of case-lambda takes these arguments: () exact: this is no integer: 2.5""",
+    ),
 }
 WITH_TENSORS = {
     "a tensor of one element decides": (
@@ -124,6 +230,28 @@ tensor tensor-relu: cannot take 1
 tensor tensor-item: a tensor of 4 elements is no number
 tensor backward: a tensor of 6 elements has no gradient of its own
 tensor backward: nothing that this tensor was computed from asks for gradients""",
+    ),
+    "gradients of functions of numbers, tensors and lists": (
+        r"""
+(define (cubed x) (* x x x))
+(print ((grad cubed) 2.0) (tensor->list ((grad (lambda (x) (tensor-sum (* x x)))) (tensor '(1.0 2.0)))))
+(let-values (((y g) ((value-and-grad (lambda (x a) (tensor-sum (* a (* x x))))) (tensor '(1.0 3.0))
+  2.0))) (print (tensor-item y) (tensor->list g)))
+(print (gradient-of (lambda (theta) (+ (* (first theta) (second theta)) (tensor-sum (third theta))))
+  (list 2.0 3.0 (tensor '(1.0 1.0)))))
+(print (try ((grad (lambda (x) (* x 2))) (tensor '(1.0 2.0))) error-message))
+(print (tensor->list (build-tensor '(2 3) (lambda (i j) (+ (* 10 i) j)))))
+(print (tensor->list ((vmap (lambda (x y) (tensor-sum (* x y)))) (tensor '((1.0 2.0) (3.0 4.0)))
+  (tensor '((1.0 1.0) (2.0 2.0))))))
+(print (no-grad (gradient-of cubed 1.0)))""",
+        """\
+tensor(12.) (2.0 4.0)
+20.0 (4.0 12.0)
+(tensor(3.) tensor(2.) tensor([1., 1.]))
+backward: a tensor of 2 elements has no gradient of its own
+((0 1 2) (10 11 12))
+(3.0 14.0)
+tensor(3.)""",
     ),
 }
 MARK = "-- the next program --"

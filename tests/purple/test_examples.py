@@ -45,6 +45,12 @@ def test_the_planned_training_loop_trains():
     assert printed("training") == "trained on 3 batches\n"
 
 
+def test_line_quad_and_plane_are_fitted_with_the_books_figures():
+    assert (
+        printed("little_learner") == "line: (1.05 0.00)\nquad: (1.48 0.99 2.05)\nplane: ((3.98 2.05) 5.79)\n"
+    )
+
+
 def test_exclusive_or_is_learnt():
     assert printed("xor") == "0 xor 0 = 0\n0 xor 1 = 1\n1 xor 0 = 1\n1 xor 1 = 0\n"
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from tenfold.purple import conditions, core, forms, quasi
 from tenfold.purple.core import Form, Place
+from tenfold.purple.definitions import DEFINITIONS
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expressions import Expressions, defined_name, is_private
-from tenfold.purple.forms import FORMS
+from tenfold.purple.forms import FORMS, is_sequence
 from tenfold.purple.reader import Datum, Name, Sequence, read, read_source
 from tenfold.purple.scope import (
     GlobalName,
@@ -29,12 +30,13 @@ from tenfold.purple.top_level import TOP_LEVEL
 
 FAMILIES = (forms, conditions, quasi)  # importing them has declared the forms
 PRELUDE = Path(__file__).with_name(core.PRELUDE_FILE)
+PARTS = (core.PRELUDE_FILE, "scheme.purple", "gradients.purple")  # read as one text
 
 
 @functools.cache
 def prelude_data() -> tuple[str, list[Datum]]:
     """The prelude's text and its data, which no one changes."""
-    text = PRELUDE.read_text(encoding="utf-8")
+    text = "\n".join(PRELUDE.with_name(name).read_text(encoding="utf-8") for name in PARTS)
     return text, read(text, PRELUDE.name)
 
 
@@ -63,7 +65,7 @@ class Expander(Expressions):
         super().__init__(late)
         self.sources: dict[str, str] = {}
         self.base = Scope(None)
-        self.base.bindings.update({name: Special(name) for name in (*FORMS, *TOP_LEVEL)})
+        self.base.bindings.update({name: Special(name) for name in (*FORMS, *TOP_LEVEL, *DEFINITIONS)})
         self.modules: dict[str, Module] = {}
         self.loading: list[tuple[str, Place]] = []
         self.prelude_forms: list[tuple[int, Form]] = []
@@ -139,12 +141,14 @@ class Expander(Expressions):
         while queue:
             datum = self.expand_head(queue.pop(), module.scope)
             special = self.special(datum, module.scope)
-            if special in ("begin", "do") and isinstance(datum, Sequence):
+            if is_sequence(special, datum) and isinstance(datum, Sequence):
                 queue += reversed(datum.value[1:])
             elif special == "define" and isinstance(datum, Sequence):
                 unique = self.declare_global(defined_name(datum), module)
                 self.definitions[unique] = datum
                 waiting.append((datum, unique))
+            elif special in DEFINITIONS and isinstance(datum, Sequence):
+                queue += reversed(DEFINITIONS[special](datum, self.numbers))
             elif special == "module" and isinstance(datum, Sequence):
                 queue += reversed(TOP_LEVEL["module"](self, datum, module))
             elif special in TOP_LEVEL and isinstance(datum, Sequence):

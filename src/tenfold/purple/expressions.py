@@ -9,8 +9,9 @@ from typing import Any
 from tenfold.base.errors import did_you_mean
 from tenfold.purple import core, names
 from tenfold.purple.core import LIBRARY, Expr, Literal, Place, Var
+from tenfold.purple.definitions import DEFINITIONS
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.forms import FORMS, parse_parameters
+from tenfold.purple.forms import FORMS, is_sequence, parse_parameters
 from tenfold.purple.reader import Datum, Name, Sequence, Vector, shortened, to_value
 from tenfold.purple.scope import (
     Alias,
@@ -36,6 +37,7 @@ class Expressions:
     """Expands one expression after another. `late`: names that are not defined yet may come later (REPL)."""
 
     prelude: Any  # the module whose names may be private
+    base: Any  # the scope of the language itself
 
     def __init__(self, late: bool):
         self.late = late
@@ -98,7 +100,7 @@ class Expressions:
             return self.expand_call(datum, scope)
         if datum.tail is not None:
             raise PurpleError("a form cannot end with a dot", "syntax", datum.place)
-        if name in TOP_LEVEL:
+        if name in TOP_LEVEL or name in DEFINITIONS:
             raise PurpleError(f"{name} may stand only at the top level", "syntax", datum.place)
         if name == "define":
             raise PurpleError(
@@ -258,8 +260,10 @@ class Expressions:
         while queue:
             datum = self.expand_head(queue.pop(), inner)
             special = self.special(datum, inner)
-            if special in ("begin", "do") and isinstance(datum, Sequence) and len(datum.value) > 1:
+            if is_sequence(special, datum) and isinstance(datum, Sequence) and len(datum.value) > 1:
                 queue += reversed(datum.value[1:])
+            elif special == "define-values" and isinstance(datum, Sequence):
+                queue += reversed(DEFINITIONS[special](datum, self.numbers))
             elif special == "define-syntax" and isinstance(datum, Sequence):
                 TOP_LEVEL["define-syntax"](self, datum, inner)
             elif special == "define" and isinstance(datum, Sequence):

@@ -14,6 +14,7 @@ from tenfold.purple.errors import PurpleError
 from tenfold.purple.patterns import expand_match
 from tenfold.purple.reader import Datum, Name, Sequence, to_value
 from tenfold.purple.scope import (
+    Alias,
     GlobalName,
     LocalName,
     PreludeName,
@@ -184,8 +185,40 @@ def _begin(expander: Expressions, place: Place, parts: list[Datum], scope: Scope
     return _sequence([expander.expand(each, scope) for each in parts], place)
 
 
-FORMS["do"] = FORMS["begin"]
-USAGES["do"] = "(do EXPRESSION …)"
+def is_loop(parts: list[Datum]) -> bool:
+    """Whether the parts of a `do` are those of Scheme's loop: variables with steps, and when it ends."""
+    variables = list_items(parts[0]) if parts else None
+    if variables is None or len(parts) < 2 or not isinstance(parts[1], Sequence):
+        return False
+    each = [list_items(variable) for variable in variables]
+    return all(one is not None and 2 <= len(one) <= 3 and isinstance(one[0], Name) for one in each)
+
+
+def is_sequence(special: str | None, datum: Datum) -> bool:
+    """Whether a form is `begin`, or a `do` that is no loop."""
+    if special == "do" and isinstance(datum, Sequence):
+        return not is_loop(datum.value[1:])
+    return special == "begin"
+
+
+@form("do", "(do ((NAME START [STEP]) …) (TEST RESULT …) BODY …) or (do EXPRESSION …)", 0)
+def _do(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+    if not is_loop(parts):
+        return _begin(expander, place, parts, scope)
+    word = lambda text: Name(text, place, Alias(text, text, expander.base))
+    form = lambda *parts: Sequence(list(parts), place)
+    variables = [list_items(each) or [] for each in list_items(parts[0]) or []]
+    again = Name("do-loop", place, Alias("do-loop", "do-loop", Scope(None)))
+    bindings: Datum = Datum(NIL, place)
+    if variables:
+        bindings = form(*(form(each[0], each[1]) for each in variables))
+    step = form(again, *(each[-1] if len(each) == 3 else each[0] for each in variables))
+    assert isinstance(parts[1], Sequence)
+    test, *results = parts[1].value
+    ends = form(word("begin"), *results)
+    body = form(word("begin"), *parts[2:], step)
+    whole = form(word("let"), again, bindings, form(word("if"), test, ends, body))
+    return expander.expand(whole, scope)
 
 
 def _sequence(exprs: list[Expr], place: Place) -> Expr:

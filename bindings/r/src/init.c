@@ -109,6 +109,8 @@ SEXP tf_load(SEXP path) { return value_to_r(tn_load_safetensors(R_ExpandFileName
 
 /* ---- registration ---- */
 
+extern void register_callables(void); /* callables.c */
+
 extern const R_CallMethodDef operator_methods[]; /* operators.c */
 
 extern SEXP tf_setup(SEXP);
@@ -203,4 +205,5 @@ void R_init_tenfold(DllInfo *info) {
     R_useDynamicSymbols(info, FALSE);
     R_forceSymbols(info, TRUE);
     free(methods);
+    register_callables();
 }

@@ -1,0 +1,272 @@
+// R's tensors, lists and script functions in the C++ of other packages. A package that has `LinkingTo: tenfold` and
+// `Imports: tenfold` includes this, and links nothing: functions of tenfold.h are found in the loaded package.
+//
+//   extern "C" SEXP twice(SEXP x) {
+//     return tenfold::entry([&] {
+//       tenfold::Tensor t = tenfold::tensor(x);
+//       return tenfold::wrap(tenfold::own(TENFOLD(tn_add)(t.get(), t.get())));
+//     });
+//   }
+//
+// `entry` is the border: within it C++ throws and destroys, outside of it R's condition is raised. What R may raise runs in
+// `safely`, so no handle is lost when R jumps.
+#pragma once
+
+#include <csetjmp>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#ifndef R_NO_REMAP
+#define R_NO_REMAP
+#endif
+#ifndef STRICT_R_HEADERS  // R's older headers call a macro Free
+#define STRICT_R_HEADERS
+#endif
+#include <R.h>
+#include <R_ext/Rdynload.h>
+#include <Rinternals.h>
+
+#include "tenfold.h"
+
+// A function of tenfold.h, looked up once: TENFOLD(tn_add)(a, b).
+#define TENFOLD(name)                                                                                  \
+    ([]() -> decltype(&name) {                                                                         \
+        static const auto found = reinterpret_cast<decltype(&name)>(::tenfold::detail::find(#name));   \
+        return found;                                                                                  \
+    }())
+
+namespace tenfold {
+
+// A failure of libtenfold, or of the C++ around it, on its way to R.
+struct error : std::runtime_error {
+    error(int code, const std::string &message) : std::runtime_error(message), code(code) {}
+    int code;
+};
+
+namespace detail {
+
+struct unwinding {  // R is about to jump, and waits for C++ to be cleared up
+    SEXP token;
+};
+
+template <class F>
+F callable(const char *name) {
+    return reinterpret_cast<F>(R_GetCCallable("tenfold", name));
+}
+
+// R's frames are C, which no exception may cross: back to C++ first, where one is thrown.
+inline void jump(void *back, Rboolean jumping) {
+    if (jumping) std::longjmp(*static_cast<std::jmp_buf *>(back), 1);
+}
+
+template <class F>
+SEXP run(void *function) {
+    return (*static_cast<F *>(function))();
+}
+
+}  // namespace detail
+
+// Call what R may raise in; where it does, C++ is unwound to `entry` first. The function throws nothing and holds no object
+// with a destructor.
+template <class F>
+SEXP safely(F function) {
+    SEXP token = PROTECT(R_MakeUnwindCont());
+    std::jmp_buf back;
+    if (setjmp(back)) throw detail::unwinding{token};
+    SEXP found = R_UnwindProtect(detail::run<F>, &function, detail::jump, &back, token);
+    UNPROTECT(1);
+    return found;
+}
+
+namespace detail {
+
+inline void *find(const char *name) {
+    void *found = nullptr;
+    safely([&] {
+        static const auto look = callable<void *(*)(const char *)>("tenfold_symbol");
+        found = look(name);
+        return R_NilValue;
+    });
+    if (found == nullptr) throw error(TN_ERROR_NOT_FOUND, std::string("the installed libtenfold has no function ") + name);
+    return found;
+}
+
+// What R's conversions give is not an R object: it is brought out of `safely` by reference.
+template <class T>
+T *converted(const char *name, SEXP x) {
+    T *made = nullptr;
+    safely([&] {
+        made = callable<T *(*)(SEXP)>(name)(x);
+        return R_NilValue;
+    });
+    return made;
+}
+
+}  // namespace detail
+
+// Throw this thread's error of libtenfold.
+[[noreturn]] inline void fail() {
+    const int code = TENFOLD(tn_error_code)();
+    throw error(code == TN_OK ? TN_ERROR_INTERNAL : code, TENFOLD(tn_error_message)());
+}
+
+inline void check(tn_status status) {
+    if (status != TN_OK) fail();
+}
+
+// A handle that is freed with its owner.
+template <class T, void (*Release)(T *)>
+class Owned {
+  public:
+    Owned() = default;
+    explicit Owned(T *handle) : handle_(handle) {}
+    Owned(const Owned &) = delete;
+    Owned &operator=(const Owned &) = delete;
+    Owned(Owned &&other) noexcept : handle_(other.release()) {}
+    Owned &operator=(Owned &&other) noexcept {
+        if (this != &other) {
+            Release(handle_);
+            handle_ = other.release();
+        }
+        return *this;
+    }
+    ~Owned() { Release(handle_); }
+    T *get() const { return handle_; }
+    T *release() { return std::exchange(handle_, nullptr); }
+    explicit operator bool() const { return handle_ != nullptr; }
+
+  private:
+    T *handle_ = nullptr;
+};
+
+namespace detail {
+inline void free_tensor(tn_tensor *tensor) {
+    if (tensor != nullptr) TENFOLD(tn_free)(tensor);
+}
+inline void free_value(tn_value *value) {
+    if (value != nullptr) TENFOLD(tn_value_free)(value);
+}
+inline void free_stack(tn_stack *stack) {
+    if (stack != nullptr) TENFOLD(tn_stack_free)(stack);
+}
+}  // namespace detail
+
+using Tensor = Owned<tn_tensor, detail::free_tensor>;
+using Value = Owned<tn_value, detail::free_value>;
+using Stack = Owned<tn_stack, detail::free_stack>;
+
+// Own what a function of tenfold.h gave; NULL is its failure.
+inline Tensor own(tn_tensor *tensor) {
+    if (tensor == nullptr) fail();
+    return Tensor(tensor);
+}
+inline Value own(tn_value *value) {
+    if (value == nullptr) fail();
+    return Value(value);
+}
+inline Stack own(tn_stack *stack) {
+    if (stack == nullptr) fail();
+    return Stack(stack);
+}
+
+// ---- from R ----
+
+// An R tensor, as another handle of it.
+inline Tensor tensor(SEXP x) { return own(TENFOLD(tn_tensor_share)(detail::converted<tn_tensor>("tenfold_tensor", x))); }
+
+// Any value that libtorch has: numbers, strings, tensors, lists, named lists, NULL.
+inline Value value(SEXP x) { return own(detail::converted<tn_value>("tenfold_value", x)); }
+
+// The entries of a list() as a Stack.
+inline Stack stack(SEXP list) {
+    if (TYPEOF(list) != VECSXP) throw error(TN_ERROR_TYPE, "a stack is made of a list()");
+    Stack made = own(TENFOLD(tn_stack_new)());
+    for (R_xlen_t i = 0; i < Rf_xlength(list); i++) {
+        Value each = value(VECTOR_ELT(list, i));
+        check(TENFOLD(tn_stack_push)(made.get(), each.get()));
+    }
+    return made;
+}
+
+// ---- to R ----
+
+inline SEXP wrap(Tensor tensor) {
+    SEXP made = safely([&] { return detail::callable<SEXP (*)(tn_tensor *)>("tenfold_give")(tensor.get()); });
+    tensor.release();  // R's own from now on
+    return made;
+}
+
+inline SEXP wrap(Value value) {
+    tn_value *given = value.release();  // R frees it whatever happens
+    return safely([&] { return detail::callable<SEXP (*)(tn_value *)>("tenfold_give_value")(given); });
+}
+
+inline SEXP wrap(const Stack &stack) {
+    const int64_t count = TENFOLD(tn_stack_count)(stack.get());
+    SEXP list = PROTECT(safely([&] { return Rf_allocVector(VECSXP, count); }));
+    for (int64_t i = 0; i < count; i++) SET_VECTOR_ELT(list, i, wrap(own(TENFOLD(tn_stack_at)(stack.get(), i))));
+    UNPROTECT(1);
+    return list;
+}
+
+// ---- functions ----
+
+// What jit_trace, jit_load or jit_compile gave, called with a Stack. R keeps it while this lives.
+class Function {
+  public:
+    explicit Function(SEXP x) : kept_(x), module_(detail::converted<tn_module>("tenfold_module", x)) {
+        safely([&] {
+            R_PreserveObject(x);
+            return R_NilValue;
+        });
+    }
+    Function(const Function &) = delete;
+    Function &operator=(const Function &) = delete;
+    ~Function() { R_ReleaseObject(kept_); }
+
+    tn_module *get() const { return module_; }
+
+    // The arguments go in on the stack, and results come back on it.
+    void operator()(Stack &arguments, const char *method = "forward") const {
+        SEXP more = safely([&] { return detail::callable<SEXP (*)(SEXP)>("tenfold_further_inputs")(kept_); });
+        for (R_xlen_t i = 0; TYPEOF(more) == VECSXP && i < Rf_xlength(more); i++) {
+            Value each = value(VECTOR_ELT(more, i));
+            check(TENFOLD(tn_stack_push)(arguments.get(), each.get()));
+        }
+        check(TENFOLD(tn_module_call)(module_, method, arguments.get()));
+    }
+
+  private:
+    SEXP kept_;
+    tn_module *module_;
+};
+
+// ---- the border ----
+
+// Run what an R function calls. Whatever leaves it, C++'s objects are gone before R's condition is raised.
+template <class F>
+SEXP entry(F function) {
+    char message[2048];
+    int code = TN_ERROR_INTERNAL;
+    SEXP token = nullptr;
+    try {
+        return function();
+    } catch (const detail::unwinding &jumping) {
+        token = jumping.token;
+    } catch (const error &failed) {
+        code = failed.code;
+        std::snprintf(message, sizeof message, "%s", failed.what());
+    } catch (const std::exception &failed) {
+        std::snprintf(message, sizeof message, "%s", failed.what());
+    } catch (...) {
+        std::snprintf(message, sizeof message, "C++ threw something that is no exception");
+    }
+    if (token != nullptr) R_ContinueUnwind(token);
+    detail::callable<void (*)(int, const char *)>("tenfold_raise")(code, message);
+    return R_NilValue;  // not reached
+}
+
+}  // namespace tenfold

@@ -1,0 +1,47 @@
+/* callables.c: what other packages' native code may call, by R_GetCCallable; inst/include/tenfold/r.hpp is written over it.
+ * All of these raise R conditions, so C++ calls them within R_UnwindProtect. */
+#define _GNU_SOURCE
+#include "bridge.h"
+
+#include <R_ext/Rdynload.h>
+#include <dlfcn.h>
+
+static int interface_version(void) { return 1; }
+
+/* A function of libtenfold by its name, NULL where there is none. */
+static void *symbol(const char *name) {
+    static void *library = NULL;
+    Dl_info about;
+    if (library == NULL && dladdr((void *)&tn_version, &about) != 0) library = dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    void *found = library == NULL ? NULL : dlsym(library, name);
+    return found != NULL ? found : dlsym(RTLD_DEFAULT, name);
+}
+
+static tn_tensor *borrowed_tensor(SEXP x) { return tensor_of(x); }
+
+/* The handle of what jit_trace, jit_load or jit_compile gave. */
+static tn_module *borrowed_module(SEXP x) {
+    SEXP handle = Rf_getAttrib(x, Rf_install("handle"));
+    return handle_of(handle == R_NilValue ? x : handle, MODULE);
+}
+
+/* What a traced module is called with after its inputs: its parameters. */
+static SEXP further_inputs(SEXP x) { return Rf_getAttrib(x, Rf_install("extra")); }
+
+static void raise(int code, const char *message) { fail_with(code, "%s", message); }
+
+static void raise_error(void) { raise_last(); }
+
+void register_callables(void) {
+    static const struct {
+        const char *name;
+        DL_FUNC function;
+    } all[] = {
+        {"tenfold_interface", (DL_FUNC)interface_version}, {"tenfold_symbol", (DL_FUNC)symbol},
+        {"tenfold_tensor", (DL_FUNC)borrowed_tensor},      {"tenfold_give", (DL_FUNC)give_or_null},
+        {"tenfold_value", (DL_FUNC)value_of},              {"tenfold_give_value", (DL_FUNC)value_to_r},
+        {"tenfold_module", (DL_FUNC)borrowed_module},      {"tenfold_further_inputs", (DL_FUNC)further_inputs},
+        {"tenfold_raise", (DL_FUNC)raise},                 {"tenfold_raise_last", (DL_FUNC)raise_error},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) R_RegisterCCallable("tenfold", all[i].name, all[i].function);
+}

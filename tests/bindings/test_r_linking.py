@@ -1,0 +1,55 @@
+"""The example package whose C++ is handed R's tensors, lists and script functions, by LinkingTo alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.bindings.r_process import ROOT, library, run
+
+PACKAGE = ROOT / "examples" / "r" / "linking"
+SCRIPT = Path(__file__).with_name("r") / "linking.R"
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """R's folders of packages, with the example installed from a copy of its sources."""
+    folder = tmp_path_factory.mktemp("linking")
+    shutil.copytree(PACKAGE, folder / "source")
+    (folder / "library").mkdir()
+    both = f"{folder / 'library'}:{library()}"
+    command = ["R", "CMD", "INSTALL", f"--library={folder / 'library'}", str(folder / "source")]
+    done = subprocess.run(command, env={**os.environ, "R_LIBS": both}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return both
+
+
+def test_native_code_calls_functions_with_lists_and_loses_nothing(libraries: str) -> None:
+    assert run(SCRIPT, R_LIBS=libraries) == "fine"
+
+
+@pytest.mark.slow
+def test_native_code_runs_clean_under_valgrind(libraries: str, tmp_path: Path) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    log = tmp_path / "valgrind.log"
+    debugger = f"valgrind --error-exitcode=9 --log-file={log} --undef-value-errors=no"
+    command = ["R", "-d", debugger, "--vanilla", "--quiet", "-f", str(SCRIPT)]
+    environment = {**os.environ, "R_LIBS": libraries, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1500)
+    assert done.returncode == 0, (done.stdout[-1500:], log.read_text()[-3000:])
+
+
+@pytest.mark.slow
+def test_r_itself_finds_nothing_wrong_with_the_example(libraries: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "R_LIBS": libraries, "_R_CHECK_FORCE_SUGGESTS_": "false"}
+    for command in (["build", str(PACKAGE)], ["check", "--no-manual", "tenfoldlinking_0.1.0.tar.gz"]):
+        done = subprocess.run(
+            ["R", "CMD", *command], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "Status: OK" in done.stdout, done.stdout[-4000:]

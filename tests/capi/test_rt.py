@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,9 +44,8 @@ class Runtime:
         listed = row.result[0] == "["
         function.argtypes = [*argtypes, ctypes.c_void_p] if listed else argtypes
         returned = TYPES.get(row.result, ctypes.c_int64)
-        function.restype = (
-            ctypes.POINTER(ctypes.c_int64) if listed else None if row.result == "void" else returned
-        )
+        element = ctypes.c_double if row.result == "[f64]" else ctypes.c_int64
+        function.restype = ctypes.POINTER(element) if listed else None if row.result == "void" else returned
         CALLED.add(name)
 
         def call(*given: Any) -> Any:
@@ -63,7 +64,8 @@ class Runtime:
             if not found:
                 assert count.value == -1
                 return None
-            return [self.keep(found[i]) if row.result == "[tensor]" else found[i] for i in range(count.value)]
+            given = row.result in ("[tensor]", "[results]")
+            return [self.keep(found[i]) if given else found[i] for i in range(count.value)]
 
         return call
 
@@ -311,6 +313,34 @@ def test_devices(run: Runtime) -> None:
         function(0)
 
 
+def test_numbers_have_siblings_that_gradients_flow_through(run: Runtime) -> None:
+    square, other = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    classes = run.make([0.0, 1.0])
+    for name in sorted(run.rows):
+        if not name.endswith("_tensor") or run.rows[name].result != "tensor":
+            continue
+        plain = name.removesuffix("_tensor")
+        x = run.make(square / 8)
+        run.autograd_set_requires_grad(x, 1)
+        rest = [] if len(run.rows[plain].parameters) == 1 else [run.make(other)]
+        if plain == "nn_nll_loss":
+            rest = [classes]
+        found = getattr(run, name)(x, *rest)
+        assert run.torchtensor_item(found) == pytest.approx(getattr(run, plain)(x, *rest)), name
+        run.autograd_backward(found)
+        assert run.autograd_grad(x) != 0, name
+
+
+def test_elements_and_whole_decompositions_are_read_back(run: Runtime) -> None:
+    matrix = np.array([[2.0, 1.0], [1.0, 3.0], [0.0, 1.0]])
+    assert run.torchtensor_data(run.make(matrix)) == matrix.ravel().tolist()
+    assert run.torchtensor_data(run.make(np.zeros((0,)))) == []
+    u, s, v = (run.array(each) for each in run.torchtensor_svd_full(run.make(matrix)))
+    np.testing.assert_allclose(u[:, :2] @ np.diag(s) @ v, matrix, atol=1e-5)
+    values, vectors = run.torchtensor_eig_full(run.make(matrix[:2]))
+    assert run.torchtensor_shape(values) == [2] and run.torchtensor_shape(vectors) == [2, 2]
+
+
 def test_failures_are_told_by_the_result(run: Runtime) -> None:
     h = run.make(X)
     assert run.torchtensor_matmul(h, h) == 0 and "mat1 and mat2" in run.why
@@ -361,5 +391,18 @@ def test_every_function_is_called_here(run: Runtime) -> None:
         test_two_tensors_are_combined(run, name)
     for name in MAPPED:
         test_one_tensor_is_mapped(run, name)
-    assert len(run.rows) == 104
+    test_numbers_have_siblings_that_gradients_flow_through(run)
+    test_elements_and_whole_decompositions_are_read_back(run)
+    further = {"torchtensor_item", "torchtensor_data", "torchtensor_svd_full", "torchtensor_eig_full"}
+    assert len([name for name in run.rows if not name.endswith("_tensor") and name not in further]) == 104
     assert set(run.rows) == CALLED
+
+
+def test_a_network_learns_with_these_functions_alone(tmp_path: Path) -> None:
+    source = Path(__file__).parents[2] / "examples" / "c" / "09_rt_xor.c"
+    made = built()
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    command = ["cc", *strict, str(source), *made.compile_flags, *made.rt_link_flags, "-lm"]
+    subprocess.run([*command, "-o", str(tmp_path / "xor")], check=True)
+    printed = subprocess.run([tmp_path / "xor"], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines()[-4:] == ["0 xor 0 = 0", "0 xor 1 = 1", "1 xor 0 = 1", "1 xor 1 = 0"]

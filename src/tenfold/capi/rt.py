@@ -3,11 +3,13 @@
 The table below is the whole of it: each row names a function, its parameters and its result, and what it
 calls: an operator with its arguments, or, after `c`, an expression of C over src/rt/calls.h. Handles are
 int64_t, 0 for no tensor; a list is a pointer and a count; truth is int32_t; text is NUL-terminated and the
-library's.
+library's. A row that gives a number has a sibling, its name and `_tensor`, that gives the tensor which holds
+it: gradients flow through that one.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 import subprocess
@@ -68,7 +70,7 @@ torchtensor_gelu(handle: tensor) -> tensor = aten::gelu(handle)
 torchtensor_softmax(handle: tensor, dim: i64) -> tensor = aten::softmax.int(handle, dim)
 torchtensor_log_softmax(handle: tensor, dim: i64) -> tensor = aten::log_softmax.int(handle, dim)
 
-# Linear algebra; svd gives the singular values, eig the eigenvalues
+# Linear algebra; svd gives the singular values, eig the eigenvalues; svd_full and eig_full the vectors too
 torchtensor_matmul(handle: tensor, other: tensor) -> tensor = aten::matmul(handle, other)
 torchtensor_dot(handle: tensor, other: tensor) -> tensor = aten::dot(handle, other)
 torchtensor_transpose(handle: tensor, dim0: i64, dim1: i64) -> tensor
@@ -79,6 +81,8 @@ torchtensor_det(handle: tensor) -> f64 = aten::linalg_det(handle)
 torchtensor_inverse(handle: tensor) -> tensor = aten::linalg_inv(handle)
 torchtensor_svd(handle: tensor) -> tensor = aten::linalg_svdvals(handle)
 torchtensor_eig(handle: tensor) -> tensor = aten::linalg_eigvals(handle)
+torchtensor_svd_full(handle: tensor) -> [results] = aten::linalg_svd(handle)
+torchtensor_eig_full(handle: tensor) -> [results] = aten::linalg_eig(handle)
 
 # Reductions; of max and min along a dimension the values, of which argmax and argmin give the places
 torchtensor_sum(handle: tensor) -> f64 = aten::sum(handle)
@@ -104,6 +108,8 @@ torchtensor_var(handle: tensor) -> f64 = aten::var(handle)
 torchtensor_ndim(handle: tensor) -> i64 = c tn_tensor_dim(handle)
 torchtensor_numel(handle: tensor) -> i64 = c tn_tensor_numel(handle)
 torchtensor_shape(handle: tensor) -> [i64] = c shape(handle, count)
+torchtensor_item(handle: tensor) -> f64 = c number_in(tn_tensor_share(handle))
+torchtensor_data(handle: tensor) -> [f64] = c elements(handle, count)
 torchtensor_reshape(handle: tensor, dims: [i64]) -> tensor = aten::reshape(handle, dims)
 torchtensor_view(handle: tensor, dims: [i64]) -> tensor = aten::view(handle, dims)
 torchtensor_permute(handle: tensor, dims: [i64]) -> tensor = aten::permute(handle, dims)
@@ -147,7 +153,7 @@ nn_embedding(input: index, weight: tensor) -> tensor = aten::embedding(weight, i
 
 # Losses, averaged, as numbers
 nn_mse_loss(input: tensor, target: tensor) -> f64 = aten::mse_loss(input, target)
-nn_cross_entropy(input: tensor, target: tensor) -> f64 = c cross_entropy(input, target)
+nn_cross_entropy(input: tensor, target: tensor) -> f64 = c number_in(cross_entropy(input, target))
 nn_binary_cross_entropy(input: tensor, target: tensor) -> f64
     = aten::binary_cross_entropy(input, target)
 nn_nll_loss(input: tensor, target: index) -> f64 = aten::nll_loss_nd(input, target)
@@ -189,7 +195,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 # What a type is in C: of a parameter, of a result, and (for handles) what it is inside.
 _PARAMETERS = {"f64": "double", "i32": "int32_t", "bool": "int32_t"}
-_LISTS = {"[i64]": "int64_t", "[f64]": "double", "[tensor]": "int64_t"}
+_LISTS = {"[i64]": "int64_t", "[f64]": "double", "[tensor]": "int64_t", "[results]": "int64_t"}
 _RESULTS = {"f64": "double", "i32": "int32_t", "bool": "int32_t", "void": "void", "text": "const char *"}
 _INSIDE = {"tensor": "TENSOR", "tensor?": "TENSOR", "index": "TENSOR", "stream": "STREAM", "bool": "TRUTH"}
 
@@ -229,7 +235,7 @@ class Function:
         if self.expression is not None:
             return [self._returned(_WORD.sub(self._inside, self.expression))]
         pushes = [self._push(each) for each in self.arguments]
-        kind = {"[tensor]": "tensors", "f64": "number"}.get(self.result, "tensor")
+        kind = {"[tensor]": "tensors", "[results]": "results", "f64": "number"}.get(self.result, "tensor")
         count = ", count" if self.result in _LISTS else ""
         found = f"RUN_{kind.upper()}(call{count})"
         return [
@@ -266,8 +272,19 @@ class Function:
 
 
 def functions() -> list[Function]:
-    """The rows of the table, in order."""
-    return [Function(line) for line in _lines() if not line.startswith("#")]
+    """The rows of the table, in order, each with its sibling."""
+    return [made for line in _lines() if not line.startswith("#") for made in _with_sibling(Function(line))]
+
+
+def _with_sibling(row: Function) -> list[Function]:
+    """A row, and where it gives the number in a tensor, one that gives this tensor."""
+    inner = re.fullmatch(r"number_in\((.*)\)", row.expression or "")
+    if row.result != "f64" or row.name.endswith("_item") or (row.op is None and inner is None):
+        return [row]
+    sibling = copy.copy(row)
+    sibling.name, sibling.result = f"{row.name}_tensor", "tensor"
+    sibling.expression = inner[1] if inner else None
+    return [row, sibling]
 
 
 def add(include: Path, lib: Path, compiler: str, flags: Sequence[str] = ()) -> Path:
@@ -335,7 +352,7 @@ def _declarations() -> list[str]:
         if line.startswith("#"):
             lines.append(f"\n/* {line[2:]} */")
         else:
-            lines.append(f"{Function(line).prototype};")
+            lines += [f"{each.prototype};" for each in _with_sibling(Function(line))]
     return lines
 
 

@@ -131,6 +131,36 @@ static const int64_t *RUN_TENSORS(CALL call, int64_t *count) {
     return given;
 }
 
+/* All results of an operator that has several. */
+static const int64_t *RUN_RESULTS(CALL call, int64_t *count) {
+    if (count == NULL) NOTE(&call, tn_fail("count is NULL, so nobody could free the tensors"));
+    RUN(&call);
+    const int64_t found = call.failed ? 0 : tn_stack_count(call.stack);
+    int64_t *handles = call.failed ? NULL : list_of(found), made = 0;
+    while (handles != NULL && made < found && (handles[made] = (int64_t)(intptr_t)tn_stack_tensor_at(call.stack, made)) != 0) made++;
+    if (handles != NULL && made < found) {
+        while (made > 0) tn_free(TENSOR(handles[--made]));
+        handles = NULL;
+    }
+    tn_stack_free(call.stack);
+    if (count != NULL) *count = handles == NULL ? -1 : found;
+    return handles;
+}
+
+static tn_tensor *converted(const tn_tensor *tensor, tn_dtype dtype);
+
+/* The elements in row-major order, in the room of the thread's last list. */
+static const double *elements(const tn_tensor *tensor, int64_t *count) {
+    static double none;
+    const int64_t found = tn_tensor_numel(tensor);
+    tn_tensor *wide = found < 0 ? NULL : converted(tensor, TN_FLOAT64);
+    double *list = wide == NULL ? NULL : found == 0 ? &none : (double *)list_of(found);
+    if (list != NULL && found > 0 && tn_tensor_to_data(wide, list, found * (int64_t)sizeof *list) != TN_OK) list = NULL;
+    tn_free(wide);
+    if (count != NULL) *count = list == NULL ? -1 : found;
+    return list;
+}
+
 static const int64_t *shape(const tn_tensor *tensor, int64_t *count) {
     static int64_t none;
     const int64_t found = tn_tensor_dim(tensor);
@@ -172,13 +202,13 @@ static tn_tensor *from_data(const double *data, int64_t data_count, const int64_
 
 /* Classes are whole numbers, one dimension less than the input; else the target has a
  * probability for each. */
-static double cross_entropy(const tn_tensor *input, const tn_tensor *target) {
+static tn_tensor *cross_entropy(const tn_tensor *input, const tn_tensor *target) {
     static const tn_op *op;
     CALL call = START(&op, "aten::cross_entropy_loss");
     const bool classes = tn_tensor_dim(target) < tn_tensor_dim(input);
     PUSH(&call, tn_stack_push_tensor(call.stack, input));
     PUSH(&call, classes ? push_as(call.stack, target, TN_INT64) : tn_stack_push_tensor(call.stack, target));
-    return RUN_NUMBER(call);
+    return FIRST(&call);
 }
 
 static tn_tensor *gradient(const tn_tensor *tensor) {

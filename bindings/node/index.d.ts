@@ -23,6 +23,17 @@ interface Tenfold extends Operators {
     readonly RMSprop: types.OptimizerKind
     readonly Adagrad: types.OptimizerKind
   }
+  readonly nn: types.Networks
+  readonly lr_scheduler: {
+    LambdaLR(optimizer: types.Optimizer, factor: (step: number) => number): types.Scheduler
+    StepLR(optimizer: types.Optimizer, size: number, gamma?: number): types.Scheduler
+    ExponentialLR(optimizer: types.Optimizer, gamma: number): types.Scheduler
+    CosineAnnealingLR(optimizer: types.Optimizer, most: number, least?: number): types.Scheduler
+  }
+  /** Tensors of one length in batches of their first dimension. */
+  DataLoader(
+    tensors: types.Tensor[], named?: { batch_size?: number; shuffle?: boolean; drop_last?: boolean },
+  ): Iterable<types.Tensor[]> & { readonly length: number }
   readonly jit: {
     trace(
       fn: (...inputs: types.Tensor[]) => types.Tensor | types.Tensor[], examples: types.Tensor[], results?: number,

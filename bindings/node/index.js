@@ -16,6 +16,7 @@ const values = require('./lib/values')
 const script = require('./lib/script')
 const learning = require('./lib/learning')
 const functions = require('./lib/functions')
+const networks = require('./lib/nn')
 
 const { C, Tensor, fail, own, refuse } = core
 
@@ -41,6 +42,7 @@ function loss(name, input, target) {
 
 const tenfold = {
   Tensor, TenfoldError: core.TenfoldError, tensor, ops: operators, optim: learning.optim,
+  nn: networks.nn, lr_scheduler: networks.schedulers, DataLoader: networks.dataLoader,
   jit: { trace: script.trace, load: script.load, compile: script.compile, Module: script.Module },
   grad: learning.grad, no_grad: learning.noGrad, enable_grad: learning.enableGrad,
   inference_mode: learning.inferenceMode, detect_anomaly: learning.detectAnomaly,

@@ -1,4 +1,5 @@
 // What operators take and give.
+import type { Layers } from './generated/layers'
 import type { DType } from './generated/enums'
 import type { Methods } from './generated/operators'
 
@@ -100,3 +101,32 @@ export interface Optimizer extends Freed {
   set_state(state: Freed): void
 }
 export type OptimizerKind = new (parameters: Tensor[], options?: { [option: string]: number | boolean }) => Optimizer
+
+/** Something that is called with tensors, and whose own tensors and modules are found by their names. */
+export declare class NetworkModule {
+  training: boolean
+  forward(...inputs: Tensor[]): Tensor
+  call(...inputs: Tensor[]): Tensor
+  register_buffer(name: string, tensor: Tensor): void
+  parameters(): Tensor[]
+  named_parameters(): { [name: string]: Tensor }
+  state_dict(): { [name: string]: Tensor }
+  load_state_dict(state: { [name: string]: Tensor }): this
+  children(): NetworkModule[]
+  train(mode?: boolean): this
+  eval(): this
+  zero_grad(): void
+}
+
+/** Options go by position or, last, in an object by name. */
+export type LayerKind = new (...options: unknown[]) => NetworkModule
+
+export interface Networks extends Layers {
+  readonly Module: typeof NetworkModule
+  readonly Sequential: new (...parts: NetworkModule[]) => NetworkModule
+}
+
+export interface Scheduler {
+  step(): void
+  get_last_lr(): number
+}

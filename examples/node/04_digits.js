@@ -8,31 +8,30 @@ const tn = require('tenfold')
 tn.manual_seed(1)
 const { images, labels } = tn.load(`${process.argv[2]}/digits.safetensors`)
 const [count, batch] = [1437, 64]
-const layer = (inputs, outputs) => [
-  tn.rand(outputs, inputs).mul(2).sub(1).div(Math.sqrt(inputs)).requires_grad_(), tn.zeros(outputs).requires_grad_(),
-]
-const [[w1, b1], [w2, b2]] = [layer(64, 64), layer(64, 10)]
-const adam = new tn.optim.AdamW([w1, b1, w2, b2], { lr: 3e-3 })
-const forward = (x) => tn.linear(tn.linear(x, w1, b1).relu(), w2, b2)
+const { Linear, ReLU, Dropout, Sequential, CrossEntropyLoss } = tn.nn
+const network = new Sequential(new Linear(64, 64), new ReLU(), new Dropout(0.1), new Linear(64, 10))
+const criterion = new CrossEntropyLoss()
+const adam = new tn.optim.AdamW(network.parameters(), { lr: 3e-3 })
+const schedule = tn.lr_scheduler.CosineAnnealingLR(adam, 12)
+const seen = [images.narrow(0, 0, count), labels.narrow(0, 0, count)]
 
 for (let epoch = 1; epoch <= 12; epoch += 1) {
-  const order = tn.randperm(count)
   let last
-  for (let first = 0; first + batch <= count; first += batch) {
+  for (const [x, y] of tn.DataLoader(seen, { batch_size: batch, shuffle: true })) {
     last = tn.scope(() => {
-      const chosen = order.narrow(0, first, batch)
-      const loss = tn.loss('cross_entropy', forward(images.index_select(0, chosen)), labels.index_select(0, chosen))
+      const loss = criterion.call(network.call(x), y)
       adam.zero_grad()
       loss.backward()
       adam.step()
       return loss.item()
     })
   }
+  schedule.step()
   console.log(`epoch ${String(epoch).padStart(2)}  loss ${last.toFixed(4)}`)
 }
 
 const unseen = images.shape[0] - count
-const guesses = tn.no_grad(() => forward(images.narrow(0, count, unseen)).argmax(1))
+const guesses = tn.no_grad(() => network.eval().call(images.narrow(0, count, unseen)).argmax(1))
 const right = guesses.eq(labels.narrow(0, count, unseen)).double().mean().item()
 console.log(`${(100 * right).toFixed(1)}% of the unseen digits are read`)
 assert(right > 0.9)

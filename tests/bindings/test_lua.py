@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tenfold.capi import bindings_lua
-from tests.bindings import learning
+from tests.bindings import learning, networks
 from tests.bindings.sweep import UNCALLED, Case, Sweep, Tensor, library
 
 HERE = Path(__file__).parent
@@ -457,3 +457,94 @@ def test_safetensors_go_to_and_fro(rock: Path, tmp_path: Path) -> None:
     save_file({"x": torch.arange(4.0)}, tmp_path / "a.safetensors")
     lua(rock, f'tn.save("{tmp_path}/b.safetensors", {{ y = tn.load("{tmp_path}/a.safetensors").x * 2 }})')
     assert load_file(tmp_path / "b.safetensors")["y"].tolist() == [0, 2, 4, 6]
+
+
+def in_lua(value: Any) -> str:
+    """A list, a dict or a plain value in Lua's words."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {in_lua(each)}" for name, each in value.items()) + "}"
+    return "{" + ", ".join(map(in_lua, value)) + "}" if isinstance(value, list) else json.dumps(value)
+
+
+# ---- networks -----------------------------------------------------------------------------------------
+
+
+def test_layers_give_what_pytorchs_give(rock: Path, tmp_path: Path) -> None:
+    given, expected = networks.asked()
+    save_file(given, str(tmp_path / "given.safetensors"))
+    layers = in_lua({name: arguments for name, (arguments, _) in networks.LAYERS.items()})
+    program = f"LAYERS = {layers}\nLOSSES = {in_lua([*networks.LOSSES])}\n"
+    program += (HERE / "networks.lua").read_text()
+    (tmp_path / "networks.lua").write_text(program)
+    files = [tmp_path / "given.safetensors", tmp_path / "found.safetensors"]
+    done = run(rock, tmp_path / "networks.lua", *files)
+    assert done.returncode == 0, done.stderr
+    found = load_file(str(tmp_path / "found.safetensors"))
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, msg=lambda text, name=name: f"{name}: {text}")
+
+
+NETWORK = """
+local Net = tn.nn.module({
+  init = function(self)
+    self.body = tn.nn.Sequential(tn.nn.Linear(2, 3), tn.nn.BatchNorm1d(3))
+    self.head = tn.nn.Linear(3, 1, { bias = false })
+  end,
+  forward = function(self, x) return self.head(self.body(x):tanh()) end,
+})
+"""
+
+
+def test_modules_have_names_states_and_modes(rock: Path, tmp_path: Path) -> None:
+    path = json.dumps(str(tmp_path / "net.safetensors"))
+    program = f"""{NETWORK}
+    local net = Net()
+    tn.save({path}, net:state_dict())
+    local other = Net():load_state_dict(tn.load({path})):eval()
+    local x, names = tn.randn(4, 2), {{}}
+    for name in pairs(net:named_parameters()) do names[#names + 1] = name end
+    table.sort(names)
+    print(table.concat(names, " "), other.head.training, tn.equal(net:eval()(x), other(x)), #net:parameters())
+    """
+    names = "body.0.bias body.0.weight body.1.bias body.1.weight head.weight"
+    assert lua(rock, program).split("\t") == [names, "false", "true", "5\n"]
+
+
+def test_a_network_learns_from_batches_with_a_scheduler(rock: Path) -> None:
+    program = """
+    tn.manual_seed(0)
+    local x = tn.randn(64, 2)
+    local y = x:mm(tn.tensor({ { 1 }, { -2 } })) + 0.5
+    local net, loss = tn.nn.Linear(2, 1), tn.nn.MSELoss()
+    local optimizer = tn.optim.SGD(net:parameters(), { lr = 0.2 })
+    local schedule, batches, last = tn.lr_scheduler.StepLR(optimizer, 10, 0.5), 0, nil
+    for epoch = 1, 20 do
+      for a, b in tn.DataLoader({ x, y }, { batch_size = 20, shuffle = true }) do
+        optimizer:zero_grad()
+        last = loss(net(a), b)
+        last:backward()
+        optimizer:step()
+        batches = batches + 1
+      end
+      schedule:step()
+    end
+    print(batches, last:item() < 1e-3, string.format("%.3f", schedule:get_last_lr()))
+    """
+    assert lua(rock, program).split() == ["80", "true", "0.050"]
+
+
+def test_wrong_options_of_layers_are_refused(rock: Path) -> None:
+    program = """
+    for _, make in ipairs({
+      function() tn.nn.Linear(3) end,
+      function() tn.nn.Linear(3, 2, { biass = true }) end,
+      function() tn.nn.ReLU()(1) end,
+      function() tn.nn.Linear(2, 2):load_state_dict({ weight = tn.ones(2, 2) }) end,
+    }) do
+      local fine, failed = pcall(make)
+      print(fine, failed.message)
+    end
+    """
+    needs, unknown, called, state = lua(rock, program).splitlines()
+    assert "needs out_features" in needs and "biass" in unknown and "called with 1 tensors" in called
+    assert "has no bias" in state

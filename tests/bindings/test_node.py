@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tenfold.capi import bindings_node
-from tests.bindings import learning
+from tests.bindings import learning, networks
 from tests.bindings.sweep import UNCALLED, Case, Sweep, Tensor, library
 
 HERE = Path(__file__).parent
@@ -508,3 +509,82 @@ def test_the_documented_program_runs(package: Path) -> None:
     (program,) = re.findall(r"```js\n(.*?)```", text, re.DOTALL)
     done = run("-e", program, NODE_PATH=str(package.parent))
     assert done.returncode == 0 and "TN_ERROR_TORCH" in done.stdout, done.stdout + done.stderr
+
+
+# ---- networks -----------------------------------------------------------------------------------------
+
+
+def test_layers_give_what_pytorchs_give(package: Path, tmp_path: Path) -> None:
+    given, expected = networks.asked()
+    save_file(given, str(tmp_path / "given.safetensors"))
+    layers = json.dumps({name: arguments for name, (arguments, _) in networks.LAYERS.items()})
+    losses = json.dumps([*networks.LOSSES])
+    files = [tmp_path / "given.safetensors", layers, losses, tmp_path / "found.safetensors"]
+    done = run(HERE / "networks.js", package, *files)
+    assert done.returncode == 0, done.stderr
+    found = load_file(str(tmp_path / "found.safetensors"))
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, msg=lambda text, name=name: f"{name}: {text}")
+
+
+NETWORK = """
+class Net extends tn.nn.Module {
+  constructor() {
+    super()
+    this.body = new tn.nn.Sequential(new tn.nn.Linear(2, 3), new tn.nn.BatchNorm1d(3))
+    this.head = new tn.nn.Linear(3, 1, { bias: false })
+  }
+  forward(x) { return this.head.call(this.body.call(x).tanh()) }
+}
+const net = new Net()
+"""
+
+
+def test_modules_have_names_states_and_modes(package: Path, tmp_path: Path) -> None:
+    path = json.dumps(str(tmp_path / "net.safetensors"))
+    program = f"""{NETWORK}
+    tn.save({path}, net.state_dict())
+    const other = new Net().load_state_dict(tn.load({path})).eval()
+    const x = tn.randn(4, 2)
+    answer = [Object.keys(net.named_parameters()), Object.keys(net.state_dict()).length, other.head.training,
+              tn.equal(net.eval().call(x), other.call(x)), net.parameters().length]
+    """
+    names, states, training, same, count = js(package, program)
+    assert names == ["body.0.weight", "body.0.bias", "body.1.weight", "body.1.bias", "head.weight"]
+    assert (states, training, same, count) == (7, False, True, 5)
+
+
+def test_a_network_learns_from_batches_with_a_scheduler(package: Path) -> None:
+    program = """
+    tn.manual_seed(0)
+    const x = tn.randn(64, 2), y = x.mm(tn.tensor([[1], [-2]])).add(0.5)
+    const net = new tn.nn.Linear(2, 1), loss = new tn.nn.MSELoss()
+    const optimizer = new tn.optim.SGD(net.parameters(), { lr: 0.2 })
+    const schedule = tn.lr_scheduler.StepLR(optimizer, 10, 0.5)
+    const loader = tn.DataLoader([x, y], { batch_size: 20, shuffle: true })
+    let last
+    for (let epoch = 0; epoch < 20; epoch += 1) {
+      for (const [a, b] of loader) {
+        optimizer.zero_grad()
+        last = loss.call(net.call(a), b)
+        last.backward()
+        optimizer.step()
+      }
+      schedule.step()
+    }
+    answer = [loader.length, last.item() < 1e-3, schedule.get_last_lr()]
+    """
+    batches, learned, rate = js(package, program)
+    assert (batches, learned) == (4, True) and math.isclose(rate, 0.05)
+
+
+def test_wrong_options_of_layers_are_refused(package: Path) -> None:
+    program = """
+    const told = (make) => { try { make(); return 'fine' } catch (error) { return error.message } }
+    answer = [told(() => new tn.nn.Linear(3)), told(() => new tn.nn.Linear(3, 2, { biass: true })),
+              told(() => new tn.nn.ReLU().call(1)),
+              told(() => new tn.nn.Linear(2, 2).load_state_dict({ weight: tn.ones(2, 2) }))]
+    """
+    needs, unknown, called, state = js(package, program)
+    assert "needs out_features" in needs and "biass" in unknown and "called with input" in called
+    assert "differ in bias" in state

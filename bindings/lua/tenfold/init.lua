@@ -14,10 +14,12 @@ local values = require("tenfold.values")
 local script = require("tenfold.script")
 local learning = require("tenfold.learning")
 local functions = require("tenfold.functions")
+local networks = require("tenfold.nn")
 
 local C, fail = core.C, core.fail
 local tenfold = {
   tensor = tensor.tensor, ops = tensor.ops, optim = learning.optim, jit = script,
+  nn = networks.nn, lr_scheduler = networks.lr_scheduler, DataLoader = networks.DataLoader,
   grad = learning.grad, no_grad = learning.no_grad, enable_grad = learning.enable_grad,
   inference_mode = learning.inference_mode, detect_anomaly = learning.detect_anomaly,
   is_grad_enabled = learning.is_grad_enabled,

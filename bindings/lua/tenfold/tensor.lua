@@ -2,7 +2,7 @@
 
 local ffi = require("ffi")
 local core = require("tenfold.convert")
-local generated = require("tenfold.tensor.operators")
+local generated = require("tenfold.operators")
 local resolve = require("tenfold.resolve")
 
 local C, own, fail, is, methods = core.C, core.own, core.fail, core.is, core.methods

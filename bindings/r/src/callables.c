@@ -1,4 +1,4 @@
-/* callables.c: what other packages' native code may call, by R_GetCCallable; inst/include/tenfold/r.hpp is written over it.
+/* callables.c: what other packages' native code may call, by R_GetCCallable; inst/include/tenfold.hpp is written over it.
  * All of these raise R conditions, so C++ calls them within R_UnwindProtect. */
 #define _GNU_SOURCE
 #include "bridge.h"

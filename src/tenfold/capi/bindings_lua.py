@@ -10,9 +10,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tenfold.capi.bindings_ops import Given, Operator, Overload, enum_words, operators, written_by
 from tenfold.capi.describe import HEADER, Description, Function, describe
+from tenfold.capi.layers import described
 from tenfold.capi.locate import find_libtorch
 from tenfold.capi.typed import c_name
 
@@ -76,6 +78,7 @@ def write(folder: Path, library: Path) -> None:
         "declarations.lua": _declarations(description, _mentioned(package)),
         "enums.lua": "\n".join(_enums(enum_words(description))) + "\n",
         "operators.lua": "\n".join(_operators(operators(description))) + "\n",
+        "layers.lua": f"return {_lua(_layers())}\n",
         "location.lua": f"return {json.dumps(str(library))}\n",
     }.items():
         (package / name).write_text(text, encoding="utf-8")
@@ -83,6 +86,26 @@ def write(folder: Path, library: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     return written_by(write, "Lua", arguments)
+
+
+def _layers() -> dict[str, Any]:
+    """The layers, their options as tables with names: Lua's tables hold no nil."""
+    rows = described()
+    for row in rows.values():
+        row["options"] = [
+            {"name": name, "required": not optional, **({} if default is None else {"default": default})}
+            for name, optional, default in row["options"]
+        ]
+    return rows
+
+
+def _lua(value: Any) -> str:
+    """A plain value as Lua writes it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"[{json.dumps(key)}] = {_lua(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "{" + ", ".join(map(_lua, value)) + "}"
+    return json.dumps(value)
 
 
 # ---- declarations -----------------------------------------------------------------------------------------

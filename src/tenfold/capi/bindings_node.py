@@ -13,6 +13,7 @@ from typing import Any
 
 from tenfold.capi.bindings_ops import Given, Operator, Overload, enum_words, operators, written_by
 from tenfold.capi.describe import Description, Function, describe
+from tenfold.capi.layers import described
 from tenfold.capi.locate import find_libtorch
 from tenfold.capi.typed import RESERVED, c_name
 
@@ -36,6 +37,8 @@ def write(folder: Path, library: Path) -> None:
         "enums.d.ts": "\n".join(_enum_types(enum_words(description))) + "\n",
         "functions.json": json.dumps(_functions(description)),
         "operators.json": json.dumps({each.name: _operator(each) for each in found}, separators=(",", ":")),
+        "layers.json": json.dumps(described()),
+        "layers.d.ts": "\n".join(_layer_types()) + "\n",
         "location.json": json.dumps(str(library)),
         "operators.d.ts": "\n".join(_types(found)) + "\n",
     }.items():
@@ -44,6 +47,13 @@ def write(folder: Path, library: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     return written_by(write, "Node", arguments)
+
+
+def _layer_types() -> Iterator[str]:
+    yield "import type { LayerKind } from '../types'"
+    yield "export interface Layers {"
+    yield from (f"  readonly {name}: LayerKind" for name in described())
+    yield "}"
 
 
 # ---- functions --------------------------------------------------------------------------------------------

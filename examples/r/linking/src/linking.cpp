@@ -1,6 +1,6 @@
 // R functions, lists and tensors in C++ that links nothing of Tenfold's. Errors of libtorch, of C++ and of R all come back to
 // R as conditions, with every handle freed.
-#include <tenfold/r.hpp>
+#include <tenfold.hpp>
 
 using tenfold::Tensor;
 using tenfold::own;

@@ -1,0 +1,63 @@
+"""Layers of other languages beside PyTorch's: what is asked of each binding, and what PyTorch answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+__all__ = ["LAYERS", "LOSSES", "asked"]
+
+# A layer by the arguments that every language takes in this order, and the shape of its input.
+LAYERS: dict[str, tuple[list[Any], tuple[int, ...]]] = {
+    "Linear": ([3, 2], (4, 3)),
+    "Conv1d": ([2, 4, 3], (1, 2, 7)),
+    "Conv2d": ([2, 4, [3, 2], 2, 1, 1, 2], (1, 2, 6, 7)),
+    "Conv3d": ([1, 2, 2], (1, 1, 3, 3, 3)),
+    "BatchNorm1d": ([3], (5, 3)),
+    "BatchNorm2d": ([3], (2, 3, 4, 4)),
+    "LayerNorm": ([[3, 4]], (2, 3, 4)),
+    "GroupNorm": ([2, 4], (2, 4, 3)),
+    "MaxPool2d": ([2], (1, 1, 4, 4)),
+    "AvgPool2d": ([2, 1], (1, 1, 4, 4)),
+    "Flatten": ([], (2, 3, 4)),
+    "ReLU": ([], (5,)),
+    "LeakyReLU": ([0.2], (5,)),
+    "ELU": ([], (5,)),
+    "GELU": ([], (5,)),
+    "SiLU": ([], (5,)),
+    "Tanh": ([], (5,)),
+    "Softplus": ([], (5,)),
+    "Softmax": ([1], (2, 3)),
+    "LogSoftmax": ([1], (2, 3)),
+}
+LOSSES: dict[str, Callable[[], tuple[torch.Tensor, torch.Tensor]]] = {
+    "MSELoss": lambda: (torch.randn(3, 2), torch.randn(3, 2)),
+    "L1Loss": lambda: (torch.randn(3, 2), torch.randn(3, 2)),
+    "SmoothL1Loss": lambda: (torch.randn(3, 2), torch.randn(3, 2)),
+    "HuberLoss": lambda: (torch.randn(3, 2), torch.randn(3, 2)),
+    "CrossEntropyLoss": lambda: (torch.randn(3, 4), torch.tensor([0, 3, 1])),
+    "NLLLoss": lambda: (torch.randn(3, 4).log_softmax(1), torch.tensor([0, 3, 1])),
+    "BCELoss": lambda: (torch.rand(4), torch.rand(4).round()),
+    "BCEWithLogitsLoss": lambda: (torch.randn(4), torch.rand(4).round()),
+}
+
+
+def asked() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """What a binding is given, by name: NAME.input and NAME.state.PART; and what it should give, by NAME."""
+    torch.manual_seed(0)
+    given: dict[str, torch.Tensor] = {}
+    expected: dict[str, torch.Tensor] = {}
+    for name, (arguments, shape) in LAYERS.items():
+        layer = getattr(nn, name)(*arguments)
+        given[f"{name}.input"] = torch.randn(shape)
+        for part, tensor in layer.state_dict().items():
+            if part != "num_batches_tracked":
+                given[f"{name}.state.{part}"] = tensor.clone()
+        expected[name] = layer(given[f"{name}.input"]).detach()
+    for name, make in LOSSES.items():
+        given[f"{name}.input"], given[f"{name}.target"] = make()
+        expected[name] = getattr(nn, name)()(given[f"{name}.input"], given[f"{name}.target"]).reshape(1)
+    return given, expected

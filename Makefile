@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format types stubs bench docs fuzz clean r lua node
+.PHONY: help demo test test-all lint format types stubs bench ecosystem docs fuzz clean r lua node
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +59,9 @@ node: .venv/dev.stamp ## build libtenfold and the Node package in build/node (th
 
 fuzz: .venv/dev.stamp ## hostile inputs of every format that is read (FUZZ_COUNT=10000 each takes hours)
 	@$(BIN)/python -m tests.fuzz --count $(FUZZ_COUNT) --seed $(FUZZ_SEED) $(FUZZ_OPTIONS)
+
+ecosystem: .venv/dev.stamp ## run other packages' programs on Tenfold and PyTorch, and compare (ONLY="gpt2 timm")
+	@$(BIN)/python -m ecosystem $(ONLY)
 
 docs: .venv/dev.stamp ## build docs/*.md into build/docs and check every link
 	@$(BIN)/python -m tools.docs --out build/docs

@@ -28,7 +28,7 @@ LAYERS = (
     ("trace",),
     ("ops",),
     ("flat",),
-    ("base", "version", "multiprocessing", "onnx", "profiler"),
+    ("base", "version", "cpu", "multiprocessing", "onnx", "profiler"),
 )
 HEIGHT = {unit: -row for row, units in enumerate(LAYERS) for unit in units}
 

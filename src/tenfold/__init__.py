@@ -139,8 +139,8 @@ globals().update(dtypes.BY_NAME)
 
 # Packages that are loaded when they are first asked for, as are the modules of `names.MODULE_OF`.
 _PACKAGES = (
-    "accelerator", "amp", "backends", "compiler", "cuda", "data", "distributed", "distributions", "func",
-    "fx", "hub", "jit", "library", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
+    "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "data", "distributed", "distributions",
+    "func", "fx", "hub", "jit", "library", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
     "profiler", "signal", "storage", "testing", "types", "utils", "version",
 )  # fmt: skip
 

@@ -18,6 +18,13 @@ def test_ops_work_on_shapes_and_dtypes_alone():
     assert repr(x) == "tensor(..., device='meta', size=(3, 4))"
 
 
+@pytest.mark.parametrize("name", ["mps", "xpu:1", "xla"])
+def test_devices_of_pytorchs_that_are_not_here_can_be_named(name):
+    assert tn.ones(1).device != tn.device(name) and str(tn.device(name)) == name
+    with pytest.raises(tn.DeviceError, match="there is no device"):
+        tn.ones(1, device=name)
+
+
 def test_a_tensor_of_any_size_takes_no_memory():
     large = tn.zeros(1 << 20, 1 << 20, device="meta")
     assert (large + 1).sum(0).shape == (1 << 20,)

@@ -7,8 +7,10 @@ from typing import Any, TypeGuard, Union
 from tenfold.base.errors import DeviceError, did_you_mean, located
 
 TYPES = ("cpu", "cuda", "meta")
+# Kinds of PyTorch's that can be named and compared with; there are none of them here.
+NAMED = ("hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "vulkan", "xla", "xpu")
 
-_FORMS = 'devices are written "cpu", "cuda", "cuda:1" or "meta"'
+_FORMS = 'devices are written "cpu", "cuda" or "cuda:1"'
 _interned: dict[tuple[str, int | None], "Device"] = {}
 
 
@@ -82,7 +84,7 @@ def set_default_device(device: Device | str | int | None) -> None:
 
 def _parse(text: str, index: int | None) -> tuple[str, int | None]:
     name, colon, digits = text.partition(":")
-    if name not in TYPES:
+    if name not in TYPES and name not in NAMED:
         # By spelling alone "gpu" is nearest to "cpu".
         meant = "cuda" if name.lower() == "gpu" else name.lower()
         suggestion = did_you_mean(meant, TYPES)

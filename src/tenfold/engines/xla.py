@@ -135,6 +135,8 @@ def _make_client(platform: str) -> Any:
         # all cores whoever waits for them.
         count = int(os.environ.get("TENFOLD_CPU_DEVICES", "1"))
         return xc.make_cpu_client(asynchronous=False, num_devices=count)
+    if platform != "cuda":
+        raise MissingDevice(f"there is no device {platform!r} here", help="use the CPU or CUDA")
     plugin = find_cuda_plugin()
     if plugin is None:
         raise MissingDevice(

@@ -99,7 +99,6 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]):
         self.defaults = defaults
-        self._prepare()
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         if isinstance(params, Tensor):
@@ -113,9 +112,11 @@ class Optimizer:
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
-    def _prepare(self) -> None:
+    @functools.cached_property
+    def _hooks(self) -> dict[str, Hooks]:
+        """The hooks by kind; also of a subclass that wraps another optimizer and does not call `__init__`."""
         kinds = ("step_pre", "step_post", "state_pre", "state_post", "load_pre", "load_post")
-        self._hooks: dict[str, Hooks] = {kind: {} for kind in kinds}
+        return {kind: {} for kind in kinds}
 
     @located
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -241,8 +242,6 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if "_hooks" not in self.__dict__:
-            self._prepare()
         for group in self.param_groups:
             for name, default in self.defaults.items():
                 if default is not required:

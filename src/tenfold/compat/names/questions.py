@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold import cuda
+from tenfold import cpu, cuda
 from tenfold.base.devices import Device
 from tenfold.base.errors import DeviceError, located
 from tenfold.functional import require_tensor
@@ -53,11 +53,13 @@ def get_device(input: Tensor) -> int:
 
 @located
 def get_device_module(device: Any = None) -> Any:
-    """The module with the functions for a kind of device, such as `tenfold.cuda`."""
-    kind = Device("cpu" if device is None else device).type
-    if kind != "cuda":
-        raise DeviceError(f"there is no module for the {kind}", help="only tenfold.cuda is one")
-    return cuda
+    """The module with the functions for a kind of device: `tenfold.cuda` or `tenfold.cpu`."""
+    chosen = ("cuda" if cuda.is_available() else "cpu") if device is None else device
+    kind = Device(chosen).type
+    modules = {"cuda": cuda, "cpu": cpu}
+    if kind not in modules:
+        raise DeviceError(f"there is no module for the {kind}", help="tenfold.cuda and tenfold.cpu are some")
+    return modules[kind]
 
 
 def typename(obj: Any, /) -> str:

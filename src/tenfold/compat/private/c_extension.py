@@ -56,6 +56,28 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
     return func(*args, **(kwargs or {}))
 
 
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """What the arguments of `Tensor.to` say: the device, the dtype, non_blocking and the memory format."""
+    given = dict(kwargs)
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+        given |= {"device": other.device, "dtype": other.dtype}
+    elif rest and not isinstance(rest[0], dtype):
+        given["device"] = rest.pop(0)
+    if rest and (rest[0] is None or isinstance(rest[0], dtype)):
+        given["dtype"] = rest.pop(0)
+    if rest:
+        given["non_blocking"] = rest.pop(0)
+    place = given.get("device")
+    return (
+        None if place is None else device(place),
+        given.get("dtype"),
+        bool(given.get("non_blocking", False)),
+        given.get("memory_format"),
+    )
+
+
 def _get_privateuse1_backend_name() -> str:
     return "privateuseone"
 

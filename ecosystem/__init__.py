@@ -1,0 +1,1 @@
+"""Programs that use other people's packages, run on Tenfold and on PyTorch and compared: `make ecosystem`."""

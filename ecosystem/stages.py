@@ -1,0 +1,75 @@
+"""What a program of `ecosystem/programs` reports by: its stages, and the numbers that both engines must agree
+on. It imports neither; the program says `import torch`, and means whichever runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+_results: dict[str, Any] = {"stages": {}, "seconds": {}}
+_arrays: dict[str, np.ndarray] = {}
+_random = np.random.RandomState(0)
+
+
+@contextlib.contextmanager
+def stage(name: str) -> Iterator[None]:
+    """A part of the program; if it fails the rest is not run."""
+    start = time.perf_counter()
+    try:
+        yield
+    except BaseException as error:
+        _results["stages"][name] = (
+            f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        )
+        _results["trace"] = traceback.format_exc()
+        _write()
+        raise SystemExit(1) from error
+    _results["stages"][name] = True
+    _results["seconds"][name] = time.perf_counter() - start
+    _write()
+
+
+def compare(name: str, value: Any, kind: str = "output") -> None:
+    """Numbers that must agree: an "output" to 1e-5, a "gradient" to 1e-4 of the largest, "tokens" exactly."""
+    detached = value.detach().float() if hasattr(value, "detach") and kind != "tokens" else value
+    _arrays[f"{kind}/{name}"] = np.asarray(detached.numpy() if hasattr(detached, "numpy") else detached)
+
+
+def gradients(module: Any) -> None:
+    for name, parameter in module.named_parameters():
+        if parameter.grad is not None:
+            compare(name, parameter.grad, "gradient")
+
+
+def same_weights(torch: Any, module: Any, scale: float = 0.08) -> None:
+    """Give a module weights that do not depend on who draws them."""
+    with torch.no_grad():
+        for _, parameter in module.named_parameters():
+            drawn = (_random.randn(*parameter.shape) * scale).astype("float32")
+            parameter.copy_(torch.tensor(drawn))
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return _random.randn(*shape).astype("float32")
+
+
+def whole(low: int, high: int, *shape: int) -> np.ndarray:
+    return _random.randint(low, high, shape)
+
+
+def folder() -> str:
+    """Where a program may leave files."""
+    return os.environ["ECOSYSTEM_OUT"]
+
+
+def _write() -> None:
+    with open(os.path.join(folder(), "results.json"), "w", encoding="utf-8") as file:
+        json.dump(_results, file)
+    np.savez(os.path.join(folder(), "arrays.npz"), **_arrays)

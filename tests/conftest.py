@@ -9,6 +9,8 @@ import pytest
 
 # Before any import of Tenfold: a test must not pass because of what an earlier run has left on disk.
 os.environ["TENFOLD_CACHE_DIR"] = ""
+# The suite examines what XLA computes, at the first run as at any other. `on_all_tiers` gives the policy back.
+os.environ["TENFOLD_TIER"] = "xla"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -41,6 +43,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("generated from the op table")
     for line in lines:
         terminalreporter.line(line)
+
+
+@pytest.fixture
+def on_all_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let programs run where the policy of tiers says, as they do for users."""
+    monkeypatch.delenv("TENFOLD_TIER")
 
 
 @pytest.fixture

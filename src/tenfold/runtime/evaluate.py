@@ -19,7 +19,7 @@ from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import Check
-from tenfold.runtime import executables
+from tenfold.runtime import executables, runs
 from tenfold.runtime.checks import AHEAD, Donations, Loaded, settle, size_in_bytes
 from tenfold.runtime.packing import Pending
 from tenfold.trace.collect import Trace, collect
@@ -90,7 +90,7 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
         arrays = [host_array(leaf) for leaf in program.leaves]
         _keep(program, given, libtorch.run(program, arrays, device), None, ())
         return
-    if engine == "numpy":
+    if engine == "numpy" or (engine == "xla" and runs.on_tier0(program, device, donated)):
         from tenfold.engines import numpy as tier0
 
         arrays = [host_array(leaf) for leaf in program.leaves]

@@ -17,10 +17,12 @@ from tenfold.base.errors import EngineError, TenfoldError
 from tenfold.base.forking import forkable
 from tenfold.base.garbage import uncollected
 from tenfold.engines import xla
+from tenfold.flat.ir import Function
 from tenfold.flat.narrow import narrowed
 from tenfold.flat.quotients import rounded_once
 from tenfold.mlir import stablehlo
 from tenfold.runtime import cache, late
+from tenfold.runtime.background import background
 from tenfold.runtime.checks import Donations, Loaded, guarded
 from tenfold.runtime.packing import Packing
 from tenfold.trace.collect import Trace
@@ -36,6 +38,7 @@ MAX_MAPPINGS = 30_000
 _observers: list[Callable[[Trace, Device], None]] = []
 _compiles = 0
 _counting = forkable(threading.Lock())
+_emitting = forkable(threading.RLock())  # MLIR's context is built on by one thread at a time
 
 
 def found(
@@ -71,7 +74,45 @@ def build(program: Trace, device: Device, donated: Donations = (), packing: Pack
     return loaded
 
 
+def has(program: Trace, device: Device, donated: Donations) -> bool:
+    """Whether a program is compiled already."""
+    return (device, program.key, donated) in _executables
+
+
+def has_open(key: tuple[Any, ...], device: Device) -> bool:
+    """Whether one is compiled for all programs of this key, whatever their numbers."""
+    return (device, key) in _opened
+
+
+def build_in_background(program: Trace, device: Device, donated: Donations, open_numbers: bool) -> str:
+    """Compile a program in another thread, for the next time; with `open_numbers`, for all its numbers. Why
+    that failed, if it did before."""
+    key: Any = (device, late.loose_key(program)[0]) if open_numbers else (device, program.key, donated)
+    if key in background:
+        return background.failures.get(key, "")
+    order: tuple[int, ...] = ()
+    if open_numbers:
+        opened = late.open_numbers(program, device)
+        program, order, donated = opened.program, opened.order, ()
+    function = _lowered(program, device)
+
+    def build() -> None:
+        loaded = _loaded(function, device, donated, None)
+        if open_numbers:
+            _remember(_opened, key, (loaded, order))
+        else:
+            _remember(_executables, key, loaded)
+
+    background.submit(key, build)
+    return ""
+
+
 def _built(program: Trace, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
+    return _loaded(_lowered(program, device), device, donated, packing)
+
+
+def _lowered(program: Trace, device: Device) -> Function:
+    """The FlatIR of a new program, of which observers are told."""
     xla.require_unforked()
     for observe in list(_observers):
         _observers.remove(observe)  # what it does to look at the program is not news
@@ -80,7 +121,12 @@ def _built(program: Trace, device: Device, donated: Donations, packing: Packing 
         finally:
             _observers.append(observe)
     with uncollected():
-        function = lower(program)
+        return lower(program)
+
+
+def _loaded(function: Function, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
+    """The executable of a FlatIR function."""
+    with _emitting, uncollected():
         function = narrowed(function) if device.type == "cuda" else rounded_once(function)
         if packing is not None:
             function = packing.applied(function)

@@ -28,9 +28,14 @@ def run_program(program: Trace, arrays: Sequence[Array]) -> list[Array]:
             f"the NumPy engine computes on the CPU, not on {program.device}",
             help="move the tensors with .cpu(), or choose tn.set_engine('xla')",
         )
-    made = _plans.get(program.key, lambda: planned(program))
+    made = planned_once(program)
     with np.errstate(all="ignore"):
         return run_plan(made, tuple(arrays))
+
+
+def planned_once(program: Trace) -> Plan:
+    """The steps of a program, remembered."""
+    return _plans.get(program.key, lambda: planned(program))
 
 
 def planned(program: Trace) -> Plan:

@@ -1,0 +1,156 @@
+"""The tiers at work: cold programs run at once, hot ones are compiled in the background."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.runtime import executables, runs
+from tenfold.runtime.background import background
+from tenfold.runtime.executables import counting_compiles
+
+pytestmark = pytest.mark.usefixtures("on_all_tiers")
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen_before(monkeypatch):
+    background.wait()
+    for name in ("_seen", "_records"):
+        monkeypatch.setattr(runs, name, type(getattr(runs, name))())
+    monkeypatch.setattr(executables, "_executables", {})
+    monkeypatch.setattr(executables, "_opened", {})
+    yield
+    background.wait()
+
+
+def test_a_program_that_is_seen_for_the_first_time_is_not_compiled():
+    with counting_compiles() as compiles:
+        assert (tn.ones(3, 5) @ tn.ones(5, 2)).tanh().sum().item() == pytest.approx(6 * np.tanh(5), 1e-6)
+        background.wait()
+    assert compiles == 0
+    assert "it is seen for the first time" in tn.explain_runs()
+
+
+def test_new_sizes_at_every_iteration_compile_nothing():
+    with counting_compiles() as compiles:
+        for n in range(1, 20):
+            assert (tn.ones(n, 3) * 2).sum().item() == 6 * n
+        background.wait()
+    assert compiles == 0
+
+
+def test_a_program_that_is_seen_again_is_compiled_in_the_background():
+    def twice(x):
+        return (x * x).sin().sum().item()
+
+    x = tn.linspace(0, 1, 7).eval()
+    first = twice(x)
+    with counting_compiles() as compiles:
+        assert twice(x) == first
+        background.wait()
+        assert compiles == 1
+        assert twice(x) == pytest.approx(first, rel=1e-6)
+    assert compiles == 1
+    assert "it is seen again" in tn.explain_runs()
+
+
+def test_a_loop_over_numbers_is_compiled_once_for_all_of_them():
+    x = tn.ones(4).eval()
+    with counting_compiles() as compiles:
+        for i in range(6):
+            assert (x * (i + 0.5)).sum().item() == 4 * (i + 0.5)
+            background.wait()
+    assert compiles == 1
+
+
+def test_work_that_takes_longer_than_to_compile_is_compiled_at_once():
+    x = tn.ones(1500, 1500).eval()
+    with counting_compiles() as compiles:
+        (x @ x @ x).sum().item()
+    assert compiles == 1
+    assert "one run on tier 0 would take longer" in tn.explain_runs()
+
+
+def test_training_is_the_same_on_all_tiers(monkeypatch):
+    def losses():
+        tn.manual_seed(0)
+        model = tn.nn.Sequential(tn.nn.Linear(4, 8), tn.nn.Tanh(), tn.nn.Dropout(0.2), tn.nn.Linear(8, 1))
+        optimizer = tn.optim.Adam(model.parameters(), lr=0.01)
+        x, found = tn.randn(16, 4), []
+        for i in range(6):
+            optimizer.zero_grad()
+            loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+            if i == 2:
+                background.wait()
+        return found
+
+    mixed = losses()
+    assert {"numpy", "background"} <= {line.split()[2] for line in tn.explain_runs().splitlines()}
+    monkeypatch.setenv("TENFOLD_TIER", "xla")
+    assert losses() == pytest.approx(mixed, rel=1e-5)
+
+
+def test_a_check_that_fails_on_tier_0_is_the_error_that_it_is_elsewhere():
+    with pytest.raises(IndexError, match="index"):
+        tn.ones(3)[tn.tensor([5])].eval()
+
+
+def test_a_write_in_place_is_seen_by_every_view_on_tier_0():
+    x = tn.zeros(4)
+    view = x[1:3]
+    x.add_(1)
+    view.mul_(3)
+    assert x.tolist() == [1, 3, 3, 1]
+    held = x.numpy()
+    x.add_(1)
+    assert x.tolist() == [2, 4, 4, 2]
+    assert held.tolist() in ([1, 3, 3, 1], [2, 4, 4, 2])
+
+
+def test_a_tier_can_be_forced(monkeypatch):
+    monkeypatch.setenv("TENFOLD_TIER", "numpy")
+    with counting_compiles() as compiles:
+        for _ in range(4):
+            tn.ones(3).sum().item()
+        background.wait()
+    assert compiles == 0
+    monkeypatch.setenv("TENFOLD_TIER", "quick")
+    with pytest.raises(ValueError, match="names no tier"):
+        tn.ones(3).cos().eval()
+
+
+def test_other_threads_compute_while_a_program_is_compiled():
+    x, failed = tn.linspace(0, 1, 9).eval(), []
+
+    def work(k):
+        for _ in range(30):
+            if abs((x * k).sum().item() - 4.5 * k) > 1e-4:
+                failed.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 5)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not failed
+
+
+@pytest.mark.parametrize("import_blocked", [True, False])
+def test_small_programs_need_no_jaxlib(import_blocked):
+    code = (
+        "import sys\n"
+        + ("sys.modules['jaxlib'] = None\n" if import_blocked else "")
+        + "import tenfold as tn\n"
+        "print((tn.ones(2, 3) @ tn.ones(3, 2)).sum().item(), 'jaxlib.mlir' in sys.modules)"
+    )
+    environment = {"PATH": "/usr/bin", "PYTHONPATH": ":".join(sys.path)}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert found.stdout.split() == ["12.0", "False"], found.stderr

@@ -9,7 +9,7 @@ import pytest
 
 # Before any import of Tenfold: a test must not pass because of what an earlier run has left on disk.
 os.environ["TENFOLD_CACHE_DIR"] = ""
-# The suite examines what XLA computes, at the first run as at any other. `on_all_tiers` gives the policy back.
+# The suite examines what XLA computes at any run. The fixture `on_all_tiers` gives the policy back.
 os.environ["TENFOLD_TIER"] = "xla"
 
 

@@ -88,3 +88,25 @@ def test_a_program_is_printed_as_c(tmp_path):
     found = purple("-c", "p.purple", cwd=tmp_path)
     assert found.returncode == 0
     assert "twice" in found.stdout and "int main" in found.stdout
+
+
+def test_checks_are_counted_and_failures_told(tmp_path):
+    (tmp_path / "good.purple").write_text(
+        "(check-equal? (+ 1 2) 3)\n(check-error (car 5) 'type)\n(check-true 1)\n"
+    )
+    (tmp_path / "bad.purple").write_text(
+        "(check-equal? (list 1) (list 2))\n(check-error (+ 1 2))\n"
+        '(check-error (error "a") "b")\n(check-true #t)\n'
+    )
+    found = purple("test", "good.purple", cwd=tmp_path)
+    assert (found.stdout, found.returncode) == ("good.purple: 3 checks passed\n", 0)
+    found = purple("test", "good.purple", "bad.purple", cwd=tmp_path)
+    assert found.stdout.splitlines()[1] == "bad.purple: 3 of 4 checks failed" and found.returncode == 1
+    assert "check failed: (list 1): expected (2), got (1)" in found.stderr
+
+
+def test_a_file_of_checks_that_stops_has_failed(tmp_path):
+    (tmp_path / "stops.purple").write_text("(check-true #t)\n(car 5)\n")
+    found = purple("test", "stops.purple", cwd=tmp_path)
+    assert "car: expected a pair, got 5" in found.stdout and found.returncode == 1
+    assert "stops.purple: stopped after 1 checks, 0 of them failed" in found.stdout

@@ -148,3 +148,30 @@ def test_without_prompt_toolkit_the_error_says_what_to_install():
         found.stdout
         == "MissingEngine talking with Purple needs prompt_toolkit\n  help: pip install prompt_toolkit\n"
     )
+
+
+def test_the_last_values_have_names(repl):
+    repl.answer("(+ 1 2)")
+    assert repl.answer("(* *1 10)") == "30"
+    assert repl.answer("(list *1 *2)") == "(30 3)"
+
+
+def test_a_file_is_loaded_into_the_talk(repl, tmp_path):
+    (tmp_path / "twice.purple").write_text("(define (twice x) (* 2 x))\n")
+    assert repl.answer(f",load {tmp_path / 'twice.purple'}").startswith("loaded ")
+    assert repl.answer("(twice 4)") == "8"
+    assert "cannot read" in repl.answer(",load nowhere.purple")
+
+
+def test_a_macro_is_expanded_one_step(repl):
+    repl.answer("(define-syntax twice (syntax-rules () ((_ e) (begin e e))))")
+    assert repl.answer(",expand (twice (f 1))") == "(begin (f 1) (f 1))"
+    assert "takes one form" in repl.answer(",expand 1 2")
+
+
+def test_memory_is_reported_of_what_was_typed(repl):
+    repl.answer("(define (f xs) (length xs))")
+    repl.answer("(f (list 1 2))")
+    repl.answer("(+ *1 1)")
+    shown = repl.answer(",memory")
+    assert "(f &xs)" in shown and "vanished" in shown

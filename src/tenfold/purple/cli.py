@@ -23,6 +23,7 @@ from tenfold.purple.library import flags as library_flags
 from tenfold.purple.prims import control
 from tenfold.purple.printing import write_text
 from tenfold.purple.reader import read_source
+from tenfold.purple.testing import run_tests
 from tenfold.purple.values import UNSPECIFIED
 
 USAGE = """\
@@ -33,6 +34,7 @@ purple -c FILE                  print the program as C99
 purple build FILE -o PROGRAM    make a native program (-g keeps source lines for gdb)
 purple flags                    print what compiles and links the C of `purple -c`
 purple memory FILE              print the program with the places where memory is freed
+purple test FILE …              run checks, and tell how many passed
 purple memory --run FILE        run it, and compare its peak of tensor memory with the ideal"""
 
 
@@ -71,6 +73,11 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
     if given[:1] == ["flags"]:
         argparse.ArgumentParser(prog="purple flags", description=_FLAGS).parse_args(given[1:])
         return lambda: _print(shlex.join(library_flags(build_libtenfold())) + "\n")
+    if given[:1] == ["test"]:
+        parser = argparse.ArgumentParser(prog="purple test", description="Run files of checks.")
+        parser.add_argument("files", nargs="+", metavar="file")
+        tested = parser.parse_args(given[1:])
+        return lambda: run_tests(tested.files, print)
     if given[:1] == ["memory"]:
         parser = argparse.ArgumentParser(prog="purple memory", description="Show where memory is freed.")
         parser.add_argument("file")

@@ -30,7 +30,7 @@ from tenfold.purple.top_level import TOP_LEVEL
 
 FAMILIES = (forms, conditions, quasi)  # importing them has declared the forms
 PRELUDE = Path(__file__).with_name(core.PRELUDE_FILE)
-PARTS = (core.PRELUDE_FILE, "scheme.purple", "gradients.purple")  # read as one text
+PARTS = (core.PRELUDE_FILE, "scheme.purple", "gradients.purple", "checks.purple")  # read as one text
 
 
 @functools.cache

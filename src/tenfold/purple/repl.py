@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from tenfold.base.errors import MissingEngine, TenfoldError, did_you_mean
+from tenfold.purple import memory
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.documentation import describe, known_names
 from tenfold.purple.errors import PurpleError, report
+from tenfold.purple.expand import expand_program
 from tenfold.purple.interpret import Session
 from tenfold.purple.prims import control
 from tenfold.purple.printing import write_text
-from tenfold.purple.reader import Incomplete, read
+from tenfold.purple.reader import Incomplete, read, read_source, to_value
 from tenfold.purple.values import UNSPECIFIED
 from tenfold.tensor import Tensor
 
@@ -31,9 +33,13 @@ COMMANDS = {
     ",doc NAME": "what a name means",
     ",stages EXPRESSION": "a tensor's program at each stage, from Trace to StableHLO",
     ",time EXPRESSION": "the value, and how long it took",
+    ",load FILE": "run a file's forms here",
+    ",expand FORM": "the form with the macro at its head expanded",
+    ",memory": "where what was typed so far frees its memory, were it compiled",
     ",quit": "leave (as does Ctrl-D)",
 }
 WORD = re.compile(r"[^\s()\[\]\"';`,]*\Z")
+EARLIER = re.compile(r"\*[123](?=[\s()]|\Z)")
 HISTORY = Path("~/.purple_history")
 
 
@@ -41,6 +47,7 @@ class Repl:
     def __init__(self) -> None:
         self.session = Session(late=True)
         self.lines = 0
+        self.typed: list[str] = []  # what ran to its end
 
     def answer(self, text: str) -> str:
         """What to show for a line: the value, or what a command or an error says. Empty for nothing."""
@@ -58,7 +65,21 @@ class Repl:
     def evaluate(self, text: str) -> Any:
         self.lines += 1
         file = f"<{self.lines}>"
-        return with_deep_stack(lambda: self.session.run_text(text, file))
+        value = with_deep_stack(lambda: self.session.run_text(text, file))
+        if not EARLIER.search(text):  # which no compiler knows
+            self.typed.append(text)
+        if value is not UNSPECIFIED:
+            self.remember(value)
+        return value
+
+    def remember(self, value: Any) -> None:
+        """The last values go by the names *1, *2 and *3."""
+        names = [self.session.unit.global_name(each) for each in ("*3", "*2", "*1")]
+        space = self.session.namespace
+        for older, newer in zip(names, names[1:]):
+            if newer in space:
+                space[older] = space[newer]
+        space[names[-1]] = value
 
     def command(self, text: str) -> str:
         name, _, rest = text.partition(" ")
@@ -81,12 +102,29 @@ class Repl:
             elapsed = time.perf_counter() - start
             shown = "" if value is UNSPECIFIED else write_text(value) + "\n"
             return f"{shown}{elapsed:.3f} s"
+        if name == ",load":
+            path = rest.strip().strip('"')
+            text = read_source(path)
+            with_deep_stack(lambda: self.session.run_text(text, path))
+            self.typed.append(text)
+            return f"loaded {path}"
+        if name == ",expand":
+            return self.expand(rest)
+        if name == ",memory":
+            return memory.report(expand_program("\n".join([*self.typed, rest]), "<memory>"))
         if name == ",quit":
             raise EOFError
         known = [each.partition(" ")[0] for each in COMMANDS]
         raise PurpleError(
             f"there is no command {name}", "syntax", help=did_you_mean(name, known) or "try ,help"
         )
+
+    def expand(self, text: str) -> str:
+        expander = self.session.expander
+        data = read(text)
+        if len(data) != 1:
+            raise PurpleError(",expand takes one form", "syntax")
+        return write_text(to_value(expander.expand_head(data[0], expander.main.scope)))
 
     def doc(self, name: str) -> str:
         entry = describe(name, self.session.expander)
@@ -138,6 +176,7 @@ def main() -> int:
             text = session.prompt("purple> ")
             shown = repl.answer(text) if text.strip() else ""
         except KeyboardInterrupt:
+            print("interrupted (Ctrl-D leaves)")
             continue
         except EOFError:
             return 0

@@ -7,6 +7,7 @@ draw on.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -76,7 +77,7 @@ class Repl:
         """The last values go by the names *1, *2 and *3."""
         names = [self.session.unit.global_name(each) for each in ("*3", "*2", "*1")]
         space = self.session.namespace
-        for older, newer in zip(names, names[1:]):
+        for older, newer in itertools.pairwise(names):
             if newer in space:
                 space[older] = space[newer]
         space[names[-1]] = value

@@ -96,6 +96,6 @@ def documented() -> list[tuple[str, str]]:
 
 def test_the_manuals_programs_print_what_it_says(output):
     programs = documented()
-    assert len(programs) == 7
+    assert len(programs) == 8
     for program, shown in programs:
         assert output(program) == shown

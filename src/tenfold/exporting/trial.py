@@ -99,10 +99,14 @@ def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
     before, or have ended because it was idle: only a fresh one's death is held against a file."""
     with _lock:
         for fresh in (False, True):
+            before = _child
             try:
                 reply, payload = _exchange(_started(fresh), request, data, seconds)
             except EOFError:
+                fresh = _child is not before
                 status = _stop()
+                if fresh:
+                    break
                 continue
             except BaseException:
                 _stop()
@@ -112,6 +116,7 @@ def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
                 raise FormatError(f"reading the file takes over {seconds:.0f} seconds: it is refused")
             if "error" in reply:
                 kind = getattr(errors, str(reply["error"]), FormatError)
+                assert issubclass(kind, TenfoldError)
                 raise kind(reply["message"], help=reply["help"])
             return payload
     raise FormatError(

@@ -1,4 +1,4 @@
-"""The one recorder: what it notes of a function under each policy, and that it leaves tensors as they were."""
+"""The one recorder: what it notes of a function under each policy, and that tensors stay as they were."""
 
 from __future__ import annotations
 

@@ -188,13 +188,25 @@ def export(
     given, record = _recorder(function, (tuple(arguments), kwargs or {}))
     open = _open(dynamic, function, arguments, kwargs or {}) if dynamic else {}
     recordings = Recordings(record, given, open, lambda: _members(function), dialect)
-    program = recordings.program
-    inputs, outside = program.leaves[: len(given)], program.leaves[len(given) :]
+    outside = recordings.program.leaves[len(given) :]
     literals = {
         leaf: evaluate.computed_array(leaf)
         for leaf, holder in zip(outside, recordings.holders, strict=True)
         if parameters == "literals" or holder is None
     }
+    return _emitted(recordings, len(given), literals, dialect, value_tensors)
+
+
+def _emitted(
+    recordings: Recordings,
+    arguments: int,
+    literals: dict[Value, np.ndarray],
+    dialect: str,
+    value_tensors: bool,
+) -> Exported:
+    """The module of what was recorded on so many arguments, with literals in the places of some leaves."""
+    program = recordings.program
+    inputs, outside = program.leaves[:arguments], program.leaves[arguments:]
     outputs = recordings.outputs
     module: Any
     if dialect == "stablehlo":

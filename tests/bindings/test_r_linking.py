@@ -32,6 +32,23 @@ def test_native_code_calls_functions_with_lists_and_loses_nothing(libraries: str
     assert run(SCRIPT, R_LIBS=libraries) == "fine"
 
 
+def test_packages_that_import_torch_find_these_functions(tmp_path: Path) -> None:
+    both = f"{tmp_path}:{library()}"
+    source = shutil.copytree(ROOT / "bindings" / "r-torch", tmp_path / "source")
+    command = ["R", "CMD", "INSTALL", f"--library={tmp_path}", str(source)]
+    done = subprocess.run(command, env={**os.environ, "R_LIBS": both}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    script = tmp_path / "script.R"
+    script.write_text(
+        "layer <- torch::nn_linear(2, 1)\nx <- torch::torch_ones(3, 2)\nlayer(x)$sum()$backward()\n"
+        "library(torch)\nstopifnot(identical(torch::torch_relu, tenfold::torch_relu))\n"
+        "stopifnot(dim(layer$weight$grad) == c(1, 2))\n"
+        "cat(as.numeric(torch_sum(x)))\n",
+        encoding="utf-8",
+    )
+    assert run(script, R_LIBS=both) == "6"
+
+
 @pytest.mark.slow
 def test_native_code_runs_clean_under_valgrind(libraries: str, tmp_path: Path) -> None:
     if shutil.which("valgrind") is None:

@@ -57,6 +57,8 @@ length.utils_sampler <- function(x) {
 }
 
 item_of <- function(x, i) {
+  if (is.list(i)) i <- unlist(i)
+  if (is.numeric(i) && !anyNA(i)) i <- as.integer(i)
   if (length(i) == 1 && (is.na(i) || i < 1 || i > length(x))) {
     refuse("there is no sample ", i, " in a dataset of ", length(x), kind = "INDEX")
   }

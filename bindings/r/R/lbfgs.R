@@ -155,6 +155,8 @@ lbfgs_step <- function(self, closure) {
   now <- list(loss = if (is_torch_tensor(first)) first$item() else first, grad = flat_gradient(o$params))
   flat <- function(grad) isTRUE(torch_max(torch_abs(grad))$item() <= o$tolerance_grad)
   evaluations <- 1
+  earlier <- if (is.null(memory$func_evals)) 0 else memory$func_evals
+  on.exit(memory$func_evals <- earlier + evaluations, add = TRUE)
   if (flat(now$grad)) return(first)
   for (iteration in seq_len(o$max_iter)) {
     direction <- next_direction(memory, now$grad, o)

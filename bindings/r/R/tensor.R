@@ -234,6 +234,7 @@ tensor_properties <- list(
   imag = function(x) torch_imag(x),
   ndim = function(x) length(.Call(C_tf_shape, x)),
   grad_fn = function(x) grad_fn_of(x),
+  data = function(x) torch_detach(x),
   is_meta = function(x) .Call(C_tf_device, x)[[1]] == "meta",
   itemsize = function(x) element_kinds[[dtype_name(x)]]$bits %/% 8L,
   is_cuda = function(x) startsWith(.Call(C_tf_device, x)[[1]], "cuda")

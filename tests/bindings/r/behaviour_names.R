@@ -178,3 +178,21 @@ behaves("operators are reached by namespace and name", local({
 behaves("distributions of numbers have a batch of one", local({
   stopifnot(dim(distr_normal(0, 1)$sample()) == 1, dim(distr_normal(0, 1)$sample(c(3, 2))) == c(3, 2, 1), is.null(distr_gamma(1, 1)$event_shape))
 }))
+
+behaves("a dataset is asked for whole numbers, however they are given", local({
+  asked <- dataset("asked", .getbatch = function(i) is.integer(i), .length = function() 9)()
+  stopifnot(asked[c(1, 2)], asked[list(1, 2, 3)], asked[4])
+}))
+
+behaves("data is a tensor without its history", local({
+  x <- torch_tensor(1, requires_grad = TRUE)
+  stopifnot(!(x * 2)$data$requires_grad)
+}))
+
+behaves("L-BFGS counts how often it asked for the loss", local({
+  w <- torch_tensor(c(1, 2), requires_grad = TRUE)
+  optimizer <- optim_lbfgs(list(w), max_iter = 3)
+  calls <- 0
+  optimizer$step(function() { calls <<- calls + 1; optimizer$zero_grad(); l <- (w^2)$sum(); l$backward(); l })
+  stopifnot(optimizer$state$get(w)$func_evals == calls)
+}))

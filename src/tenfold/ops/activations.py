@@ -10,7 +10,7 @@ from tenfold.ops.numbers import number_in
 from tenfold.ops.precision import widened
 from tenfold.ops.random import bits, unit
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 
 def _refuse(name, x, *kinds):
@@ -102,6 +102,7 @@ def leaky_relu(x, slope):
     method=False,
     samples=lambda: [S(T(3, 4, low=-4, high=4)), S(T(5, 6, low=-4, high=4), 0.25, 0.5, True), S(T(0, 3))],
     forms="function_",
+    late=written,
 )
 @widened
 def rrelu(state, x, lower, upper, training):

@@ -240,7 +240,7 @@ def _scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is
     samples=lambda: [
         S(*[T(1, 1, 4, 1, dtype=d)] * 5, T(1, 1, 4, dtype=d, low=3, high=5), 0.0, causal, scale=s)
         for d in ("float32", "float64") for causal, s in ((False, None), (True, 0.3))
-    ], needs="attention_backward")  # fmt: skip
+    ], needs="attention_backward", late=written)  # fmt: skip
 def _scaled_dot_product_flash_attention_for_cpu_backward(
     gradient, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale
 ):

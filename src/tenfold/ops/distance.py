@@ -12,7 +12,7 @@ from tenfold.ops.contraction import contract
 from tenfold.ops.pointwise import subtraction
 from tenfold.ops.promote import common, floating
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 from tenfold.ops.triangles import triu_indices
 
 _P = lambda *shape: T(*shape, low=0.5, high=2)
@@ -79,7 +79,7 @@ def cosine_similarity(x, y, dim, eps):
         S(T(3, 4), T(3, 4)), S(T(3, 4), T(4), 1.0), S(T(3, 4), T(3, 4), math.inf, keepdim=True),
         S(T(4), T(4), 3.0),
         S(T(2, 4), T(2, 4), 0.0),
-    ], autocast="cuda: float32",)  # fmt: skip
+    ], autocast="cuda: float32", late=written)  # fmt: skip
 def pairwise_distance(x, y, p, eps, keepdim):
     """The p-norm of x1 - x2 + eps along the last dimension."""
     # Integers are subtracted as such, and wrap as such.
@@ -102,6 +102,7 @@ _PAIRS = lambda: [
     method=False,
     samples=_PAIRS,
     autocast="float32",
+    late=written,
 )
 def cdist(x, y, p, compute_mode):
     """The p-norm distance of every row of x1 to every row of x2."""
@@ -147,7 +148,7 @@ _distance = flat.differentiated(_of_distance)(p_norm)
     method=False,
     samples=lambda: [S(T(5, 3)), S(T(4, 3), 1.0), S(T(4, 3), math.inf), S(T(3, 2), 0.0), S(T(4, 3), 1.5),
                      S(T(1, 3)), S(T(0, 3)), S(T(3, 0))],
-    autocast="cuda: float32", needs="rows_with_gradient")  # fmt: skip
+    autocast="cuda: float32", needs="rows_with_gradient", late=written)  # fmt: skip
 def pdist(x, p):
     """The p-norm distance of every two rows, each pair once: those of the first row come first."""
     if x.rank != 2:

@@ -5,7 +5,7 @@ from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.precision import widened
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 
 def _check(x, low, high):
@@ -50,6 +50,7 @@ _TENSOR = lambda: [
     function=False,
     method=False,
     samples=_TENSOR,
+    late=written,
 )
 def fake_quantize_with_mask(x, scale, zero_point, low, high):
     """(clamp(round(x / scale) + zero_point) - zero_point) · scale, and where nothing was clamped."""
@@ -64,6 +65,7 @@ def fake_quantize_with_mask(x, scale, zero_point, low, high):
     "-> Tensor",
     method=False,
     samples=_TENSOR,
+    late=written,
 )
 def fake_quantize_per_tensor_affine(x, scale, zero_point, low, high):
     """(clamp(round(x / scale) + zero_point) - zero_point) · scale"""

@@ -12,7 +12,7 @@ from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, Shap
 from tenfold.ops.promote import floating
 from tenfold.ops.samples import S, T
 from tenfold.ops.shape import roll
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 # By which power of the number of points each direction is scaled.
 NORMS = {
@@ -208,6 +208,7 @@ def _declare(kind):
         method=False,
         samples=_ALONG,
         autocast="cpu: float32",
+        late=written,
     )
     def along(x, n, dim, norm):
         return compute(kind, x, [_one(x, dim)], [n], norm)
@@ -347,14 +348,14 @@ _FREQUENCIES = lambda: [S(5), S(6, 0.5), S(1), S(0), S(7, 2.0)]
 _PLACED = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
 
-@op(f"fft_fftfreq(int n, float d=1.0, *, {_PLACED}) -> Tensor", samples=_FREQUENCIES)
+@op(f"fft_fftfreq(int n, float d=1.0, *, {_PLACED}) -> Tensor", samples=_FREQUENCIES, late=written)
 def fft_fftfreq(n, d, dtype):
     """The frequency of each element of the spectrum of n points d apart: from 0 on, then negative ones."""
     place = flat.arange(n)
     return _frequencies(flat.where(place >= (n + 1) // 2, place - n, place), n, d, dtype)
 
 
-@op(f"fft_rfftfreq(int n, float d=1.0, *, {_PLACED}) -> Tensor", samples=_FREQUENCIES)
+@op(f"fft_rfftfreq(int n, float d=1.0, *, {_PLACED}) -> Tensor", samples=_FREQUENCIES, late=written)
 def fft_rfftfreq(n, d, dtype):
     """The frequency of each element of the half spectrum of n points d apart."""
     return _frequencies(flat.arange(n // 2 + 1), n, d, dtype)

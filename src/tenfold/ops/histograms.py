@@ -9,7 +9,7 @@ from tenfold.ops.reductions import finite, widened
 from tenfold.ops.samples import S, T
 from tenfold.ops.searching import search
 from tenfold.ops.sequences import linspace
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 
 @op(
@@ -19,8 +19,7 @@ from tenfold.ops.table import op
     samples=lambda: [
         S(T(20, dtype="float32"), 5, -2, 2.5), S(T(4, 5, dtype="float64", low=-3, high=3), 7),
         S(T(20), 3, -64, 64), S(T(0), 4), S(T(3, low=1, high=1.001), 3), S(T(), 2, -9, 9),
-    ],
-)  # fmt: skip
+    ], late=written)  # fmt: skip
 def histc(x, bins, min, max):
     """How many elements fall in each of `bins` equal parts of min to max; if equal, of the data's range."""
     if not x.dtype.is_floating_point:

@@ -16,7 +16,7 @@ from tenfold.ops.samples import S, T
 from tenfold.ops.scans import logcumsumexp
 from tenfold.ops.softmax import softmax
 from tenfold.ops.statistics import norm_except_dim
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 
 @op(
@@ -122,6 +122,7 @@ def logcumsumexp_unchecked(x, dim):
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
     function=False,
     samples=lambda: [S(T(3, 4), T(2, 4), p, None) for p in (2.0, 1.0, 3.0)],
+    late=written,
 )
 def cdist_forward(x, y, p, compute_mode):
     return cdist(x, y, p, compute_mode)
@@ -133,6 +134,7 @@ def cdist_forward(x, y, p, compute_mode):
     function=False,
     samples=lambda: [S(T(4, 3)), S(T(4, 3), 1.0)],
     needs="contiguous_rows",
+    late=written,
 )
 def pdist_forward(x, p):
     return pdist(x, p)

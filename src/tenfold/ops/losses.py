@@ -19,7 +19,7 @@ from tenfold.ops.promote import common, floating
 from tenfold.ops.rounding import absolute
 from tenfold.ops.samples import S, T
 from tenfold.ops.special import xlogy
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 # ATen's numbers for reductions; of others most losses take any for NONE, as PyTorch does.
 NONE, MEAN, SUM = 0, 1, 2
@@ -156,7 +156,8 @@ def _square(distance, near):
 @op(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> "
     "Tensor",
-    function=False, method=False, promote=common, samples=gradients_of(0.5), needs="whole_beta")  # fmt: skip
+    function=False, method=False, promote=common, samples=gradients_of(0.5), needs="whole_beta",
+    late=written)  # fmt: skip
 @widened
 def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
     floats("smooth_l1_loss_backward", x)

@@ -14,7 +14,7 @@ from tenfold.ops.pointwise import subtraction
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, floating
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 # Margins: targets are 1 or -1
 
@@ -235,6 +235,7 @@ def _gaps(x, target, p, margin, weight):
         lambda each, places, d: T(*(places if each == NONE else ()), dtype=d), dtypes=("float32", "float64")
     ),
     positions="target",
+    late=written,
 )
 @widened
 def multi_margin_loss_backward(gradient, x, target, p, margin, weight, reduction):

@@ -10,7 +10,7 @@ from tenfold.ops.samples import Matrices, S, T
 from tenfold.ops.solving import linalg_inv_ex
 from tenfold.ops.spectra import linalg_eigvalsh, linalg_svdvals
 from tenfold.ops.statistics import SPECIAL_ORDERS, linalg_vector_norm, not_narrower
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 INF = math.inf
 
@@ -69,6 +69,7 @@ _DIMS = [(-2, -1), (0, 2), (2, 0)]
         S(T(0, 3, dtype="float32"), 1),
     ],
     autocast="cuda: float32 result",
+    late=written,
 )
 def linalg_matrix_norm(x, order, dims, keepdim, dtype):
     """Of singular values the largest (2) or smallest (-2); of sums of sizes, the extreme over columns (1, -1)
@@ -219,6 +220,7 @@ def _with_inverse(x, norm):
         S(T(0, 0, dtype="float32"), 1),
     ],
     autocast="cpu: float32",
+    late=written,
 )
 def linalg_cond(x, p):
     """norm(x) · norm(x⁻¹); by default the quotient of the largest and the smallest singular value."""

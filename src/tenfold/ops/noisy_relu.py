@@ -6,7 +6,7 @@ from tenfold.ops.activations import leaky_relu
 from tenfold.ops.precision import widened
 from tenfold.ops.random import bits, unit
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 
 @op(
@@ -21,6 +21,7 @@ from tenfold.ops.table import op
         S(T(3, 4, low=-4, high=4), T(3, 4), 0.25, 0.5, True),
     ],
     needs="noise_of_self",
+    late=written,
 )
 def rrelu_with_noise(state, x, noise, lower, upper, training):
     """leaky_relu with slopes drawn between the bounds while training, and these; else with their mean"""

@@ -16,7 +16,7 @@ from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import LateNumber, Value
 from tenfold.ops.creation import LIKE, MADE
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 GENERATED = MADE.replace("*, ", "*, Generator? generator, ")
 GENERATED_LIKE = LIKE.replace("*, ", "*, Generator? generator, ")
@@ -319,15 +319,20 @@ def _to_none(cotangents, results, state, mean, std):
 
 @op(
     f"normal.Tensor_float(Tensor mean, float std=1, {OWN}) -> Tensor",
-    f"normal.float_Tensor(float mean, Tensor std, {OWN}) -> Tensor",
     f"normal.Tensor_Tensor(Tensor mean, Tensor std, {OWN}) -> Tensor",
     random=True,
     method=False,
     samples=lambda: [
-        S(T(3, 4), 2.0), S(1.0, T(3, 4, low=0, high=2)), S(T(3, 4), T(4, low=0, high=2)),
-        S(T(1, 4), T(3, 1, low=0, high=2)),
+        S(T(3, 4), 2.0), S(T(3, 4), T(4, low=0, high=2)), S(T(1, 4), T(3, 1, low=0, high=2)),
     ],
 )  # fmt: skip
+@op(
+    f"normal.float_Tensor(float mean, Tensor std, {OWN}) -> Tensor",
+    random=True,
+    method=False,
+    samples=lambda: [S(1.0, T(3, 4, low=0, high=2))],
+    late=written,
+)
 @flat.differentiated(_to_none)
 def normal(state, mean, std):
     """Normal draws, each of its own mean, or standard deviation, or both."""

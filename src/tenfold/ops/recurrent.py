@@ -19,7 +19,7 @@ from tenfold.ops.contraction import linear
 from tenfold.ops.dropout import dropout as dropped
 from tenfold.ops.precision import widened
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 States = tuple[Value, ...]
 
@@ -242,7 +242,8 @@ def _sequences(gates, states):
 
 
 @op(f"lstm.input(Tensor input, Tensor[] hx, {_LAYER}) -> (Tensor, Tensor, Tensor)", random=True,
-    samples=_sequences(4, 2), needs="recurrent<4, false>", torch_dialect="lstm_by_steps")  # fmt: skip
+    samples=_sequences(4, 2), needs="recurrent<4, false>", torch_dialect="lstm_by_steps",
+    late=written)  # fmt: skip
 def lstm(state, x, hx, *layer):
     """Long short-term memory over a sequence: the outputs, the last hidden state and the last memory."""
     if len(hx) != 2:
@@ -256,6 +257,7 @@ def lstm(state, x, hx, *layer):
     samples=_sequences(3, 1),
     needs="recurrent<3, false>",
     torch_dialect="gru_by_steps",
+    late=written,
 )
 def gru(state, x, hx, *layer):
     """Gated recurrent units over a sequence: the outputs, and the last hidden state."""
@@ -263,14 +265,16 @@ def gru(state, x, hx, *layer):
 
 
 @op(f"rnn_tanh.input(Tensor input, Tensor hx, {_LAYER}) -> (Tensor, Tensor)", random=True,
-    samples=_sequences(1, 1), needs="recurrent<1, false>", torch_dialect="rnn_tanh_by_steps")  # fmt: skip
+    samples=_sequences(1, 1), needs="recurrent<1, false>", torch_dialect="rnn_tanh_by_steps",
+    late=written)  # fmt: skip
 def rnn_tanh(state, x, hx, *layer):
     """hidden = tanh(input · W + hidden · U) over a sequence: the outputs, and the last hidden state."""
     return _layers(state, _tanh, x, (hx,), *layer)
 
 
 @op(f"rnn_relu.input(Tensor input, Tensor hx, {_LAYER}) -> (Tensor, Tensor)", random=True,
-    samples=_sequences(1, 1), needs="recurrent<1, false>", torch_dialect="rnn_relu_by_steps")  # fmt: skip
+    samples=_sequences(1, 1), needs="recurrent<1, false>", torch_dialect="rnn_relu_by_steps",
+    late=written)  # fmt: skip
 def rnn_relu(state, x, hx, *layer):
     """hidden = max(input · W + hidden · U, 0) over a sequence: the outputs, and the last hidden state."""
     return _layers(state, _relu, x, (hx,), *layer)

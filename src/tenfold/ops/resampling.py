@@ -9,7 +9,7 @@ from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.interpolation import cubic, in_whole_numbers, linear, nearest, real_of, resample, smooth
 from tenfold.ops.precision import widened
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 AXES = ("d", "h", "w")
 
@@ -144,6 +144,7 @@ def _declare(name, dims, method, exact=False, corners=True):
         samples=plain,
         autocast=autocast,
         needs=needs,
+        late=written if exact else None,
     )
     def upsample(x, size, *rest):
         align, *scales = split(rest)
@@ -174,6 +175,7 @@ def _declare(name, dims, method, exact=False, corners=True):
         module="nn",
         samples=back,
         needs=needs,
+        late=written,
     )
     def upsample_backward(cotangent, size, input_size, *rest):
         align, *scales = split(rest)

@@ -22,7 +22,7 @@ from tenfold.ops.indexing import (
 from tenfold.ops.masks import value_in
 from tenfold.ops.numbers import number_in
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 # The names of reductions, and the monoids that fold by them; a mean is a sum, divided at the end.
 MONOIDS = {"sum": "add", "mean": "add", "prod": "mul", "amax": "max", "amin": "min"}
@@ -224,6 +224,7 @@ def _slice_samples(*rest, **keywords):
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     inplace=True,
     samples=lambda: _slice_samples() + _slice_samples(alpha=3),
+    late=written,
 )
 def index_add(x, dim, index, source, alpha):
     """self with alpha times the slices of source added to those of self that index names."""

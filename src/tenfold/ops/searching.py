@@ -12,7 +12,7 @@ from tenfold.ops.promote import promotion
 from tenfold.ops.reductions import finite, real
 from tenfold.ops.samples import S, T
 from tenfold.ops.sorting import order
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 # Binary search
 
@@ -147,8 +147,7 @@ def to_members(names, arguments):
     samples=lambda: [
         S(T(3, 4), T(5)), S(T(3), T(2, 2), invert=True), S(T(), T(0)), S(finite(40), finite(100)),
         S(T(3, 4), 2), S(T(4), 1.5, invert=True), S(2, T(5)), S(0.5, T(3)),
-    ],
-)  # fmt: skip
+    ], late=written)  # fmt: skip
 def isin(elements, tests, assume_unique, invert):
     """Whether each element is among the test elements; NaN never is."""
     if not isinstance(tests, flat.Value):

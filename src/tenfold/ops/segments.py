@@ -9,7 +9,7 @@ from tenfold.ops.samples import S, T
 from tenfold.ops.scans import cumsum
 from tenfold.ops.scatter import index_add, index_reduce
 from tenfold.ops.searching import searchsorted
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 # What an empty segment gives, and the fold of those that are no sums.
 START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
@@ -30,6 +30,7 @@ def _samples():
     samples=_samples,
     positions="not indices",
     needs="segments",
+    late=written,
 )
 def segment_reduce(x, reduce, lengths, indices, offsets, axis, unsafe, initial):
     """The sum, mean, prod, max or min of each segment of a dimension, `initial` with it"""

@@ -11,7 +11,7 @@ from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.creation import MADE
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 
 def _ramp(start: flat.Number, step: flat.Number, count: int, dtype: DType) -> Value:
@@ -29,7 +29,11 @@ def _countable(name: str, dtype: DType) -> DType:
     return dtype
 
 
-@op(f"arange(Scalar end, {MADE}) -> Tensor", samples=lambda: [S(5), S(2.5), S(0), S(3, dtype=dtypes.float16)])
+@op(
+    f"arange(Scalar end, {MADE}) -> Tensor",
+    samples=lambda: [S(5), S(2.5), S(0), S(3, dtype=dtypes.float16)],
+    late=written,
+)
 def arange(end, dtype):
     """0, 1, 2, … up to, and without, end."""
     return arange_step(0, end, 1, dtype)
@@ -38,6 +42,7 @@ def arange(end, dtype):
 @op(
     f"arange.start(Scalar start, Scalar end, {MADE}) -> Tensor",
     samples=lambda: [S(1, 5), S(0.5, 3), S(-3, 2)],
+    late=written,
 )
 def arange_start(start, end, dtype):
     """start, start + 1, … up to, and without, end."""
@@ -49,7 +54,7 @@ def arange_start(start, end, dtype):
     samples=lambda: [
         S(1, 9, 3), S(5, 0, -2), S(0, 1, 0.1), S(0.5, 3.7, 1.5, dtype=dtypes.int64),
         S(0, 3, 1.5, dtype=dtypes.int32),
-    ], needs="counted; out: counted_into")  # fmt: skip
+    ], needs="counted; out: counted_into", late=written)  # fmt: skip
 def arange_step(start, end, step, dtype):
     """start, start + step, start + 2 · step, … up to, and without, end."""
     numbers = (start, end, step)
@@ -77,6 +82,7 @@ def arange_step(start, end, step, dtype):
     f"range(Scalar start, Scalar end, {MADE}) -> Tensor",
     samples=lambda: [S(1, 4), S(0.5, 3.2)],
     needs="out: out_in_memory",
+    late=written,
 )
 def range_(start, end, dtype):
     """start, start + 1, … up to, and with, end."""
@@ -87,6 +93,7 @@ def range_(start, end, dtype):
     f"range.step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor",
     samples=lambda: [S(1, 4, 1.5), S(5, 1, -2), S(1, 9, 2)],
     needs="whole_step; out: whole_step_into",
+    late=written,
 )
 def range_step(start, end, step, dtype):
     """start, start + step, … up to, and with, end."""

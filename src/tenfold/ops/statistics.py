@@ -7,7 +7,7 @@ from tenfold.ops.pointwise import subtraction
 from tenfold.ops.promote import to_float
 from tenfold.ops.reductions import extent, finite, inexact, wide, widened
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 
 def spread(name, measure, x, dims, correction, keepdim):
@@ -105,6 +105,7 @@ def unbiased_samples():
 @op(
     "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
     samples=correction_samples,
+    late=written,
 )
 def var_correction(x, dims, correction, keepdim):
     """sum(|x - mean|**2) / max(0, n - correction)"""
@@ -127,6 +128,7 @@ def var(x, unbiased):
 @op(
     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
     samples=correction_samples,
+    late=written,
 )
 def std_correction(x, dims, correction, keepdim):
     """sqrt(sum(|x - mean|**2) / max(0, n - correction))"""
@@ -151,6 +153,7 @@ def std(x, unbiased):
     "-> (Tensor, Tensor)",
     method=False,
     samples=correction_samples,
+    late=written,
 )
 def var_mean_correction(x, dims, correction, keepdim):
     """The variance and the mean."""
@@ -177,6 +180,7 @@ def var_mean(x, unbiased):
     method=False,
     samples=correction_samples,
     torch_dialect="deviation_and_mean",
+    late=written,
 )
 def std_mean_correction(x, dims, correction, keepdim):
     """The standard deviation and the mean."""

@@ -7,7 +7,7 @@ from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.ops.samples import S, T
 from tenfold.ops.strided import diagonal
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 
 def _triangles():
@@ -144,6 +144,7 @@ def diag_embed(x, offset, dim1, dim2):
 @op(
     "diag(Tensor self, int diagonal=0) -> Tensor",
     samples=lambda: [S(T(3)), S(T(3), -1), S(T(3, 4)), S(T(3, 4), 2), S(T(0, 3))],
+    late=written,
 )
 def diag(x, offset):
     """A matrix with x on its diagonal, or the diagonal of a matrix."""

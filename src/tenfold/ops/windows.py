@@ -12,7 +12,7 @@ from tenfold.base.errors import ArgumentError, DTypeError
 from tenfold.flat import Value
 from tenfold.ops.creation import MADE
 from tenfold.ops.samples import S
-from tenfold.ops.table import op
+from tenfold.ops.table import op, written
 
 _LENGTHS = lambda: [S(5), S(1), S(0), S(8, dtype=dtypes.float64), S(6, dtype=dtypes.float16)]
 _MODES = lambda: [S(5, False), S(6, True), S(1, False), S(7, False, dtype=dtypes.float64)]
@@ -115,6 +115,7 @@ def kaiser_window_periodic(length, periodic, dtype):
 @op(
     f"kaiser_window.beta(int window_length, bool periodic, float beta, {MADE}) -> Tensor",
     samples=lambda: [S(5, True, 3.0), S(8, False, 14.0)],
+    late=written,
 )
 def kaiser_window_beta(length, periodic, beta, dtype):
     """I₀(β · sqrt(1 - (2n / N - 1)²)) / I₀(β)."""

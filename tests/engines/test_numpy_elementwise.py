@@ -135,3 +135,20 @@ def test_every_op_agrees_with_xla_at_the_edges_of_a_dtype(dtype, compiled_quickl
             at = [each[place] for each in arrays]
             wrong.append(f"{op.name} {op.attributes} {at}: {theirs[place]} by XLA, {mine[place]} by tier 0")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.complex64, dtypes.complex128], ids=lambda dtype: dtype.name)
+def test_complex_quotients_and_products_agree_with_xla_at_zeros_infinities_and_nan(dtype):
+    parts = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan]
+    numbers = np.array([complex(a, b) for a, b in itertools.product(parts, parts)], dtype.numpy)
+    first, second = (each.ravel() for each in np.meshgrid(numbers, numbers))
+    both = Both()
+    for op in (e.Divide, e.Multiply, e.Add, e.Subtract):
+        both.add(op(both.input(first), both.input(second)))
+    for op, theirs, mine in both.run():
+        for one, other in ((theirs.real, mine.real), (theirs.imag, mine.imag)):
+            near = np.isclose(one, other, rtol=1e-6, equal_nan=True)
+            places = np.flatnonzero(~near)[:3]
+            assert near.all(), (
+                f"{op.name}: {first[places]}, {second[places]}: {theirs[places]}, {mine[places]}"
+            )

@@ -46,7 +46,31 @@ def _reusing_two(ufunc: Kernel) -> Kernel:
 def divide(op: Any) -> Kernel:
     if op.x.dtype.kind == "int":
         return _integer_quotient
-    return plain(np.divide)(op)
+    return complex_quotient if op.x.dtype.is_complex else plain(np.divide)(op)
+
+
+def complex_quotient(x: Array, y: Array) -> Array:
+    """By the rules of C's Annex G where NumPy gives NaN: a number by 0, and with infinities."""
+    result = np.asarray(np.divide(x, y))
+    if not np.isnan(result).any():
+        return result
+    a, b, c, d = x.real, x.imag, y.real, y.imag
+    infinite_x, infinite_y = np.isinf(a) | np.isinf(b), np.isinf(c) | np.isinf(d)
+    finite_x, finite_y = np.isfinite(a) & np.isfinite(b), np.isfinite(c) & np.isfinite(d)
+    lost = np.isnan(result.real) & np.isnan(result.imag)
+    by_zero = (y == 0) & ~(np.isnan(a) & np.isnan(b))
+    upwards, downwards = infinite_x & finite_y & lost & ~by_zero, infinite_y & finite_x & lost
+    a, b = (np.where(upwards, np.copysign(np.isinf(each), each), each) for each in (a, b))
+    c, d = (np.where(downwards, np.copysign(np.isinf(each), each), each) for each in (c, d))
+    scale = np.where(upwards, np.inf, 0.0)
+    real, imag = scale * (a * c + b * d), scale * (b * c - a * d)
+    ordinary = ~(upwards | downwards)
+    infinity = np.copysign(np.inf, y.real)
+    real = np.where(by_zero, infinity * x.real, np.where(ordinary, result.real, real))
+    imag = np.where(by_zero, infinity * x.imag, np.where(ordinary, result.imag, imag))
+    fixed = np.empty(result.shape, result.dtype)
+    fixed.real, fixed.imag = real, imag
+    return fixed
 
 
 def _integer_quotient(x: Array, y: Array) -> Array:

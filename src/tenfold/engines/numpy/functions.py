@@ -152,6 +152,10 @@ def rsqrt(x: Array) -> Array:
     return x.dtype.type(1) / np.sqrt(x)
 
 
+def complex_rsqrt(x: Array) -> Array:
+    return arithmetic.complex_quotient(np.ones_like(x), np.sqrt(x))
+
+
 def sinh(x: Array) -> Array:
     if x.dtype != np.float32:
         return np.sinh(x)

@@ -82,7 +82,7 @@ KERNELS.update(
         e.LogPlusOne: function(functions.log1p),
         e.Logistic: function(functions.logistic),
         e.Power: functions.power,
-        e.Rsqrt: function(functions.rsqrt),
+        e.Rsqrt: function(functions.rsqrt, functions.complex_rsqrt),
         e.Sine: function(np.sin),
         e.Sinh: function(functions.sinh),
         e.Sqrt: function(np.sqrt),

@@ -19,7 +19,7 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.engines import xla
-from tenfold.flat.strides import FORMATS
+from tenfold.flat.strides import FORMATS, contiguous
 from tenfold.ops.callee import OpCall
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, exact, find
@@ -254,7 +254,12 @@ def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: 
         alias = arguments[0].share()
         if values[-1] is None:
             values[-1] = alias.offset
-        result = tensor.views.on_storage(alias, plan.row, values[1:], where)
+        own, whole = values[0].type, alias.storage.value.type.numel == values[0].type.numel
+        if not plan.view and whole and not alias.offset and alias.strides == contiguous(own.shape):
+            # It is all of its memory: gradients flow to it, which may be a leaf, and not to what it views.
+            result = call_op(plan.row, values, where)[0]
+        else:
+            result = tensor.views.on_storage(alias, plan.row, values[1:], where)
     except TenfoldError as error:
         raise located(error, plan.row, where, values[:1]) from None
     return _view(plan, arguments, values, result) if plan.view else Tensor(result)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.base import dtypes
+from tenfold.base.devices import NAMED
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError
 from tenfold.base.source import capture
@@ -48,6 +49,9 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether ops on devices of this type run in lower precision; on those that are not here none does."""
+    if device_type in NAMED or device_type == "meta":
+        return False
     return _settings.enabled[_device_type(device_type)]
 
 

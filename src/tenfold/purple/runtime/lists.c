@@ -33,9 +33,9 @@ static Value along(const char *name, const char *path, Value v) {
     return at;
 }
 static Value shared(Value part) { return part ? pu_dup(part) : PU_FAILURE; }
-#define PATH(name, path)                                              \
-    Value pu_##name##_of(Value v) { return along(#name, path, v); }   \
-    Value pu_##name(Value v) { return shared(pu_##name##_of(v)); }
+#define PATH(name, path)                                                  \
+    Value pu_##name##_refused(Value v) { return along(#name, path, v); }  \
+    Value pu_##name(Value v) { return shared(along(#name, path, v)); }
 PATH(caar, "aa")
 PATH(cadr, "ad")
 PATH(cdar, "da")
@@ -174,7 +174,7 @@ bool pu_is_vector(Value v) { return pu_is(v, PU_VECTOR); }
 Value pu_vector_length(Value v) {
     return pu_is_vector(v) ? pu_of_fixnum(PU_AS(PuVector, v)->count) : pu_wrong_type("vector-length", "vector", v);
 }
-Value pu_vector_ref_of(Value v, Value index) {
+Value pu_vector_ref_refused(Value v, Value index) {
     int64_t at;
     if (!pu_is_vector(v)) return pu_wrong_type("vector-ref", "vector", v);
     if (!in_range("vector-ref", index, PU_AS(PuVector, v)->count, &at)) return PU_FAILURE;
@@ -270,9 +270,7 @@ static Value wrong_record(const PuType *type, int index, Value v) {
     return PU_FAILURE;
 }
 
-Value pu_field_of(const PuType *type, int index, Value record) {
-    return pu_is_record(type, record) ? PU_AS(PuRecord, record)->fields[index] : wrong_record(type, index, record);
-}
+Value pu_field_refused(const PuType *type, int index, Value record) { return wrong_record(type, index, record); }
 
 Value pu_field(const PuType *type, int index, Value record) {
     Value held = pu_field_of(type, index, record);

@@ -207,16 +207,34 @@ Value pu_make_vector(Value count, Value fill);
 bool pu_is_vector(Value v);
 Value pu_vector_length(Value v);
 Value pu_vector_ref(Value v, Value index);
-Value pu_vector_ref_of(Value v, Value index);
+Value pu_vector_ref_refused(Value v, Value index); /* or big integers as indices */
+static inline Value pu_vector_ref_of(Value v, Value index) {
+    if (PU_LIKELY(pu_is(v, PU_VECTOR) && pu_is_fixnum(index) &&
+                  (uint64_t)pu_fixnum(index) < (uint64_t)PU_AS(PuVector, v)->count))
+        return PU_AS(PuVector, v)->items[pu_fixnum(index)];
+    return pu_vector_ref_refused(v, index);
+}
 Value pu_list_ref_of(Value list, Value index);
 Value pu_list_tail_of(Value list, Value index);
 Value pu_list_drop_of(Value list, Value count);
 Value pu_unbox_of(Value v);
-Value pu_caar_of(Value v);
-Value pu_cadr_of(Value v);
-Value pu_cdar_of(Value v);
-Value pu_cddr_of(Value v);
-Value pu_caddr_of(Value v);
+#define PU_TWO_STEPS(name, first, second)                                                       \
+    Value pu_##name##_refused(Value v);                                                         \
+    static inline Value pu_##name##_of(Value v) {                                               \
+        if (PU_LIKELY(pu_is(v, PU_PAIR) && pu_is(PU_AS(PuPair, v)->first, PU_PAIR)))             \
+            return PU_AS(PuPair, PU_AS(PuPair, v)->first)->second;                               \
+        return pu_##name##_refused(v);                                                          \
+    }
+PU_TWO_STEPS(caar, car, car)
+PU_TWO_STEPS(cadr, cdr, car)
+PU_TWO_STEPS(cdar, car, cdr)
+PU_TWO_STEPS(cddr, cdr, cdr)
+Value pu_caddr_refused(Value v);
+static inline Value pu_caddr_of(Value v) {
+    Value rest = pu_is(v, PU_PAIR) ? PU_AS(PuPair, v)->cdr : PU_NIL;
+    Value last = pu_is(rest, PU_PAIR) ? PU_AS(PuPair, rest)->cdr : PU_NIL;
+    return PU_LIKELY(pu_is(last, PU_PAIR)) ? PU_AS(PuPair, last)->car : pu_caddr_refused(v);
+}
 Value pu_vector_set(Value v, Value index, Value item);
 Value pu_vector_to_list(Value v);
 Value pu_list_to_vector(Value list);
@@ -229,10 +247,14 @@ Value pu_set_box(Value v, Value content);
 Value pu_record(const PuType *type, Value *fields);                     /* owns all but weak ones */
 Value pu_check_field(const PuType *type, int index, Value v);
 Value pu_field(const PuType *type, int index, Value record);
-Value pu_field_of(const PuType *type, int index, Value record);
+Value pu_field_refused(const PuType *type, int index, Value record);
 Value pu_set_field(const PuType *type, int index, Value record, Value v);
 static inline bool pu_is_record(const PuType *type, Value v) {
     return pu_is(v, PU_RECORD) && PU_AS(PuRecord, v)->type == type;
+}
+static inline Value pu_field_of(const PuType *type, int index, Value record) {
+    return PU_LIKELY(pu_is_record(type, record)) ? PU_AS(PuRecord, record)->fields[index]
+                                                 : pu_field_refused(type, index, record);
 }
 
 /* tables.c */

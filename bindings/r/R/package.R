@@ -25,7 +25,7 @@ counted_from_zero <- c(
   "index (-?\\d+) out of range for tensor of size \\[[^]]*\\] at dimension (\\d+)",
   "index (-?\\d+) is out of bounds for dimension (\\d+)",
   "inputs dimension (\\d+) must have length", "dimension (\\d+) does not have size",
-  "Target (-?\\d+) is out of bounds", "Found an invalid max index: (\\d+)",
+  "Target (-?\\d+) is out of bounds",
   "first has size \\d+ in dim (\\d+) and second has size \\d+ in dim (\\d+)",
   "must match except in dimension (\\d+)", "for tensor number (\\d+) in the list",
   "at non-singleton dimension (\\d+)", "at dimension (\\d+)(?! to have)"

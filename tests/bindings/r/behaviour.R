@@ -145,6 +145,8 @@ behaves("errors count dimensions and positions from one", local({
   stopifnot(grepl("Target 6 is out of bounds", told(torch_nll_loss(torch_ones(1, 5), torch_tensor(6L)))))
   stopifnot(grepl("except in dimension 1. Expected size 2 but got size 3 for tensor number 2",
                   told(torch_cat(list(torch_ones(8, 2), torch_ones(8, 3))))))
+  places <- torch_full(c(1, 1, 1, 1), 35L) # of pooling, which keep libtorch's count
+  stopifnot(grepl("max index: 35", told(torch_max_unpool2d(torch_ones(1, 1, 1, 1), places, c(4, 4)))))
   stopifnot(told(torch_sum(x, 0)) == "Dimension is 1-based, but found 0: -1 is the last one")
 }))
 

@@ -9,8 +9,9 @@ import pytest
 
 # Before any import of Tenfold: a test must not pass because of what an earlier run has left on disk.
 os.environ["TENFOLD_CACHE_DIR"] = ""
-# The suite examines what XLA computes at any run. The fixture `on_all_tiers` gives the policy back.
-os.environ["TENFOLD_TIER"] = "xla"
+# The suite examines what XLA computes at any run. The fixture `on_all_tiers` gives the policy back, and so does
+# TENFOLD_TIER= for the whole suite.
+os.environ.setdefault("TENFOLD_TIER", "xla")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -48,7 +49,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 @pytest.fixture
 def on_all_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let programs run where the policy of tiers says, as they do for users."""
-    monkeypatch.delenv("TENFOLD_TIER")
+    monkeypatch.setenv("TENFOLD_TIER", "")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 # Before any import of Tenfold: a test must not pass because of what an earlier run has left on disk.
 os.environ["TENFOLD_CACHE_DIR"] = ""
-# The suite examines what XLA computes at any run. The fixture `on_all_tiers` gives the policy back, and so does
+# The suite examines what XLA computes at any run. The fixture `on_all_tiers` gives the policy back; so does
 # TENFOLD_TIER= for the whole suite.
 os.environ.setdefault("TENFOLD_TIER", "xla")
 

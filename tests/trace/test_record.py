@@ -47,7 +47,7 @@ def test_writes_are_results_and_memory_is_as_it_was_afterwards(policy):
 
     recording = record(function, [given], policy)
     assert total.tolist() == [0, 0, 0]
-    assert recording.count == 1 and len(recording.trace.outputs) == 3
+    assert len(recording.returned) == 1 and len(recording.trace.outputs) == 3
     (root,) = recording.outside_writes
     assert root is total.memory and recording.argument_writes == [0]
 

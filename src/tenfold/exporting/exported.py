@@ -237,7 +237,7 @@ def _emitted(
         demands = {name: dim.constraints for name, dim in recordings.dims.items()}
         portable.describe(module, list(map(str, takes)), demands)
     types = [program.type_of(*each) for each in program.outputs]
-    count, written = recordings.first.count, _written(recordings)
+    count, written = len(recordings.first.returned), _written(recordings)
     return Exported(
         module,
         dialect,
@@ -300,7 +300,7 @@ def _stablehlo(
         function = lower(program)
         same = set(function.params)
         results = dict(zip(recordings.outputs, function.results, strict=True))
-        outputs = [i for i in outputs if i < recordings.first.count or results[i] not in same]
+        outputs = [i for i in outputs if i < len(recordings.first.returned) or results[i] not in same]
         kept = Function(function.params, [results[i] for i in outputs], function.name)
         count = len(program.leaves) - len(literals)
         read = {each for op in kept.ops for each in op.operands} | set(kept.results)

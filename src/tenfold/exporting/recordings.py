@@ -88,7 +88,7 @@ class Recordings:
         self._require_outputs(whole)
         filled = self._filled(whole, [len(given) + i for i in made])
         inside = {
-            self.first.count + i
+            len(self.first.returned) + i
             for i, several in enumerate(zip(*writes))
             if any(each is not several[0] for each in several)
         }

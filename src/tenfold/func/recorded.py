@@ -57,7 +57,7 @@ class RecordedFunction:
         # For each leaf, which argument it is; None for one from outside.
         self.places = [each if isinstance(each, int) else None for each in recording.inputs]
         self.structure = recording.structure
-        self.count = recording.count
+        self.count = len(recording.returned)
         self.writes: list[Storage | int] = recording.writes  # type: ignore[assignment]
         self.random = any(_draws(node.callee) for node in self.trace.nodes)
         # All that a transformation of the program depends on.

@@ -4,7 +4,6 @@ and where each result belongs. It is made once, after recording; `specialization
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +17,9 @@ from tenfold.runtime import evaluate
 from tenfold.runtime.dependencies import Found
 from tenfold.runtime.packing import Packing, Pending, pack
 from tenfold.trace import tree
-from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import Gone
 from tenfold.trace.graph import Holder, Node, Origin, Value
-from tenfold.trace.record import Gradients, Recording
+from tenfold.trace.record import Recording
 
 Target = tuple[str, Any]  # what becomes of a result: "returned", "written" to memory, …, and which
 NOT_MEMORY = object()
@@ -84,46 +82,69 @@ class Kept(NamedTuple):
     in_place: bool
 
 
-@dataclass
 class Plan:
-    """Where inputs come from and results belong, those first that do not travel packed."""
+    """Where inputs come from and results belong. It is made of a recording on the tensors `given`, and of
+    what was `found` out about its dependencies."""
 
-    trace: Trace
-    device: Device
-    structure: Any
-    # For each returned tensor: an argument, one from outside, one returned before, or None for a new one.
-    returned: list[int | Holder | Again | None]
-    inputs: list[Any]  # places of arguments, memory, tensors without memory of their own, values
-    fronts: dict[int, Any]  # of inputs that are memory, the tensor in front
-    writes: list[Holder]
-    argument_writes: list[int]
-    gradients: Gradients
-    found: Found
-    replaced: evaluate.Donations  # inputs, and the results that replace them
-    differentiable: bool  # gradients may flow through a call
-    follows: list[bool]  # for each result, whether gradients flow to it
-    spent: list[tuple[int, Gone, int]]  # returned tensors whose gradients flowed inside
-
-    types: list[TensorType] = field(init=False)
-    result_types: list[TensorType] = field(init=False)
-    donated: evaluate.Donations = field(init=False)
-    packing: Packing | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
+    def __init__(self, given: Sequence[Any], recording: Recording, found: Found):
+        self.found = found
+        self.trace = recording.trace
+        self.device = recording.trace.device
+        self.structure = recording.structure
+        self.writes = recording.outside_writes
+        self.argument_writes = recording.argument_writes
+        self.gradients = recording.gradients
+        self._connect(given, recording)
         self.types = [leaf.type for leaf in self.trace.leaves]
         self.result_types = [self.trace.type_of(*each) for each in self.trace.outputs]
-        self.donated = tuple(
+        self.targets = self._targets()
+        self.donated: evaluate.Donations = tuple(
             [
                 (place, result)
                 for place, result in self.replaced
                 if evaluate.donatable(self.types[place], self.result_types[result])
             ]
         )
-        if not self.differentiable:
-            self.packing = self._packing()
+        self.packing = None if self.differentiable else self._packing()
+        self._part_packed()
+
+    def _connect(self, given: Sequence[Any], recording: Recording) -> None:
+        """Where each input comes from, what replaces it, and what gradients do."""
+        arguments: dict[int, int] = {}  # of tensors that are looked up, their places as arguments
+        for i, each in enumerate(self.found.tensors, len(given)):
+            arguments.setdefault(id(each), i)
+            arguments.setdefault(id(memory_of(each)), i)
+        inputs = [each if type(each) is int else arguments.get(id(each), each) for each in recording.inputs]
+        origins, count = recording.origins, len(recording.returned)
+        followed = [each for each in origins[:count] if each is not None and not is_spent(each)]
+        _refuse_python(followed)
+        self.differentiable = bool(followed)  # gradients may flow through a call
+        self.follows = [each is not None for each in origins]  # for each result, whether they flow to it
+        # Returned tensors whose gradients flowed inside.
+        self.spent = [
+            (i, Gone(each.node), each.index)
+            for i, each in enumerate(origins[:count])
+            if each is not None and is_spent(each)
+        ]
+        before = recording.recorder.before
+        leaves = {leaf: i for i, leaf in enumerate(self.trace.leaves)}
+        # Inputs, and the results that replace them.
+        self.replaced = [
+            (leaves[before[root]], count + i) for i, root in enumerate(self.writes) if before[root] in leaves
+        ]
+        if not followed:
+            self.replaced += _cleared_gradients(recording, inputs)
+        # Places of arguments, memory, tensors without memory of their own, values.
+        self.inputs = [memory_of(each) for each in inputs]
+        # Of inputs that are memory, the tensor in front.
+        self.fronts = {i: each for i, each in enumerate(inputs) if each is not self.inputs[i]}
+        # For each returned tensor: an argument, one from outside, one returned before, or None for a new one.
+        self.returned = _returned(recording, arguments)
+
+    def _part_packed(self) -> None:
+        """Tell inputs and results that travel packed from the others, which are `alone`."""
         taken, packed = (self.packing.taken, self.packing.results) if self.packing else (set(), set())
         places = [i for i in range(len(self.inputs)) if i not in taken]
-        self.targets = self._targets()
         results = [i for i in range(len(self.targets)) if i not in packed]
         self.alone = [self._input(i) for i in places]
         self.alone_types = [self.result_types[i] for i in results]
@@ -139,7 +160,11 @@ class Plan:
         ]
         self.moved = [each for each in rest if each[2][0] != "gradient"]
         self.collected = [(i, type, target[1]) for i, type, target in rest if target[0] == "gradient"]
-        self._settle_packing()
+        for state in self.packing.states if self.packing else ():
+            roots = [(self.inputs[place], self.fronts.get(place)) for place in state.places]
+            state.roots = [(root, front, root.leaf) for root, front in roots]
+        for outcome in self.packing.outcomes if self.packing else ():
+            outcome.owners = [self.targets[i][1] for i in outcome.results]
 
     @property
     def stateless(self) -> bool:
@@ -197,57 +222,6 @@ class Plan:
             and self.targets[result] == ("written", self.inputs[place])
             and self.types[place] is self.result_types[result]
         ]
-
-    def _settle_packing(self) -> None:
-        for state in self.packing.states if self.packing else ():
-            roots = [(self.inputs[place], self.fronts.get(place)) for place in state.places]
-            state.roots = [(root, front, root.leaf) for root, front in roots]
-        for outcome in self.packing.outcomes if self.packing else ():
-            outcome.owners = [self.targets[i][1] for i in outcome.results]
-
-
-def plan(given: Sequence[Any], recording: Recording, found: Found) -> Plan:
-    """The plan of a recorded function; `given` are the tensors among its arguments."""
-    trace, recorder, writes = recording.trace, recording.recorder, recording.outside_writes
-    arguments: dict[int, int] = {}
-    for i, each in enumerate(found.tensors, len(given)):
-        arguments.setdefault(id(each), i)
-        arguments.setdefault(id(memory_of(each)), i)
-    inputs = [each if type(each) is int else arguments.get(id(each), each) for each in recording.inputs]
-    followed = [
-        each for each in recording.origins[: recording.count] if each is not None and not is_spent(each)
-    ]
-    _refuse_python(followed)
-    leaves = {leaf: i for i, leaf in enumerate(trace.leaves)}
-    replaced = [
-        (leaves[recorder.before[root]], recording.count + i)
-        for i, root in enumerate(writes)
-        if recorder.before[root] in leaves
-    ]
-    if not followed:
-        replaced += _cleared_gradients(recording, inputs)
-    memory = [memory_of(each) for each in inputs]
-    origins = recording.origins
-    return Plan(
-        trace=trace,
-        device=trace.device,
-        structure=recording.structure,
-        returned=_returned(recording, arguments),
-        inputs=memory,
-        fronts={i: each for i, each in enumerate(inputs) if each is not memory[i]},
-        writes=writes,
-        argument_writes=recording.argument_writes,
-        gradients=recording.gradients,
-        found=found,
-        replaced=tuple(replaced),
-        differentiable=bool(followed),
-        follows=[each is not None for each in origins],
-        spent=[
-            (i, Gone(each.node), each.index)
-            for i, each in enumerate(origins[: recording.count])
-            if each is not None and is_spent(each)
-        ],
-    )
 
 
 def _cleared_gradients(recording: Recording, inputs: list[Any]) -> list[tuple[int, int]]:

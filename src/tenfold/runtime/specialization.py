@@ -19,7 +19,7 @@ from tenfold.runtime.calls import record_call
 from tenfold.runtime.checks import AHEAD, Loaded, settle
 from tenfold.runtime.guards import broken, change, described, hold, label
 from tenfold.runtime.packing import Pending, collect, is_in_front
-from tenfold.runtime.plan import NOT_MEMORY, Again, Plan, Target, plan
+from tenfold.runtime.plan import NOT_MEMORY, Again, Plan, Target
 from tenfold.trace import graph, tree
 from tenfold.trace.context import context
 from tenfold.trace.graph import Origin, Value
@@ -36,7 +36,7 @@ def specialize(
 ) -> Specialization:
     """Record a function on arguments like these, to be called again."""
     given, recording, dependencies = record_call(function, args, kwargs, tensor)
-    return Specialization(plan(given, recording, dependencies.found(given, recording)))
+    return Specialization(Plan(given, recording, dependencies.found(given, recording)))
 
 
 class Specialization:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tenfold.base.errors import GradientError, TraceError
 from tenfold.base.forking import forkable
@@ -37,8 +36,7 @@ class Listener(Protocol):
         """The function may bind names of this container, those `apart` excepted, to other tensors."""
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(NamedTuple):
     """What a recorded function may do, and who hears of it."""
 
     what: str  # the name in errors: "compile", "vmap"
@@ -168,18 +166,17 @@ class Recorder:
             origin.collected = gradient
 
 
-@dataclass
 class Gradients:
     """What a recorded function does to the `grad` of leaves. A leaf is an Origin, or the place of an
     argument."""
 
-    expected: list[tuple[Any, Any]] = field(default_factory=list)  # with a Tensor, None, or ANY tensor
-    made: list[Any] = field(default_factory=list)
-    cleared: list[Any] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.expected: list[tuple[Any, Any]] = []  # with a Tensor, None, or ANY tensor
+        self.made: list[Any] = []
+        self.cleared: list[Any] = []
 
 
-@dataclass
-class Recording:
+class Recording(NamedTuple):
     """What was recorded. The outputs of `trace` are the values of `returned`, then what `writes` hold at the
     end, then the gradients made."""
 
@@ -192,10 +189,6 @@ class Recording:
     origins: list[Origin | None]  # of the outputs
     places: dict[int, int]  # of each stand-in, by its id, its first place among the arguments
     recorder: Recorder
-
-    @property
-    def count(self) -> int:
-        return len(self.returned)
 
     @property
     def outside_writes(self) -> list[Holder]:

@@ -3,6 +3,7 @@
 import _thread
 import copy
 import linecache
+import os
 import queue
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import types
 
 import pytest
 
+import tenfold as tn
 from tenfold.base import source
 from tenfold.base.source import Source, capture, internal
 
@@ -222,12 +224,12 @@ def test_the_import_system_is_nobodys_program(spies):
 
 
 def test_files_of_the_package_are_internal_and_others_are_not():
-    own = source.__file__
-    code = compile("place = capture()", own.replace("source.py", "nn/linear.py"), "exec")
+    package = os.path.dirname(tn.__file__)
+    code = compile("place = capture()", f"{package}/nn/linear.py", "exec")
     names = {"capture": capture}
     exec(code, names)
     assert names["place"].text == "exec(code, names)"
-    beside = own.replace("source.py", "").rstrip("/") + "_user.py"
+    beside = package + "_user.py"
     exec(compile("place = capture()", beside, "exec"), names)
     assert names["place"].filename == beside
 

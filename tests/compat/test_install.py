@@ -52,7 +52,8 @@ def test_a_script_written_for_pytorch_prints_the_same(script, ours):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         runpy.run_path(str(script), run_name="__main__")
-    torch.set_default_dtype(torch.float32)
+    torch.set_default_dtype(torch.float32)  # a script's settings are for itself
+    torch.set_printoptions(profile="default", sci_mode=None)
     mine, theirs = [text.replace("tenfold.", "torch.") for text in (ours[script.stem], out.getvalue())]
     assert NUMBER.sub("#", mine) == NUMBER.sub("#", theirs)
     found = [[float(each) for each in NUMBER.findall(text)] for text in (mine, theirs)]

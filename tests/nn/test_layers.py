@@ -17,7 +17,6 @@ pytestmark = pytest.mark.usefixtures("kernels_made_quickly", "float64")
 
 LEFT_OUT = {
     "Container": "an old name of Module",
-    "DataParallel": "for several devices in one process",
 }
 
 
@@ -172,9 +171,21 @@ def test_every_layer_is_compared_with_pytorchs():
     compared = {call.partition("(")[0] for cases in CASES.values() for call, _ in cases}
     elsewhere = {"Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"}
     elsewhere |= {"RNNBase", "RNNCellBase"}  # what the layers of their families are made of
+    elsewhere |= {"DataParallel"}  # which has no layer of its own: see below
     elsewhere |= {"CrossMapLRN2d"}  # PyTorch's gradient is not that of its result: test_layer_use.py
     lazy = {name for name in layers(tn.nn) if name.startswith("Lazy")}
     assert sorted(layers(tn.nn).keys() - compared - elsewhere - lazy) == []
+
+
+def test_data_parallel_is_the_module_under_another_name():
+    tn.manual_seed(0)
+    inner = tn.nn.Linear(3, 2)
+    outer, theirs = tn.nn.DataParallel(inner), torch.nn.DataParallel(torch.nn.Linear(3, 2))
+    assert list(outer.state_dict()) == list(theirs.state_dict())
+    x = tn.ones(4, 3)
+    assert outer(x).tolist() == inner(x).tolist()
+    with pytest.raises(tn.UnsupportedError, match="not spread over 2 devices"):
+        tn.nn.DataParallel(inner, device_ids=[0, 1])
 
 
 def test_signatures_are_pytorchs():

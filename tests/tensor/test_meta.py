@@ -54,8 +54,13 @@ def test_weights_are_assigned_to_a_module_without_data():
 
 
 def test_nothing_is_left_waiting_that_another_tensor_would_trip_over():
+    assert (tn.zeros(3).add_(1) * 2)[1:].tolist() == [
+        2.0,
+        2.0,
+    ]  # the same calls, seen before on another device
     hollow = tn.zeros(3, device="meta")
     hollow.add_(1)
+    assert (hollow * 2)[1:].is_meta
     assert tn.ones(2).add_(1).tolist() == [2.0, 2.0]
 
 

@@ -23,6 +23,7 @@ class BuiltModule:
     def __init__(self, data: bytes, target: str = "cpu"):
         from tenfold.engines import iree
 
+        iree.runtime()  # before the file is tried: where IREE is missing, that is what is wrong
         trial.require_loadable(data, target)
         self._executable = iree.Executable(data, target)
         about = self._executable.about

@@ -328,7 +328,7 @@ def _is_complex(node: Node) -> bool:
 def _require_aten(node: Node) -> None:
     """Refuse what is no op of ATen's: gradients, and programs that stand as one node in another."""
     callee = node.callee
-    if callee.name == "gradient":
+    if not isinstance(callee, OpCall) and callee.name == "gradient":
         raise UnsupportedError(
             "the torch dialect has no gradients: this program takes one",
             help="emit StableHLO, which has them computed, or emit the forward pass alone",

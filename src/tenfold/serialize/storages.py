@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.base import dtypes
-from tenfold.base.devices import Device
+from tenfold.base.devices import NAMED, Device
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, DeviceError, FormatError
 from tenfold.flat.strides import contiguous, is_contiguous
@@ -83,12 +83,18 @@ class Places:
                     help="return the storage that it is given, its cpu() or cuda(), or None",
                 )
         try:
-            return Device(location)
+            device = Device(location)
         except DeviceError:
-            raise DeviceError(
-                f"a tensor was saved from the device {location[:40]!r}, which Tenfold does not know",
-                help='say where it is to go: map_location="cpu"',
-            ) from None
+            raise self._unknown(location) from None
+        if device.type in NAMED:
+            raise self._unknown(location)
+        return device
+
+    def _unknown(self, location: str) -> DeviceError:
+        return DeviceError(
+            f"a tensor was saved from the device {location[:40]!r}, which Tenfold does not know",
+            help='say where it is to go: map_location="cpu"',
+        )
 
 
 class Storage:

@@ -29,7 +29,7 @@ from tenfold.tensor.documentation import Docstring, written
 from tenfold.tensor.parameter import Parameter
 from tenfold.trace import graph
 from tenfold.trace.context import context
-from tenfold.trace.graph import Node, Value, call_op, located
+from tenfold.trace.graph import NO_DATA, Node, Value, call_op, located
 
 CLASSES = {"Generator": generators.Generator}
 
@@ -162,7 +162,7 @@ MAX_DEPTH = 5_000
 
 def _bound_depth(results: Sequence[Value]) -> None:
     """Compute the results of a node at the end of a long chain, unless a function is being recorded."""
-    node = results[0].node
+    node = results[0].node if results else None
     if node is not None and node.depth > MAX_DEPTH and context.recorder is None:
         evaluate.evaluate(results)
 
@@ -290,7 +290,11 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         if not kwargs and context.quick:
             key, inputs = _quick_key(args)
             callee = quick.get(key) if key is not None else None
-            if callee is not None and (len(inputs) == 1 or inputs[0].device is inputs[-1].device):
+            if (
+                callee is not None
+                and (len(inputs) == 1 or inputs[0].device is inputs[-1].device)
+                and inputs[0].buffer is not NO_DATA
+            ):
                 node = Node(callee, inputs, capture())
                 if context.recorder is not None:
                     graph.follow(node)

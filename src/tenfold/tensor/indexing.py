@@ -24,7 +24,7 @@ from tenfold.tensor.dispatch import function, invoke
 from tenfold.tensor.interchange import as_array
 from tenfold.trace import graph
 from tenfold.trace.context import context
-from tenfold.trace.graph import Node, Value
+from tenfold.trace.graph import NO_DATA, Node, Value
 
 SELECT, SLICE, UNSQUEEZE = find("select.int"), find("slice.Tensor"), find("unsqueeze")
 RESHAPE, NARROW = find("reshape"), find("narrow.Tensor")
@@ -194,7 +194,7 @@ def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor
     if context.recorder is None and context.quick:
         value = x.current()
         callee = _seen.get((row, value.type, arguments))
-        if callee is not None:
+        if callee is not None and value.buffer is not NO_DATA:
             node = Node(callee, (value,), where)
             result = Value(callee.result_types[0], value.device, node)
             if value.origin is not None:

@@ -287,8 +287,9 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
     def call(*args: Any, **kwargs: Any) -> Any:
         key: tuple[Any, ...] | None = None
         inputs: tuple[Value, ...] = ()
-        if not kwargs and context.quick:
-            key, inputs = _quick_key(args)
+        plain = context.plain
+        if not kwargs and (plain or context.quick):
+            key, inputs = _quick_key(args, plain)
             callee = quick.get(key) if key is not None else None
             if (
                 callee is not None
@@ -296,7 +297,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
                 and inputs[0].buffer is not NO_DATA
             ):
                 node = Node(callee, inputs, capture())
-                if context.recorder is not None:
+                if not plain:
                     graph.follow(node)
                 value = Value(callee.result_types[0], inputs[0].device, node)
                 if inputs[0].origin is not None or inputs[-1].origin is not None:
@@ -344,14 +345,15 @@ def aten(name: str) -> Callable[..., Any]:
     return function(name, TABLE[name])
 
 
-def _quick_key(args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Value, ...]]:
-    """A call as types of tensors and plain values, by which its signature is found at once the next time."""
+def _quick_key(args: tuple[Any, ...], plain: bool) -> tuple[tuple[Any, ...] | None, tuple[Value, ...]]:
+    """A call as types of tensors and plain values, by which its callee is found at once the next time. In a
+    `plain` context a tensor without an alias is read by a look at its value."""
     key: list[Any] = [dtypes.get_default_dtype()]
     inputs: list[Value] = []
     for each in args:
         kind = each.__class__
         if kind is Tensor or kind is Parameter:
-            value = each._value if each._alias is None and context.recorder is None else each.current()
+            value = each._value if plain and each._alias is None else each.current()
             inputs.append(value)
             key.append(value.type)
         elif kind is int or kind is bool or (kind is float and each and each == each):

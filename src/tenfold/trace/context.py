@@ -48,13 +48,17 @@ class Context(threading.local):
     # Whether values that are saved for backward may be written in place: they are kept as they were.
     keeps_overwritten: bool = False
 
-    # Derived: whether an op is recorded by its node alone, and what a compiled function depends on.
+    # Derived: whether an op is recorded by its node alone, whether nobody follows that either, and what a
+    # compiled function depends on.
     quick: bool = True
+    plain: bool = True
     state: tuple[Any, ...] = (True, False, None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        super().__setattr__("quick", self.autocast is None and self.level is None)
+        quick = self.autocast is None and self.level is None
+        super().__setattr__("quick", quick)
+        super().__setattr__("plain", quick and self.recorder is None)
         super().__setattr__("state", (self.grad_enabled, self.inference, self.precision))
 
 

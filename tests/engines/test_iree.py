@@ -83,9 +83,11 @@ def test_a_portable_bytecode_serves_every_processor(model, x):
 
 
 def test_damaged_files_are_refused(built, tmp_path):
-    for damaged in (b"", b"nothing", built[:64], built[: len(built) // 2], b"\0" * len(built)):
-        with pytest.raises(tn.FormatError, match="this is no .vmfb file|the file is damaged"):
+    for damaged in (b"", b"nothing", built[:64], b"\0" * len(built)):
+        with pytest.raises(tn.FormatError, match="this is no .vmfb file"):
             tn.load_vmfb(damaged)
+    with pytest.raises(tn.FormatError, match="the file is damaged: its digest is not the one"):
+        tn.load_vmfb(built[: len(built) // 2])
     with pytest.raises(tn.FormatError, match="nowhere.vmfb cannot be read: No such file"):
         tn.load_vmfb(tmp_path / "nowhere.vmfb")
 

@@ -18,6 +18,12 @@ from tenfold.trace.graph import Node, Value
 from tests.ops import generate, golden
 from tests.ops.golden import Call
 
+# Their samples leave every number at its default, or give it as a tensor: there is none to compare.
+NONE_GIVEN = frozenset(
+    "allclose cauchy cosine_similarity exponential log_normal logspace.Tensor_Tensor norm.ScalarOpt_dtype "
+    "normal_functional slice_backward slice_copy.Tensor uniform".split()
+)
+
 WITH_NUMBERS = sorted(
     (
         row
@@ -63,8 +69,11 @@ def test_late_numbers_change_nothing(row: Row) -> None:
                 node = Node(loose, (*value.node.inputs, *given), None)
                 written.append(result)
                 late.append(Tensor(Value(value.type, value.device, node, value.index)))
+    assert (not open_numbers) == (row.qualified in NONE_GIVEN), (
+        "its samples give no number that may come late"
+    )
     if not open_numbers:
-        pytest.skip("its samples give no number that may come late")
+        return
     assert written, "no number of its samples came late: say late=written, if its lowering must know them"
     tn.eval(*written, *late)
     for one, other in zip(written, late, strict=True):

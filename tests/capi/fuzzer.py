@@ -55,12 +55,12 @@ NAMES = [
     "aten::topk",
     "aten::mul.Scalar",
 ]
-# What does not belong into a random walk: it ends the process's use, writes files, waits, or calls the host
-# back.
+# What does not belong into a random walk: it ends the process's use, writes files, waits, calls back the host
+# or takes the address of an object of C++.
 LEFT_OUT = (
     "tn_save", "tn_load", "tn_module", "tn_package", "tn_set_pressure", "tn_debug_fail",
-    "tn_tensor_from_dlpack", "tn_free_all", "tn_function", "tn_hook", "tn_context", "tn_train", "tn_step",
-    "tn_set_threads", "tn_thread", "tn_set_interop",
+    "tn_tensor_from_dlpack", "tn_torch_get", "tn_torch_set", "tn_torch_wrap", "tn_free_all", "tn_function",
+    "tn_hook", "tn_context", "tn_train", "tn_step", "tn_set_threads", "tn_thread", "tn_set_interop",
 )  # fmt: skip
 
 # Of any degree, squared as often as a norm is large, drawn until one fits, summed from a number on until it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -44,6 +45,16 @@ def test_tensors_in_c(tmp_path: Path) -> None:
     assert "largest: 77" in printed and "a[1, 2] = 66" in printed and "live tensors: 0" in printed
 
 
+def test_the_tutorials_programs_print_what_it_says(tmp_path: Path) -> None:
+    text = (EXAMPLES.parents[1] / "docs" / "tutorials" / "c.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```c\n(.*?)```\n\n```output\n(.*?)```", text, re.DOTALL)
+    assert len(programs) == 2
+    for number, (program, shown) in enumerate(programs):
+        source = tmp_path / f"tutorial{number}.c"
+        source.write_text(program)
+        assert output(compiled(source, tmp_path, built())) == shown
+
+
 def test_errors_in_c(tmp_path: Path) -> None:
     printed = output(compiled(EXAMPLES / "02_errors.c", tmp_path, built()))
     codes = [line.split(":")[0].strip() for line in printed.splitlines() if line.startswith("  TN_ERROR")]
@@ -55,6 +66,17 @@ def test_errors_in_c(tmp_path: Path) -> None:
 def test_handles_in_cpp(tmp_path: Path) -> None:
     printed = output(compiled(EXAMPLES / "06_handles.cpp", tmp_path, built()))
     assert "singular" in printed and "live tensors: 0" in printed
+
+
+@pytest.mark.slow
+def test_objects_of_libtorch_in_cpp(tmp_path: Path) -> None:
+    library, program = built(), tmp_path / "torch"
+    flags = [*library.compile_flags, *library.torch_compile_flags]
+    links = [*library.link_flags, *library.torch_link_flags]
+    source = EXAMPLES / "10_torch.cpp"
+    output("c++", "-Wall", "-Wextra", "-Werror", source, *flags, *links, "-o", program)
+    printed = output(program)
+    assert "first element: 2" in printed and "sum of squares: 12" in printed and "live tensors: 0" in printed
 
 
 def test_ctypes_in_python() -> None:

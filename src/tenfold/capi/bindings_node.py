@@ -22,7 +22,7 @@ __all__ = ["main", "write"]
 # A handle is a number in JavaScript: an address has fewer bits than a double holds. What C writes to, or
 # reads many of, is a typed array.
 _VALUES = {"bool", "double", "int", "int64_t", "uint64_t", "int32_t", "void", "tn_scalar", "tn_device"}
-_CALLBACKS = {"tn_trace_fn", "tn_forward_fn", "tn_backward_fn", "tn_hook_fn"}
+_CALLBACKS = {"tn_trace_fn", "tn_trace_stack_fn", "tn_forward_fn", "tn_backward_fn", "tn_hook_fn"}
 _NUMBERS = {"tn_status", "tn_dtype", "tn_layout", "tn_memory_format", "tn_tag"}
 
 

@@ -45,6 +45,8 @@ OWN_WAYS = {
     "arange": f"start, end, step = NULL, {_MADE}",
     "scalar_tensor": f"value, {_MADE}",
     "nonzero": "self, as_list = FALSE",
+    "norm": "self, p = 2, dim = NULL, keepdim = FALSE, dtype = NULL",
+    "range": f"start, end, step = 1, {_MADE}",
     "normal": f"mean = NULL, std = NULL, size = NULL, generator = NULL, {_MADE}",
     "polygamma": "n, input",
     "stft": "input, n_fft, hop_length = NULL, win_length = NULL, window = NULL, center = TRUE, "

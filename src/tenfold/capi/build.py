@@ -36,7 +36,7 @@ SHARDS = 12
 TOGETHER = (
     "apart written",
     "autograd functions scopes",
-    "archives compile script sources training",
+    "archives compile modules script sources torch_objects training",
     "contents stacks values",
     "devices generators memory",
     "optimizers safetensors steps",
@@ -45,6 +45,9 @@ TOGETHER = (
 WORTH_A_PREFIX = 5  # with more files than these to compile, precompiling headers saves time
 SANITIZERS = ("address", "undefined", "thread")
 Progress = Callable[[str, int, int], None]  # what was done, how many steps of how many
+
+TORCH_HEADER = "tenfold/torch.h"  # for C++ that links libtorch itself
+INSTALLED_HEADERS = ("tenfold.h", "tenfold_ops.h", TORCH_HEADER)
 
 _SOURCES = Path(__file__).with_name("src")
 
@@ -86,6 +89,16 @@ class Built:
         """Those of a program that calls libtenfold_rt, and perhaps libtenfold."""
         return [f"-L{self.lib}", "-ltenfold_rt", *self.link_flags[1:]]
 
+    @property
+    def torch_compile_flags(self) -> list[str]:
+        """Those of C++ that includes tenfold/torch.h, and so libtorch's headers."""
+        return ["-std=c++20", *(f"-isystem{each}" for each in self.libtorch.include)]
+
+    @property
+    def torch_link_flags(self) -> list[str]:
+        lib = self.libtorch.lib
+        return [f"-L{lib}", "-ltorch", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{lib}"]
+
 
 def build(
     *,
@@ -126,6 +139,7 @@ class _Work:
         self.running = Running()
         self.files = generate(describe(libtorch), libtorch, SHARDS)
         self.files[HEADER.name] = HEADER.read_text(encoding="utf-8")
+        self.files[TORCH_HEADER] = (HEADER.parent / TORCH_HEADER).read_text(encoding="utf-8")
         for path in sorted(_SOURCES.iterdir()):
             if path.suffix in (".c", ".cpp", ".h"):
                 self.files[path.name] = path.read_text(encoding="utf-8")
@@ -179,9 +193,9 @@ class _Work:
         pool = ThreadPoolExecutor(self.jobs)  # signals interrupt the main thread, so others run the compilers
         try:
             for name, text in self.files.items():
-                folder = partial / ("include" if name in ("tenfold.h", "tenfold_ops.h") else "src")
-                folder.mkdir(exist_ok=True)
-                (folder / name).write_text(text, encoding="utf-8")
+                path = partial / ("include" if name in INSTALLED_HEADERS else "src") / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
             (partial / "lib" / "pkgconfig").mkdir(parents=True)
             objects = self._compile_all(partial, pool)
             pool.submit(self._link, partial, objects).result()

@@ -8,11 +8,11 @@ import shlex
 import signal
 import sys
 import time
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tenfold.base.subcommands import Command, adder
 from tenfold.base.terminal import console
 from tenfold.capi.build import SANITIZERS, Built, build
 from tenfold.capi.describe import HEADER, describe
@@ -21,29 +21,41 @@ from tenfold.capi.locate import find_libtorch
 __all__ = ["add_arguments", "built_with_a_bar"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> Any:
-    """Give the command `capi` its own commands, to which others may be added."""
-    commands = parser.add_subparsers(required=True, metavar="ACTION")
-
-    def command(name: str, function: Any, summary: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=summary, description=summary)
-        added.set_defaults(command=function)
-        return added
-
-    built = command("build", _build, "Build libtenfold against the installed libtorch, unless it is there.")
+def add_arguments(parser: argparse.ArgumentParser) -> Command:
+    """Give the command `capi` its own commands; returns what adds others to them."""
+    command = adder(parser, "ACTION")
+    built = command(
+        "build",
+        _build,
+        "Build libtenfold against the installed libtorch, unless it is there.",
+        "tenfold capi build --jobs 4",
+    )
     built.add_argument("--sanitize", default="", metavar="LIST", help=f"any of {','.join(SANITIZERS)}")
     built.add_argument("--jobs", type=int, help="compilers to run at a time (default: one a core)")
-    flags = command("flags", _flags, "Print the flags that compile and link a program with libtenfold.")
+    flags = command(
+        "flags",
+        _flags,
+        "Print the flags that compile and link a program with libtenfold.",
+        "tenfold capi flags          (as in: cc program.c $(tenfold capi flags) -o program)",
+    )
     flags.add_argument("--compile", action="store_true", help="the compiler's alone")
     flags.add_argument("--link", action="store_true", help="the linker's alone")
     flags.add_argument("--rt", action="store_true", help="those of libtenfold_rt, whose handles are numbers")
+    flags.add_argument("--torch", action="store_true", help="also those of libtorch, for tenfold/torch.h")
     flags.add_argument("--library", action="store_true", help="the path of libtenfold.so, to load it")
     flags.add_argument("--sanitize", default="", metavar="LIST", help="of a build with these sanitizers")
-    header = command("header", _header, "Print tenfold.h, or where the built headers are.")
+    header = command(
+        "header", _header, "Print tenfold.h, or where the built headers are.", "tenfold capi header --path"
+    )
     header.add_argument("--path", action="store_true", help="the folder to include from")
-    described = command("describe", _describe, "Print what every function takes, gives and owns.")
+    described = command(
+        "describe",
+        _describe,
+        "Print what every function takes, gives and owns.",
+        "tenfold capi describe --json",
+    )
     described.add_argument("--json", action="store_true", help="for programs")
-    return commands
+    return command
 
 
 def _sanitizers(parsed: argparse.Namespace) -> tuple[str, ...]:
@@ -86,6 +98,9 @@ def _flags(parsed: argparse.Namespace) -> int:
     both = parsed.compile == parsed.link
     flags = made.compile_flags if parsed.compile or both else []
     links = made.rt_link_flags if parsed.rt else made.link_flags
+    if parsed.torch:
+        flags = [*flags, *(made.torch_compile_flags if flags else [])]
+        links = [*links, *made.torch_link_flags]
     print(shlex.join([*flags, *(links if parsed.link or both else [])]))
     return 0
 

@@ -321,6 +321,8 @@ TN_API tn_generator *tn_generator_default(tn_device device);
 TN_API void tn_generator_free(tn_generator *generator);
 /** Start a generator anew from a seed. */
 TN_API tn_status tn_generator_set_seed(tn_generator *generator, uint64_t seed);
+/** The seed that a generator was last started from. @out seed */
+TN_API tn_status tn_generator_seed(const tn_generator *generator, uint64_t *seed);
 /** The whole state of a generator, as a tensor of bytes. */
 TN_API tn_tensor *tn_generator_state(const tn_generator *generator);
 /** Put a generator into a state that tn_generator_state gave. */
@@ -592,6 +594,9 @@ typedef struct tn_package tn_package; /* a model that AOTInductor compiled: a .p
 typedef tn_status (*tn_trace_fn)(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs,
                                  int64_t outputs_count, void *user);
 
+/* A function of whole values to trace: its arguments are on the stack, and it leaves its result in their place. */
+typedef tn_status (*tn_trace_stack_fn)(tn_stack *stack, void *user);
+
 /** Load a TorchScript module from a file, onto a device if one is given. The file may be damaged, but what it
  * computes is a program: call none that you do not trust. @optional device */
 TN_API tn_module *tn_module_load(const char *path, const tn_device *device);
@@ -608,6 +613,27 @@ TN_API tn_module *tn_module_compile(const char *source);
 /** Run a callback once on example inputs and keep what it computed as a module's `forward`. @optional user */
 TN_API tn_module *tn_module_trace(tn_trace_fn callback, const tn_tensor *const *inputs, int64_t inputs_count,
                                   int64_t outputs_count, void *user);
+/** A module that has nothing yet, to be filled by the functions below. */
+TN_API tn_module *tn_module_new(const char *name);
+/** Give a module a parameter, which is the tensor itself. */
+TN_API tn_status tn_module_set_parameter(tn_module *module, const char *name, const tn_tensor *tensor);
+/** Give a module a buffer, which is the tensor itself. */
+TN_API tn_status tn_module_set_buffer(tn_module *module, const char *name, const tn_tensor *tensor);
+/** Give a module a child, which stays one with the handle given. */
+TN_API tn_status tn_module_set_child(tn_module *module, const char *name, const tn_module *child);
+/** Make a new child of a module, whose type is of the module's own compilation unit. */
+TN_API tn_module *tn_module_add_child(tn_module *module, const char *name);
+/** Run a callback once on example inputs, whole values, and keep what it computed as a method. Parameters and
+ * buffers of the module that it uses stay such. Where `strict`, results are no lists and dicts, whose entries
+ * a trace cannot follow. @optional user */
+TN_API tn_status tn_module_trace_method(tn_module *module, const char *method, tn_trace_stack_fn callback,
+                                        const tn_stack *inputs, bool strict, void *user);
+/** The names of a module's children, a list of strings. */
+TN_API tn_value *tn_module_children(const tn_module *module);
+/** A child of a module by name, which stays one with the module's. */
+TN_API tn_module *tn_module_child(const tn_module *module, const char *name);
+/** How many arguments a method of a module takes, the module itself aside; -1 on failure. */
+TN_API int64_t tn_module_arity(const tn_module *module, const char *method);
 /** Call a method of a module: its arguments are on the stack, missing ones at the end have defaults, its
  * result replaces them; on failure the stack is empty. */
 TN_API tn_status tn_module_call(const tn_module *module, const char *method, tn_stack *stack);
@@ -638,6 +664,29 @@ TN_API tn_status tn_module_to_dtype(tn_module *module, tn_dtype dtype);
 TN_API int64_t tn_module_graph(const tn_module *module, const char *method, char *buffer, int64_t size);
 /** The code of a module's methods as TorchScript. @out buffer @optional buffer */
 TN_API int64_t tn_module_code(const tn_module *module, char *buffer, int64_t size);
+
+/* ==== libtorch's own objects ==== (src/torch_objects.cpp), for C++ that links the same libtorch itself. Use
+ * tenfold/torch.h, which has the types and checks the version; `out` and `object` are pointers to them. */
+
+/** Copy the at::Tensor behind a handle into one of the caller's. */
+TN_API tn_status tn_torch_get_tensor(const tn_tensor *tensor, void *out);
+/** A handle of an at::Tensor, with which it is one. */
+TN_API tn_tensor *tn_torch_wrap_tensor(const void *object);
+/** Copy the c10::IValue behind a handle into one of the caller's. */
+TN_API tn_status tn_torch_get_value(const tn_value *value, void *out);
+/** A handle of a c10::IValue. */
+TN_API tn_value *tn_torch_wrap_value(const void *object);
+/** Copy the torch::jit::Stack behind a handle into one of the caller's. */
+TN_API tn_status tn_torch_get_stack(const tn_stack *stack, void *out);
+/** Put the values of a torch::jit::Stack in the place of a stack's own. */
+TN_API tn_status tn_torch_set_stack(tn_stack *stack, const void *object);
+/** Copy the torch::jit::Module behind a handle, which stays one with it, into one of the caller's. */
+TN_API tn_status tn_torch_get_module(const tn_module *module, void *out);
+/** A handle of a torch::jit::Module, with which it is one. */
+TN_API tn_module *tn_torch_wrap_module(const void *object);
+
+/* ==== packages ==== */
+
 /** Load a model from a .pt2 package of AOTInductor's, which holds machine code: load no file that you do not
  * trust. @optional model */
 TN_API tn_package *tn_package_load(const char *path, const char *model);

@@ -58,6 +58,15 @@ tn_status tn_generator_set_seed(tn_generator *generator, uint64_t seed) {
     });
 }
 
+tn_status tn_generator_seed(const tn_generator *generator, uint64_t *seed) {
+    return guarded_status("tn_generator_seed", [&] {
+        auto held = borrow(generator, "generator");
+        if (seed == nullptr) fail_null("seed");
+        std::lock_guard<std::mutex> lock(held->mutex());
+        *seed = held->current_seed();
+    });
+}
+
 tn_tensor *tn_generator_state(const tn_generator *generator) {
     return guarded("tn_generator_state", (tn_tensor *)nullptr, [&] {
         auto held = borrow(generator, "generator");

@@ -1,4 +1,4 @@
-// A TorchScript module behind its handle.
+// A TorchScript module behind its handle, and what all traces check.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
@@ -8,5 +8,10 @@
 namespace tenfold {
 
 OPAQUE(tn_module, torch::jit::Module, module)
+
+// libtorch refuses a trace inside a trace too, but forgets the one around it.
+void refuse_trace_in_trace();
+// An operator that fails takes the trace with it, whether or not the host went on.
+void check_still_tracing();
 
 }  // namespace tenfold

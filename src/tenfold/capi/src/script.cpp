@@ -51,9 +51,7 @@ at::Tensor find_by_name(const Named &list, const char *name, const char *what) {
 }
 
 jit::Module traced(tn_trace_fn callback, std::vector<at::Tensor> inputs, int64_t outputs, void *user) {
-    // libtorch refuses it too, but forgets the trace around it.
-    if (jit::tracer::isTracing())
-        fail(TN_ERROR_ARGUMENT, "a function that is being traced cannot trace another");
+    refuse_trace_in_trace();
     auto unit = std::make_shared<jit::CompilationUnit>();
     jit::Module module(c10::QualifiedName("__torch__.Traced"), unit);
     module.register_attribute("training", c10::BoolType::get(), false);
@@ -64,12 +62,7 @@ jit::Module traced(tn_trace_fn callback, std::vector<at::Tensor> inputs, int64_t
         Given results(outputs);
         call_back("the traced function", callback, lent.data(), lent.count(), results.data(), results.count(),
                   user);
-        // An operator that fails takes the trace with it, whether or not the host went on.
-        if (!jit::tracer::isTracing()) {
-            const std::string reason = error_message();
-            fail(TN_ERROR_CALLBACK, "an operator of the traced function failed, so there is no trace of it",
-                 reason.empty() ? "" : ": ", reason);
-        }
+        check_still_tracing();
         auto taken = results.take("the traced function", true);
         if (taken.size() == 1) return jit::Stack{taken[0]};
         return jit::Stack{c10::ivalue::Tuple::create(std::vector<c10::IValue>(taken.begin(), taken.end()))};

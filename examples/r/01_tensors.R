@@ -11,7 +11,7 @@ print(exp(x)[1, 1])
 print(x$sum(dim = 1))
 print(torch_matmul(x, x$t()))
 
-# Positions count from 1, and negative ones leave out.
+# Positions count from 1, and negative ones from the end.
 print(x[1, ])
 print(x[-1, ])
 print(x[x > 2])

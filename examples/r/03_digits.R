@@ -21,7 +21,8 @@ for (epoch in 1:12) {
 }
 
 network$eval()
-guesses <- with_no_grad(torch_argmax(network(data$images[-training, ]), dim = 2))
-right <- mean(as.integer(guesses) == as.integer(labels[-training]))
+unseen <- setdiff(seq_along(labels), training)
+guesses <- with_no_grad(torch_argmax(network(data$images[unseen, ]), dim = 2))
+right <- mean(as.integer(guesses) == as.integer(labels[unseen]))
 cat(sprintf("%.1f%% of the unseen digits are read\n", 100 * right))
 stopifnot(right > 0.9)

@@ -1,4 +1,4 @@
-"""The example package whose C++ is handed R's tensors, lists and script functions, by LinkingTo alone."""
+"""The example packages whose C++ is handed R's tensors, lists and script functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 from tests.bindings.r_process import ROOT, library, run
 
-PACKAGE = ROOT / "examples" / "r" / "linking"
+PACKAGE = ROOT / "examples" / "r" / "linking"  # on handles alone
+LLTM = ROOT / "examples" / "r" / "lltm"  # against libtorch
 SCRIPT = Path(__file__).with_name("r") / "linking.R"
 
 
@@ -62,9 +63,22 @@ def test_native_code_runs_clean_under_valgrind(libraries: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_r_itself_finds_nothing_wrong_with_the_example(libraries: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "R_LIBS": libraries, "_R_CHECK_FORCE_SUGGESTS_": "false"}
-    for command in (["build", str(PACKAGE)], ["check", "--no-manual", "tenfoldlinking_0.1.0.tar.gz"]):
+def test_native_code_that_links_libtorch_shares_tensors_and_functions(tmp_path: Path) -> None:
+    both = f"{tmp_path / 'library'}:{library()}"
+    (tmp_path / "library").mkdir()
+    shutil.copytree(LLTM, tmp_path / "source")
+    command = ["R", "CMD", "INSTALL", f"--library={tmp_path / 'library'}", str(tmp_path / "source")]
+    done = subprocess.run(command, env={**os.environ, "R_LIBS": both}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert run(SCRIPT.with_name("lltm.R"), R_LIBS=both) == "fine"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", [PACKAGE, LLTM], ids=lambda path: path.name)
+def test_r_itself_finds_nothing_wrong_with_the_example(package: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "R_LIBS": str(library()), "_R_CHECK_FORCE_SUGGESTS_": "false"}
+    archive = f"tenfold{package.name}_0.1.0.tar.gz"
+    for command in (["build", str(package)], ["check", "--no-manual", archive]):
         done = subprocess.run(
             ["R", "CMD", *command], cwd=tmp_path, env=environment, capture_output=True, text=True
         )

@@ -35,6 +35,7 @@ koffi.struct('tn_device', { type: 'int32_t', index: 'int32_t' })
 // What C calls. A handle, and what a caller gave along as `user`, are numbers.
 const CALLBACKS = {
   tn_trace_fn: '(void *inputs, int64_t n, void *outputs, int64_t m, uintptr_t user)',
+  tn_trace_stack_fn: '(uint64_t stack, uintptr_t user)',
   tn_forward_fn: '(uintptr_t context, void *inputs, int64_t n, void *outputs, int64_t m, uintptr_t user)',
   tn_backward_fn: '(uintptr_t context, void *gradients, int64_t n, void *outputs, int64_t m, uintptr_t user)',
   tn_hook_fn: '(uintptr_t gradient, void *out, uintptr_t user)',

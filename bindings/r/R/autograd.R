@@ -11,7 +11,10 @@ with_no_grad <- function(code) in_scope("no_grad", code)
 with_enable_grad <- function(code) in_scope("enable_grad", code)
 
 # A gradient that is NaN is an error, which names the operator that gave it.
-with_detect_anomaly <- function(code) in_scope("detect_anomaly", code)
+with_detect_anomaly <- function(code) {
+  warning("anomaly detection slows every operator down: it should be enabled only for debugging", call. = FALSE)
+  in_scope("detect_anomaly", code)
+}
 
 local_scope <- function(kind, .env) {
   scope <- .Call(C_tf_scope_begin, kind)

@@ -3,7 +3,11 @@
 # As R's seq, and unlike libtorch's arange, this reaches `end` where the steps do.
 torch_arange <- function(start, end, step = NULL, dtype = NULL, layout = NULL, device = NULL, pin_memory = NULL,
                          requires_grad = FALSE) {
-  if (missing(start) || missing(end)) refuse("torch_arange takes a start and an end, which it includes")
+  if (missing(start)) refuse("torch_arange takes a start and an end, which it includes")
+  if (missing(end)) {
+    end <- start
+    start <- 1L
+  }
   number <- function(x) if (is_torch_tensor(x)) x$item() else x
   start <- number(start)
   end <- number(end)
@@ -16,9 +20,23 @@ torch_arange <- function(start, end, step = NULL, dtype = NULL, layout = NULL, d
   if ((end - start) / by < 0) refuse("torch_arange does not come from ", start, " to ", end, " by steps of ", by)
   whole <- all(vapply(given, function(each) is.null(each) || is.integer(each), TRUE))
   if (is.null(dtype) && !whole) dtype <- torch_get_default_dtype()
-  beyond <- start + floor((end - start) / by + 1e-10) * by + (if (whole) by else by / 2)
+  # libtorch rounds towards 0 before it counts where elements are whole numbers
+  counts <- whole || (!is.null(dtype) && grepl("int", dtype_name(dtype)))
+  beyond <- start + floor((end - start) / by + 1e-10) * by + (if (counts) by else by / 2)
   if (whole) beyond <- as.integer(beyond)
   wanting_grad(.Call(C_op_arange, start, beyond, step, dtype, layout, placed(device), pin_memory), requires_grad)
+}
+
+torch_range <- function(start, end, step = 1, dtype = NULL, layout = NULL, device = NULL, pin_memory = NULL,
+                        requires_grad = FALSE) {
+  warning("torch_range is deprecated: use torch_arange, which includes its end here", call. = FALSE)
+  torch_arange(start, end, step, dtype, layout, device, pin_memory, requires_grad)
+}
+
+# The p-norm, of all elements or along dimensions.
+torch_norm <- function(self, p = 2, dim = NULL, keepdim = FALSE, dtype = NULL) {
+  if (is.null(dim) && is.null(dtype)) return(.Call(C_op_norm, self, p, NULL, NULL, NULL))
+  .Call(C_op_norm, self, p, if (is.null(dim)) seq_along(base::dim(self)) else dim, keepdim, dtype)
 }
 
 # A number, or the only element of a tensor, of the type that torch_tensor would give it.

@@ -9,11 +9,12 @@ new_kind <- function(name, inherit, methods, private, active, class, maker) {
   generator <- taking_arguments_of(initialize_of(layers), function(arguments) {
     known <- list(self = new.env(parent = emptyenv()), private = new.env(parent = emptyenv()))
     list2env(bound_methods(layers, known), known$self)
+    initialize <- known$self$initialize # before there is a class, whose name may be any
     list2env(bound_methods(list(private), known), known$private)
     bindings <- bound_methods(list(active), known)
     for (each in names(bindings)) makeActiveBinding(each, bindings[[each]], known$self)
-    self <- structure(known$self, class = c(name, class))
-    if (!is.null(self$initialize)) do.call(self$initialize, arguments)
+    self <- structure(known$self, class = c(name, class, "R6"))
+    if (!is.null(initialize)) do.call(initialize, arguments)
     self
   })
   structure(generator, class = c(paste0(class[1], "_generator"), "dataset_generator"), layers = layers, name = name,
@@ -47,6 +48,7 @@ print.dataset <- function(x, ...) {
 }
 
 length.dataset <- function(x) {
+  if (is.null(x$.length) && inherits(x, "iterable_dataset")) return(NA_integer_) # known when the last came
   if (is.null(x$.length)) refuse("this dataset has no .length()")
   x$.length()
 }
@@ -94,4 +96,9 @@ dataset_subset_kind <- dataset(
   .length = function() length(self$indices)
 )
 
-dataset_subset <- function(dataset, indices) dataset_subset_kind(dataset, indices)
+dataset_subset <- function(dataset, indices) {
+  made <- dataset_subset_kind(dataset, indices)
+  kind <- setdiff(class(dataset), c("dataset", "iterable_dataset", "dataset_subset", "R6"))
+  if (length(kind)) class(made) <- c(paste0(kind, "_subset"), class(made))
+  made
+}

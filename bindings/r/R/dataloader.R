@@ -4,16 +4,37 @@ dataloader <- function(dataset, batch_size = 1, shuffle = FALSE, sampler = NULL,
                        collate_fn = NULL, pin_memory = FALSE, drop_last = FALSE, timeout = -1, worker_init_fn = NULL,
                        worker_globals = NULL, worker_packages = NULL) {
   if (!inherits(dataset, "dataset")) refuse("dataloader takes a dataset", kind = "TYPE")
-  if (batch_size < 1) refuse("a batch has one sample or more, not ", batch_size)
-  if (num_workers > 0) warning("batches are made in this process: num_workers = ", num_workers, " is as good as 0")
-  if (pin_memory) warning("batches are not pinned: pin_memory = TRUE is as good as FALSE")
+  if (!is.null(batch_size) && batch_size < 1) refuse("a batch has one sample or more, not ", batch_size)
   iterable <- inherits(dataset, "iterable_dataset")
   ordered <- c(if (shuffle) "shuffle", if (!is.null(sampler)) "sampler", if (!is.null(batch_sampler)) "batch_sampler")
   if (length(ordered) > 1) refuse("an order is given once, not by ", paste(ordered, collapse = " and "))
   if (iterable && length(ordered)) refuse("samples of an iterable dataset come as they come: ", ordered, " has no meaning")
-  structure(list(dataset = dataset, batch_size = batch_size, shuffle = shuffle, sampler = sampler,
-                 batch_sampler = batch_sampler, drop_last = drop_last, iterable = iterable,
-                 collate = if (is.null(collate_fn)) collate_samples else collate_fn), class = "dataloader")
+  if (iterable && num_workers > 0) refuse("an iterable dataset is read in this process alone: num_workers is 0")
+  if (num_workers > 0) warn_of_tensors(dataset)
+  loader <- list(dataset = dataset, batch_size = batch_size, shuffle = shuffle, sampler = sampler,
+                 batch_sampler = batch_sampler, drop_last = drop_last, iterable = iterable, num_workers = num_workers,
+                 collate_fn = collate_fn, pin_memory = pin_memory, timeout = timeout, worker_init_fn = worker_init_fn,
+                 worker_globals = named_globals(worker_globals, parent.frame()), worker_packages = worker_packages)
+  structure(loader, class = "dataloader")
+}
+
+# Objects that workers see: a list, or the names of some that the caller of the loader sees.
+named_globals <- function(globals, frame) {
+  if (!is.character(globals)) return(globals)
+  lacking <- Filter(function(name) !exists(name, frame), globals)
+  if (length(lacking)) refuse("worker_globals names what does not exist: ", toString(lacking), kind = "TORCH")
+  mget(globals, frame, inherits = TRUE)
+}
+
+# loader$.iter() and loader$.length(), beside what the loader was made of.
+`$.dataloader` <- function(x, name) {
+  switch(name, .iter = function() dataloader_make_iter(x), .length = function() length(x), unclass(x)[[name]])
+}
+
+# An iterator is a function; iter$.next() calls it.
+`$.dataloader_iter` <- function(x, name) {
+  if (name == ".next") return(function() x())
+  refuse("an iterator has .next() and no '", name, "'", kind = "NOT_FOUND")
 }
 
 print.dataloader <- function(x, ...) {
@@ -29,6 +50,7 @@ length.dataloader <- function(x) {
   x <- unclass(x)
   if (!is.null(x$batch_sampler)) return(length(x$batch_sampler))
   samples <- length(if (is.null(x$sampler)) x$dataset else x$sampler)
+  if (is.null(x$batch_size)) return(samples)
   (if (x$drop_last) floor else ceiling)(samples / x$batch_size)
 }
 
@@ -45,27 +67,61 @@ collate_samples <- function(samples) {
   samples
 }
 
+# What a dataset gave, as tensors: what cannot become one is an error.
+as_batch <- function(x) {
+  if (is_torch_tensor(x)) return(x)
+  if (is.list(x)) return(structure(lapply(x, as_batch), names = names(x)))
+  if (is.numeric(x) || is.logical(x) || is.complex(x)) return(as_tensor(x))
+  refuse("Can't convert data of class '", class(x)[1], "' into a tensor")
+}
+
+# The batch of some positions: by the dataset's own .getbatch(), or sample by sample.
+fetch_by <- function(dataset, collate_fn, alone) {
+  force(alone)
+  if (!is.null(dataset$.getbatch) && !alone) {
+    convert <- if (is.null(collate_fn)) as_batch else collate_fn
+    return(function(positions) convert(dataset$.getbatch(unlist(positions))))
+  }
+  if (alone) return(function(position) (if (is.null(collate_fn)) as_batch else collate_fn)(item_of(dataset, position)))
+  collate <- if (is.null(collate_fn)) collate_samples else collate_fn
+  function(positions) collate(lapply(positions, function(i) item_of(dataset, i)))
+}
+
 # A function that gives the next batch, and `exhausted()` after the last.
 dataloader_make_iter <- function(dataloader) {
   loader <- unclass(dataloader)
   dataset <- loader$dataset
-  if (loader$iterable) {
-    samples <- in_groups(dataset$.iter(), loader$batch_size, loader$drop_last)
-    return(function() {
-      found <- samples()
-      if (is_exhausted(found)) found else loader$collate(found)
-    })
+  if (loader$iterable) return(as_loader_iter(batches_of_samples(loader)))
+  alone <- is.null(loader$batch_size) && is.null(loader$batch_sampler)
+  loader$fetch <- fetch_by(dataset, loader$collate_fn, alone)
+  positions <- if (!is.null(loader$batch_sampler)) loader$batch_sampler$.iter()
+               else if (alone) positions_of(loader)
+               else in_groups(positions_of(loader), loader$batch_size, loader$drop_last)
+  next_batch <- if (loader$num_workers > 0) parallel_batches(loader, positions) else function() {
+    chosen <- positions()
+    if (is_exhausted(chosen)) chosen else loader$fetch(chosen)
   }
-  batches <- if (!is.null(loader$batch_sampler)) {
-    loader$batch_sampler$.iter()
-  } else {
-    in_groups(positions_of(loader), loader$batch_size, loader$drop_last)
-  }
-  at_once <- !is.null(dataset$.getbatch) && identical(loader$collate, collate_samples)
+  if (loader$pin_memory && cuda_is_available()) next_batch <- pinned(next_batch)
+  as_loader_iter(next_batch)
+}
+
+as_loader_iter <- function(next_batch) structure(next_batch, class = "dataloader_iter")
+
+# Batches in memory that a GPU reads by itself.
+pinned <- function(next_batch) {
+  pin <- function(x) if (is_torch_tensor(x)) tenfold_call("aten::pin_memory", x, NULL) else if (is.list(x)) lapply(x, pin) else x
   function() {
-    chosen <- batches()
-    if (is_exhausted(chosen)) return(chosen)
-    if (at_once) dataset$.getbatch(unlist(chosen)) else loader$collate(lapply(chosen, function(i) item_of(dataset, i)))
+    found <- next_batch()
+    if (is_exhausted(found)) found else pin(found)
+  }
+}
+
+batches_of_samples <- function(loader) {
+  collate <- if (is.null(loader$collate_fn)) collate_samples else loader$collate_fn
+  samples <- in_groups(loader$dataset$.iter(), loader$batch_size, loader$drop_last)
+  function() {
+    found <- samples()
+    if (is_exhausted(found)) found else collate(found)
   }
 }
 
@@ -104,8 +160,10 @@ dataloader_next <- function(iter, completed = NULL) {
   if (is_exhausted(found)) completed else found
 }
 
+as_iterator.dataloader <- function(x) unclass(dataloader_make_iter(x)) # coro's
+
 as_iterator <- function(x) {
-  if (is_dataloader(x)) return(dataloader_make_iter(x))
+  if (is_dataloader(x)) return(unclass(dataloader_make_iter(x)))
   if (inherits(x, c("iterable_dataset", "utils_sampler"))) return(x$.iter())
   if (is.function(x)) return(x)
   refuse("only a dataloader, an iterable dataset, a sampler or an iterator can be looped over")
@@ -113,6 +171,8 @@ as_iterator <- function(x) {
 
 # for (batch in enumerate(loader)): all batches, made beforehand.
 enumerate <- function(x) {
+  warning(structure(class = c("deprecated", "warning", "condition"), list(call = sys.call(), message =
+    "enumerate() makes all batches before the first is used: loop(for (batch in loader) ...) makes each when it is needed")))
   iter <- as_iterator(x)
   found <- list()
   while (!is_exhausted(each <- iter())) found <- c(found, list(each))

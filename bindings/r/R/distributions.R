@@ -23,7 +23,9 @@ new_distribution <- function(name, parameters, methods, event = NULL) {
     makeActiveBinding(each, get, self)
   }
   self$perplexity <- function() torch_exp(self$entropy())
-  structure(self, class = c(name, "torch_distribution"))
+  words <- strsplit(sub("^distr_", "", name), "_")[[1]]
+  camel <- paste0("torch_", paste0(toupper(substr(words, 1, 1)), substring(words, 2), collapse = ""))
+  structure(self, class = c(name, camel, "torch_distribution", "torch_Distribution"))
 }
 
 print.torch_distribution <- function(x, ...) {

@@ -12,7 +12,11 @@ distr_multivariate_normal <- function(loc, covariance_matrix = NULL, precision_m
   size <- utils::tail(tril$shape, 1)
   batch <- torch_broadcast_tensors(list(torch_unsqueeze(loc, -1), torch_narrow(tril, -1, 1, 1)))[[1]]$shape
   batch <- utils::head(batch, -2)
-  new_distribution("distr_multivariate_normal",
+  forms <- list(
+    covariance_matrix = function() torch_matmul(made$scale_tril, torch_transpose(made$scale_tril, -2, -1)),
+    precision_matrix = function() torch_cholesky_inverse(made$scale_tril)
+  )
+  made <- new_distribution("distr_multivariate_normal",
     list(loc = loc$expand(c(batch, size)), scale_tril = tril$expand(c(batch, size, size))), list(
       mean = function(self) self$loc,
       variance = function(self) torch_sum(self$scale_tril^2, -1),
@@ -31,6 +35,8 @@ distr_multivariate_normal <- function(loc, covariance_matrix = NULL, precision_m
                                   scale_tril = self$scale_tril$expand(c(batch_shape, size, size)))
       }
     ), event = size)
+  for (each in names(forms)) makeActiveBinding(each, forms[[each]], made)
+  made
 }
 
 half_log_determinant <- function(self) {

@@ -1,9 +1,10 @@
 # TorchScript: modules loaded from files, R functions and modules traced into them, a training step in one call.
 
-script_module <- function(handle, extra = list(), names = NULL, freeze = NULL, class = "script_module") {
-  call <- function(...) run_script_module(self, call_arguments(list(...)))
-  self <- structure(call, class = c(class, "script_module"), handle = handle, extra = extra,
-                    result_names = names, freeze = freeze)
+# What was traced here knows how its results are named; `single` where there is one mode.
+script_module <- function(handle, class = "script_module", traced = FALSE, result_names = NULL, single = FALSE) {
+  call <- function(...) run_script_module(self, call_arguments(list(...), handle, "forward"))
+  self <- structure(call, class = c(class, "script_module"), handle = handle, traced = traced,
+                    result_names = result_names, single = single)
   self
 }
 
@@ -13,20 +14,56 @@ handle_of <- function(x) {
   handle
 }
 
-# f(x, y), or f(list(x, y)) with the arguments in one list.
-call_arguments <- function(given) {
-  if (length(given) == 1 && is.list(given[[1]]) && !is.object(given[[1]]) && is.null(names(given[[1]]))) given[[1]]
-  else unname(given)
+# f(x, y), or f(list(x, y)) where the method takes more than one argument.
+call_arguments <- function(given, handle, method) {
+  if (length(given) == 1 && is_plain_list(given[[1]]) && is.null(names(given[[1]]))) {
+    arity <- tryCatch(.Call(C_tf_module_arity, handle, method), error = function(e) 1L)
+    if (arity != 1) return(given[[1]])
+  }
+  unname(given)
+}
+
+is_plain_list <- function(x) is.list(x) && !is.object(x)
+
+# A module that was traced in both modes has a method of its own for the one that `forward` is not for.
+forward_of <- function(module, handle) {
+  if (attr(module, "single", exact = TRUE)) return("forward")
+  other <- if (.Call(C_tf_module_is_training, handle)) "trainforward" else "evalforward"
+  if (other %in% .Call(C_tf_module_names, handle, "methods")) other else "forward"
 }
 
 run_script_module <- function(module, inputs = list(), method = "forward") {
-  extra <- attr(module, "extra", exact = TRUE)
-  result <- .Call(C_tf_module_call, handle_of(module), method, if (length(extra)) c(inputs, extra) else inputs)
-  names <- attr(module, "result_names", exact = TRUE)
-  if (is.null(names) || method != "forward") return(result)
-  result <- if (is_torch_tensor(result)) list(result) else unclass(result)
-  if (length(names)) names(result) <- names
-  result
+  handle <- handle_of(module)
+  known <- .Call(C_tf_module_names, handle, "methods")
+  if (!length(known)) refuse("Methods from submodules of traced modules are not traced: call the module as a whole", kind = "NOT_FOUND")
+  if (isTRUE(attr(module, "traced", exact = TRUE))) inputs <- lapply(inputs, traceable)
+  named <- method == "forward"
+  if (named) method <- forward_of(module, handle)
+  result <- plain(.Call(C_tf_module_call, handle, method, inputs))
+  if (named) with_names(result, attr(module, "result_names", exact = TRUE)) else result
+}
+
+# TorchScript's lists and dicts hold values of one type: a list of different ones is a tuple.
+traceable <- function(x) {
+  if (!is.list(x) || (is.object(x) && !inherits(x, "jit_tuple"))) return(x)
+  if (!inherits(x, "jit_tuple") && length(x) && all(vapply(x, is_torch_tensor, TRUE))) return(x)
+  jit_tuple(lapply(x, traceable))
+}
+
+# The names of a nested list, and a nested list with such names.
+names_within <- function(x) if (is.list(x)) list(names = names(x), parts = lapply(unname(unclass(x)), names_within))
+
+with_names <- function(x, within) {
+  if (!is.list(x) || is.null(within) || length(x) != length(within$parts)) return(x)
+  structure(Map(with_names, unname(x), within$parts), names = within$names)
+}
+
+# Tuples as R's own lists.
+plain <- function(x) {
+  if (!is.list(x)) return(x)
+  x <- lapply(x, plain)
+  class(x) <- NULL
+  x
 }
 
 jit_load <- function(path, device = NULL) script_module(.Call(C_tf_module_load, path, device))
@@ -34,18 +71,13 @@ jit_load <- function(path, device = NULL) script_module(.Call(C_tf_module_load, 
 # TorchScript from its source: unit$name(...) calls the function of that name.
 jit_compile <- function(source) script_module(.Call(C_tf_module_compile, paste(source, collapse = "\n")))
 
-jit_save <- function(obj, path) {
-  freeze <- attr(obj, "freeze", exact = TRUE)
-  if (!is.null(freeze)) obj <- freeze()
+jit_save <- function(obj, path, ...) {
   .Call(C_tf_module_save, handle_of(obj), path)
   invisible(path)
 }
 
 # A script module's file as raw bytes, and back.
-jit_serialize <- function(obj) {
-  freeze <- attr(obj, "freeze", exact = TRUE)
-  .Call(C_tf_module_save_data, handle_of(if (is.null(freeze)) obj else freeze()))
-}
+jit_serialize <- function(obj) .Call(C_tf_module_save_data, handle_of(obj))
 
 jit_unserialize <- function(obj) {
   if (!is.raw(obj)) refuse("jit_unserialize takes what jit_serialize gave", kind = "TYPE")
@@ -85,60 +117,120 @@ print.jit_tuple <- function(x, ...) {
 
 jit_stack <- function(x) .Call(C_tf_stack, x)
 
-jit_trace <- function(func, ...) {
-  inputs <- call_arguments(list(...))
-  if (!is.function(func)) refuse("jit_trace takes a function or a module", kind = "TYPE")
-  if (!all(vapply(inputs, is_torch_tensor, TRUE))) {
-    refuse("jit_trace takes example inputs that are tensors", kind = "TYPE")
-  }
-  if (!is_nn_module(func)) return(trace_function(func, inputs))
-  # A module's parameters become inputs too: so that training goes on in the traced function.
-  parameters <- unname(func$parameters)
-  count <- length(inputs)
-  run <- function(...) {
-    given <- list(...)
-    with_parameters(func, given[-seq_len(count)], do.call(func, given[seq_len(count)]))
-  }
-  freeze <- function() {
-    constants <- lapply(parameters, torch_detach)
-    trace_function(function(...) with_parameters(func, constants, func(...)), inputs)
-  }
-  trace_function(run, inputs, parameters, freeze)
+# A function or a module as TorchScript: it runs once on example inputs, which may be tensors, lists, named lists and
+# jit_tuple()s of them, and what it computes is kept. Where `strict`, results that are lists are kept as tuples.
+jit_trace <- function(func, ..., strict = TRUE, respect_mode = TRUE) {
+  if (inherits(func, "nn_module_generator")) refuse("You must initialize the nn_module before tracing.", kind = "TYPE")
+  if (!is.function(func)) refuse("jit_trace needs a function or nn_module.", kind = "TYPE")
+  inputs <- example_inputs(func, list(...))
+  if (is_nn_module(func)) return(trace_nn_module(func, list(forward = inputs), strict, respect_mode))
+  handle <- .Call(C_tf_module_new, "Traced")
+  names <- trace_into(handle, "forward", func, inputs, strict)
+  script_module(handle, "script_function", TRUE, names, single = TRUE)
 }
 
-trace_function <- function(func, inputs, extra = list(), freeze = NULL) {
-  all_inputs <- c(inputs, extra)
-  first <- results_of(do.call(func, all_inputs)) # how many results there are
-  handle <- .Call(C_tf_trace, function(given) guarded(results_of(do.call(func, given))$tensors), all_inputs, length(first$tensors))
-  script_module(handle, extra, first$names, freeze, class = "script_function")
+# Several methods of a module, each with its example inputs: jit_trace_module(m, forward = list(x), other = y).
+jit_trace_module <- function(mod, ..., strict = TRUE, respect_mode = TRUE) {
+  if (!is_nn_module(mod)) refuse("jit_trace_module needs an nn_module.", kind = "TYPE")
+  inputs <- list(...)
+  if (is.null(names(inputs)) || any(names(inputs) == "")) refuse("jit_trace_module takes example inputs by the names of methods")
+  inputs <- lapply(inputs, function(each) if (is_plain_list(each)) each else list(each))
+  trace_nn_module(mod, inputs, strict, respect_mode)
 }
 
-# The tensors that a traced function gave, and their names where they came in a list.
-results_of <- function(value) {
-  found <- if (is_torch_tensor(value)) list(value) else value
-  if (!is.list(found) || length(found) == 0 || !all(vapply(found, is_torch_tensor, TRUE))) {
-    refuse("a traced function gives a tensor or a list of tensors", kind = "TYPE")
+# One list may hold all inputs of a function that takes more than one.
+example_inputs <- function(func, given) {
+  if (!is.null(names(given)) && any(nzchar(names(given)))) refuse("example inputs come in their order, without names: ", toString(names(given)))
+  takes <- names(formals(if (is_nn_module(func)) attr(func, "parts")$.forward else func))
+  one <- length(given) == 1 && is_plain_list(given[[1]]) && is.null(names(given[[1]]))
+  if (one && (length(takes) > 1 || "..." %in% takes)) given[[1]] else given
+}
+
+trace_nn_module <- function(module, inputs, strict, respect_mode) {
+  handle <- .Call(C_tf_module_new, "Module")
+  mirror_parts(module, handle)
+  training <- isTRUE(attr(module, "parts")$training)
+  .Call(C_tf_module_train, handle, training)
+  names <- NULL
+  for (method in names(inputs)) {
+    called <- if (method == "forward") module else attr(module, "parts")$.methods[[method]]
+    if (is.null(called)) refuse("the module has no method ", method, kind = "NOT_FOUND")
+    found <- trace_into(handle, method, called, inputs[[method]], strict)
+    if (method == "forward") names <- found
   }
-  names <- if (is_torch_tensor(value)) NULL else if (is.null(names(found))) character() else names(found)
-  list(tensors = unname(found), names = names)
+  both <- respect_mode && !is.null(inputs$forward) && depends_on_mode(module)
+  if (both) trace_other_mode(module, handle, inputs$forward, strict, training)
+  script_module(handle, "script_module", TRUE, names, single = !both)
+}
+
+# Whether a part of the module's own code could look at `training`: layers that do not are the same in both modes.
+depends_on_mode <- function(module) {
+  found <- FALSE
+  each_module(module, function(part) {
+    forward <- attr(part, "parts")$.forward
+    found <<- found || is.null(body(forward)) || "training" %in% all.names(body(forward))
+  })
+  found
+}
+
+# What training changes, such as running means, is put back. A module that cannot run so has one mode.
+trace_other_mode <- function(module, handle, inputs, strict, training) {
+  kept <- lapply(module$buffers, torch_clone)
+  module$train(!training)
+  on.exit({
+    module$train(training)
+    with_no_grad(for (name in names(kept)) torch_copy_(module$buffers[[name]], kept[[name]]))
+  })
+  method <- if (training) "evalforward" else "trainforward"
+  tryCatch(trace_into(handle, method, module, inputs, strict), tenfold_error = function(e) NULL)
+}
+
+# The parts of an R module in a script module: parameters and buffers are the same tensors.
+mirror_parts <- function(module, handle) {
+  parts <- attr(module, "parts")
+  for (name in parts$.order) {
+    part <- parts[[name]]
+    label <- gsub(".", "_", name, fixed = TRUE)
+    if (is_nn_module(part)) mirror_parts(part, .Call(C_tf_module_add_child, handle, label))
+    else if (inherits(part, "script_module")) .Call(C_tf_module_set, handle, label, handle_of(part), FALSE)
+    else if (is_parameter(part) || is_buffer(part)) .Call(C_tf_module_set, handle, label, part, is_parameter(part))
+  }
+}
+
+# Trace into a method; returns the names within its result.
+trace_into <- function(handle, method, func, inputs, strict) {
+  found <- NULL
+  run <- function(given) {
+    guarded({
+      result <- do.call(func, Map(like_example, given, inputs))
+      if (!inherits(result, "jit_tuple")) found <<- names_within(result)
+      if (strict && is_plain_list(result)) jit_tuple(lapply(unname(result), traceable)) else traceable(result)
+    })
+  }
+  .Call(C_tf_trace_method, handle, method, run, lapply(unname(inputs), traceable), strict)
+  found
+}
+
+# What libtorch hands on, with the names that the example has: tuples have none there.
+like_example <- function(given, example) {
+  if (!is.list(given) || !is.list(example)) return(given)
+  given <- Map(like_example, given, example)
+  attributes(given) <- attributes(example)
+  given
 }
 
 jit_train_step <- function(module, optimizer, loss, inputs, target) {
   inputs <- if (is_torch_tensor(inputs)) list(inputs) else inputs
-  extra <- attr(module, "extra", exact = TRUE)
   if (!is_optimizer(optimizer) || length(optimizer$handles) != 1) {
     refuse("jit_train_step takes an optimizer of libtenfold's with one group of parameters", kind = "TYPE")
   }
-  .Call(C_tf_train_step, handle_of(module), native_handle(optimizer, 1), loss, if (length(extra)) c(inputs, extra) else inputs, target)
+  .Call(C_tf_train_step, handle_of(module), native_handle(optimizer, 1), loss, inputs, target)
 }
 
 `$.script_module` <- function(x, name) {
   handle <- handle_of(x)
   switch(name,
-    parameters = {
-      found <- .Call(C_tf_module_names, handle, "parameters")
-      if (length(found)) found else attr(x, "extra", exact = TRUE)
-    },
+    parameters = .Call(C_tf_module_names, handle, "parameters"),
     buffers = .Call(C_tf_module_names, handle, "buffers"),
     state_dict = function() c(x$parameters, x$buffers),
     load_state_dict = function(state) {
@@ -149,6 +241,19 @@ jit_train_step <- function(module, optimizer, loss, inputs, target) {
       invisible(x)
     },
     methods = .Call(C_tf_module_names, handle, "methods"),
+    children = script_children(handle),
+    modules = script_modules(x),
+    register_parameter = function(name, param) invisible(.Call(C_tf_module_set, handle, name, param, TRUE)),
+    register_buffer = function(name, tensor) invisible(.Call(C_tf_module_set, handle, name, tensor, FALSE)),
+    register_module = function(name, module) invisible(.Call(C_tf_module_set, handle, name, handle_of(module), FALSE)),
+    .apply = function(fn) {
+      with_no_grad(for (each in c(x$parameters, x$buffers)) fn(each))
+      invisible(x)
+    },
+    graph_for = function(...) {
+      x(...)
+      .Call(C_tf_module_text, handle, "graph")
+    },
     training = .Call(C_tf_module_is_training, handle),
     graph = .Call(C_tf_module_text, handle, "graph"),
     code = .Call(C_tf_module_text, handle, "code"),
@@ -165,13 +270,25 @@ jit_train_step <- function(module, optimizer, loss, inputs, target) {
       invisible(x)
     },
     save = function(path) jit_save(x, path),
-    if (name %in% .Call(C_tf_module_names, handle, "methods")) {
-      function(...) run_script_module(x, call_arguments(list(...)), name)
-    } else {
-      .Call(C_tf_module_attribute, handle, name)
-    }
+    script_member(x, handle, name)
   )
 }
+
+# A method, a child or an attribute of a script module.
+script_member <- function(x, handle, name) {
+  if (name %in% .Call(C_tf_module_names, handle, "methods")) {
+    return(function(...) run_script_module(x, call_arguments(list(...), handle, name), name))
+  }
+  if (name %in% .Call(C_tf_module_names, handle, "children")) return(script_module(.Call(C_tf_module_child, handle, name)))
+  .Call(C_tf_module_attribute, handle, name)
+}
+
+script_children <- function(handle) {
+  names <- .Call(C_tf_module_names, handle, "children")
+  structure(lapply(names, function(name) script_module(.Call(C_tf_module_child, handle, name))), names = unlist(names))
+}
+
+script_modules <- function(x) c(list(x), do.call(c, lapply(unname(script_children(handle_of(x))), script_modules)))
 
 `$.script_function` <- `$.script_module`
 

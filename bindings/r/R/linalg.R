@@ -35,6 +35,7 @@ linalg_matrix_norm <- function(A, ord = "fro", dim = c(-2, -1), keepdim = FALSE,
 linalg_matrix_power <- function(A, n) torch_linalg_matrix_power(A, n)
 
 linalg_matrix_rank <- function(A, ..., atol = NULL, rtol = NULL, tol = NULL, hermitian = FALSE) {
+  if (!is.null(tol)) warning("tol is deprecated: use atol or rtol", call. = FALSE)
   if (!is.null(tol)) atol <- if (is_torch_tensor(tol)) tol$item() else tol
   torch_linalg_matrix_rank(self = A, atol = atol, rtol = rtol, hermitian = hermitian)
 }
@@ -46,6 +47,7 @@ linalg_norm <- function(A, ord = NULL, dim = NULL, keepdim = FALSE, dtype = NULL
 }
 
 linalg_pinv <- function(A, rcond = NULL, hermitian = FALSE, atol = NULL, rtol = NULL) {
+  if (!is.null(rcond)) warning("rcond is deprecated: use atol or rtol", call. = FALSE)
   if (is.null(rcond)) torch_linalg_pinv(A, atol = atol, rtol = rtol, hermitian = hermitian)
   else torch_linalg_pinv(A, rcond = rcond, hermitian = hermitian)
 }

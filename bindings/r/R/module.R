@@ -24,6 +24,7 @@ new_module <- function(classname, layers, arguments, hidden = list()) {
   class(module) <- c(classname, "nn_module")
   attr(module, "parts") <- parts
   private <- new.env(parent = emptyenv())
+  parts$.private <- private
   known <- list(self = module, parts = parts, private = private)
   bound <- bound_methods(layers, known)
   list2env(bound_methods(list(hidden$private), known), private)
@@ -43,22 +44,28 @@ is_nn_buffer <- function(x) is_buffer(x)
 
 nn_parameter <- function(x, requires_grad = TRUE) {
   x <- torch_detach(as_tensor(x))
-  attr(x, "parameter") <- TRUE
+  class(x) <- c("nn_parameter", "torch_tensor")
   .Call(C_tf_set_requires_grad, x, requires_grad)
 }
 
 # A buffer that does not persist is no part of the module's state.
 nn_buffer <- function(x, persistent = TRUE) {
   x <- as_tensor(x)
-  attr(x, "buffer") <- TRUE
+  class(x) <- c("nn_buffer", "torch_tensor")
   if (!persistent) attr(x, "persistent") <- FALSE
   x
 }
 
 is_state <- function(x) is_parameter(x) || (is_buffer(x) && !isFALSE(attr(x, "persistent")))
 
-is_parameter <- function(x) is_torch_tensor(x) && isTRUE(attr(x, "parameter"))
-is_buffer <- function(x) is_torch_tensor(x) && isTRUE(attr(x, "buffer"))
+is_parameter <- function(x) inherits(x, "nn_parameter")
+is_buffer <- function(x) inherits(x, "nn_buffer")
+
+# A tensor of the kind of another: a parameter, a buffer, or neither.
+of_kind <- function(x, like) {
+  if (is_parameter(like) || is_buffer(like)) attributes(x) <- attributes(like)
+  x
+}
 
 assign_part <- function(parts, name, value) {
   parts$.children <- NULL
@@ -73,7 +80,7 @@ assign_part <- function(parts, name, value) {
 
 `$<-.nn_module` <- function(x, name, value) {
   if (name %in% c("parameters", "buffers", "modules", "children")) {
-    refuse("the ", name, " of a module are what its parts have: assign to a part", kind = "TORCH")
+    refuse("It's not possible to set the ", name, " of a module, which are what its parts have: assign to a part", kind = "TORCH")
   }
   parts <- attr(x, "parts")
   active <- parts$.active[[name]]
@@ -117,7 +124,12 @@ names.nn_module <- function(x, ...) {
 clone_module <- function(module, deep = TRUE) {
   if (!is_nn_module(module)) refuse("clone_module takes a module", kind = "TYPE")
   if (!deep) return(module)
-  unserialize_with_tensors(serialize_with_tensors(module))
+  made <- unserialize_with_tensors(serialize_with_tensors(module))
+  each_module(made, function(part) {
+    finish <- attr(part, "parts")$.private$finalize_deep_clone
+    if (is.function(finish)) finish()
+  })
+  made
 }
 
 module_members <- list(
@@ -144,7 +156,7 @@ module_members <- list(
   },
   state_dict = function(x) function(prefix = "", keepvars = FALSE) {
     found <- module_tensors(x, is_state, prefix)
-    if (keepvars) found else lapply(found, torch_detach)
+    if (keepvars) found else lapply(found, function(each) wanting_grad(torch_detach(each), each$requires_grad))
   },
   load_state_dict = function(x) function(state_dict, ..., .refer_to_state_dict = FALSE) {
     load_state(x, state_dict, .refer_to_state_dict)
@@ -182,6 +194,7 @@ module_members <- list(
 # anew; with `refer`, all are the state's own.
 load_state <- function(x, state, refer = FALSE) {
   own <- module_tensors(x, is_state)
+  state <- layers_from_one(state, names(own))
   wrong <- c(setdiff(names(own), names(state)), setdiff(names(state), names(own)))
   wrong <- wrong[!grepl("(^|[.])num_batches_tracked$", wrong)] # which Python's old files do not have
   if (length(wrong)) refuse("the state and the module differ in ", paste(wrong, collapse = ", "))
@@ -192,11 +205,24 @@ load_state <- function(x, state, refer = FALSE) {
   })
 }
 
+# A state that Python wrote numbers the layers of a recurrent network from 0, as in weight_ih_l0; here they count from 1.
+layers_from_one <- function(state, own) {
+  pattern <- "^(.*(?:weight|bias)_(?:ih|hh|hr)_l)([0-9]+)((?:_reverse)?)$"
+  layered <- grep(pattern, names(state), perl = TRUE)
+  from_zero <- any(grepl("_l0(_reverse)?$", names(state)[layered])) && !any(grepl("_l0(_reverse)?$", own))
+  if (!from_zero) return(state)
+  numbers <- as.integer(sub(pattern, "\\2", names(state)[layered], perl = TRUE)) + 1
+  names(state)[layered] <- paste0(sub(pattern, "\\1", names(state)[layered], perl = TRUE), numbers,
+                                  sub(pattern, "\\3", names(state)[layered], perl = TRUE))
+  state
+}
+
 # Put a tensor in the place that a name such as "0.weight" means, of the kind of the one that was there.
 put_tensor <- function(x, name, before, tensor) {
   at <- strsplit(name, ".", fixed = TRUE)[[1]]
   for (part in utils::head(at, -1)) x <- attr(x, "parts")[[part]]
-  made <- if (is_parameter(before)) nn_parameter(tensor, torch_is_floating_point(tensor)) else nn_buffer(tensor)
+  wanted <- torch_is_floating_point(tensor) && (!.Call(C_tf_is_open, before) || before$requires_grad)
+  made <- if (is_parameter(before)) nn_parameter(tensor, wanted) else nn_buffer(tensor)
   assign(at[length(at)], made, attr(x, "parts"))
 }
 
@@ -287,7 +313,7 @@ with_parameters <- function(module, tensors, code) {
     replace_tensors(module, function(tensor) to[[match(.Call(C_tf_address, tensor), at)]], is_parameter)
   }
   tensors <- lapply(tensors, function(tensor) {
-    attr(tensor, "parameter") <- TRUE
+    class(tensor) <- c("nn_parameter", "torch_tensor")
     tensor
   })
   exchange(kept, tensors)

@@ -4,7 +4,10 @@ add_numbered <- function(self, modules) {
   names <- names(modules)
   first <- length(children_of(self))
   for (i in seq_along(modules)) {
-    if (!is_nn_module(modules[[i]])) refuse("part ", i, " is no module", kind = "TYPE")
+    if (inherits(modules[[i]], "nn_module_generator")) refuse("part ", i, " is a kind of module, which must be initialized: call it", kind = "TYPE")
+    if (!is_nn_module(modules[[i]])) {
+      refuse("a part of a module is a module, but got object of type ", class(modules[[i]])[1], " for part ", i, kind = "TYPE")
+    }
     self$add_module(if (is.null(names) || names[i] == "") as.character(first + i - 1) else names[i], modules[[i]])
   }
 }

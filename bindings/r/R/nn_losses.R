@@ -61,14 +61,22 @@ new_loss <- function(name, compute, ...) {
   formals(initialize) <- defaults
   wanted <- as.call(c(as.name("list"), structure(lapply(names(defaults), as.name), names = names(defaults))))
   body(initialize) <- call("<-", quote(self$options), wanted)
-  nn_module(name, initialize = initialize, forward = function(...) do.call(compute, c(list(...), parts$options)))
+  nn_module(c(name, "nn_loss"), initialize = initialize, forward = function(...) do.call(compute, c(list(...), parts$options)))
 }
 
 nn_mse_loss <- new_loss("nn_mse_loss", function(...) nnf_mse_loss(...), reduction = "mean")
 nn_l1_loss <- new_loss("nn_l1_loss", function(...) nnf_l1_loss(...), reduction = "mean")
 nn_smooth_l1_loss <- new_loss("nn_smooth_l1_loss", function(...) nnf_smooth_l1_loss(...), reduction = "mean", beta = 1)
 nn_soft_margin_loss <- new_loss("nn_soft_margin_loss", function(...) torch_soft_margin_loss(...), reduction = "mean")
-nn_kl_div_loss <- new_loss("nn_kl_div_loss", function(...) torch_kl_div(...), reduction = "mean")
+kl_div_with_warning <- function(input, target, reduction) {
+  if (identical(reduction, "mean")) {
+    warning("reduction = 'mean' divides by all elements: 'batchmean' is the mathematical mean", call. = FALSE)
+  }
+  if (identical(reduction, "batchmean")) return(torch_kl_div(input, target, "sum") / dim(input)[1])
+  torch_kl_div(input, target, reduction)
+}
+
+nn_kl_div_loss <- new_loss("nn_kl_div_loss", function(...) kl_div_with_warning(...), reduction = "mean")
 nn_multilabel_margin_loss <- new_loss("nn_multilabel_margin_loss", function(...) nnf_multilabel_margin_loss(...),
                                       reduction = "mean")
 nn_hinge_embedding_loss <- new_loss("nn_hinge_embedding_loss", function(...) torch_hinge_embedding_loss(...), margin = 1,
@@ -96,7 +104,7 @@ new_weighted_loss <- function(name, compute, ...) {
   wanted <- as.call(c(as.name("list"), structure(lapply(names(defaults), as.name), names = names(defaults))))
   body(initialize) <- call("{", quote(if (!is.null(weight)) self$weight <- nn_buffer(weight)),
                            call("<-", quote(self$options), wanted))
-  nn_module(name, initialize = initialize, forward = function(...) {
+  nn_module(c(name, "nn_loss"), initialize = initialize, forward = function(...) {
     do.call(compute, c(list(...), list(weight = parts$weight), parts$options))
   })
 }
@@ -112,7 +120,7 @@ nn_multilabel_soft_margin_loss <- new_weighted_loss("nn_multilabel_soft_margin_l
                                                     function(...) nnf_multilabel_soft_margin_loss(...), reduction = "mean")
 
 nn_multi_margin_loss <- nn_module(
-  "nn_multi_margin_loss",
+  c("nn_multi_margin_loss", "nn_loss"),
   initialize = function(p = 1, margin = 1, weight = NULL, reduction = "mean") {
     if (!is.null(weight)) self$weight <- nn_buffer(weight)
     self$options <- list(p, margin, reduction)

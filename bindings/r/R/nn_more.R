@@ -31,7 +31,7 @@ nnf_area_under_min_fpr_fnr <- function(input, target) {
   torch_sum(widths * torch_detach(torch_narrow(least, 1, 1, count - 1)))
 }
 
-nn_aum_loss <- nn_module("nn_aum_loss", initialize = function() NULL,
+nn_aum_loss <- nn_module(c("nn_aum_loss", "nn_loss"), initialize = function() NULL,
                          forward = function(input, target) nnf_area_under_min_fpr_fnr(input, target))
 
 # A softmax over many classes of which few are common: rare ones lie in clusters, each behind a class of the head.

@@ -6,6 +6,7 @@ new_recurrent <- function(name, gates, operator_of, has_cell = FALSE) {
     initialize = function(input_size, hidden_size, num_layers = 1, nonlinearity = "tanh", bias = TRUE,
                           batch_first = FALSE, dropout = 0, bidirectional = FALSE) {
       operator_of(nonlinearity) # refuses what is none
+      self$mode <- toupper(operator_of(nonlinearity))
       self$nonlinearity <- nonlinearity
       self$hidden_size <- hidden_size
       self$num_layers <- num_layers
@@ -16,7 +17,7 @@ new_recurrent <- function(name, gates, operator_of, has_cell = FALSE) {
       bound <- 1 / sqrt(hidden_size)
       for (layer in seq_len(num_layers)) for (suffix in c("", if (bidirectional) "_reverse")) {
         inputs <- if (layer == 1) input_size else hidden_size * (1 + bidirectional)
-        part <- function(kind) paste0(kind, "_l", layer - 1, suffix)
+        part <- function(kind) paste0(kind, "_l", layer, suffix)
         self[[part("weight_ih")]] <- uniform_parameter(c(gates * hidden_size, inputs), bound)
         self[[part("weight_hh")]] <- uniform_parameter(c(gates * hidden_size, hidden_size), bound)
         if (bias) {
@@ -70,15 +71,11 @@ nn_lstm <- without_nonlinearity(new_recurrent("nn_lstm", 4, function(...) "lstm"
 nn_multihead_attention <- nn_module(
   "nn_multihead_attention",
   initialize = function(embed_dim, num_heads, dropout = 0, bias = TRUE, kdim = NULL, vdim = NULL, batch_first = FALSE) {
-    if (embed_dim %% num_heads != 0) refuse("embed_dim is a multiple of num_heads")
+    if (embed_dim %% num_heads != 0) refuse("embed_dim must be divisible by num_heads")
     self$num_heads <- num_heads
     self$dropout <- dropout
     self$batch_first <- batch_first
-    matrix_of <- function(columns, rows = embed_dim) {
-      weight <- nn_parameter(torch_empty(rows, columns))
-      nn_init_xavier_uniform_(weight)
-      weight
-    }
+    matrix_of <- function(columns, rows = embed_dim) nn_parameter(torch_empty(rows, columns))
     if (is.null(kdim) && is.null(vdim)) {
       self$in_proj_weight <- matrix_of(embed_dim, 3 * embed_dim)
     } else {
@@ -88,6 +85,9 @@ nn_multihead_attention <- nn_module(
     }
     if (bias) self$in_proj_bias <- nn_parameter(torch_zeros(3 * embed_dim))
     self$out_proj <- nn_linear(embed_dim, embed_dim, bias = bias)
+    for (weight in list(self$in_proj_weight, self$q_proj_weight, self$k_proj_weight, self$v_proj_weight)) {
+      if (!is.null(weight)) nn_init_xavier_uniform_(weight) # after out_proj, as Python draws its random numbers
+    }
     if (bias) nn_init_zeros_(self$out_proj$bias)
   },
   forward = function(query, key, value, key_padding_mask = NULL, need_weights = TRUE, attn_mask = NULL,
@@ -138,7 +138,11 @@ nn_transformer_encoder_layer <- nn_module(
     self$activation <- if (is.function(activation)) activation else
       switch(activation, relu = torch_relu, gelu = torch_gelu, refuse("activation is 'relu', 'gelu' or a function"))
   },
-  forward = function(src, src_mask = NULL, src_key_padding_mask = NULL) {
+  forward = function(src, src_mask = NULL, src_key_padding_mask = NULL, is_causal = FALSE) {
+    if (is_causal && is.null(src_mask)) {
+      size <- dim(src)[if (parts$self_attn$batch_first) 2 else 1]
+      src_mask <- torch_triu(torch_ones(size, size, dtype = torch_bool(), device = src$device), diagonal = 1)
+    }
     attend <- function(x) {
       self$dropout1(self$self_attn(x, x, x, attn_mask = src_mask, key_padding_mask = src_key_padding_mask,
                                    need_weights = FALSE)[[1]])
@@ -160,8 +164,8 @@ nn_transformer_encoder <- nn_module(
     self$layers <- nn_module_list(lapply(seq_len(num_layers), function(i) clone_module(encoder_layer)))
     self$norm <- norm
   },
-  forward = function(src, mask = NULL, src_key_padding_mask = NULL) {
-    for (layer in children_of(self$layers)) src <- layer(src, mask, src_key_padding_mask)
+  forward = function(src, mask = NULL, src_key_padding_mask = NULL, is_causal = FALSE) {
+    for (layer in children_of(self$layers)) src <- layer(src, mask, src_key_padding_mask, is_causal)
     if (is.null(parts$norm)) src else parts$norm(src)
   }
 )

@@ -20,28 +20,50 @@ nn_utils_clip_grad_value_ <- function(parameters, clip_value) {
 }
 
 # The weights of a module as a direction and a length: `apply` splits the parameter in two, and `recompute` puts the
-# product in its place, which a forward does first.
-nn_utils_weight_norm <- function(module, name = "weight", dim = 1) {
-  parts <- attr(module, "parts")
-  weight <- parts[[name]]
-  if (!is_parameter(weight)) refuse("the module has no parameter ", name, kind = "NOT_FOUND")
-  others <- setdiff(seq_along(base::dim(weight)), dim)
-  length_of <- function(v) torch_linalg_vector_norm(v, 2, others, TRUE)
-  first <- parts$.forward
-  assign_part(parts, name, NULL)
-  module$register_parameter(paste0(name, "_g"), torch_detach(length_of(weight)))
-  module$register_parameter(paste0(name, "_v"), torch_detach(weight))
-  recompute <- function() {
-    direction <- parts[[paste0(name, "_v")]]
-    assign(name, direction * (parts[[paste0(name, "_g")]] / length_of(direction)), parts)
+# product in its place, which a forward does first. nn_utils_weight_norm(module) applies it at once.
+weight_norm <- function(name = "weight", dim = 1) {
+  self <- new.env(parent = emptyenv())
+  pieces <- paste0(name, c("_g", "_v"))
+  product <- function(parts) torch__weight_norm_interface(parts[[pieces[2]]], parts[[pieces[1]]], dim)[[1]]
+  self$recompute <- function(module) {
+    parts <- attr(module, "parts")
+    assign(name, product(parts), parts)
+    invisible(module)
   }
-  recompute()
-  parts$.forward <- function(...) {
-    recompute()
-    first(...)
+  self$call <- self$recompute
+  self$apply <- function(module) {
+    parts <- attr(module, "parts")
+    weight <- parts[[name]]
+    if (!is_parameter(weight)) refuse("the module has no parameter ", name, kind = "NOT_FOUND")
+    others <- setdiff(seq_along(base::dim(weight)), dim)
+    assign_part(parts, name, NULL)
+    module$register_parameter(pieces[1], torch_detach(torch_linalg_vector_norm(weight, 2, others, TRUE)))
+    module$register_parameter(pieces[2], torch_detach(weight))
+    self$recompute(module)
+    first <- parts$.forward
+    parts$.forward <- structure(function(...) {
+      self$recompute(module)
+      first(...)
+    }, first = first)
+    invisible(module)
   }
-  invisible(module)
+  self$remove <- function(module) {
+    parts <- attr(module, "parts")
+    weight <- torch_detach(product(parts))
+    parts$.forward <- attr(parts$.forward, "first")
+    for (each in c(pieces, name)) assign_part(parts, each, NULL)
+    module$register_parameter(name, weight)
+    invisible(module)
+  }
+  self
 }
+
+nn_utils_weight_norm <- structure(
+  function(module, name = "weight", dim = 1) weight_norm(name, dim)$apply(module),
+  class = "nn_utils_weight_norm"
+)
+
+`$.nn_utils_weight_norm` <- function(x, name) if (name == "new") weight_norm
 
 nn_utils_rnn_pad_sequence <- function(sequences, batch_first = FALSE, padding_value = 0) {
   longest <- max(vapply(sequences, function(each) dim(each)[1], 0))

@@ -7,11 +7,19 @@ nnf_dropout <- function(input, p = 0.5, training = TRUE, inplace = FALSE) {
 }
 
 # Whole channels are dropped.
-nnf_dropout2d <- function(input, p = 0.5, training = TRUE, inplace = FALSE) {
+drop_channels <- function(input, p, training, inplace) {
   if (inplace) torch_feature_dropout_(input, p, training) else torch_feature_dropout(input, p, training)
 }
 
-nnf_dropout3d <- nnf_dropout2d
+nnf_dropout2d <- function(input, p = 0.5, training = TRUE, inplace = FALSE) {
+  if (length(dim(input)) != 4) {
+    warning("nnf_dropout2d takes a batch of images, of 4 dimensions: for this input of ", length(dim(input)),
+            " the second is taken for its channels", call. = FALSE)
+  }
+  drop_channels(input, p, training, inplace)
+}
+
+nnf_dropout3d <- function(input, p = 0.5, training = TRUE, inplace = FALSE) drop_channels(input, p, training, inplace)
 
 nnf_alpha_dropout <- function(input, p = 0.5, training = FALSE, inplace = FALSE) {
   if (inplace) torch_alpha_dropout_(input, p, training) else torch_alpha_dropout(input, p, training)
@@ -110,11 +118,16 @@ nnf_smooth_l1_loss <- function(input, target, reduction = "mean", beta = 1) {
 
 nnf_cross_entropy <- function(input, target, weight = NULL, ignore_index = -100, reduction = "mean",
                               label_smoothing = 0) {
-  torch_cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
+  torch_cross_entropy_loss(input, target, weight, reduction, class_index(ignore_index), label_smoothing)
 }
 
 nnf_nll_loss <- function(input, target, weight = NULL, ignore_index = -100, reduction = "mean") {
-  torch_nll_loss_nd(input, target, weight, reduction, ignore_index)
+  torch_nll_loss_nd(input, target, weight, reduction, class_index(ignore_index))
+}
+
+class_index <- function(ignore_index) {
+  if (ignore_index == 0) refuse("ignore_index is a 1 based class index, or a negative number that no target is: not 0")
+  ignore_index
 }
 
 nnf_binary_cross_entropy <- function(input, target, weight = NULL, reduction = "mean") {

@@ -19,7 +19,7 @@ optimizer <- function(name = NULL, inherit = NULL, ..., private = NULL, active =
     self$step <- function(closure = NULL) invisible(if (is.null(closure)) methods$step() else methods$step(closure))
     do.call(methods$initialize, arguments)
     if (is.null(self$param_groups)) refuse("initialize of an optimizer calls init_optimizer(self, params, defaults)")
-    structure(self, class = c(name, "torch_optimizer"))
+    structure(self, class = c(name, "torch_optimizer", "R6"))
   }
   structure(taking_arguments_of(initialize_of(layers), make), class = c(name, "torch_optimizer_generator"),
             layers = layers, name = name)
@@ -56,7 +56,7 @@ add_param_group <- function(self, group) {
     refuse("a group of parameters is a list with an entry 'params'")
   }
   group$params <- parameters_of(group$params)
-  if (length(group$params) == 0) refuse("a group of parameters has one parameter at least")
+  if (length(group$params) == 0) refuse("the params of a group must have length 1 or more")
   for (param in group$params) {
     if (!.Call(C_tf_is_leaf, param)) refuse("an optimizer takes leaves: this tensor was computed from others")
   }
@@ -87,6 +87,11 @@ set_up_optimizer <- function(self, defaults) {
   self$states <- new.env(parent = emptyenv())
   self$state_of <- function(param) state_of(self, param)
   self$state <- state_members(self)
+  makeActiveBinding("map", function() in_order_of_parameters(as.list(self$states)), self$state)
+  self$clone <- function(deep = FALSE) {
+    if (deep) refuse(class(self)[1], " (an OptimizerIgnite cannot be deep cloned): make another and load its state")
+    self
+  }
   self$add_param_group <- function(param_group) add_param_group(self, param_group)
   self$zero_grad <- function(set_to_none = FALSE) zero_gradients(all_parameters(self), set_to_none)
   self$state_dict <- function() {
@@ -144,7 +149,7 @@ numbered_state <- function(self, at) {
 
 # opt$state$get(param) and opt$state$set(param, list(...)).
 state_members <- function(self) {
-  list(
+  list2env(parent = emptyenv(), list(
     get = function(key) as.list(state_of(self, key), sorted = TRUE),
     set = function(key, value) {
       state <- state_of(self, key)
@@ -153,7 +158,7 @@ state_members <- function(self) {
       invisible()
     },
     keys = function() names(in_order_of_parameters(as.list(self$states)))
-  )
+  ))
 }
 
 in_order_of_parameters <- function(states) states[order(as.integer(names(states)))]
@@ -171,7 +176,7 @@ numbered_groups <- function(self) {
 
 load_groups <- function(self, state_dict) {
   if (!is.list(state_dict) || !all(c("param_groups", "state") %in% names(state_dict))) {
-    refuse("load_state_dict takes what state_dict() of an optimizer gave", kind = "TYPE")
+    refuse("a state must be a list with elements param_groups and state, as state_dict() gives it", kind = "TYPE")
   }
   counts <- function(groups) vapply(groups, function(group) length(group$params), 0)
   if (!identical(counts(self$param_groups), counts(state_dict$param_groups))) {

@@ -18,6 +18,8 @@ init_native <- function(self, kind, params, defaults) {
   self$kind <- kind
   self$handles <- list()
   set_up_optimizer(self, defaults)
+  rm("map", envir = self$state)
+  makeActiveBinding("map", function() native_states(self), self$state)
   plain <- self$add_param_group
   self$add_param_group <- function(param_group) {
     plain(param_group)
@@ -66,7 +68,26 @@ native_states <- function(self) {
   states[lengths(states) > 0]
 }
 
+# The state of an optimizer that made steps has an entry for each parameter that has one here, with the same parts.
+check_states <- function(self, state_dict) {
+  own <- native_states(self)
+  states <- state_dict$state
+  lacking <- setdiff(names(own), names(states))
+  if (length(lacking)) refuse("To-be loaded state dict is missing states for parameters ", paste(lacking, collapse = ", "), ".")
+  for (i in names(own)) if (!setequal(names(states[[i]]), names(own[[i]]))) {
+    refuse("The ", i, "-th state has elements with names ", paste(names(own[[i]]), collapse = ", "), " but got ",
+           paste(names(states[[i]]), collapse = ", "), ".")
+  }
+  for (g in seq_along(self$param_groups)) {
+    wanted <- setdiff(names(self$param_groups[[g]]), "initial_lr")
+    given <- names(state_dict$param_groups[[g]])
+    if (!all(wanted %in% given)) refuse("Parameter groups must include names '", paste(wanted, collapse = ", "), "', not only '",
+                                        paste(given, collapse = ", "), "'.")
+  }
+}
+
 load_native <- function(self, state_dict) {
+  if (startsWith(class(self)[1], "optim_ignite_") && is.list(state_dict$state)) check_states(self, state_dict)
   load_groups(self, state_dict)
   before <- 0
   for (g in seq_along(self$param_groups)) {

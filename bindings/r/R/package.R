@@ -2,6 +2,9 @@
 
 .onLoad <- function(libname, pkgname) {
   .Call(C_tf_setup, topenv(environment()))
+  # coro::loop() and coro::collect() take loaders, where that package is.
+  register <- function(...) registerS3method("as_iterator", "dataloader", as_iterator.dataloader, asNamespace("coro"))
+  if (isNamespaceLoaded("coro")) register() else setHook(packageEvent("coro", "onLoad"), register)
   # R does not see the memory of tensors: past this mark libtenfold has R collect what it no longer reaches.
   if (.Call(C_tf_available)) .Call(C_tf_set_pressure, getOption("tenfold.pressure", 128 * 2^20))
 }
@@ -72,6 +75,18 @@ tenfold_versions <- function() {
   c(tenfold = found[1], libtorch = found[2])
 }
 
+# The flags of a package whose C++ includes tenfold/torch.h: it compiles against libtorch's headers and links it.
+tenfold_torch_flags <- function(what = c("compile", "link")) {
+  library <- .Call(C_tf_torch_libraries)
+  if (is.null(library)) refuse("libtorch was not found", kind = "NOT_AVAILABLE")
+  lib <- dirname(normalizePath(library))
+  include <- file.path(dirname(lib), "include")
+  flags <- switch(match.arg(what),
+    compile = paste0("-isystem", c(include, file.path(include, "torch/csrc/api/include"))),
+    link = c(paste0("-L", lib), "-ltorch", "-ltorch_cpu", "-lc10", paste0("-Wl,-rpath,", lib)))
+  cat(flags)
+}
+
 tenfold_call <- function(name, ...) .Call(C_tf_call, name, list(...))
 
 cuda_is_available <- function() .Call(C_tf_cuda_available)
@@ -106,6 +121,21 @@ local_torch_manual_seed <- function(seed, .env = parent.frame()) {
 }
 
 torch_generator <- function(seed = 0, device = "cpu") .Call(C_tf_generator, seed, device)
+
+# generator$current_seed() and generator$set_current_seed(seed), which takes an integer or one of package bit64.
+`$.torch_generator` <- function(x, name) {
+  switch(name,
+    current_seed = function() wide_number(.Call(C_tf_generator_seed, x)),
+    set_current_seed = function(seed) {
+      if (!is.integer(seed) && !inherits(seed, "integer64")) refuse("a seed is an integer", kind = "TYPE")
+      invisible(.Call(C_tf_generator_set_seed, x, as.character(seed)))
+    },
+    refuse("a generator has no member '", name, "'", kind = "NOT_FOUND")
+  )
+}
+
+# A whole number from its digits: of package bit64 where that is installed.
+wide_number <- function(digits) if (requireNamespace("bit64", quietly = TRUE)) bit64::as.integer64(digits) else as.numeric(digits)
 
 print.torch_generator <- function(x, ...) {
   cat("<torch_generator>\n")

@@ -101,7 +101,10 @@ on_device <- function(x, device) {
 # As torch_load, for a file of a module's state that Python wrote.
 load_state_dict <- function(path, ..., device = NULL, legacy_stream = FALSE) torch_load(path, device)
 
-torch_serialize <- function(obj, ...) serialize(serialize_with_tensors(obj), NULL)
+torch_serialize <- function(obj, ...) {
+  if ("path" %in% names(list(...))) refuse("torch_serialize gives bytes: path is matched by no argument, torch_save has one")
+  serialize(serialize_with_tensors(obj), NULL)
+}
 
 torch_unserialize <- function(x, device = NULL) {
   if (!is.raw(x)) refuse("torch_unserialize takes what torch_serialize gave", kind = "TYPE")

@@ -9,6 +9,7 @@ torch_tensor <- function(data, dtype = NULL, device = NULL, requires_grad = FALS
 }
 
 as_tensor <- function(data, dtype = NULL, device = NULL) {
+  if (is.null(data)) data <- logical()
   if (is_torch_tensor(data)) return(.Call(C_tf_to, data, dtype, device, FALSE))
   if (is.data.frame(data)) {
     plain <- vapply(data, function(column) is.numeric(column) || is.logical(column), TRUE)
@@ -67,9 +68,15 @@ torch_to <- function(self, dtype = NULL, device = NULL, other = NULL, copy = FAL
 
 # ---- to R ----
 
-as_array <- function(x) if (is_torch_tensor(x)) .Call(C_tf_to_vector, x) else as.array(x)
+as_array <- function(x) if (is_torch_tensor(x)) elements_of(x) else as.array(x)
 
-as.array.torch_tensor <- function(x, ...) .Call(C_tf_to_vector, x)
+as.array.torch_tensor <- function(x, ...) elements_of(x)
+
+elements_of <- function(x) {
+  if (layout_name(x) != "strided") refuse("Sparse tensors are not supported for as_array conversion. Use x$to_dense() first.", kind = "TYPE")
+  if (is_quantized(x)) x <- torch_dequantize(x)
+  .Call(C_tf_to_vector, x)
+}
 
 as.matrix.torch_tensor <- function(x, ...) {
   values <- .Call(C_tf_to_vector, x)
@@ -83,6 +90,16 @@ as.numeric.torch_tensor <- function(x, ...) as.numeric(.Call(C_tf_to_vector, x))
 as.double.torch_tensor <- as.numeric.torch_tensor
 
 as.integer.torch_tensor <- function(x, ...) as.integer(.Call(C_tf_to_vector, x))
+
+# Integers of package bit64, which hold all that int64 does.
+as.integer64 <- function(x, ...) {
+  if (!requireNamespace("bit64", quietly = TRUE)) refuse("package bit64 is not installed: install.packages(\"bit64\")", kind = "NOT_AVAILABLE")
+  if (!is_torch_tensor(x)) return(bit64::as.integer64(x, ...))
+  digits <- .Call(C_tf_int64_text, torch_to(torch_detach(x), dtype = torch_int64()))
+  made <- bit64::as.integer64(as.vector(digits))
+  if (length(dim(x)) > 1) made <- structure(made, dim = dim(x), class = c("integer64", "array"))
+  made
+}
 
 as.logical.torch_tensor <- function(x, ...) as.logical(.Call(C_tf_to_vector, x))
 
@@ -99,11 +116,13 @@ length.torch_tensor <- function(x) .Call(C_tf_numel, x)
 dim.torch_tensor <- function(x) .Call(C_tf_shape, x)
 
 head.torch_tensor <- function(x, n = 6L, ...) {
+  if (layout_name(x) != "strided") return(sparse_rows(x, utils::head(seq_len(dim(x)[1]), n)))
   size <- if (length(dim(x))) dim(x)[1] else refuse("a number has no first elements")
   torch_narrow(x, 1, 1, if (n < 0) max(size + n, 0) else min(n, size))
 }
 
 tail.torch_tensor <- function(x, n = 6L, ...) {
+  if (layout_name(x) != "strided") return(sparse_rows(x, utils::tail(seq_len(dim(x)[1]), n)))
   size <- if (length(dim(x))) dim(x)[1] else refuse("a number has no last elements")
   count <- if (n < 0) max(size + n, 0) else min(n, size)
   if (count == 0) torch_narrow(x, 1, 1, 0) else torch_narrow(x, 1, size - count + 1, count)
@@ -137,7 +156,8 @@ rbind.torch_tensor <- function(..., deparse.level = 1) side_by_side(list(...), 1
 
 # A tensor of raw bytes, and the bytes of one.
 torch_tensor_from_buffer <- function(buffer, shape, dtype = "float") {
-  if (!is.raw(buffer)) refuse("torch_tensor_from_buffer takes raw bytes", kind = "TYPE")
+  if (is.numeric(buffer) || is.complex(buffer)) buffer <- writeBin(as.vector(buffer), raw())
+  if (!is.raw(buffer)) refuse("torch_tensor_from_buffer takes raw bytes or a vector of numbers", kind = "TYPE")
   dtype <- .Call(C_tf_dtype, if (identical(dtype, "float")) "float32" else dtype)
   torch_reshape(torch_view(as_tensor(buffer), dtype = dtype), shape)
 }
@@ -151,6 +171,11 @@ mean.torch_tensor <- function(x, ...) torch_mean(x, ...)
 median.torch_tensor <- function(x, na.rm = FALSE, ...) torch_median(x, ...)
 
 close.torch_tensor <- function(con, ...) invisible(.Call(C_tf_close, con))
+
+# What holds the elements of a tensor, which views of it share.
+storage_of <- function(x) {
+  list(data_ptr = function() .Call(C_tf_data_address, x), size = function() length(x), nbytes = function() x$nbytes())
+}
 
 # ---- printing ----
 
@@ -168,7 +193,13 @@ format.torch_tensor <- function(x, ...) describe_tensor(x)
 
 print.torch_tensor <- function(x, n = 30, ...) {
   cat(describe_tensor(x), "\n", sep = "")
-  if (!.Call(C_tf_is_open, x) || .Call(C_tf_device, x)[[1]] == "meta") return(invisible(x))
+  if (!.Call(C_tf_is_open, x)) return(invisible(x))
+  if (.Call(C_tf_device, x)[[1]] == "meta") {
+    cat("[ META", libtorch_name(x$dtype), "Type{", paste(dim(x), collapse = ","), "} ]\n", sep = "")
+    return(invisible(x))
+  }
+  if (layout_name(x) != "strided") return(print_sparse(x, ...))
+  if (is_quantized(x)) x <- torch_dequantize(x)
   shown <- torch_detach(x)
   most <- rep(6, length(dim(x))) # of each dimension in front; rows and columns as many as fit a screen
   if (length(most)) most[length(most)] <- if (length(most) == 1) 1000 else 60
@@ -208,7 +239,10 @@ all.equal.torch_tensor <- function(target, current, ...) {
     theirs <- c(kinds[[kind]](target), kinds[[kind]](current))
     if (theirs[1] != theirs[2]) return(paste0(kind, ": ", theirs[1], " and ", theirs[2]))
   }
-  all.equal(.Call(C_tf_to_vector, target), .Call(C_tf_to_vector, current), ...)
+  told <- list(...)
+  # as all.equal does of R's numbers: the root of what their type can tell apart
+  if (is.null(told$tolerance) && torch_is_floating_point(target)) told$tolerance <- sqrt(torch_finfo(target$dtype)$eps)
+  do.call(all.equal, c(list(elements_of(target), elements_of(current)), told))
 }
 
 # What testthat's expect_equal compares and shows.
@@ -234,7 +268,6 @@ tensor_properties <- list(
   imag = function(x) torch_imag(x),
   ndim = function(x) length(.Call(C_tf_shape, x)),
   grad_fn = function(x) grad_fn_of(x),
-  data = function(x) torch_detach(x),
   is_meta = function(x) .Call(C_tf_device, x)[[1]] == "meta",
   itemsize = function(x) element_kinds[[dtype_name(x)]]$bits %/% 8L,
   is_cuda = function(x) startsWith(.Call(C_tf_device, x)[[1]], "cuda")
@@ -259,6 +292,10 @@ conversion <- function(dtype) {
 }
 
 tensor_methods <- list(
+  data = function(x) torch_detach(x),
+  clone = function(x, ...) of_kind(torch_clone(x, ...), x),
+  detach = function(x) of_kind(torch_detach(x), x),
+  storage = function(x) storage_of(x),
   size = function(x, dim = NULL) at_dimension(.Call(C_tf_shape, x), dim),
   dim = function(x) length(.Call(C_tf_shape, x)),
   numel = function(x) .Call(C_tf_numel, x),
@@ -279,7 +316,8 @@ tensor_methods <- list(
   bool = conversion("bool"),
   element_size = function(x) element_kinds[[dtype_name(x)]]$bits %/% 8L,
   nbytes = function(x) length(x) * (element_kinds[[dtype_name(x)]]$bits %/% 8L),
-  is_sparse = function(x) FALSE,
+  is_sparse = function(x) layout_name(x) == "sparse_coo",
+  is_sparse_csr = function(x) layout_name(x) == "sparse_csr",
   is_floating_point = function(x) torch_is_floating_point(x),
   is_complex = function(x) torch_is_complex(x),
   backward = function(x, gradient = NULL, retain_graph = create_graph, create_graph = FALSE) {
@@ -315,6 +353,7 @@ members <- new.env(hash = TRUE, parent = emptyenv())
 
 collect_members <- function() {
   for (name in names(operator_methods)) assign(name, operator_methods[[name]], members)
+  for (name in names(sparse_methods)) assign(name, sparse_methods[[name]], members)
   for (name in names(tensor_methods)) assign(name, tensor_methods[[name]], members)
   for (name in names(tensor_properties)) assign(name, list(tensor_properties[[name]]), members)
 }

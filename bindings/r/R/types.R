@@ -41,15 +41,37 @@ torch_cfloat128 <- torch_cdouble
 # dtype$is_floating_point, dtype$is_complex and dtype$itemsize.
 `$.torch_dtype` <- function(x, name) {
   switch(name, is_floating_point = torch_is_floating_point(x), is_complex = torch_is_complex(x),
-    itemsize = element_kinds[[dtype_name(x)]]$bits %/% 8L,
+    itemsize = element_kinds[[dtype_name(x)]]$bits %/% 8L, .type = function() libtorch_name(x),
     refuse("an element type has no member '", name, "'", kind = "NOT_FOUND"))
 }
+
+# What libtorch's own texts call an element type.
+libtorch_name <- function(dtype) {
+  name <- dtype_name(dtype)
+  words <- c(float32 = "Float", float64 = "Double", float16 = "Half", bfloat16 = "BFloat16", uint8 = "Byte", int8 = "Char",
+             int16 = "Short", int32 = "Int", int64 = "Long", bool = "Bool", complex32 = "ComplexHalf",
+             complex64 = "ComplexFloat", complex128 = "ComplexDouble", float8_e4m3fn = "Float8_e4m3fn", float8_e5m2 = "Float8_e5m2")
+  if (name %in% names(words)) words[[name]] else name
+}
+
+# Two element types, each a dtype or its name.
+`==.torch_dtype` <- function(e1, e2) {
+  for (each in list(e1, e2)) if (!is_torch_dtype(each) && !is.character(each)) refuse(describe_class(each), " is not a dtype", kind = "TYPE")
+  identical(dtype_name(e1), dtype_name(e2))
+}
+
+`!=.torch_dtype` <- function(e1, e2) !(e1 == e2)
+
+describe_class <- function(x) paste0("an object of class '", class(x)[1], "'")
 
 is_torch_device <- function(x) inherits(x, "torch_device")
 
 torch_device <- function(type, index = NULL) {
   if (is_torch_device(type)) return(type)
-  .Call(C_tf_device, if (is.null(index)) type else paste0(type, ":", index))
+  text <- if (is.null(index)) type else paste0(type, ":", index)
+  made <- .Call(C_tf_device, text)
+  if (grepl("^cpu:", text)) made[[1]] <- text # which libtorch takes for cpu
+  made
 }
 
 format.torch_device <- function(x, ...) x[[1]]
@@ -78,7 +100,7 @@ element_kinds <- list(
   int64 = list(bits = 64L), int32 = list(bits = 32L), int16 = list(bits = 16L), int8 = list(bits = 8L),
   uint8 = list(bits = 8L), bool = list(bits = 8L), complex64 = list(bits = 64L), complex128 = list(bits = 128L),
   complex32 = list(bits = 32L), uint16 = list(bits = 16L), uint32 = list(bits = 32L), uint64 = list(bits = 64L),
-  float8_e4m3fn = list(bits = 8L), float8_e5m2 = list(bits = 8L, digits = 3, exponent = 16)
+  QUInt8 = list(bits = 8L), QInt8 = list(bits = 8L), QInt32 = list(bits = 32L), float8_e4m3fn = list(bits = 8L), float8_e5m2 = list(bits = 8L, digits = 3, exponent = 16)
 )
 
 dtype_name <- function(dtype) .Call(C_tf_dtype_name, .Call(C_tf_dtype, dtype))
@@ -107,7 +129,7 @@ torch_is_complex <- function(self) grepl("^complex", dtype_name(self))
 
 # The type that two tensors, or a tensor and a number, have together.
 torch_result_type <- function(tensor1, tensor2) {
-  if (!is_torch_tensor(tensor1) && !is_torch_tensor(tensor2)) refuse("torch_result_type takes a tensor")
+  if (!is_torch_tensor(tensor1) && !is_torch_tensor(tensor2)) tensor1 <- torch_scalar_tensor(tensor1, device = "cpu")
   none <- function(x) if (is_torch_tensor(x)) torch_empty_like(x, device = "meta") else x
   (none(tensor1) + none(tensor2))$dtype
 }
@@ -150,6 +172,6 @@ print.torch_layout <- function(x, ...) {
 }
 
 print.torch_memory_format <- print.torch_layout
-torch_reduction_mean <- function() "mean"
-torch_reduction_sum <- function() "sum"
-torch_reduction_none <- function() "none"
+torch_reduction_none <- function() 0
+torch_reduction_mean <- function() 1
+torch_reduction_sum <- function() 2

@@ -87,7 +87,7 @@ int64_t int_of(SEXP x) {
 }
 
 static int64_t dimension(int64_t given) {
-    if (given == 0) fail_with(TN_ERROR_INDEX, "Dimension is 1-based, but found 0: -1 is the last one");
+    if (given == 0) fail_with(TN_ERROR_ARGUMENT, "Dimension is 1-based, but found 0: -1 is the last one");
     return given > 0 ? given - 1 : given;
 }
 
@@ -142,7 +142,8 @@ static const struct {
     {"long", TN_INT64}, {"int64", TN_INT64}, {"bool", TN_BOOL}, {"cfloat", TN_COMPLEX64},
     {"complex64", TN_COMPLEX64}, {"cdouble", TN_COMPLEX128}, {"complex128", TN_COMPLEX128},
     {"complex32", TN_COMPLEX32}, {"uint16", TN_UINT16}, {"uint32", TN_UINT32}, {"uint64", TN_UINT64},
-    {"float8_e4m3fn", TN_FLOAT8_E4M3FN}, {"float8_e5m2", TN_FLOAT8_E5M2},
+    {"float8_e4m3fn", TN_FLOAT8_E4M3FN}, {"float8_e5m2", TN_FLOAT8_E5M2}, {"quint8", TN_QUINT8}, {"qint8", TN_QINT8},
+    {"qint32", TN_QINT32},
 };
 
 tn_dtype dtype_of(SEXP x) {
@@ -197,6 +198,7 @@ const int64_t *ints_of(SEXP x, int size, bool dims, const int64_t *otherwise, in
     int64_t *out = (int64_t *)R_alloc(*count > 0 ? *count : 1, sizeof *out);
     for (int64_t i = 0; i < *count; i++) {
         out[i] = whole(number_at(x, fill ? 0 : i));
+        if (dims && out[i] == 0 && n > 1) fail_with(TN_ERROR_INDEX, "Indexing starts at 1 but found a 0.");
         if (dims) out[i] = dimension(out[i]);
     }
     return out;

@@ -84,6 +84,7 @@ bool in_r_thread(void);
 
 /* ---- values (values.c) ---- */
 tn_value *value_of(SEXP x);               /* the caller frees it; raises with nothing left over */
+tn_stack *stack_of(SEXP list);            /* the same, of a list of values */
 SEXP value_to_r(tn_value *value);         /* frees the value */
 SEXP text_to_r(int64_t (*write)(const void *, char *, int64_t), const void *what);
 

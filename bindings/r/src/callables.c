@@ -5,6 +5,7 @@
 
 #include <R_ext/Rdynload.h>
 #include <dlfcn.h>
+#include <link.h>
 
 static int interface_version(void) { return 1; }
 
@@ -17,6 +18,17 @@ static void *symbol(const char *name) {
     return found != NULL ? found : dlsym(RTLD_DEFAULT, name);
 }
 
+/* The folder of libtorch's libraries, which libtenfold loaded; NULL where there is none. */
+SEXP tf_torch_libraries(void) {
+    if (tn_available() != 1) raise_last();
+    void *library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+    struct link_map *found = NULL;
+    if (library == NULL || dlinfo(library, RTLD_DI_LINKMAP, &found) != 0 || found == NULL) return R_NilValue;
+    SEXP path = Rf_mkString(found->l_name);
+    dlclose(library);
+    return path;
+}
+
 static tn_tensor *borrowed_tensor(SEXP x) { return tensor_of(x); }
 
 /* The handle of what jit_trace, jit_load or jit_compile gave. */
@@ -24,9 +36,6 @@ static tn_module *borrowed_module(SEXP x) {
     SEXP handle = Rf_getAttrib(x, Rf_install("handle"));
     return handle_of(handle == R_NilValue ? x : handle, MODULE);
 }
-
-/* What a traced module is called with after its inputs: its parameters. */
-static SEXP further_inputs(SEXP x) { return Rf_getAttrib(x, Rf_install("extra")); }
 
 static void raise(int code, const char *message) { fail_with(code, "%s", message); }
 
@@ -40,8 +49,8 @@ void register_callables(void) {
         {"tenfold_interface", (DL_FUNC)interface_version}, {"tenfold_symbol", (DL_FUNC)symbol},
         {"tenfold_tensor", (DL_FUNC)borrowed_tensor},      {"tenfold_give", (DL_FUNC)give_or_null},
         {"tenfold_value", (DL_FUNC)value_of},              {"tenfold_give_value", (DL_FUNC)value_to_r},
-        {"tenfold_module", (DL_FUNC)borrowed_module},      {"tenfold_further_inputs", (DL_FUNC)further_inputs},
-        {"tenfold_raise", (DL_FUNC)raise},                 {"tenfold_raise_last", (DL_FUNC)raise_error},
+        {"tenfold_module", (DL_FUNC)borrowed_module},      {"tenfold_raise", (DL_FUNC)raise},
+        {"tenfold_raise_last", (DL_FUNC)raise_error},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) R_RegisterCCallable("tenfold", all[i].name, all[i].function);
 }

@@ -54,12 +54,13 @@ static bool fits_one(const parameter *p, SEXP x) {
     }
 }
 
-static bool fits_list(const parameter *p, SEXP x) {
+static bool fits_list(const parameter *p, SEXP x, bool converting) {
     if (p->kind == 'T') {
         if (TYPEOF(x) != VECSXP || OBJECT(x)) return false;
         for (R_xlen_t i = 0; i < Rf_xlength(x); i++) {
             SEXP each = VECTOR_ELT(x, i);
-            if (!is_tensor(each) && !(each == R_NilValue && p->flags & NONE_ENTRIES)) return false;
+            bool none = each == R_NilValue && p->flags & NONE_ENTRIES;
+            if (!is_tensor(each) && !none && !(converting && becomes_tensor(each))) return false;
         }
         return true;
     }
@@ -93,7 +94,7 @@ static bool fits_list(const parameter *p, SEXP x) {
 static bool fits(const parameter *p, SEXP x, bool converting) {
     if (x == R_NilValue) return (p->flags & (HAS_DEFAULT | OPTIONAL)) != 0;
     if (converting && p->kind == 'T' && p->size == 0 && becomes_tensor(x)) return true;
-    return p->size != 0 ? fits_list(p, x) : fits_one(p, x);
+    return p->size != 0 ? fits_list(p, x, converting) : fits_one(p, x);
 }
 
 /* By name: everything given is a parameter of the overload, and fits. */
@@ -139,15 +140,33 @@ static void no_overload(const operator_entry *op, SEXP *given) {
     fail_with(TN_ERROR_ARGUMENT, "torch_%s does not take (%s); it is%s", op->name, kinds, forms);
 }
 
+/* The list itself, or a copy whose numbers are tensors. */
+static SEXP tensors_in(SEXP list, bool place) {
+    R_xlen_t n = Rf_xlength(list), others = 0;
+    for (R_xlen_t i = 0; i < n; i++) others += becomes_tensor(VECTOR_ELT(list, i));
+    if (others == 0) return list;
+    SEXP made = PROTECT(Rf_shallow_duplicate(list));
+    for (R_xlen_t i = 0; i < n; i++) {
+        if (!becomes_tensor(VECTOR_ELT(made, i))) continue;
+        SEXP call = PROTECT(Rf_lang3(Rf_install("tensor_argument"), VECTOR_ELT(made, i), Rf_ScalarLogical(place)));
+        SET_VECTOR_ELT(made, i, Rf_eval(call, package_env));
+        UNPROTECT(1);
+    }
+    UNPROTECT(1);
+    return made;
+}
+
 SEXP call_operator(const operator_entry *op, SEXP *given) {
     SEXP values[MOST_PARAMETERS];
     int given_count = 0;
     for (int i = 0; i < op->slots; i++) given_count += given[i] != R_NilValue;
     const overload *found = NULL;
     for (int converting = 0; converting < 2 && found == NULL; converting++) {
-        for (int i = 0; i < op->count && found == NULL; i++) {
-            if (by_name(op, &op->overloads[i], given, given_count, values, converting)) found = &op->overloads[i];
+        for (int i = 0; i < op->count; i++) { /* of those that fit, the one that leaves the least unsaid */
+            const overload *each = &op->overloads[i];
+            if ((found == NULL || each->count < found->count) && by_name(op, each, given, given_count, values, converting)) found = each;
         }
+        if (found != NULL) by_name(op, found, given, given_count, values, converting);
         for (int i = 0; i < op->count && found == NULL; i++) {
             if (by_position(op, &op->overloads[i], given, given_count, values, converting)) found = &op->overloads[i];
         }
@@ -160,6 +179,10 @@ SEXP call_operator(const operator_entry *op, SEXP *given) {
             SEXP call = PROTECT(Rf_lang3(Rf_install("tensor_argument"), values[i], Rf_ScalarLogical(place)));
             values[i] = PROTECT(Rf_eval(call, package_env));
             converted += 2;
+        }
+        if (found->parameters[i].kind == 'T' && found->parameters[i].size != 0 && TYPEOF(values[i]) == VECSXP) {
+            values[i] = PROTECT(tensors_in(values[i], place));
+            converted++;
         }
         if (found->parameters[i].flags & PLACE && found->parameters[i].kind == 'T') {
             values[i] = PROTECT(place_of(values[i]));

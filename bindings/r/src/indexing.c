@@ -1,4 +1,4 @@
-/* indexing.c: x[i, j] and x[i, j] <- value, with positions from 1, as R's arrays have them. */
+/* indexing.c: x[i, j] and x[i, j] <- value, with positions from 1; negative ones count from the end, NULL is a new axis. */
 #include "bridge.h"
 
 #include <math.h>
@@ -25,7 +25,8 @@ static SEXP keep(keeper *k, SEXP x) {
 static keeper new_keeper(void) { return (keeper){Rf_allocVector(VECSXP, 6 * MOST_DIMENSIONS), 0}; }
 
 static void outside(double position, int64_t size, int dim) {
-    fail_with(TN_ERROR_INDEX, "position %.0f is outside dimension %d, which has %lld", position, dim + 1, (long long)size);
+    fail_with(TN_ERROR_INDEX, "index %.0f is out of bounds for dimension %d with size %lld", position, dim + 1,
+              (long long)size);
 }
 
 static SEXP places_tensor(const int64_t *places, int64_t count) {
@@ -57,38 +58,34 @@ static chosen from_logical(SEXP x, int64_t size, int dim) {
     return from_places(places, count);
 }
 
-/* An entry of a vector of numbers as a position, which may be negative. */
+/* An entry of a vector of numbers as a position; a negative one counts from the end. */
 static double position_at(SEXP x, R_xlen_t i, int64_t size, int dim) {
     double position = TYPEOF(x) == INTSXP ? (INTEGER(x)[i] == NA_INTEGER ? NA_REAL : INTEGER(x)[i]) : REAL(x)[i];
     if (ISNAN(position)) fail_with(TN_ERROR_INDEX, "a position in dimension %d is NA", dim + 1);
     if (position != floor(position)) fail_with(TN_ERROR_INDEX, "%g is no position: positions are whole numbers", position);
-    if (position == 0) fail_with(TN_ERROR_INDEX, "positions count from 1: there is no 0 in dimension %d", dim + 1);
+    if (position == 0) fail_with(TN_ERROR_INDEX, "Indexing starts at 1 but found a 0.");
     if (fabs(position) > size) outside(position, size, dim);
-    return position;
+    return position < 0 ? position + (double)size + 1 : position;
 }
 
 static chosen from_numbers(SEXP x, int64_t size, int dim) {
     R_xlen_t n = Rf_xlength(x);
     int64_t *places = (int64_t *)R_alloc(n + 1, sizeof *places);
-    int negative = 0;
-    for (R_xlen_t i = 0; i < n; i++) {
-        double position = position_at(x, i, size, dim);
-        negative += position < 0;
-        places[i] = (int64_t)fabs(position) - 1;
-    }
-    if (negative == 0) {
-        if (n == 1) return (chosen){ONE, places[0], 1, 1, R_NilValue};
-        return from_places(places, n);
-    }
-    if (negative != n) fail_with(TN_ERROR_INDEX, "positions to take and to leave out are mixed in dimension %d", dim + 1);
-    bool *left_out = (bool *)R_alloc(size + 1, sizeof *left_out);
-    for (int64_t i = 0; i < size; i++) left_out[i] = false;
-    for (R_xlen_t i = 0; i < n; i++) left_out[places[i]] = true;
-    int64_t *kept = (int64_t *)R_alloc(size + 1, sizeof *kept), count = 0;
-    for (int64_t i = 0; i < size; i++) {
-        if (!left_out[i]) kept[count++] = i;
-    }
-    return from_places(kept, count);
+    for (R_xlen_t i = 0; i < n; i++) places[i] = (int64_t)position_at(x, i, size, dim) - 1;
+    if (n == 1) return (chosen){ONE, places[0], 1, 1, R_NilValue};
+    return from_places(places, n);
+}
+
+/* Positions of a tensor, some of them from the end, as positions from 0. */
+static SEXP wrapped(SEXP x, int64_t size) {
+    SEXP counted = PROTECT(place_of(x));
+    tn_tensor *negative = tn_lt_Scalar(tensor_of(counted), tn_int(0));
+    tn_tensor *moved = negative ? tn_add_Scalar(tensor_of(counted), tn_int(size), tn_int(1)) : NULL;
+    tn_tensor *found = moved ? tn_where_self(negative, moved, tensor_of(counted)) : NULL;
+    tn_free(negative);
+    tn_free(moved);
+    UNPROTECT(1);
+    return give(found);
 }
 
 static chosen from_tensor(SEXP x, int64_t size, int dim) {
@@ -108,10 +105,11 @@ static chosen from_tensor(SEXP x, int64_t size, int dim) {
     if (tn_tensor_dim(tensor) == 0) {
         tn_scalar position;
         check(tn_tensor_item(tensor, &position));
-        if (position.as.i < 1 || position.as.i > size) outside((double)position.as.i, size, dim);
-        return (chosen){ONE, position.as.i - 1, 1, 1, R_NilValue};
+        if (position.as.i == 0) fail_with(TN_ERROR_INDEX, "Indexing starts at 1 but found a 0.");
+        if (position.as.i < -size || position.as.i > size) outside((double)position.as.i, size, dim);
+        return (chosen){ONE, position.as.i - 1 + (position.as.i < 0) * (size + 1), 1, 1, R_NilValue};
     }
-    return (chosen){PLACES, 0, 1, tn_tensor_numel(tensor), place_of(x)};
+    return (chosen){PLACES, 0, 1, tn_tensor_numel(tensor), wrapped(x, size)};
 }
 
 /* slc(start, end, step): up to the end where that is Inf. */
@@ -134,7 +132,6 @@ static chosen from_slice(SEXP x, int64_t size, int dim) {
 static chosen choose(SEXP x, int64_t size, int dim) {
     if (Rf_inherits(x, "torch_slice")) return from_slice(x, size, dim);
     if (is_tensor(x)) return from_tensor(x, size, dim);
-    if (TYPEOF(x) == NILSXP) return from_places(NULL, 0);
     if (TYPEOF(x) == LGLSXP) return from_logical(x, size, dim);
     if (TYPEOF(x) == INTSXP || TYPEOF(x) == REALSXP) return from_numbers(x, size, dim);
     fail_with(TN_ERROR_INDEX, "%s is no position in dimension %d", describe_value(x), dim + 1);
@@ -153,7 +150,9 @@ static bool is_colon(SEXP expression) {
 static SEXP ascending(keeper *k, SEXP expression, SEXP environment) {
     SEXP start = keep(k, Rf_eval(CADR(expression), environment)), end = keep(k, Rf_eval(CADDR(expression), environment));
     bool numbers = Rf_isNumeric(start) && Rf_isNumeric(end) && Rf_length(start) == 1 && Rf_length(end) == 1;
-    if (!numbers || !(Rf_asReal(start) >= 1) || !(Rf_asReal(end) > Rf_asReal(start))) {
+    double first = numbers ? Rf_asReal(start) : 0, last = numbers ? Rf_asReal(end) : 0;
+    bool rises = first != 0 && last != 0 && (last > first || (first > 0 && last < 0)); /* 2:-1 ends with the last */
+    if (!numbers || !rises) {
         return keep(k, Rf_eval(keep(k, Rf_lang3(Rf_install(":"), start, end)), R_BaseEnv));
     }
     return keep(k, Rf_eval(keep(k, Rf_lang3(Rf_install("slc"), start, end)), package_env));
@@ -181,6 +180,17 @@ static SEXP written_slice(keeper *k, SEXP promise) {
     return keep(k, Rf_eval(keep(k, call), package_env));
 }
 
+/* The list that x[!!!list] puts in the place of indices, or NULL where the index is something else. */
+static SEXP spliced(keeper *k, SEXP promise) {
+    SEXP expression = TYPEOF(promise) == PROMSXP ? R_PromiseExpr(promise) : R_NilValue;
+    for (int i = 0; i < 3; i++) {
+        if (TYPEOF(expression) != LANGSXP || CAR(expression) != Rf_install("!")) return NULL;
+        expression = CADR(expression);
+    }
+    SEXP list = keep(k, Rf_eval(expression, PRENV(promise)));
+    return keep(k, Rf_eval(keep(k, Rf_lang2(Rf_install("as.list"), list)), R_BaseEnv));
+}
+
 /* The indices between the brackets, evaluated; R_MissingArg stands for one left out and for `..`. */
 static int read_indices(keeper *k, SEXP frame, SEXP *indices, int *rest) {
     SEXP dots = Rf_findVarInFrame(frame, R_DotsSymbol);
@@ -194,6 +204,13 @@ static int read_indices(keeper *k, SEXP frame, SEXP *indices, int *rest) {
             *rest = count;
             indices[count++] = R_MissingArg;
         } else {
+            SEXP several = spliced(k, each);
+            if (several != NULL) {
+                R_xlen_t n = Rf_xlength(several);
+                if (count + n > MOST_DIMENSIONS) fail_with(TN_ERROR_INDEX, "more than %d indices", MOST_DIMENSIONS);
+                for (R_xlen_t i = 0; i < n; i++) indices[count++] = VECTOR_ELT(several, i);
+                continue;
+            }
             SEXP slice = TYPEOF(each) == PROMSXP ? written_slice(k, each) : NULL;
             if (slice != NULL) indices[count++] = slice;
             else indices[count++] = each == R_MissingArg ? each : keep(k, Rf_eval(each, frame));
@@ -202,14 +219,16 @@ static int read_indices(keeper *k, SEXP frame, SEXP *indices, int *rest) {
     return count;
 }
 
-/* The tensor with a dimension of one for each `newaxis`, which then is an index left out. */
+static bool is_new_axis(SEXP index) { return index == R_NilValue || Rf_inherits(index, "torch_newaxis"); }
+
+/* The tensor with a dimension of one for each `newaxis` or NULL, which then is an index left out. */
 static SEXP with_new_axes(keeper *k, SEXP x, SEXP *indices, int count, int rest) {
     int axes = 0;
-    for (int i = 0; i < count; i++) axes += Rf_inherits(indices[i], "torch_newaxis");
+    for (int i = 0; i < count; i++) axes += is_new_axis(indices[i]);
     if (axes == 0) return x;
     int filled = (int)tn_tensor_dim(tensor_of(x)) - (count - axes - (rest >= 0));
     for (int i = 0; i < count; i++) {
-        if (!Rf_inherits(indices[i], "torch_newaxis")) continue;
+        if (!is_new_axis(indices[i])) continue;
         int at = rest >= 0 && i > rest ? i - 1 + filled : i;
         x = keep(k, give(tn_unsqueeze(tensor_of(x), at)));
         indices[i] = R_MissingArg;
@@ -253,6 +272,10 @@ static SEXP whole_mask(keeper *k, SEXP x, SEXP *indices, int count) {
 /* A matrix of positions, the only index, with a column for each dimension: one element for each of its rows. Returns
  * how many tensors of positions that makes, 0 where the index is something else. */
 static int matrix_places(keeper *k, SEXP x, SEXP *indices, int count, const tn_tensor **places) {
+    if (count == 1 && is_tensor(indices[0]) && tn_tensor_dim(tensor_of(indices[0])) == 2 &&
+        tn_tensor_dtype(tensor_of(indices[0])) == TN_INT64) {
+        indices[0] = keep(k, Rf_eval(keep(k, Rf_lang2(Rf_install("as_array"), indices[0])), package_env));
+    }
     if (count != 1 || (TYPEOF(indices[0]) != INTSXP && TYPEOF(indices[0]) != REALSXP)) return 0;
     SEXP shape = Rf_getAttrib(indices[0], R_DimSymbol);
     int rank = (int)tn_tensor_dim(tensor_of(x));
@@ -262,7 +285,6 @@ static int matrix_places(keeper *k, SEXP x, SEXP *indices, int count, const tn_t
         int64_t size = tn_tensor_size(tensor_of(x), dim);
         for (int64_t i = 0; i < rows; i++) {
             double position = position_at(indices[0], dim * rows + i, size, dim);
-            if (position < 0) fail_with(TN_ERROR_INDEX, "a matrix of positions takes elements, and leaves none out");
             column[i] = (int64_t)position - 1;
         }
         places[dim] = tensor_of(keep(k, places_tensor(column, rows)));

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "bridge.h"
 
+#include <stdio.h>
 #include <R_ext/Rdynload.h>
 #include <stdlib.h>
 
@@ -81,6 +82,20 @@ SEXP tf_default_generator(SEXP device) { return give_handle(tn_generator_default
 
 SEXP tf_generator_state(SEXP generator) { return give(tn_generator_state(handle_of(generator, GENERATOR))); }
 
+/* A seed has more digits than R's numbers: it goes as text. */
+SEXP tf_generator_seed(SEXP generator) {
+    uint64_t seed;
+    check(tn_generator_seed(handle_of(generator, GENERATOR), &seed));
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+    return Rf_mkString(text);
+}
+
+SEXP tf_generator_set_seed(SEXP generator, SEXP digits) {
+    check(tn_generator_set_seed(handle_of(generator, GENERATOR), strtoull(text_of(digits), NULL, 10)));
+    return R_NilValue;
+}
+
 SEXP tf_generator_set_state(SEXP generator, SEXP state) {
     check(tn_generator_set_state(handle_of(generator, GENERATOR), tensor_of(state)));
     return R_NilValue;
@@ -152,7 +167,15 @@ extern SEXP tf_index_put(SEXP, SEXP, SEXP);
 extern SEXP tf_stack(SEXP);
 extern SEXP tf_call(SEXP, SEXP);
 extern SEXP tf_module_call(SEXP, SEXP, SEXP);
-extern SEXP tf_trace(SEXP, SEXP, SEXP);
+extern SEXP tf_trace_method(SEXP, SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_module_new(SEXP);
+extern SEXP tf_module_set(SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_module_add_child(SEXP, SEXP);
+extern SEXP tf_module_child(SEXP, SEXP);
+extern SEXP tf_module_arity(SEXP, SEXP);
+extern SEXP tf_layout_name(SEXP);
+extern SEXP tf_torch_libraries(void);
+extern SEXP tf_data_address(SEXP);
 extern SEXP tf_store_condition(SEXP);
 extern SEXP tf_module_load(SEXP, SEXP);
 extern SEXP tf_module_compile(SEXP);
@@ -182,7 +205,10 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_set_requires_grad, 2), ENTRY(tf_retain_grad, 1), ENTRY(tf_grad, 1), ENTRY(tf_set_grad, 2),
     ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_hook, 2), ENTRY(tf_function, 4), ENTRY(tf_scope_begin, 1), ENTRY(tf_autocast_begin, 3), ENTRY(tf_default_dtype, 1), ENTRY(tf_grad_fn, 1), ENTRY(tf_interop_threads, 1), ENTRY(tf_scope_end, 1),
     ENTRY(tf_grad_enabled, 0), ENTRY(tf_index, 3), ENTRY(tf_index_put, 3), ENTRY(tf_stack, 1),
-    ENTRY(tf_call, 2), ENTRY(tf_module_call, 3), ENTRY(tf_trace, 3), ENTRY(tf_store_condition, 1),
+    ENTRY(tf_call, 2), ENTRY(tf_module_call, 3), ENTRY(tf_trace_method, 5),
+    ENTRY(tf_module_new, 1), ENTRY(tf_module_set, 4), ENTRY(tf_module_add_child, 2), ENTRY(tf_module_child, 2),
+    ENTRY(tf_module_arity, 2), ENTRY(tf_layout_name, 1), ENTRY(tf_torch_libraries, 0), ENTRY(tf_data_address, 1), ENTRY(tf_generator_seed, 1),
+    ENTRY(tf_generator_set_seed, 2), ENTRY(tf_store_condition, 1),
     ENTRY(tf_module_load, 2), ENTRY(tf_module_compile, 1), ENTRY(tf_module_save, 2), ENTRY(tf_module_save_data, 1), ENTRY(tf_module_names, 2),
     ENTRY(tf_module_attribute, 2), ENTRY(tf_module_train, 2), ENTRY(tf_module_is_training, 1),
     ENTRY(tf_module_to, 3), ENTRY(tf_module_text, 2), ENTRY(tf_optimizer, 4),

@@ -5,56 +5,74 @@
 
 /* ---- tracing ---- */
 
-typedef struct {
-    SEXP function; /* of a list of tensors, for a list of tensors; it stores its condition and gives NULL on failure */
-} traced;
-
+/* An R function of a list of values, for a value; it stores its condition and gives NULL on failure. */
 typedef struct {
     SEXP function;
-    const tn_tensor *const *inputs;
-    int64_t inputs_count;
-    tn_tensor **outputs;
-    int64_t outputs_count;
+    tn_stack *stack;
     bool done;
 } traced_call;
 
 static void run_traced(void *given) {
     traced_call *call = given;
-    SEXP inputs = PROTECT(Rf_allocVector(VECSXP, call->inputs_count));
-    for (int64_t i = 0; i < call->inputs_count; i++) {
-        SET_VECTOR_ELT(inputs, i, give(tn_tensor_share(call->inputs[i])));
-    }
+    int64_t count = tn_stack_count(call->stack);
+    SEXP inputs = PROTECT(Rf_allocVector(VECSXP, count));
+    for (int64_t i = 0; i < count; i++) SET_VECTOR_ELT(inputs, i, value_to_r(tn_stack_at(call->stack, i)));
     SEXP expression = PROTECT(Rf_lang2(call->function, inputs));
-    SEXP results = PROTECT(Rf_eval(expression, R_GlobalEnv));
-    if (TYPEOF(results) == VECSXP && Rf_xlength(results) == call->outputs_count) {
-        bool tensors = true;
-        for (int64_t i = 0; i < call->outputs_count; i++) tensors &= is_tensor(VECTOR_ELT(results, i)) && R_ExternalPtrAddr(VECTOR_ELT(results, i)) != NULL;
-        for (int64_t i = 0; tensors && i < call->outputs_count; i++) {
-            call->outputs[i] = tn_tensor_share(R_ExternalPtrAddr(VECTOR_ELT(results, i)));
-        }
-        call->done = tensors;
+    SEXP result = PROTECT(Rf_eval(expression, R_GlobalEnv));
+    if (result != R_NilValue) {
+        tn_value *value = value_of(result);
+        call->done = tn_stack_clear(call->stack) == TN_OK && tn_stack_push(call->stack, value) == TN_OK;
+        tn_value_free(value);
     }
     UNPROTECT(3);
 }
 
 /* No jump of R's may cross libtorch: R_ToplevelExec stops it here. */
-static tn_status trace_callback(const tn_tensor *const *inputs, int64_t inputs_count, tn_tensor **outputs,
-                                int64_t outputs_count, void *user) {
-    traced_call call = {((traced *)user)->function, inputs, inputs_count, outputs, outputs_count, false};
+static tn_status trace_callback(tn_stack *stack, void *user) {
+    traced_call call = {(SEXP)user, stack, false};
     if (!R_ToplevelExec(run_traced, &call)) return tn_fail("the R function was left by a jump");
-    return call.done ? TN_OK : tn_fail("the R function failed, or did not give the tensors that it gave before");
+    return call.done ? TN_OK : tn_fail("the R function failed");
 }
 
-SEXP tf_trace(SEXP function, SEXP inputs, SEXP outputs_count) {
-    int64_t count;
-    tensor_array given = tensors_of(inputs, &count);
-    traced user = {function};
+/* Have a module keep, as a method, what an R function computes from example inputs, a list of values. */
+SEXP tf_trace_method(SEXP module, SEXP method, SEXP function, SEXP inputs, SEXP strict) {
+    tn_module *into = handle_of(module, MODULE);
+    const char *name = text_of(method);
+    bool strictly = bool_of(strict);
+    tn_stack *stack = stack_of(inputs);
     SET_VECTOR_ELT(callback_error, 0, R_NilValue);
-    int64_t outputs = int_of(outputs_count);
     tracing++;
-    tn_module *made = tn_module_trace(trace_callback, given, count, outputs, &user); /* no jump crosses it */
+    tn_status status = tn_module_trace_method(into, name, trace_callback, stack, strictly, function); /* no jump crosses it */
     tracing--;
-    return give_handle(made, MODULE);
+    tn_stack_free(stack);
+    check(status);
+    return module;
+}
+
+/* ---- modules made part by part ---- */
+
+SEXP tf_module_new(SEXP name) { return give_handle(tn_module_new(text_of(name)), MODULE); }
+
+SEXP tf_module_set(SEXP module, SEXP name, SEXP part, SEXP parameter) {
+    tn_module *m = handle_of(module, MODULE);
+    if (!is_tensor(part)) check(tn_module_set_child(m, text_of(name), handle_of(part, MODULE)));
+    else if (bool_of(parameter)) check(tn_module_set_parameter(m, text_of(name), tensor_of(part)));
+    else check(tn_module_set_buffer(m, text_of(name), tensor_of(part)));
+    return module;
+}
+
+SEXP tf_module_add_child(SEXP module, SEXP name) {
+    return give_handle(tn_module_add_child(handle_of(module, MODULE), text_of(name)), MODULE);
+}
+
+SEXP tf_module_child(SEXP module, SEXP name) {
+    return give_handle(tn_module_child(handle_of(module, MODULE), text_of(name)), MODULE);
+}
+
+SEXP tf_module_arity(SEXP module, SEXP method) {
+    int64_t count = tn_module_arity(handle_of(module, MODULE), text_of(method));
+    if (count < 0) raise_last();
+    return Rf_ScalarInteger((int)count);
 }
 
 SEXP tf_store_condition(SEXP condition) {
@@ -94,6 +112,7 @@ SEXP tf_module_names(SEXP module, SEXP what) {
     switch (text_of(what)[0]) {
     case 'm': return value_to_r(tn_module_methods(m));
     case 'p': return value_to_r(tn_module_parameters(m));
+    case 'c': return value_to_r(tn_module_children(m));
     default: return value_to_r(tn_module_buffers(m));
     }
 }

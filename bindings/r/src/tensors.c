@@ -255,6 +255,21 @@ SEXP tf_to(SEXP x, SEXP dtype, SEXP device, SEXP copy) {
     return give(tn__to_copy_with(tensor, &to, NULL, &where, NULL, NULL, NULL));
 }
 
+/* How the elements lie: strided, sparse_coo and so on. */
+SEXP tf_layout_name(SEXP x) {
+    static const char *const names[] = {"strided", "sparse_coo", "sparse_csr", "mkldnn", "sparse_csc"};
+    int layout = (int)tn_tensor_layout(tensor_of(x));
+    if (layout < 0) raise_last();
+    return Rf_mkString(layout < 5 ? names[layout] : "another");
+}
+
+/* Where the elements are, as text. */
+SEXP tf_data_address(SEXP x) {
+    char text[32];
+    snprintf(text, sizeof text, "%p", tn_tensor_data(tensor_of(x)));
+    return Rf_mkString(text);
+}
+
 /* Where an R object's tensor is, to tell one from another. */
 SEXP tf_address(SEXP x) {
     char text[32];

@@ -235,6 +235,24 @@ SEXP value_to_r(tn_value *value) {
 
 /* ---- stacks ---- */
 
+/* A list's values on a stack, which the caller frees; raises with nothing left over. */
+tn_stack *stack_of(SEXP list) {
+    if (TYPEOF(list) != VECSXP) fail_with(TN_ERROR_TYPE, "a list of values is needed, not %s", describe_value(list));
+    reason why = {TN_OK, ""};
+    tn_stack *stack = tn_stack_new();
+    if (stack == NULL) raise_last();
+    bool made = true;
+    for (R_xlen_t i = 0; made && i < Rf_xlength(list); i++) {
+        tn_value *value = from_r(VECTOR_ELT(list, i), &why, 0);
+        made = value != NULL && tn_stack_push(stack, value) == TN_OK;
+        tn_value_free(value);
+    }
+    if (made) return stack;
+    tn_stack_free(stack);
+    if (why.code != TN_OK) fail_with(why.code, "%s", why.text);
+    raise_last();
+}
+
 static void free_stack(void *stack) { tn_stack_free(stack); }
 
 typedef struct {

@@ -186,7 +186,7 @@ behaves("a dataset is asked for whole numbers, however they are given", local({
 
 behaves("data is a tensor without its history", local({
   x <- torch_tensor(1, requires_grad = TRUE)
-  stopifnot(!(x * 2)$data$requires_grad)
+  stopifnot(!(x * 2)$data()$requires_grad)
 }))
 
 behaves("L-BFGS counts how often it asked for the loss", local({

@@ -20,8 +20,8 @@ stopifnot(identical(as.numeric(m$parameters[[1]]), 2), inherits(tryCatch(m$load_
 torch_save(list(x = x, y = net(x)), paste0(folder, "/net.safetensors"))
 invisible(gc())
 live <- tenfold_memory()[["objects"]]
-runs <- 0
-e <- tryCatch(jit_trace(function(a) { runs <<- runs + 1; if (runs > 1) stop("inside"); a }, x), error = identity)
+e <- tryCatch(jit_trace(function(a) stop("inside"), x), error = identity)
+invisible(gc())
 stopifnot(conditionMessage(e) == "inside", tenfold_memory()[["objects"]] == live)
 left <- (function() { runs <- 0; jit_trace(function(a) { runs <<- runs + 1; a }, x); "after" })()
 stopifnot(left == "after", as.numeric(jit_trace(function(a) a * 2, torch_ones(1))(torch_tensor(4))) == 8)

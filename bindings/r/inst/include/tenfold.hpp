@@ -231,11 +231,6 @@ class Function {
 
     // The arguments go in on the stack, and results come back on it.
     void operator()(Stack &arguments, const char *method = "forward") const {
-        SEXP more = safely([&] { return detail::callable<SEXP (*)(SEXP)>("tenfold_further_inputs")(kept_); });
-        for (R_xlen_t i = 0; TYPEOF(more) == VECSXP && i < Rf_xlength(more); i++) {
-            Value each = value(VECTOR_ELT(more, i));
-            check(TENFOLD(tn_stack_push)(arguments.get(), each.get()));
-        }
         check(TENFOLD(tn_module_call)(module_, method, arguments.get()));
     }
 

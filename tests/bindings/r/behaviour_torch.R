@@ -1,0 +1,148 @@
+# More that users of R's torch package expect of it, one sentence each; a piece of code that stops breaks one.
+library(tenfold)
+
+behaves <- function(sentence, code) {
+  told <- tryCatch({
+    force(code)
+    "fine"
+  }, error = function(e) gsub("\n", " ", paste(class(e)[1], conditionMessage(e))))
+  cat(sentence, "\t", told, "\n", sep = "")
+}
+
+refused <- function(code) tryCatch(code, error = conditionMessage)
+warned <- function(code) tryCatch({ code; "" }, warning = conditionMessage)
+
+behaves("negative positions count from the end", local({
+  x <- torch_arange(1L, 10L)
+  stopifnot(x[-1]$item() == 10, as_array(x[-2:10]) == 9:10, as_array(x[2:-1]) == 2:10, as_array(x[c(-1, -2)]) == c(10, 9))
+  stopifnot(refused(x[0]) == "Indexing starts at 1 but found a 0.", refused(x[11]) == "index 11 is out of bounds for dimension 1 with size 10")
+}))
+
+behaves("NULL adds a dimension and lists are spliced into indices", local({
+  x <- torch_randn(3, 4)
+  stopifnot(dim(x[NULL, , NULL]) == c(1, 3, 1, 4), x[!!!list(2, 3)]$item() == x[2, 3]$item())
+}))
+
+behaves("traced functions take and give nested lists and named lists", local({
+  f <- jit_trace(function(x) list(a = x$p + x$q[[1]], b = list(x$p)), list(p = torch_ones(2), q = list(torch_ones(2))), strict = FALSE)
+  found <- f(list(p = torch_ones(2), q = list(torch_ones(2) * 2)))
+  stopifnot(as_array(found$a) == 3, as_array(found$b[[1]]) == 1)
+}))
+
+behaves("lists of tensors and tuples go into a trace as they are", local({
+  x <- list(torch_tensor(1), torch_tensor(2))
+  stopifnot(as_array(jit_trace(function(x) torch_stack(x), x)(x)) == c(1, 2))
+  f <- jit_trace(function(x) jit_tuple(list(x$s, x$t)), jit_tuple(list(s = x[[1]], t = x[[2]])))
+  stopifnot(identical(vapply(f(jit_tuple(x)), as.numeric, 0), c(1, 2)), is.character(refused(f(x))))
+}))
+
+behaves("a traced module has the parameters, buffers and parts of the module", local({
+  net <- nn_sequential(nn_linear(2, 3), nn_batch_norm1d(3))
+  traced <- jit_trace_module(net, forward = torch_randn(4, 2))
+  stopifnot(length(traced$parameters) == 4, length(traced$buffers) == 3, length(traced$modules) == 3)
+  with_no_grad(net[[1]]$weight$fill_(0))
+  stopifnot(all(as_array(traced$parameters[[1]]) == 0), grepl("are not traced", refused(traced$modules[[2]](torch_ones(1, 2)))))
+}))
+
+behaves("a traced module follows the mode that it is set to", local({
+  net <- nn_module(initialize = function() NULL, forward = function(x) if (self$training) x * 2 else x * 3)()
+  traced <- jit_trace(net, torch_ones(1))
+  stopifnot(traced(torch_ones(1))$item() == 2, traced$eval()(torch_ones(1))$item() == 3)
+  one <- jit_trace(net, torch_ones(1), respect_mode = FALSE)
+  stopifnot(one$eval()(torch_ones(1))$item() == 2)
+}))
+
+behaves("workers of a loader make batches in their own processes", local({
+  numbers <- dataset(initialize = function() {}, .length = function() 4, .getitem = function(i) list(i = i, pid = Sys.getpid(), x = torch_ones(2) * i))
+  next_batch <- dataloader_make_iter(dataloader(numbers(), batch_size = 2, num_workers = 2))
+  first <- next_batch()
+  second <- next_batch()
+  stopifnot(as_array(first$i) == 1:2, as_array(second$x)[2, ] == 4, !Sys.getpid() %in% c(as_array(first$pid), as_array(second$pid)))
+  stopifnot(first$pid[1]$item() != second$pid[1]$item(), identical(next_batch(), exhausted()))
+}))
+
+behaves("an error of a worker is the loader's", local({
+  broken <- dataset(initialize = function() {}, .length = function() 2, .getitem = function(i) stop("number 5567"))
+  told <- tryCatch(dataloader_next(dataloader_make_iter(dataloader(broken(), num_workers = 1))), error = identity)
+  stopifnot(inherits(told, "runtime_error"), grepl("5567", conditionMessage(told)))
+}))
+
+behaves("iterable datasets are of unknown length, and batches of theirs are made", local({
+  counted <- iterable_dataset(initialize = function(n) self$n <- n, .iter = function() {
+    i <- 0
+    function() { i <<- i + 1; if (i <= self$n) i else exhausted() }
+  })
+  loader <- dataloader(counted(5), batch_size = 2)
+  sizes <- c()
+  loop(for (batch in loader) sizes <- c(sizes, length(batch)))
+  stopifnot(sizes == c(2, 2, 1), is.na(length(loader)))
+}))
+
+behaves("whole numbers of a range include its end, whatever their type", local({
+  stopifnot(length(torch_arange(1, 10, dtype = torch_int64())) == 10, length(torch_arange(10L)) == 10, nzchar(warned(torch_range(1, 2))))
+}))
+
+behaves("sparse tensors are made, told apart and made dense again", local({
+  x <- torch_sparse_coo_tensor(rbind(c(1, 2), c(2, 3)), c(3, 4), size = c(3, 3))
+  stopifnot(x$is_sparse(), as_array(x$to_dense())[2, 3] == 4, as_array(x$coalesce()$indices())[1, ] == c(1, 2))
+  stopifnot(grepl("Sparse tensors", refused(as_array(x))), torch_eye(3)$to_sparse_csr()$is_sparse_csr())
+  stopifnot(all(dim(head(x, 2)$to_dense()) == c(2, 3)))
+}))
+
+behaves("quantized tensors come back as numbers", local({
+  x <- torch_quantize_per_tensor(torch_tensor(c(-1, 0, 1, 2)), 0.1, 10, torch_quint8())
+  stopifnot(x$is_quantized(), all.equal(as_array(x$dequantize()), c(-1, 0, 1, 2), tolerance = 1e-6))
+}))
+
+behaves("attention draws its first weights as Python does", local({
+  torch_manual_seed(1)
+  attention <- nn_multihead_attention(2, 1)
+  stopifnot(all.equal(as_array(attention$in_proj_weight[1, ]), c(-0.1782, 0.4406), tolerance = 1e-3))
+}))
+
+behaves("layers of recurrent networks count from one, and Python's are loaded", local({
+  gru <- nn_gru(2, 3, num_layers = 2)
+  stopifnot(gru$mode == "GRU", all(dim(gru$weight_ih_l1) == c(9, 2)), all(dim(gru$weight_ih_l2) == c(9, 3)))
+  state <- gru$state_dict()
+  names(state) <- sub("l1$", "l0", names(state))
+  names(state) <- sub("l2$", "l1", names(state))
+  state$weight_ih_l0 <- state$weight_ih_l0 * 0
+  gru$load_state_dict(state)
+  stopifnot(all(as_array(gru$weight_ih_l1) == 0))
+}))
+
+behaves("parameters and buffers are classes that clones keep", local({
+  stopifnot(inherits(nn_parameter(torch_ones(1))$detach(), "nn_parameter"), inherits(nn_buffer(torch_ones(1))$clone(), "nn_buffer"))
+  stopifnot(nn_linear(1, 1)$state_dict()$weight$requires_grad)
+}))
+
+behaves("weight norm splits a weight and puts it together again", local({
+  layer <- nn_linear(3, 2)
+  before <- as_array(layer$weight)
+  norm <- nn_utils_weight_norm$new("weight", 2)
+  norm$apply(layer)
+  stopifnot(all(dim(layer$weight_g) == c(1, 3)), all.equal(as_array(layer$weight), before, tolerance = 1e-6))
+  norm$remove(layer)
+  stopifnot(all.equal(as_array(layer$weight), before, tolerance = 1e-6), is.null(layer$parameters$weight_v))
+}))
+
+behaves("tensors are compared within what their type can tell apart", local({
+  stopifnot(isTRUE(all.equal(torch_tensor(1), torch_tensor(1 + 1e-7))), !isTRUE(all.equal(torch_tensor(1), torch_tensor(1.01))))
+}))
+
+behaves("norms have a type, and lists of arrays are lists of tensors", local({
+  stopifnot(torch_norm(torch_ones(2, 3), dim = 2, dtype = torch_float64())$dtype == torch_float64())
+  stopifnot(all(dim(torch_stack(list(matrix(1:4, 2), matrix(1:4, 2)))) == c(2, 2, 2)), torch_ones(2, requires_grad = TRUE)$mean()$grad_fn$name == "MeanBackward0")
+}))
+
+behaves("generators tell and take seeds", local({
+  generator <- torch_generator()
+  generator$set_current_seed(12345678L)
+  stopifnot(as.character(generator$current_seed()) == "12345678")
+}))
+
+behaves("an ignored class counts from one", local({
+  scores <- torch_eye(3) * 10
+  target <- torch_tensor(rep(3L, 3))
+  stopifnot(is.nan(nnf_cross_entropy(scores, target, ignore_index = 3)$item()), grepl("1 based", refused(nnf_cross_entropy(scores, target, ignore_index = 0))))
+}))

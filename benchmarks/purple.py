@@ -16,71 +16,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.harness import OURS, ROOT, Benchmark, Sample
+from benchmarks.purple_classics import CLASSICS, SCHEME
 from tenfold.capi.build import build as build_libtenfold
 from tenfold.capi.locate import find_libtorch
 from tenfold.purple.build import RUNTIME, STRICT, build_program, find_compiler
 from tenfold.purple.emit_c import compile_program
 from tenfold.purple.expand import expand_program
-
-# Each ends with (print RESULT): Scheme runs the same text after SCHEME.
-CLASSICS = {
-    "fib": """
-(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
-(print (fib 32))""",
-    "tak": """
-(define (tak x y z) (if (not (< y x)) z (tak (tak (- x 1) y z) (tak (- y 1) z x) (tak (- z 1) x y))))
-(define (repeat n) (if (= n 0) (tak 18 12 6) (begin (tak 18 12 6) (repeat (- n 1)))))
-(print (repeat 200))""",
-    "nqueens": """
-(define (count-to n) (let loop ((i n) (l nil)) (if (= i 0) l (loop (- i 1) (cons i l)))))
-(define (place x y z)
-  (if (null? x)
-      (if (null? y) 1 0)
-      (+ (if (ok? (car x) 1 z) (place (append (cdr x) y) nil (cons (car x) z)) 0)
-         (place (cdr x) (cons (car x) y) z))))
-(define (ok? row dist placed)
-  (if (null? placed)
-      #t
-      (and (not (= (car placed) (+ row dist)))
-           (not (= (car placed) (- row dist)))
-           (ok? row (+ dist 1) (cdr placed)))))
-(print (place (count-to 10) nil nil))""",
-    "deriv": """
-(define (all xs) (if (null? xs) nil (cons (deriv (car xs)) (all (cdr xs)))))
-(define (over xs) (if (null? xs) nil (cons (list '/ (deriv (car xs)) (car xs)) (over (cdr xs)))))
-(define (deriv a)
-  (cond ((not (pair? a)) (if (eq? a 'x) 1 0))
-        ((eq? (car a) '+) (cons '+ (all (cdr a))))
-        ((eq? (car a) '-) (cons '- (all (cdr a))))
-        ((eq? (car a) '*) (list '* a (cons '+ (over (cdr a)))))
-        (else (error "no rule for" a))))
-(define (repeat n)
-  (if (= n 0)
-      (deriv '(+ (* 3 x x) (* a x x) (* b x) 5))
-      (begin (deriv '(+ (* 3 x x) (* a x x) (* b x) 5)) (repeat (- n 1)))))
-(print (repeat 400000))""",
-    "sort": """
-(define (make n seed)
-  (let loop ((i 0) (s seed) (l nil))
-    (if (= i n) l (loop (+ i 1) (modulo (+ (* s 1103515245) 12345) 2147483648) (cons s l)))))
-(define (merge-lists a b)
-  (cond ((null? a) b)
-        ((null? b) a)
-        ((< (car a) (car b)) (cons (car a) (merge-lists (cdr a) b)))
-        (else (cons (car b) (merge-lists a (cdr b))))))
-(define (halve l)
-  (let loop ((slow l) (fast l) (front nil))
-    (if (or (null? fast) (null? (cdr fast)))
-        (cons (reverse front) slow)
-        (loop (cdr slow) (cdr (cdr fast)) (cons (car slow) front)))))
-(define (merge-sort l)
-  (if (or (null? l) (null? (cdr l)))
-      l
-      (let ((halves (halve l))) (merge-lists (merge-sort (car halves)) (merge-sort (cdr halves))))))
-(define (repeat n) (if (= n 0) 'sorted (begin (merge-sort (make 50000 n)) (repeat (- n 1)))))
-(print (repeat 10))""",
-}
-SCHEME = "(define nil '()) (define (print x) (display x) (newline))"
 
 
 def native(text: str, folder: Path, name: str = "ours") -> str:
@@ -112,7 +53,13 @@ def classic(name: str) -> Callable[[Path], Mapping[str, Sample]]:
         source = folder / "program.scm"
         source.write_text(SCHEME + text, encoding="utf-8")
         if shutil.which("csc"):
-            command = ["csc", "-O3", str(source), "-o", str(folder / "chicken")]
+            command = [
+                "csc",
+                "-O2",
+                str(source),
+                "-o",
+                str(folder / "chicken"),
+            ]  # at -O3 its sieve counts wrong
             subprocess.run(command, check=True, capture_output=True)
             found["Chicken"] = process(str(folder / "chicken"))
         if shutil.which("guile"):
@@ -120,6 +67,11 @@ def classic(name: str) -> Callable[[Path], Mapping[str, Sample]]:
             compile_it = f'(compile-file "{source}" #:output-file "{compiled}")'
             subprocess.run(["guile", "--no-auto-compile", "-c", compile_it], check=True, capture_output=True)
             found["Guile"] = process("guile", "--no-auto-compile", "-c", f'(load-compiled "{compiled}")')
+        if shutil.which("chezscheme"):
+            compiled = str(folder / "program.so")
+            compile_it = f'(optimize-level 2) (compile-file "{source}" "{compiled}")'
+            subprocess.run(["chezscheme", "-q"], input=compile_it, check=True, capture_output=True, text=True)
+            found["Chez"] = process("chezscheme", "--program", compiled)
         return found
 
     return contenders

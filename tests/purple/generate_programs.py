@@ -27,6 +27,7 @@ PRINTED = (
     "vector",
     "char",
     "symbol",
+    "bytes",
 )
 HELD = (*PRINTED, "function", "predicate", "node", "box", "table")
 # Types of keywords: those that C has as plain numbers and truth values, and others.

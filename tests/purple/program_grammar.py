@@ -66,6 +66,9 @@ LITERALS = {
     "table": (
         "(make-hash-table)", "(hash-table 1 2 3 4)",
     ),
+    "bytes": (
+        "#u8(1 2 3)", "(bytevector)", "(bytevector 255 0)",
+    ),
     "tensor": (
         "(tensor '(1.0 2.0 -3.0))", "(tensor-ones 3)", "(tensor '(0.5 4.0 8.0))", "(tensor '(1 2 3))",
     ),
@@ -111,6 +114,25 @@ COMMON = (
     "(fold (lambda (?a ?x) {wanted ?a:wanted ?x:int}) {wanted} {list})",
     "(begin (unless {bool} (raise {symbol})) {wanted})",
     '(begin (when {bool} (error "boom" {some} \'why)) {wanted})',
+    "(guard (?e ((symbol? ?e) {wanted}) ((error? ?e) {wanted})) {wanted})",
+    "(guard (?e ({bool} => (lambda (?x) {wanted}))) (begin (when {bool} (raise-continuable {int}))"
+    " {wanted}))",
+    "(call/cc (lambda (?kc) (begin (if {bool} (?kc {wanted})) {wanted})))",
+    "(call/cc (lambda (?kc) (for-each (lambda (?x) (if {bool ?x:int} (?kc {wanted ?x:int}))) {list})"
+    " {wanted}))",
+    "(call/cc (lambda (?kc) (try (begin (if {bool} (?kc {wanted})) {wanted}) (lambda (e) {wanted}))))",
+    "(with-exception-handler (lambda (?e) {wanted}) (lambda () (if {bool} (raise-continuable {symbol})"
+    " {wanted})))",
+    "(let ((?n 0)) (try (dynamic-wind (lambda () (set! ?n 1)) (lambda () {wanted ?n:int})"
+    " (lambda () (set! ?n 2)))"
+    " (lambda (e) {wanted ?n:int})))",
+    "(force (delay {wanted}))",
+    "((case-lambda ((?x) {wanted ?x:some}) ((?x ?y) {wanted ?x:some ?y:other})) {some} {other})",
+    "(let () (define-record-type pair-?k (make-?k left-?k) is-?k? (left-?k left-of-?k))"
+    " (left-of-?k (make-?k {wanted})))",
+    "(do ((?k 0 (+ ?k 1)) (?x {wanted} {wanted ?x:wanted ?k:int})) ((= ?k 2) ?x))",
+    "(let loop-?k ((?x {list}) (?y {wanted})) (if (pair? ?x) (loop-?k (cdr ?x) {wanted ?y:wanted}) ?y))",
+    "(let* ((?x {list}) (?y (if (pair? ?x) (cdr ?x) nil))) {wanted ?x:list ?y:list})",
 )  # fmt: skip
 
 FORMS = {
@@ -126,7 +148,9 @@ FORMS = {
         "(length {mixed})", "(chain {int} (+ {int}) (* 2))",
         "(let ((?n 0)) (each-of ?x in {list} (set! ?n (+ ?n ?x))) ?n)", "(round (/ {int} 2))",
         "(fold-right (lambda (?x ?a) {int ?x:int ?a:int}) {int} {list})",
-        "(either (list-index {predicate} {list}) {int})",
+        "(either (list-index {predicate} {list}) {int})", "(bytevector-u8-ref {bytes} 0)",
+        "(bytevector-length {bytes})", "(either (string->number (number->string {int} 16) 16) 0)",
+        "(exact (floor (min 1e9 (max -1e9 {float}))))", "(read (open-input-string (write->string {int})))",
     ),
     "float": (
         "(+ {float} {float})", "(- {float} {float})", "(* {float} {float})", "(/ {float} {float})",
@@ -151,6 +175,12 @@ FORMS = {
         "(symbol->string {symbol})", "(string {char} {char})",
         '(string-join (map number->string {list}) ",")', "(list->string (reverse (string->list {string})))",
         '(format "~a/~s" {int} {string})', "(write->string {table})",
+        "(with-output-to-string (lambda () (write {mixed}) (display {int}) (newline)))",
+        "(let ((?o (open-output-string))) (write {string} ?o) (write-char {char} ?o) (get-output-string ?o))",
+        "(let ((?i (open-input-string {string}))) (let ((?x (read-line ?i))) (if (string? ?x) ?x {string})))",
+        "(utf8->string (string->utf8 {string}))",
+        "(write->string (read (open-input-string (write->string {mixed}))))",
+        "(write->string {bytes})", "(string-copy {string} 0 (min 1 (string-length {string})))",
         "(string-repeat {string} (modulo {int} 3))", '(try (begin {mixed} "fine") error-message)',
     ),
     "char": (
@@ -219,6 +249,11 @@ FORMS = {
         "(let ((?t {table})) (hash-table-set! ?t {int} {int ?t:table}) ?t)",
         "(let ((?t {table})) (hash-table-delete! ?t {int}) ?t)",
         "(let ((?t {table})) (hash-table-update! ?t {int} {function} 0) ?t)",
+    ),
+    "bytes": (
+        "(bytevector-append {bytes} {bytes})", "(string->utf8 {string})", "(bytevector-copy {bytes} 1)",
+        "(let ((?b (bytevector-copy {bytes}))) (bytevector-u8-set! ?b 0 {int ?b:bytes}) ?b)",
+        "(make-bytevector (modulo {int} 4) 7)", "(bytevector (modulo {int} 256) 0)",
     ),
     "tensor": (),
 }  # fmt: skip

@@ -254,6 +254,26 @@ backward: a tensor of 2 elements has no gradient of its own
 tensor(3.)""",
     ),
 }
+MODELS = """
+(define (make) (sequential (linear 2 3) (batch-norm 3) (relu) (linear 3 1)))
+(define x (tensor '((1.0 2.0) (3.0 -4.0))))
+(define taught (make))
+(forward taught x)
+(save-model taught "{0}")
+(define fresh (load-model! (make) "{0}"))
+(evaluating! taught)
+(evaluating! fresh)
+(print (equal? (tensor->list (forward taught x)) (tensor->list (forward fresh x))))
+(print (try (load-model! (linear 2 2) "{0}") error-message))"""
+
+
+def test_a_model_is_saved_and_loaded_with_its_running_statistics_both_ways(tmp_path):
+    text = MODELS.format(tmp_path / "model.safetensors")
+    wanted = "#t\nload-model!: the file holds 8 tensors, and the model has 2\n"
+    assert interpreted(text) == wanted
+    assert compiled(text, tmp_path) == wanted
+
+
 MARK = "-- the next program --"
 
 

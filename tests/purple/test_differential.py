@@ -26,8 +26,8 @@ def test_random_programs_with_tensors_print_the_same_both_ways(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 180))
-def test_ten_thousand_random_programs_print_the_same_both_ways(seed, tmp_path):
+@pytest.mark.parametrize("seed", range(100, 260))
+def test_twenty_thousand_random_programs_print_the_same_both_ways(seed, tmp_path):
     assert_same(seed, 125, tmp_path, tensors=0.1)
 
 

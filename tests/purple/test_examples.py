@@ -51,6 +51,11 @@ def test_line_quad_and_plane_are_fitted_with_the_books_figures():
     )
 
 
+@pytest.mark.parametrize("name", ["iris", "morse"])
+def test_flowers_and_letters_are_told_apart_by_gradients(name):
+    assert printed(name) == "before: #t\nafter: #t\n"
+
+
 def test_exclusive_or_is_learnt():
     assert printed("xor") == "0 xor 0 = 0\n0 xor 1 = 1\n1 xor 0 = 1\n1 xor 1 = 0\n"
 
@@ -89,13 +94,14 @@ def test_every_example_is_tested_here():
 
 
 def documented() -> list[tuple[str, str]]:
-    """The programs of the manual, each with what it is said to print."""
-    text = (Path(__file__).parents[2] / "docs" / "purple.md").read_text(encoding="utf-8")
+    """The programs of the manual and the tutorial, each with what it is said to print."""
+    docs = Path(__file__).parents[2] / "docs"
+    text = "\n".join((docs / each).read_text(encoding="utf-8") for each in ("purple.md", "tutorials/lisp.md"))
     return re.findall(r"```lisp\n(.*?)```\n\n```output\n(.*?)```", text, re.DOTALL)
 
 
 def test_the_manuals_programs_print_what_it_says(output):
     programs = documented()
-    assert len(programs) == 8
+    assert len(programs) == 13
     for program, shown in programs:
         assert output(program) == shown

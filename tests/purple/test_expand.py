@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tenfold.purple import core
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.expand import expand_program
+from tenfold.purple.expand import expand_program, prelude_data
+from tenfold.purple.reader import Name
 from tenfold.purple.subexpressions import children
 
 
@@ -38,7 +41,7 @@ def nodes(text: str) -> list[core.Form]:
         ("(set! car 1)", "car belongs to the language and cannot be assigned"),
         ("(set! (f x) 1)", "(f …) is not a place that can be assigned"),
         ("if", "if is a form, not a value"),
-        ("(let ((x 1)) (deftype P a))", "deftype may stand only at the top level"),
+        ("(list (deftype P a))", "deftype may stand only at the top level"),
         ("(deftype P a a)", "two fields of P have the same name"),
         ("(deftype P (a nosuch))", "there is no type nosuch"),
         ("(deftype P a) (deftype P b)", "the type P is defined twice"),
@@ -182,3 +185,10 @@ def test_a_missing_import_is_an_error_at_the_import(failure):
     error = failure('\n(import "/nowhere/at-all.purple")')
     assert error.message == "cannot read /nowhere/at-all.purple: no such file or directory"
     assert (error.place.file, error.place.line) == ("test.purple", 2)
+
+
+def test_no_name_of_the_library_is_defined_twice():
+    _, data = prelude_data()
+    names = [each.value[1].value for each in data if isinstance(each.value[1], Name)]
+    names += [each.value[1].value[0].value for each in data if not isinstance(each.value[1], Name)]
+    assert not [name for name, count in Counter(names).items() if count > 1]

@@ -57,7 +57,8 @@ def test_the_report_shows_what_is_taken_apart_and_what_is_reused():
 
 def test_the_report_says_by_line_why_a_release_is_counted():
     text = (
-        "(define (f g xs)\n  (length (g xs)))\n(print (f (lambda (x) x) '(1)) (f (lambda (x) (cdr x)) '(1)))"
+        "(define (f gs xs)\n  (length ((car gs) xs)))\n"
+        "(print (f (list (lambda (x) x)) '(1)) (f (list (lambda (x) (cdr x))) '(1)))"
     )
     shown = report(expand_program(text, FILE))
     assert re.search(r"line 2: \w+: the result of an unknown procedure", shown)
@@ -66,7 +67,7 @@ def test_the_report_says_by_line_why_a_release_is_counted():
 PROGRAMS = Path(__file__).parent / "programs"
 # The share of releases that the compiler decides, in percent, when this was written. It may only rise.
 DECIDED = {
-    "interpreter": 73, "heap": 73, "nbody": 100, "words": 57, "generators": 73, "network": 40, "iris": 66,
+    "interpreter": 77, "heap": 95, "nbody": 100, "words": 84, "generators": 73, "network": 55, "iris": 85,
 }  # fmt: skip
 
 

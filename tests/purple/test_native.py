@@ -262,7 +262,7 @@ def test_exit_ends_the_program_with_its_status(tmp_path):
 def test_arguments_and_input_reach_the_program(tmp_path):
     program = build("(print (command-line)) (print (read-line) (read-line) (read-line))", tmp_path)
     done = run(program, "a", "b c", input="first\nsecond")
-    assert done.stdout == "(a b c)\nfirst second #f\n"
+    assert done.stdout == "(a b c)\nfirst second #<eof>\n"
 
 
 def test_foreign_functions_are_called_with_checked_values(tmp_path):

@@ -27,12 +27,12 @@ NUMBERS = [
     ("(/ 6 3)", "2"),
     ("(/ 7 2)", "3.5"),
     ("(/ 2)", "0.5"),
-    ("(/ 1.0 0)", "inf"),
-    ("(/ -1.0 0.0)", "-inf"),
-    ("(/ 0.0 0)", "nan"),
+    ("(/ 1.0 0)", "+inf.0"),
+    ("(/ -1.0 0.0)", "-inf.0"),
+    ("(/ 0.0 0)", "+nan.0"),
     ("(/ 24 2 3)", "4"),
     ("(+ 1 2.5)", "3.5"),
-    ("(* 1e308 10)", "inf"),
+    ("(* 1e308 10)", "+inf.0"),
     ("(quotient -7 2)", "-3"),
     ("(% -7 2)", "-1"),
     ("(modulo -7 2)", "1"),
@@ -44,14 +44,14 @@ NUMBERS = [
     ("(expt 2.0 0.5)", repr(2**0.5)),
     ("(expt 0 0)", "1"),
     ("(expt -1 1001)", "-1"),
-    ("(expt -8 0.5)", "nan"),
+    ("(expt -8 0.5)", "+nan.0"),
     ("(sqrt 16)", "4"),
     ("(sqrt 2)", repr(math.sqrt(2))),
-    ("(sqrt -1)", "nan"),
+    ("(sqrt -1)", "+nan.0"),
     ("(exp 0)", "1.0"),
-    ("(exp 1000)", "inf"),
-    ("(log 0)", "-inf"),
-    ("(log -1)", "nan"),
+    ("(exp 1000)", "+inf.0"),
+    ("(log 0)", "-inf.0"),
+    ("(log -1)", "+nan.0"),
     ("(floor 2.5)", "2.0"),
     ("(ceiling 2.1)", "3.0"),
     ("(round 2.5)", "2.0"),
@@ -89,7 +89,10 @@ NUMBERS = [
     ("(square 5)", "25"),
     ("(clamp 5 0 3)", "3"),
     ("(zero? 0.0)", "#t"),
-    ("(list (integer? 1) (integer? 1.0) (float? 1.0) (number? 'a))", "(#t #f #t #f)"),
+    (
+        "(list (integer? 1) (integer? 1.0) (integer? 1.5) (exact-integer? 1.0) (number? 'a))",
+        "(#t #t #f #f #f)",
+    ),
 ]
 
 DATA = [
@@ -291,7 +294,7 @@ def test_every_primitive_is_implemented_and_documented():
             "(print 1.0 0.1 1e20 1e-7 123456789012345680.0 1e15 (- 0.0))",
             "1.0 0.1 1e20 1e-7 1.2345678901234568e17 1000000000000000.0 -0.0\n",
         ),
-        ("(print inf (- inf) nan)", "inf -inf nan\n"),
+        ("(print inf (- inf) nan)", "+inf.0 -inf.0 +nan.0\n"),
         ("(print '(quote a) ':k #t nil)", "(quote a) :k #t ()\n"),
         ('(printf "~a-~a~%" 1 2)', "1-2\n"),
         (
@@ -337,7 +340,7 @@ def test_files_are_written_and_read(value, tmp_path):
 
 def test_the_input_is_read_by_lines(output, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("one\ntwo"))
-    assert output("(print (read-line) (read-line) (read-line))") == "one two #f\n"
+    assert output("(print (read-line) (read-line) (read-line))") == "one two #<eof>\n"
 
 
 def test_time_tells_how_long_on_the_error_output(output):

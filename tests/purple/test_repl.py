@@ -67,7 +67,7 @@ def test_types_and_macros_stay(repl):
         ("if", "(if TEST THEN [ELSE])\n  THEN when TEST is neither nil nor #f, else ELSE."),
         ("linear", "(linear inputs outputs :bias #t)\n  x · Wᵀ + b, initialised as PyTorch does."),
         ("tensor-tanh", "tanh(Tensor self) -> Tensor"),
-        ("mk-Layer", "(mk-Layer name compute tensors children training)\n  Of a record type."),
+        ("mk-Layer", "(mk-Layer name compute tensors children training buffers)\n  Of a record type."),
         ("time", "(time expression)\n  A macro."),
         ("mine", '(mine x)\n  What mine does.'),
     ],

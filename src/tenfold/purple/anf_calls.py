@@ -53,7 +53,10 @@ class Calls(Variables):
                 rest = self.temporary(definition.rest.name, node.place)
                 self.block.append(Let(rest, ir.Prim(more, "list"), node.place))
             args = [*args, rest]
-        args = [*args, *(given.get(keyword, Constant(ABSENT)) for keyword, _, _ in definition.keywords)]
+        args = [
+            *args,
+            *(given.get(keyword) or absent(default) for keyword, _, default in definition.keywords),
+        ]
         if target == TAIL and function is self.function:
             self._jump(self.self_label, function.params, args, node.place)
             return
@@ -162,3 +165,8 @@ def fits(definition: Lambda, call: core.Call) -> bool:
     names = {keyword for keyword, _, _ in definition.keywords}
     required = {keyword for keyword, _, default in definition.keywords if default is None}
     return enough and given <= names and required <= given and len(given) == len(call.keywords)
+
+
+def absent(default: core.Expr | None) -> Constant:
+    """What a call passes for a keyword that it does not give: its default, where that is a literal."""
+    return Constant(default.value if isinstance(default, core.Literal) else ABSENT)

@@ -19,8 +19,9 @@ def borrow(module: ir.Module) -> None:
     """Mark the borrowed parameters and the variables that are lent."""
     functions = [*module.functions, module.main]
     makers = _tensor_makers(module) if uses_tensors(module.program) else set()
+    held = _held_by_globals(module, functions)
     for function in functions:
-        _propose(function, id(function) in makers)
+        _propose(function, id(function) in makers, held)
     writing = effects.writers(module)
     _give_up_tail_calls(functions)
     changed = True
@@ -106,13 +107,38 @@ def _share_results(block: ir.Block, number: int) -> int:
     return number
 
 
-def _propose(function: Function, makes_tensors: bool) -> None:
+def _held_by_globals(module: ir.Module, functions: list[Function]) -> set[Variable]:
+    """The parameters for which every call passes a constant, or what a global goes on holding: to own them
+    would free nothing earlier."""
+    found: set[Variable] = set()
+    others: set[Variable] = set()
+    for function in functions:
+        definitions: dict[Variable, list[ir.Op]] = {}
+        for each in ir.statements(function.body):
+            if isinstance(each, Let):
+                definitions.setdefault(each.var, []).append(each.op)
+        for each in ir.statements(function.body):
+            called = effects.passes(each)
+            for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
+                made = definitions.get(arg, []) if isinstance(arg, Variable) else []
+                loads = [isinstance(op, ir.LoadGlobal) and _is_constant(module, op) for op in made]
+                held = isinstance(arg, ir.Constant) or (bool(loads) and all(loads))
+                (found if held else others).add(param)
+    return found - others
+
+
+def _is_constant(module: ir.Module, op: ir.LoadGlobal) -> bool:
+    return effects.is_constant_global(module.program, op.name)
+
+
+def _propose(function: Function, makes_tensors: bool, held: set[Variable]) -> None:
     """Borrow each parameter that may be. Where tensors are made meanwhile, whoever is called must be able
-    to let go of those it was given: they would add to the peak of memory."""
+    to let go of those it was given: they would add to the peak of memory. Those `held` stay in any case."""
     params = function.captured if function.escapes else function.all_params
     walked = _walked(function) if makes_tensors else set()
     for param in params:
         allowed = param.type in WITHOUT_TENSORS or param in function.captured or param not in walked
+        allowed = allowed or param in held
         if param.is_managed and (allowed or not makes_tensors):
             param.borrowed = True
 
@@ -218,7 +244,7 @@ def _is_lent(module: ir.Module, op: ir.Op, held: set[Variable], writes: frozense
         case ir.LoadGlobal():
             return effects.is_constant_global(module.program, op.name)
     kind = effects.gives_part(op)
-    return bool(kind) and kind not in writes and op.args[0] in held
+    return bool(kind) and not effects.touched(writes, (kind,)) and op.args[0] in held
 
 
 def _taken(each: ir.Statement, looked_into: set[Variable]) -> list[Variable]:

@@ -26,15 +26,19 @@ from tenfold.runtime.cache import folder as cache_folder
 
 RUNTIME = Path(__file__).parent / "runtime"
 PLAIN = (
+    "bytes",
     "calls",
     "characters",
     "equality",
     "errors",
     "excerpt",
     "lists",
+    "labels",
     "literals",
     "memory",
     "numbers",
+    "numerals",
+    "ports",
     "print",
     "random",
     "system",

@@ -88,7 +88,9 @@ class Scopes:
                         self.known[var] = value
                 if len(node.bindings) == 1 and (only := node.bindings[0][0]) in self.known:
                     value = self.known[only]
-                    if is_loop(only, value, node.body, recursive=isinstance(node, Letrec)):
+                    if not value.apart and is_loop(
+                        only, value, node.body, recursive=isinstance(node, Letrec)
+                    ):
                         self.loops[only] = value
                         self._inlined.add(id(value))
                 if isinstance(node, Letrec):

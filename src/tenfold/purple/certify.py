@@ -203,7 +203,9 @@ class Certifier:
         """After a write, parts that are lent may not be what they were."""
         written = effects.writes(each, self.writing)
         if written:
-            state.lent = {var: held for var, held in state.lent.items() if not held[1] & written}
+            state.lent = {
+                var: held for var, held in state.lent.items() if not effects.touched(written, held[1])
+            }
 
     def call(self, function: Function, args: list[Atom], state: State, each: ir.Statement) -> None:
         pairs = list(zip(args, function.all_params))

@@ -19,6 +19,7 @@ from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report, warning
 from tenfold.purple.expand import expand_program
 from tenfold.purple.interpret import Session
+from tenfold.purple.layout import formatted
 from tenfold.purple.library import flags as library_flags
 from tenfold.purple.prims import control
 from tenfold.purple.printing import write_text
@@ -35,6 +36,7 @@ purple build FILE -o PROGRAM    make a native program (-g keeps source lines for
 purple flags                    print what compiles and links the C of `purple -c`
 purple memory FILE              print the program with the places where memory is freed
 purple test FILE …              run checks, and tell how many passed
+purple fmt [--check] FILE …     put files in the house layout, or tell which are not
 purple memory --run FILE        run it, and compare its peak of tensor memory with the ideal"""
 
 
@@ -78,6 +80,12 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         parser.add_argument("files", nargs="+", metavar="file")
         tested = parser.parse_args(given[1:])
         return lambda: run_tests(tested.files, print)
+    if given[:1] == ["fmt"]:
+        parser = argparse.ArgumentParser(prog="purple fmt", description="Put files in the house layout.")
+        parser.add_argument("files", nargs="+", metavar="file")
+        parser.add_argument("--check", action="store_true", help="change nothing; tell which files would")
+        laid_out = parser.parse_args(given[1:])
+        return lambda: _reported(lambda: _format(laid_out.files, laid_out.check), _sources)
     if given[:1] == ["memory"]:
         parser = argparse.ArgumentParser(prog="purple memory", description="Show where memory is freed.")
         parser.add_argument("file")
@@ -149,6 +157,21 @@ def _build(path: str, output: str, debug: bool, rpath: str | None) -> int:
     _sources[path] = read_source(path)
     builder.build(path, output, debug, _warn, rpath)
     return 0
+
+
+def _format(paths: list[str], check: bool) -> int:
+    """Rewrite files in the house layout; with `check`, 1 where one is not in it."""
+    status = 0
+    for path in paths:
+        text = _sources[path] = read_source(path)
+        wanted = formatted(text, path)
+        if wanted == text:
+            continue
+        if check:
+            status = _print(f"{path}: not in the house layout") or 1
+        else:
+            Path(path).write_text(wanted, encoding="utf-8")
+    return status
 
 
 def _memory(path: str, run: bool, arguments: list[str]) -> int:

@@ -15,10 +15,15 @@ FIXNUM = 2**62
 
 
 def c_string(text: str) -> str:
-    """A C string literal of the text in UTF-8; a hexadecimal escape would swallow digits that follow, an
+    """A C string literal of the text in UTF-8."""
+    return c_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def c_bytes(content: bytes | bytearray) -> str:
+    """A C string literal; a hexadecimal escape would swallow digits that follow, an
     octal one ends."""
     out = []
-    for byte in text.encode("utf-8", "surrogatepass"):
+    for byte in content:
         if byte == 0x22 or byte == 0x5C:
             out.append("\\" + chr(byte))
         elif byte == 0x0A:
@@ -119,6 +124,8 @@ class Constants:
                     items.append(self._part(rest.car))
                     rest = rest.cdr
                 return [*items, self._part(rest), _step("(", len(items))]
+            case bytearray():
+                return [f"{{'b', {len(value)}, {c_bytes(value)}}},"]
             case list():
                 return [*map(self._part, value), _step("#", len(value))]
         raise TypeError(f"no literal: {value!r}")

@@ -105,6 +105,7 @@ class Lambda(Node):
     """`keywords` are (keyword without its colon, variable, default). A default is evaluated when the
     keyword is absent, in order, and sees the parameters before it; no default: the keyword is required.
     A `derived` function is one that a form became: a program did not write it, and no traceback names it.
+    One that stands `apart` is a copy of a program's function: it is called, so that tracebacks name it.
     """
 
     params: tuple[Var, ...]
@@ -113,6 +114,7 @@ class Lambda(Node):
     body: Expr
     name: str = "lambda"
     derived: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import USAGES
 from tenfold.purple.reader import Datum, Name, Sequence
 from tenfold.purple.syntax import list_items
+from tenfold.purple.values import NIL
 
 USAGES["define-record-type"] = (
     "(define-record-type NAME (CONSTRUCTOR FIELD …) PREDICATE (FIELD ACCESSOR [MODIFIER]) …)"
@@ -71,7 +72,7 @@ def values(datum: Sequence, count: Any) -> list[Datum]:
         rest = names
     elif isinstance(names, Sequence):
         each, rest = names.value, names.tail
-    else:
+    elif names.value is not NIL:
         raise _refuse("define-values", names.place)
     bundle = word(f"values-{next(count)}")
     parameters = Sequence(each, place, rest) if each else names

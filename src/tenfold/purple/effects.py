@@ -5,6 +5,7 @@ them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from tenfold.purple import core, ir
@@ -12,12 +13,24 @@ from tenfold.purple.ir import Function, Let
 from tenfold.purple.names import PRIMITIVES, row_of
 
 # Kinds of results that a primitive makes anew: numbers are boxed where they need to be, never passed on.
-NEW_KINDS = ("number", "int", "float", "string", "list", "vector", "table", "box", "pair", "tensor")
+NEW_KINDS = (
+    "number",
+    "int",
+    "float",
+    "string",
+    "list",
+    "vector",
+    "table",
+    "box",
+    "pair",
+    "tensor",
+    "bytevector",
+)
 # Primitives of such a result that give back an operand, a part of one, or a shared object all the same.
 PASSED_ON = {"error-message", "error-irritants", "requires-grad!"}
 # Primitives of another kind of result that is new, or no object.
 ALSO_NEW = {
-    "string->number", "string-search", "digit-value", "read-line", "getenv", "tensor->list", "tensor-ref",
+    "string->number", "string-search", "digit-value", "%console-line", "getenv", "tensor->list", "tensor-ref",
     "tensor-grad", "tensor-load",
 }  # fmt: skip
 OPERATORS = ("+", "-", "*", "/", "=", "<", ">", "<=", ">=", "min", "max")
@@ -61,7 +74,7 @@ WRITTEN = {
     "set-car!": "pair", "set-cdr!": "pair", "vector-set!": "vector", "set-box!": "box", "hash-table-set!":
     "table", "hash-table-delete!": "table",
 }  # fmt: skip
-ANYTHING = frozenset(("pair", "vector", "box", "table", "record", "global"))
+ANYTHING = frozenset(("anything",))
 NOTHING: frozenset[str] = frozenset()
 # Primitives that give a part of their first operand, and C that gives it without a share of its own.
 PARTS = {
@@ -80,7 +93,18 @@ def gives_part(op: ir.Op) -> str:
         if op.name not in PARTS or len(op.args) != TAKEN.get(op.name, 2) or op.keywords:
             return ""
         return {"vector-ref": "vector", "unbox": "box"}.get(op.name, "pair")
-    return "record" if isinstance(op, ir.FieldRef) and not op.type.fields[op.index].weak else ""
+    whole = isinstance(op, ir.FieldRef) and not op.type.fields[op.index].weak
+    return field_of(op.type, op.index) if whole else ""  # type: ignore[attr-defined]
+
+
+def field_of(type_: core.DefType, index: int) -> str:
+    """What a field of records is called among the parts that are written."""
+    return f"{type_.name} {type_.fields[index].name}"
+
+
+def touched(written: frozenset[str], kinds: Iterable[str]) -> bool:
+    """Whether a write may replace parts of these kinds."""
+    return any(written and (kind in written or "anything" in written) for kind in kinds)
 
 
 Writing: TypeAlias = dict[int, frozenset[str]]
@@ -108,8 +132,8 @@ def writes(each: ir.Statement, writing: Writing) -> frozenset[str]:
             if op.name in ("apply", "%apply-tail"):
                 return ANYTHING
             return frozenset((WRITTEN[op.name],)) if op.name in WRITTEN else NOTHING
-        case Let(op=ir.SetField()):
-            return frozenset(("record",))
+        case Let(op=ir.SetField() as op):
+            return frozenset((field_of(op.type, op.index),))
         case Let(op=ir.StoreGlobal()):
             return frozenset(("global",))
         case Let(op=ir.CallClosure() | ir.Foreign()) | ir.TailClosure():

@@ -22,6 +22,7 @@ from tenfold.purple.names import PRIMITIVES, row_of
 from tenfold.purple.natives import c_name, general, returns_truth
 from tenfold.purple.own import own
 from tenfold.purple.rows import RowTables
+from tenfold.purple.specialise import specialise
 from tenfold.purple.usage import is_about_tensors, uses_tensors
 
 T = TypeVar("T")
@@ -43,7 +44,7 @@ def deep(work: Callable[[], T]) -> T:
 
 def analysed(program: core.Program, warn: Warn = lambda cycle: None) -> ir.Module:
     """The program in A-normal form with its ownership, proved."""
-    module = anf.lower(program)
+    module = anf.lower(specialise(program))
     for cycle in find_cycles(module):
         warn(cycle)
     infer(module)

@@ -40,6 +40,9 @@ class EmitGroup(Operations):
         self.ladder_lines(rep)
         ladder, self.lines = self.lines, []
         idle = self.idle([*body, *ladder])
+        for function in self.functions:  # a keyword that is always given may only be assigned its default
+            words = function.definition.keywords if function.definition is not None else ()
+            idle |= set(function.params[len(function.params) - len(words) :]) if words else set()
         params = [
             f"{c_type(p.rep)}{self.name(p)}{' PU_UNUSED' * (p in idle)}"
             for f in self.functions

@@ -11,6 +11,7 @@ import functools
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tenfold.purple import conditions, core, forms, quasi
 from tenfold.purple.core import Form, Place
@@ -18,6 +19,7 @@ from tenfold.purple.definitions import DEFINITIONS
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.expressions import Expressions, defined_name, is_private
 from tenfold.purple.forms import FORMS, is_sequence
+from tenfold.purple.libraries import REWRITTEN
 from tenfold.purple.reader import Datum, Name, Sequence, read, read_source
 from tenfold.purple.scope import (
     GlobalName,
@@ -26,11 +28,20 @@ from tenfold.purple.scope import (
     Special,
 )
 from tenfold.purple.syntax import parse_rules
-from tenfold.purple.top_level import TOP_LEVEL
+from tenfold.purple.top_level import TOP_LEVEL, exports
 
 FAMILIES = (forms, conditions, quasi)  # importing them has declared the forms
 PRELUDE = Path(__file__).with_name(core.PRELUDE_FILE)
-PARTS = (core.PRELUDE_FILE, "scheme.purple", "gradients.purple", "checks.purple")  # read as one text
+PARTS = (
+    core.PRELUDE_FILE,
+    "scheme.purple",
+    "exceptions.purple",
+    "ports.purple",
+    "reading.purple",
+    "models.purple",
+    "gradients.purple",
+    "checks.purple",
+)  # read as one text
 
 
 @functools.cache
@@ -65,8 +76,11 @@ class Expander(Expressions):
         super().__init__(late)
         self.sources: dict[str, str] = {}
         self.base = Scope(None)
-        self.base.bindings.update({name: Special(name) for name in (*FORMS, *TOP_LEVEL, *DEFINITIONS)})
+        self.base.bindings.update(
+            {name: Special(name) for name in (*FORMS, *TOP_LEVEL, *DEFINITIONS, *REWRITTEN)}
+        )
         self.modules: dict[str, Module] = {}
+        self.libraries: dict[tuple[str, ...], Module] = {}
         self.loading: list[tuple[str, Place]] = []
         self.prelude_forms: list[tuple[int, Form]] = []
         self.definitions: dict[str, Sequence] = {}  # by unique name, for documentation
@@ -177,6 +191,16 @@ class Expander(Expressions):
     def define_type(self, datum: Sequence, module: Module) -> list[str]:
         return TOP_LEVEL["deftype"](self, datum, module)
 
+    def new_module(self, stem: str, path: str) -> Module:
+        """A module whose names differ from all others'."""
+        known = (*self.modules.values(), *self.libraries.values())
+        taken = {module.prefix for module in known} | {"prelude::"}
+        prefixes = itertools.chain([f"{stem}::"], (f"{stem}{i}::" for i in itertools.count(2)))
+        return Module(stem, path, next(each for each in prefixes if each not in taken), self.base)
+
+    def exports(self, module: Module) -> dict[str, Any]:
+        return exports(module)
+
     def import_file(self, path: str, place: Place) -> Module:
         """The module of a file, expanded when it is first imported."""
         known = self.modules.get(path)
@@ -190,14 +214,7 @@ class Expander(Expressions):
             if error.place.line:
                 raise
             raise PurpleError(error.message, "file", place) from None
-        stem = Path(path).stem
-        taken = {module.prefix for module in self.modules.values()} | {"prelude::"}
-        prefix = next(
-            each
-            for each in itertools.chain([f"{stem}::"], (f"{stem}{i}::" for i in itertools.count(2)))
-            if each not in taken
-        )
-        module = self.modules[path] = Module(stem, path, prefix, self.base)
+        module = self.modules[path] = self.new_module(Path(path).stem, path)
         self.sources[path] = text
         self.loading.append((path, place))
         self.expand_forms(read(text, path), module)

@@ -4,7 +4,7 @@ definitions put in order."""
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold.base.errors import did_you_mean
 from tenfold.purple import core, names
@@ -12,6 +12,7 @@ from tenfold.purple.core import LIBRARY, Expr, Literal, Place, Var
 from tenfold.purple.definitions import DEFINITIONS
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import FORMS, is_sequence, parse_parameters
+from tenfold.purple.libraries import REWRITTEN, rewrite
 from tenfold.purple.reader import Datum, Name, Sequence, Vector, shortened, to_value
 from tenfold.purple.scope import (
     Alias,
@@ -20,17 +21,25 @@ from tenfold.purple.scope import (
     LocalName,
     Macro,
     PreludeName,
+    PrimitiveName,
     RecordName,
     Scope,
     Special,
 )
 from tenfold.purple.subexpressions import mentioned
-from tenfold.purple.syntax import expand_macro
+from tenfold.purple.syntax import expand_macro, parse_rules
 from tenfold.purple.top_level import TOP_LEVEL
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword
 
 DEPTH_LIMIT = 1000
 NESTED_EXPANSIONS = 10_000
+
+
+class LocalTypes(NamedTuple):
+    """Where a body's own record types are declared, as a module is at the top level."""
+
+    prefix: str
+    scope: Scope
 
 
 class Expressions:
@@ -81,10 +90,18 @@ class Expressions:
             if not (isinstance(datum, Sequence) and isinstance(datum.value[0], Name)):
                 return datum
             macro = scope.lookup(datum.value[0])
+            if isinstance(macro, Special) and macro.name in REWRITTEN:
+                datum = rewrite(macro.name, self, datum, scope)
+                continue
             if not isinstance(macro, Macro):
                 return datum
             datum = expand_macro(macro, datum, scope, self.made)
         raise PurpleError("macros expand without end", "syntax", datum.place)
+
+    def macro(self, name: Name, rules: Datum, scope: Scope) -> Macro | Special:
+        """What a name is bound to as a macro: rules, or the macro or form that another name stands for."""
+        known = scope.lookup(rules) if isinstance(rules, Name) else None
+        return known if isinstance(known, (Macro, Special)) else parse_rules(name, rules, scope)
 
     def special(self, datum: Datum, scope: Scope) -> str | None:
         """The name of the form that this is a use of."""
@@ -100,6 +117,9 @@ class Expressions:
             return self.expand_call(datum, scope)
         if datum.tail is not None:
             raise PurpleError("a form cannot end with a dot", "syntax", datum.place)
+        head = datum.value[0]
+        if is_private(name) and isinstance(head, Name) and home(head, scope) is not self.prelude:
+            raise self.unknown(name, head.place, scope)
         if name in TOP_LEVEL or name in DEFINITIONS:
             raise PurpleError(f"{name} may stand only at the top level", "syntax", datum.place)
         if name == "define":
@@ -122,6 +142,8 @@ class Expressions:
                 return core.Global(unique, place=place)
             case PreludeName(plain):
                 return core.Global(self.need(plain), place=place)
+            case PrimitiveName(plain):
+                return core.PrimRef(plain, place=place)
             case RecordName() | ForeignName():
                 return self.as_function(found, name)
             case Special(form):
@@ -262,10 +284,13 @@ class Expressions:
             special = self.special(datum, inner)
             if is_sequence(special, datum) and isinstance(datum, Sequence) and len(datum.value) > 1:
                 queue += reversed(datum.value[1:])
-            elif special == "define-values" and isinstance(datum, Sequence):
+            elif special in DEFINITIONS and isinstance(datum, Sequence):
                 queue += reversed(DEFINITIONS[special](datum, self.numbers))
             elif special == "define-syntax" and isinstance(datum, Sequence):
                 TOP_LEVEL["define-syntax"](self, datum, inner)
+            elif special == "deftype" and isinstance(datum, Sequence):
+                prefix = f"{inner.module.prefix}{next(self.numbers)}::"
+                TOP_LEVEL["deftype"](self, datum, LocalTypes(prefix, inner))
             elif special == "define" and isinstance(datum, Sequence):
                 name = defined_name(datum)
                 if name.key in inner.bindings and any(var is not None for _, var in parts):

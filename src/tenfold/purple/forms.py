@@ -316,9 +316,25 @@ def _set_place(expander: Expressions, place: Place, target: Sequence, new: Datum
     )
 
 
+@form("%try", "(%try EXPRESSION HANDLER)", 2, 2)
+def _try_all(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+    return core.Try(expander.expand(parts[0], scope), expander.expand(parts[1], scope), place=place)
+
+
 @form("try", "(try EXPRESSION HANDLER)", 2, 2)
 def _try(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
-    return core.Try(expander.expand(parts[0], scope), expander.expand(parts[1], scope), place=place)
+    """What a continuation throws is no error: the handler passes it on."""
+    body = expander.expand(parts[0], scope)
+    inner = Scope(scope, scope.level + 1)
+    error = expander.fresh("error")
+    local = core.Local(error, place=place)
+    handler = expander.expand(parts[1], inner)
+    escapes = core.IsRecord(expander.types["prelude::%Escape"], local, place=place)
+    handle = core.Call(handler, (local,), place=handler.place)
+    whole = core.If(escapes, core.Prim("raise", (local,), place=place), handle, place=place)
+    return core.Try(
+        body, core.Lambda((error,), None, (), whole, "handler", derived=True, place=place), place=place
+    )
 
 
 @form("with-device", "(with-device DEVICE BODY …)", 2)
@@ -371,6 +387,27 @@ def _let_values(expander: Expressions, place: Place, parts: list[Datum], scope: 
     if unpacked:
         body = core.Let(tuple(unpacked), body, place=place)
     return core.Let(tuple(taken), body, place=place) if taken else body
+
+
+def _macros(expander: Expressions, parts: list[Datum], scope: Scope, recursive: bool) -> Scope:
+    """The scope of a body that has macros of its own."""
+    name = "letrec-syntax" if recursive else "let-syntax"
+    inner = Scope(scope, scope.level)
+    for each, rules in _bindings(parts[0], name):
+        if not isinstance(each, Name):
+            raise PurpleError(f"a binding of {name} is written (NAME (syntax-rules …))", "syntax", each.place)
+        inner.bindings[each.key] = expander.macro(each, rules, inner if recursive else scope)
+    return inner
+
+
+@form("let-syntax", "(let-syntax ((NAME (syntax-rules …)) …) BODY …)", 2)
+def _let_syntax(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+    return expander.expand_body(parts[1:], _macros(expander, parts, scope, False), place)
+
+
+@form("letrec-syntax", "(letrec-syntax ((NAME (syntax-rules …)) …) BODY …)", 2)
+def _letrec_syntax(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+    return expander.expand_body(parts[1:], _macros(expander, parts, scope, True), place)
 
 
 @form("syntax-rules", "(syntax-rules (LITERAL …) (PATTERN TEMPLATE) …)", 0)

@@ -20,10 +20,11 @@ REPS = {"int": INT, "float": FLOAT, "bool": BOOL}
 
 def infer(module: ir.Module) -> None:
     """Find the types, choose representations, and make every conversion explicit."""
-    Inference(module).run()
+    inference = Inference(module)
+    inference.run()
     for function in [*module.functions, module.main]:
         for var in variables(function):
-            var.rep = REPS.get(var.type, VALUE)
+            var.rep = VALUE if var in inference.absent else REPS.get(var.type, VALUE)
         function.rep = VALUE if function.bounces else REPS.get(function.result, VALUE)
     for function in [*module.functions, module.main]:
         for each in ir.statements(function.body):
@@ -77,6 +78,7 @@ def type_of_literal(value: Any) -> str:
         (Keyword, "keyword"),
         (Pair, "pair"),
         (list, "vector"),
+        (bytearray, "bytevector"),
     ):
         if isinstance(value, kind):
             return name
@@ -91,6 +93,7 @@ class Inference:
         self.tensors = uses_tensors(module.program)
         self.changed = True
         self.globals: dict[str, str] = {}
+        self.absent: set[Variable] = set()  # parameters that some call does not give
 
     def run(self) -> None:
         functions = [*self.module.functions, self.module.main]
@@ -149,7 +152,10 @@ class Inference:
 
     def pass_to(self, function: Function, args: list[Atom]) -> None:
         for param, arg in zip(function.all_params, args):
-            self.widen(param, self.of(arg))
+            if isinstance(arg, Constant) and arg.value is ABSENT:
+                self.absent.add(param)  # its default, which is typed by itself, takes its place
+            else:
+                self.widen(param, self.of(arg))
 
     def op(self, op: ir.Op) -> str:
         types = [self.of(each) for each in op.args]

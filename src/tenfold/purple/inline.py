@@ -12,8 +12,8 @@ from typing import Any
 
 from tenfold.purple import names
 from tenfold.purple.core import Expr, Place, Prim
+from tenfold.purple.numerals import LARGEST, SMALLEST
 from tenfold.purple.python_ast import Nodes
-from tenfold.purple.reader import LARGEST, SMALLEST
 
 OPERATORS: dict[str, Any] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
 COMPARISONS: dict[str, Any] = {"<": ast.Lt, ">": ast.Gt, "<=": ast.LtE, ">=": ast.GtE, "=": ast.Eq}

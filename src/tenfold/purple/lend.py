@@ -96,7 +96,7 @@ def _ends(block: Block) -> bool:
 def _check(each: ir.Statement, path: Path, writing: effects.Writing) -> None:
     """Refuse statements that take the part or its owner over, or may replace what the owner holds."""
     part, owner, kinds = path
-    if effects.writes(each, writing) & kinds:
+    if effects.touched(effects.writes(each, writing), kinds):
         raise Taken
     taken: list[ir.Atom] = []
     match each:

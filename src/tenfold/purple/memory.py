@@ -16,7 +16,7 @@ from tenfold.purple.certify import certify
 from tenfold.purple.cycles import Cycle
 from tenfold.purple.emit_c import analysed, deep
 from tenfold.purple.errors import warning
-from tenfold.purple.ir import Atom, Block, Constant, Function, Variable
+from tenfold.purple.ir import Atom, Block, Constant, Function, Place, Variable
 from tenfold.purple.printing import write_text
 
 WIDTH = 64  # where the remarks begin
@@ -54,10 +54,9 @@ def _report(program: core.Program) -> str:
     cycles: list[Cycle] = []
     module = analysed(program, cycles.append)
     lines: list[str] = []
-    own = [f for f in module.functions if f.place.file == program.file]
-    for function in [*own, module.main]:
-        lines += [*_function(function), ""]
-    lines += _summary(module, len(module.functions) - len(own))
+    others = sum(f.place.file != program.file for f in module.functions)
+    lines += [text for text, _ in owned_form(module)]
+    lines += _summary(module, others)
     lines += [warning(each.message, each.place, each.help, program.sources) for each in cycles]
     return "\n".join(lines)
 
@@ -124,54 +123,75 @@ def _summary(module: ir.Module, others: int) -> Iterator[str]:
         yield f"({others} functions of the prelude and of imported files are counted, and not shown)"
 
 
-def _function(function: Function) -> Iterator[str]:
+# A line of the owned form, and the place in the source that it is about, if any.
+Line = tuple[str, Place | None]
+
+
+def owned_form(module: ir.Module) -> Iterator[Line]:
+    """The program's own functions, each with its releases, then the top level."""
+    own = [f for f in module.functions if f.place.file == module.program.file]
+    for function in [*own, module.main]:
+        yield from _function(function)
+        yield "", None
+
+
+def _function(function: Function) -> Iterator[Line]:
     if function.name == "main":
-        yield "top level"
+        yield "top level", None
     else:
         params = " ".join(f"&{p.name}" if p.borrowed else p.name for p in function.params)
         captured = f"   captures {' '.join(p.name for p in function.captured)}" if function.captured else ""
-        yield f"({core.shown(function.name)} {params})".replace(" )", ")") + f"   {function.place}{captured}"
+        head = f"({core.shown(function.name)} {params})".replace(" )", ")")
+        yield f"{head}   {function.place}{captured}", function.place
     yield from _block(function.body, 1)
 
 
-def _block(block: Block, depth: int) -> Iterator[str]:
+def _block(block: Block, depth: int) -> Iterator[Line]:
     pad = "    " * depth
     for each in block:
+        place = getattr(each, "place", None)
         match each:
             case ir.Let(op=ir.Reuse() as op):
-                yield _remarked(
-                    f"{pad}{each.var!r} = {_op(op)}", f"reuses {_atom(op.args[op.dying])}, which dies here"
+                yield (
+                    _remarked(
+                        f"{pad}{each.var!r} = {_op(op)}",
+                        f"reuses {_atom(op.args[op.dying])}, which dies here",
+                    ),
+                    place,
                 )
             case ir.Let() if each.var.lender is not None:
-                yield _remarked(f"{pad}{each.var!r} = {_op(each.op)}", "lent: nothing to release")
+                yield _remarked(f"{pad}{each.var!r} = {_op(each.op)}", "lent: nothing to release"), place
             case ir.Let():
-                yield f"{pad}{each.var!r} = {_op(each.op)}"
+                yield f"{pad}{each.var!r} = {_op(each.op)}", place
             case ir.LetTry():
-                yield f"{pad}{each.var!r} = try {each.function.name} {_atoms(each.args)}"
+                yield f"{pad}{each.var!r} = try {each.function.name} {_atoms(each.args)}", place
             case ir.Uncons():
-                yield _remarked(f"{pad}{each.car!r}, {each.cdr!r} = take apart {each.pair!r}", "its last use")
+                yield (
+                    _remarked(f"{pad}{each.car!r}, {each.cdr!r} = take apart {each.pair!r}", "its last use"),
+                    place,
+                )
             case ir.Dup():
-                yield _remarked(f"{pad}share {each.var!r}", "used again later")
+                yield _remarked(f"{pad}share {each.var!r}", "used again later"), place
             case ir.Drop():
                 how = f"; static: {each.unique}" if each.unique else f"; counted: {each.counted}"
-                yield _remarked(f"{pad}free {each.var!r}", each.reason + how)
+                yield _remarked(f"{pad}free {each.var!r}", each.reason + how), place
             case ir.If():
-                yield f"{pad}if {_atom(each.test)}"
+                yield f"{pad}if {_atom(each.test)}", place
                 yield from _block(each.then, depth + 1)
                 if each.otherwise:
-                    yield f"{pad}else"
+                    yield f"{pad}else", place
                     yield from _block(each.otherwise, depth + 1)
             case ir.Loop():
-                yield f"{pad}loop {each.label}"
+                yield f"{pad}loop {each.label}", place
                 yield from _block(each.body, depth + 1)
             case ir.Continue():
-                yield f"{pad}again {each.label}"
+                yield f"{pad}again {each.label}", place
             case ir.Return():
-                yield f"{pad}return {_atom(each.value)}"
+                yield f"{pad}return {_atom(each.value)}", place
             case ir.TailCall():
-                yield f"{pad}return {core.shown(each.function.name)} {_atoms(each.args)}"
+                yield f"{pad}return {core.shown(each.function.name)} {_atoms(each.args)}", place
             case ir.TailClosure():
-                yield f"{pad}return call {_atoms(each.args)}"
+                yield f"{pad}return call {_atoms(each.args)}", place
 
 
 def _remarked(text: str, remark: str) -> str:

@@ -70,6 +70,22 @@ def unbound(name: str) -> str:
     return f"{name} is used before its definition"
 
 
+def no_byte(name: str, number: int) -> str:
+    return f"{name}: {number} is no byte: it is from 0 to 255"
+
+
+def port_is_for(name: str, use: str) -> str:
+    return f"{name}: this port is for {use}"
+
+
+def port_is_closed(name: str) -> str:
+    return f"{name}: this port is closed"
+
+
+def wrong_radix(name: str, radix: int) -> str:
+    return f"{name}: {radix} is no radix: it is 2, 8, 10 or 16"
+
+
 def refused(name: str, given: list[str]) -> str:
     """`+: cannot take float32 (2 3), float32 (4)`."""
     return f"{name}: cannot take {', '.join(given)}"

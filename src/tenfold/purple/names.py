@@ -41,7 +41,7 @@ class Primitive(NamedTuple):
 
 
 # Kinds: any, number (int or float), int, float, bool, string, char, symbol, keyword, list (nil or a pair
-# that ends in nil), pair, vector, table, box, procedure, tensor, error, pointer, module, void
+# that ends in nil), pair, vector, bytevector, table, box, procedure, tensor, error, pointer, module, void
 # (unspecified). `number*` is a number or a tensor, `bool*` a boolean or a tensor; `index` what
 # `tensor-ref` takes. A value of another kind than its parameter's is an error of kind `type`. In
 # brackets: may be left out. `...`: the kind before it any number of times, none included.
@@ -62,7 +62,8 @@ FAMILIES = {
 (modulo number number) -> number : The remainder of flooring division: it has the divisor's sign.
 (expt number number) -> number : A power; an integer for integers, unless the exponent is negative.
 (exp number) -> float : e to a power.
-(log number) -> float : The natural logarithm; of 0 it is -inf, of negative numbers nan.
+(log number [number]) -> float : The natural logarithm, or that to a base; of 0 it is -inf.0, of negative
+    numbers +nan.0.
 (sin number) -> float : The sine.
 (cos number) -> float : The cosine.
 (tan number) -> float : The tangent.
@@ -81,15 +82,17 @@ FAMILIES = {
 (->int number) -> int : The number without its fraction, as an integer.
 (->float number) -> float : The number as a float.
 (number? any) -> bool : Whether it is an integer or a float.
-(integer? any) -> bool : Whether it is an integer.
+(exact-integer? any) -> bool : Whether it is an integer that is no float.
 (float? any) -> bool : Whether it is a float.
 (bitwise-and int int) -> int : The bits that both have.
 (bitwise-or int int) -> int : The bits that either has.
 (bitwise-xor int int) -> int : The bits in which they differ.
 (arithmetic-shift int int) -> int : Shifted left, or right for a negative count; what falls off the left
     is an error.
-(number->string number) -> string : The number as `display` shows it.
-(string->number string) -> any : The number that the text is, read as a literal; #f when it is none.
+(number->string number [int]) -> string : The number as `display` shows it; integers also in radix 2, 8 or
+    16.
+(string->number string [int]) -> any : The number that the text is, read as a literal, in radix 10 or another;
+    #f when it is none.
 (number->fixed number int) -> string : The number with so many digits after the point (C's `%.*f`).
 """,
     "truth and equality": """
@@ -129,6 +132,7 @@ FAMILIES = {
 (symbol->string symbol) -> string : A symbol's name.
 (string->symbol string) -> symbol : The symbol of a name.
 (keyword? any) -> bool : Whether it is a keyword.
+(string->keyword string) -> keyword : The keyword of a name.
 (keyword->string keyword) -> string : A keyword's name, without the colon.
 (char? any) -> bool : Whether it is a character.
 (char->integer char) -> int : A character's code point.
@@ -150,12 +154,12 @@ FAMILIES = {
 (substring string int [int]) -> string : The characters from a start up to an end (the string's own by
     default).
 (string-append string ...) -> string : Strings joined.
-(string=? string string) -> bool : Whether two strings are the same text.
-(string<? string string) -> bool : Whether the first string comes before the second, by code points.
+(string=? string string ...) -> bool : Whether strings are the same text.
+(string<? string string ...) -> bool : Whether each string comes before the next, by code points.
 (string-upcase string) -> string : The string in capital letters.
 (string-downcase string) -> string : The string in small letters.
 (string-foldcase string) -> string : The string with letters that stand for all their cases.
-(string->list string) -> list : The characters of a string.
+(string->list string [int] [int]) -> list : The characters of a string, or those from a start up to an end.
 (list->string list) -> string : The string of a list of characters.
 (string-search string string [int]) -> any : Where the first string occurs in the second, from a start
     on; #f if nowhere.
@@ -167,8 +171,21 @@ FAMILIES = {
 (vector-length vector) -> int : How many elements a vector has.
 (vector-ref vector int) -> any : The element at an index, from 0.
 (vector-set! vector int any) -> void : Replaces the element at an index.
-(vector->list vector) -> list : The elements of a vector.
+(vector->list vector [int] [int]) -> list : The elements of a vector, or those from a start up to an end.
 (list->vector list) -> vector : A vector of a list's elements.
+""",
+    "bytevectors": """
+(bytevector? any) -> bool : Whether it is a bytevector.
+(bytevector int ...) -> bytevector : A new bytevector of numbers from 0 to 255.
+(make-bytevector int [int]) -> bytevector : A bytevector of so many bytes, all the same (0 by default).
+(bytevector-length bytevector) -> int : How many bytes there are.
+(bytevector-u8-ref bytevector int) -> int : The byte at an index, from 0.
+(bytevector-u8-set! bytevector int int) -> void : Replaces the byte at an index.
+(bytevector-copy bytevector [int] [int]) -> bytevector : A new one of the same bytes, or of those from a start
+    up to an end.
+(bytevector-append bytevector ...) -> bytevector : Bytevectors joined.
+(utf8->string bytevector [int] [int]) -> string : The text that bytes are in UTF-8.
+(string->utf8 string [int] [int]) -> bytevector : The bytes of a text in UTF-8.
 """,
     "hash tables": """
 (make-hash-table) -> table : A new hash table; keys are compared by equal?, and keep the order in which
@@ -191,7 +208,7 @@ FAMILIES = {
     "control": """
 (procedure? any) -> bool : Whether it can be called.
 (procedure-arity procedure) -> int : How many arguments it needs.
-(apply procedure any ...) -> any : Calls with the arguments given, the last of which is a list of more.
+(apply procedure any any ...) -> any : Calls with the arguments given, the last of which is a list of more.
 (values any ...) -> any : Several values at once, for let-values; one value is itself.
 (%values->vector any int) -> vector : The values as a vector; another count than expected (-1 - n stands for
     n or more) is an error of kind `arity`.
@@ -203,25 +220,39 @@ FAMILIES = {
 (error-kind error) -> symbol : error, type, arity, index, arithmetic, unbound, key, match, file, tensor,
     memory or foreign.
 (error-irritants error) -> list : The irritants given to `error`.
+(%fail-as symbol string) -> any : Fails with a kind of error and a message.
 (%match-failed any) -> any : Fails with kind `match` and the value that no clause took.
 (exit [int]) -> any : Ends the program with a status (0 by default).
 """,
     "input and output": """
-(display any ...) -> void : Prints values for people, strings as they are, nothing between them.
-(write any) -> void : Prints a value as the reader takes it, strings in quotes.
+(display any ...) -> void : Prints values for people, strings as they are, nothing between them. A port at the
+    end is where they go.
+(write any [port]) -> void : Prints a value as the reader takes it, strings in quotes; what holds itself has
+    labels: #0=(1 . #0#).
+(write-shared any [port]) -> void : The same as `write`, with labels for all that is met twice.
 (print any ...) -> void : Prints values as `display` does, spaces between them, and ends the line.
-(newline) -> void : Ends the line.
+(newline [port]) -> void : Ends the line.
+(%send string [port]) -> void : Prints a text.
+(%send-byte int port) -> void : Writes a byte.
+(%output-port) -> any : The port that output goes to; #f for the terminal.
+(%set-output! port) -> void : Makes output go to a port.
+(%open-output string string) -> int : Opens a file to be written, by C's mode.
+(%close-output int) -> void : Closes it.
+(%flush-output any) -> void : Writes what is waiting.
+(%read-bytes string) -> bytevector : A file's bytes.
+(%console-line) -> any : The next line of the input with its end; #f after the last.
 (display->string any) -> string : What `display` prints.
 (write->string any) -> string : What `write` prints.
 (%complain string) -> void : Prints a line on the error output.
-(read-line) -> any : The next line of the input without its end; #f after the last.
 (read-file string) -> string : A file's text, which must be UTF-8.
 (write-file string string) -> void : Makes or replaces a file with this text.
 (append-file string string) -> void : Adds text at the end of a file.
 (file-exists? string) -> bool : Whether there is a file or folder at this path.
 (delete-file string) -> void : Removes a file.
 (command-line) -> list : The arguments given to the program, as strings.
+(%environment) -> list : Names and values of environment variables.
 (getenv string) -> any : The value of an environment variable, or #f.
+(current-second) -> float : Seconds since 1970.
 (clock) -> float : Seconds on a clock that only goes forward.
 """,
     "tensors": """

@@ -65,9 +65,12 @@ INLINE = _forms()
 
 # Primitives that cannot fail whatever they are given, apart from predicates.
 NEVER_FAIL = {
-    "cons", "list", "vector", "box", "values", "display->string", "write->string", "display", "write",
-    "print", "newline", "make-hash-table", "command-line", "clock", "live-tensors",
+    "cons", "list", "vector", "box", "values", "display->string", "write->string", "make-hash-table",
+    "command-line", "clock", "current-second", "live-tensors", "%environment", "%output-port",
 }  # fmt: skip
+
+# Primitives that always fail, or end the program.
+NEVER_RETURN = ("error", "raise", "%match-failed", "%fail-as", "exit")
 
 # C names that do not follow from the primitive's.
 SPELLED = {
@@ -75,6 +78,7 @@ SPELLED = {
     ">": "greater", "<=": "not_greater", ">=": "not_less", "%": "remainder", "->int": "to_int",
     "->float": "to_float", "number->string": "number_to_string", "eqv?": "is_eq", "box": "new_box",
     "values": "new_values", "string=?": "string_same", "string<?": "string_less", "exit": "exit_program",
+    "%send": "send_text", "%set-output!": "set_output", "%fail-as": "fail_as", "current-second": "seconds",
     "drop": "list_drop", "take": "list_take",
     "%apply-tail": "apply_tail", "float?": "is_float_number", "char?": "is_character",
 }  # fmt: skip
@@ -98,7 +102,7 @@ def returns_truth(name: str) -> bool:
 
 
 # Of two operands, the general forms of these are functions of two; of any other number they take an array.
-BINARY = ("+", "-", "*", "/", "=", "<", ">", "<=", ">=", "min", "max")
+BINARY = ("+", "-", "*", "/", "=", "<", ">", "<=", ">=", "min", "max", "string=?", "string<?")
 
 
 def general(name: str, count: int) -> Form:
@@ -169,6 +173,8 @@ def result_type(name: str, types: Sequence[str], tensors: bool) -> str:
         return "float" if "float" in types and name not in ("min", "max") else "number"
     if name in ("sqrt", "expt") and types[:1] == ["float"]:
         return "float"
+    if name in NEVER_RETURN:
+        return "none"
     found = PRIMITIVES.get(name)
     if found is not None:
         return {"number*": "any", "index": "any", "number": "number"}.get(found.result, found.result)

@@ -52,7 +52,7 @@ def float_text(value: float) -> str:
     out.
     """
     if not math.isfinite(value):
-        return "nan" if value != value else "inf" if value > 0 else "-inf"
+        return "+nan.0" if value != value else "+inf.0" if value > 0 else "-inf.0"
     mantissa, e, exponent = repr(value).partition("e")
     return f"{mantissa}e{int(exponent)}" if e else mantissa
 
@@ -81,18 +81,68 @@ def write_string(text: str) -> str:
 
 def _text(value: Any, quoted: bool, limit: int | None = None) -> str:
     text = _shown(value, quoted, limit, None)
-    return _shown(value, quoted, limit, set()) or "" if text is None else text
+    return _shown(value, quoted, limit, _Labels(value, False)) or "" if text is None else text
+
+
+def shared_text(value: Any) -> str:
+    """As `write-shared` shows it: with labels for all that is met twice."""
+    return _shown(value, True, None, _Labels(value, True)) or ""
 
 
 LONG = 10_000  # parts: what has more may hold itself
 CONTAINERS = (Pair, list, Record, Table, Box)
 
 
-def _shown(value: Any, quoted: bool, limit: int | None, around: set[int] | None) -> str | None:
-    """Parts still to be shown lie on a stack: text as it is, values in a tuple of one. `around` are the
-    containers under way, by their ids, and a number on the stack is where one ends: what is met again
-    inside itself is shown as `…`. Without it, None is given for what is long.
-    """
+class _Labels:
+    """Which parts of a value are shown with a label: those met again inside themselves, or all met twice.
+    `numbers` are theirs by id; -1 until the first is shown."""
+
+    def __init__(self, value: Any, shared: bool):
+        self.numbers: dict[int, int] = {}
+        self.used = 0
+        under_way: dict[int, bool] = {}
+        stack: list[Any] = [(value,)]
+        while stack:
+            top = stack.pop()
+            if type(top) is int:  # the end of a container
+                under_way[top] = False
+                continue
+            item = top[0]
+            if type(item) not in CONTAINERS:
+                continue
+            if id(item) not in under_way:
+                under_way[id(item)] = True
+                stack.append(id(item))
+                stack += [(each,) for each in reversed(_held(item))]
+            elif shared or under_way[id(item)]:
+                self.numbers[id(item)] = -1
+
+    def of(self, item: Any) -> tuple[str, bool]:
+        """The label to be shown, and whether what it stands for follows it."""
+        number = self.numbers.get(id(item)) if type(item) in CONTAINERS else None
+        if number is None:
+            return "", True
+        if number >= 0:
+            return f"#{number}#", False
+        self.numbers[id(item)] = self.used
+        self.used += 1
+        return f"#{self.used - 1}=", True
+
+
+def _held(item: Any) -> list[Any]:
+    """What a container holds, in the order in which it is shown; weak fields are not followed."""
+    if type(item) is Pair:
+        return [item.car, item.cdr]
+    if type(item) is Record:
+        return [each for each, field in zip(item.values, item.type.fields) if not field.weak]
+    if type(item) is Table:
+        return [part for entry in item.entries.values() for part in entry]
+    return item if type(item) is list else [item.value]
+
+
+def _shown(value: Any, quoted: bool, limit: int | None, labels: _Labels | None) -> str | None:
+    """Parts still to be shown lie on a stack: text as it is, values in a tuple of one. Without labels, None
+    is given for what is long."""
     out: list[str] = []
     size = steps = 0
     stack: list[Any] = [(value,)]
@@ -102,26 +152,21 @@ def _shown(value: Any, quoted: bool, limit: int | None, around: set[int] | None)
             out.append(top)
             size += len(top)
             continue
-        if type(top) is int:
-            assert around is not None
-            around.remove(top)
-            continue
         steps += 1
-        if around is None and steps > LONG:
+        if labels is None and steps > LONG:
             return None
         item = top[0]
         rest = item.rest if type(item) is _Tail else None
-        held = item if rest is None else rest
-        if around is not None and type(held) in CONTAINERS and (rest is None or type(rest) is Pair):
-            if id(held) in around:
-                stack.append("…" if rest is None else " . …)")
-                continue
-            around.add(id(held))
-            stack.append(id(held))
-        if type(item) is Pair:
-            stack += [_tail(item.cdr), (item.car,), "("]
+        label, follows = ("", True) if labels is None else labels.of(item if rest is None else rest)
+        if rest is not None and label:  # a rest that has a label is shown after a dot
+            out.append(f" . {label}")
+            stack += [")", _tail(rest.cdr), (rest.car,), "("] if follows else [")"]
+        elif not follows:
+            out.append(label)
+        elif type(item) is Pair:
+            stack += [_tail(item.cdr), (item.car,), label + "("]
         elif rest is None:
-            stack += reversed(_parts(item, quoted))
+            stack += [*reversed(_parts(item, quoted)), label]
         elif type(rest) is Pair:
             stack += [_tail(rest.cdr), (rest.car,), " "]
         elif rest is NIL:
@@ -175,9 +220,13 @@ def _parts(item: Any, quoted: bool) -> list[Any]:
         return [write_char(item.code) if quoted else chr(item.code)]
     if kind is list:
         return ["#(", *_spaced(item), ")"]
+    if kind is bytearray:
+        return ["#u8(" + " ".join(map(str, item)) + ")"]
     if kind is Record:
         parts: list[Any] = [f"#<{item.type.shown}"]
         for i, (name, _, weak) in enumerate(item.type.fields):
+            if name.startswith("%"):  # private
+                continue
             # A weak field looks back at what may hold this record: it is not followed.
             parts += [f" {name}: ", "…" if weak else (item.values[i],)]
         return [*parts, ">"]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from tenfold.purple.core import Place
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.numerals import TooLarge, is_numeral, numeral
 from tenfold.purple.values import NIL, Char, Keyword, Symbol, list_of
 
 
@@ -76,7 +77,7 @@ TOKEN = re.compile(
     r"""(?P<space>\s+|;[^\n]*)
       | (?P<block>\#\|)
       | (?P<skip>\#;)
-      | (?P<open>\#\(|[(\[])
+      | (?P<open>\#u8\(|\#\(|[(\[])
       | (?P<close>[)\]])
       | (?P<prefix>'|`|,@|,)
       | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*")
@@ -86,18 +87,18 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-INTEGER = re.compile(r"[+-]?[0-9]+\Z")
-FLOAT = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][+-]?[0-9]+)?\Z")
-RADIX = re.compile(r"#([xXbBoO])([+-]?[0-9a-fA-F]+)\Z")
 PREFIXES = {"'": "quote", "`": "quasiquote", ",": "unquote", ",@": "unquote-splicing"}
 CHARACTERS = {
     "space": 32, "newline": 10, "tab": 9, "return": 13, "nul": 0, "null": 0, "delete": 127, "escape": 27,
     "backspace": 8, "alarm": 7,
 }  # fmt: skip
-ESCAPES = {"|": "|", "n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "0": "\0", "a": "\a", "e": "\x1b"}
-ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,6};|u\{[0-9a-fA-F]{1,6}\}|\n[ \t]*|.)", re.DOTALL)
+ESCAPES = {
+    "|": "|", "n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "0": "\0", "a": "\a", "b": "\b",
+    "e": "\x1b",
+}  # fmt: skip
+ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,6};|u\{[0-9a-fA-F]{1,6}\}|[ \t]*\n[ \t]*|.)", re.DOTALL)
 NESTED = 200_000  # levels of data
-SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
+FOLDING = {"#!fold-case": True, "#!no-fold-case": False}
 
 
 def read_source(path: str) -> str:
@@ -129,6 +130,7 @@ class Reader:
         self.line, self.line_start, self.position = 1, 0, 0
         self.top: list[Datum] = []
         self.stack: list[_Open] = []
+        self.folds = False  # whether capital letters are read as small ones
 
     def read(self) -> list[Datum]:
         text, end = self.text, len(self.text)
@@ -173,6 +175,8 @@ class Reader:
             self.add(Datum(self.character(word[2:], place), place))
         elif word == ".":
             self.dot(place)
+        elif word in FOLDING:
+            self.folds = FOLDING[word]
         else:
             self.add(self.atom(word, place))
 
@@ -208,6 +212,8 @@ class Reader:
         whole = self.at(opened, self.position)
         if opened.kind == "#(":
             self.add(Vector(opened.items, whole))
+        elif opened.kind == "#u8(":
+            self.add(Datum(self.bytes_of(opened.items), whole))
         elif len(opened.tail) == 1:
             raise PurpleError("nothing follows the dot", "read", opened.tail[0].place)
         elif not opened.items:
@@ -216,9 +222,15 @@ class Reader:
             tail = opened.tail[1] if opened.tail else None
             self.add(_joined(opened.items, tail, whole))
 
+    def bytes_of(self, items: list[Datum]) -> bytearray:
+        for each in items:
+            if type(each.value) is not int or not 0 <= each.value < 256:
+                raise PurpleError("a bytevector holds integers from 0 to 255", "read", each.place)
+        return bytearray(each.value for each in items)
+
     def dot(self, place: Place) -> None:
         opened = self.stack[-1] if self.stack else None
-        if opened is None or not opened.closer or opened.kind == "#(" or not opened.items or opened.tail:
+        if opened is None or not opened.closer or opened.kind[0] == "#" or not opened.items or opened.tail:
             raise PurpleError("a dot may stand only before the last datum of a list", "read", place)
         opened.tail.append(Datum(NIL, place))
 
@@ -237,7 +249,7 @@ class Reader:
         if not word.isprintable():
             odd = next(each for each in word if not each.isprintable())
             raise PurpleError(f"a symbol cannot hold the character U+{ord(odd):04X}", "read", place)
-        return Name(word, place)
+        return Name(word.casefold() if self.folds else word, place)
 
     def hash_word(self, word: str, place: Place) -> Any:
         if word in ("#t", "#true"):
@@ -266,7 +278,7 @@ class Reader:
 
         def replace(match: re.Match[str]) -> str:
             escape = match.group(1)
-            if escape[0] == "\n":
+            if "\n" in escape:
                 return ""
             if len(escape) > 1:
                 code = int(escape.strip("xu{};"), 16)
@@ -328,34 +340,24 @@ def parse_number(word: str, place: Place | None = None) -> int | float | None:
     """The number that a word is; None when it is none. One that does not fit is an error where there is
     a place.
     """
-    if INTEGER.match(word):
-        number = int(word) if len(word.lstrip("+-0")) <= 25 else LARGEST + 1
-    elif match := RADIX.match(word):
-        base = {"x": 16, "b": 2, "o": 8}[match[1].lower()]
-        try:
-            number = int(match[2], base) if len(match[2].lstrip("+-0")) <= 70 else LARGEST + 1
-        except ValueError:
+    try:
+        number = numeral(word)
+    except TooLarge:
+        if place is None:
             return None
-    elif FLOAT.match(word):
-        value = float(word)
-        if math.isinf(value) and place is not None:
-            raise PurpleError(f"{shortened(word)} does not fit in a float", "read", place)
-        return value
-    else:
-        return None
-    if SMALLEST <= number <= LARGEST:
-        return number
-    if place is None:
-        return None
-    raise PurpleError(f"{shortened(word)} does not fit in a 64-bit integer", "read", place)
+        raise PurpleError(f"{shortened(word)} does not fit in a 64-bit integer", "read", place) from None
+    if place is not None and isinstance(number, float) and math.isinf(number) and "inf" not in word.lower():
+        raise PurpleError(f"{shortened(word)} does not fit in a float", "read", place)
+    return number
 
 
+IMAGINARY = re.compile(r"[+-]([0-9.]*i\Z|inf\.0|nan\.0)", re.IGNORECASE)  # what other Lisps read as numbers
 UNREADABLE = re.compile(r"""[\x00-\x20\x7f-\xa0()\[\]"';`,|\\]|^#|^:.""", re.DOTALL)
 
 
 def needs_bars(name: str) -> bool:
     """Whether a symbol would not read back as itself without bars around it."""
-    if name in ("", ".", "nil") or INTEGER.match(name) or FLOAT.match(name):
+    if name in ("", ".", "nil") or is_numeral(name) or IMAGINARY.match(name):
         return True
     return UNREADABLE.search(name) is not None
 

@@ -23,7 +23,7 @@ from tenfold.purple.documentation import describe, known_names
 from tenfold.purple.errors import PurpleError, report
 from tenfold.purple.expand import expand_program
 from tenfold.purple.interpret import Session
-from tenfold.purple.prims import control
+from tenfold.purple.prims import control, ports
 from tenfold.purple.printing import write_text
 from tenfold.purple.reader import Incomplete, read, read_source, to_value
 from tenfold.purple.values import UNSPECIFIED
@@ -177,6 +177,7 @@ def main() -> int:
             text = session.prompt("purple> ")
             shown = repl.answer(text) if text.strip() else ""
         except KeyboardInterrupt:
+            ports.State.output = None  # what redirected it was left
             print("interrupted (Ctrl-D leaves)")
             continue
         except EOFError:

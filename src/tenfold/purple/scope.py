@@ -43,6 +43,12 @@ class PreludeName(NamedTuple):
     name: str
 
 
+class PrimitiveName(NamedTuple):
+    """A primitive under a name that an import gave it."""
+
+    name: str
+
+
 class RecordName(NamedTuple):
     """role: "make", "field", "test", or "type" for the type's own name."""
 
@@ -101,7 +107,9 @@ class Macro(NamedTuple):
     place: Place
 
 
-Binding: TypeAlias = LocalName | GlobalName | PreludeName | RecordName | ForeignName | Special | Macro
+Binding: TypeAlias = (
+    LocalName | GlobalName | PreludeName | PrimitiveName | RecordName | ForeignName | Special | Macro
+)
 
 
 class Scope:

@@ -10,9 +10,10 @@ from tenfold.base.errors import did_you_mean
 from tenfold.purple import core
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import USAGES
+from tenfold.purple.libraries import define_library, import_sets, is_library
 from tenfold.purple.reader import Datum, Name, Sequence
 from tenfold.purple.scope import ForeignName, RecordName, Scope
-from tenfold.purple.syntax import is_name, list_items, parse_rules
+from tenfold.purple.syntax import is_name, list_items
 from tenfold.purple.values import Keyword
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _define_syntax(expander: Expander, datum: Sequence, where: Module | Scope) -
     if len(datum.value) != 3 or not isinstance(datum.value[1], Name):
         raise PurpleError(f"define-syntax is written {USAGES['define-syntax']}", "syntax", datum.place)
     name = datum.value[1]
-    scope.bindings[name.key] = parse_rules(name, datum.value[2], scope)
+    scope.bindings[name.key] = expander.macro(name, datum.value[2], scope)
 
 
 @top_level("deftype", "(deftype NAME FIELD …), a FIELD being NAME, (NAME TYPE) or (NAME TYPE :weak)")
@@ -115,9 +116,17 @@ def _module(expander: Expander, datum: Sequence, module: Module) -> list[Datum]:
     return rest
 
 
-@top_level("import", '(import "FILE" [:as PREFIX] [:only (NAME …)])')
+@top_level("define-library", USAGES["define-library"])
+def _define_library(expander: Expander, datum: Sequence, module: Module) -> None:
+    define_library(expander, datum, module)
+
+
+@top_level("import", '(import "FILE" [:as PREFIX] [:only (NAME …)]) or (import (LIBRARY …) …)')
 def _import(expander: Expander, datum: Sequence, module: Module) -> None:
     items = datum.value[1:]
+    if items and is_library(items[0]):
+        import_sets(expander, items, module)
+        return
     if not items or not (isinstance(items[0], Name) or isinstance(items[0].value, str)):
         raise PurpleError(f"import is written {USAGES['import']}", "syntax", datum.place)
     path = items[0].value + (".purple" if isinstance(items[0], Name) else "")
@@ -134,7 +143,7 @@ def _import(expander: Expander, datum: Sequence, module: Module) -> None:
         else:
             only = list_items(options[1]) or []
         options = options[2:]
-    exported = _exports(found)
+    exported = exports(found)
     if only is not None:
         for name in only:
             if not isinstance(name, Name) or name.value not in exported:
@@ -149,7 +158,7 @@ def _import(expander: Expander, datum: Sequence, module: Module) -> None:
         module.scope.bindings[prefix + text] = binding
 
 
-def _exports(module: Module) -> dict[str, Any]:
+def exports(module: Module) -> dict[str, Any]:
     bound = {key: each for key, each in module.scope.bindings.items() if isinstance(key, str)}
     if module.exports is None:
         return bound

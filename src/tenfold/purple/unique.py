@@ -3,9 +3,10 @@ counted."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tenfold.purple import effects, ir
+from tenfold.purple import effects, ir, spines
 from tenfold.purple.core import shown
 from tenfold.purple.ir import Atom, Constant, Drop, Dup, Function, Let, Variable
 
@@ -18,6 +19,13 @@ class Facts:
     results: dict[int, bool]
     params: dict[Variable, bool]
     kept: set[Variable] = field(default_factory=set)
+    names: dict[int, spines.Roots] = field(
+        default_factory=dict
+    )  # by function: of what variables are other names
+    # The same of lists whose every pair is unique, and the parameters that give out shares of their rests.
+    list_results: dict[int, bool] = field(default_factory=dict)
+    list_params: dict[Variable, bool] = field(default_factory=dict)
+    leaky: set[Variable] = field(default_factory=set)
 
 
 def find_unique(module: ir.Module) -> None:
@@ -27,16 +35,22 @@ def find_unique(module: ir.Module) -> None:
     functions = [*module.functions, module.main]
     params = {p: not (f.escapes and p in f.params) for f in functions for p in f.all_params}
     facts = Facts({id(f): True for f in functions}, params)
+    facts.names = {id(f): spines.Roots(f, parts=False) for f in functions}
     _find_kept(functions, facts)
+    lists = not spines.is_mutated(module)
+    facts.list_results = dict.fromkeys(facts.results, lists)
+    facts.list_params = {param: unique and lists for param, unique in params.items()}
+    facts.leaky = spines.leaking(functions)
     changed = True
     while changed:
         changed = False
         for function in functions:
             unique = Uniqueness(function, facts)
             changed |= _passed(function, unique, facts)
-            if facts.results[id(function)] and not unique.gives_unique():
-                facts.results[id(function)] = False
-                changed = True
+            for known, holds in ((facts.results, unique.is_unique), (facts.list_results, unique.is_list)):
+                if known[id(function)] and not unique.gives(holds, known):
+                    known[id(function)] = False
+                    changed = True
     for function in functions:
         unique = Uniqueness(function, facts)
         for each in ir.statements(function.body):
@@ -55,8 +69,9 @@ def _find_kept(functions: list[Function], facts: Facts) -> None:
     while changed:
         changed = False
         for function in functions:
+            names = facts.names[id(function)]
             for each in ir.statements(function.body):
-                for var in _kept_by(each, facts):
+                for var in _kept_by(each, facts, names):
                     if var.borrowed and var not in facts.kept:
                         facts.kept.add(var)
                         changed = True
@@ -73,14 +88,19 @@ def _passed(function: Function, unique: Uniqueness, facts: Facts) -> bool:
         elif isinstance(each, Let) and isinstance(each.op, ir.MakeClosure):
             received = [(param, Constant(None)) for param in each.op.function.captured]
         for param, arg in received:
-            if facts.params[param] and not unique.is_unique(arg):
-                facts.params[param] = False
-                changed = True
+            for known, holds in ((facts.params, unique.is_unique), (facts.list_params, unique.is_list)):
+                if known[param] and not holds(arg):
+                    known[param] = False
+                    changed = True
     return changed
 
 
-def _kept_by(each: ir.Statement, facts: Facts) -> set[Variable]:
-    """The operands that a statement borrows and yet may hold on to, or give back as its result."""
+def _kept_by(each: ir.Statement, facts: Facts, names: spines.Roots) -> set[Variable]:
+    """The variables whose value a statement borrows and yet may hold on to, or give back as its result."""
+    return {name for var in _kept_operands(each, facts) for name in names.of(var)}
+
+
+def _kept_operands(each: ir.Statement, facts: Facts) -> set[Variable]:
     called = effects.passes(each)
     if called is not None:
         return {
@@ -96,8 +116,10 @@ def _kept_by(each: ir.Statement, facts: Facts) -> set[Variable]:
         case ir.Share() | ir.Foreign():
             return borrowed
         case ir.Copy():
-            arg = op.args[0]  # of something lent: two names for one value
-            return {arg} if isinstance(arg, Variable) and not arg.is_managed else set()
+            arg = op.args[0]  # of something lent, as one's own
+            return (
+                {arg} if isinstance(arg, Variable) and each.var.is_managed and not arg.is_managed else set()
+            )
     return set()
 
 
@@ -116,12 +138,14 @@ class Uniqueness:
             elif param.is_managed:
                 known = function.escapes and param in function.params
                 self.doubts[param] = "unknown callers may share it" if known else "some caller shares it"
+        self.shared = spines.Roots(function).shared(facts.leaky)
+        self.lists: set[Variable] = set()  # whose every pair is unique
         self.collect()
         self.settle()
 
     def collect(self) -> None:
         for each in ir.statements(self.function.body):
-            for var in _kept_by(each, self.facts):
+            for var in _kept_by(each, self.facts, self.facts.names[id(self.function)]):
                 self.doubt(var, f"kept at line {getattr(each, 'place', self.function.place).line}")
             match each:
                 case Dup():
@@ -132,10 +156,13 @@ class Uniqueness:
                     self.doubt(each.var, "the result of a try, or its error")
                 case ir.Uncons():
                     self.doubt(each.car, "an element of a list")
-                    self.doubt(each.cdr, "the rest of a list")
+                    self.definitions.setdefault(each.cdr, []).append(ir.Take([each.pair], "cdr"))
         for var in self.definitions:
             if var.is_managed and var not in self.doubts and var not in self.reasons:
                 self.reasons[var] = "made once"
+        given = {param for param, unique in self.facts.list_params.items() if unique}
+        self.lists = {var for var in self.reasons if var not in self.shared}
+        self.lists -= {param for param in self.function.all_params if param not in given}
 
     def doubt(self, var: Variable, why: str) -> None:
         self.reasons.pop(var, None)
@@ -153,6 +180,32 @@ class Uniqueness:
                         changed = True
                         break
                     self.reasons[var] = why
+            for var in list(self.lists):
+                listed = var in self.reasons and all(map(self.fresh_list, self.definitions.get(var, [])))
+                if not listed:
+                    self.lists.discard(var)
+                    changed = True
+
+    def is_list(self, atom: Atom) -> bool:
+        """Whether an operand is a list whose every pair is unique, or no list."""
+        return atom in self.lists or spines.is_end(atom)
+
+    def fresh_list(self, op: ir.Op) -> bool:
+        """Whether what an operation gives is a list whose every pair is unique, or no list."""
+        match op:
+            case ir.Copy():
+                return self.is_list(op.args[0])
+            case ir.Prim(name="cons" | "append"):
+                return not op.args or self.is_list(op.args[-1])
+            case ir.Prim():
+                return spines.makes_list(op)
+            case ir.Take(part="cdr"):
+                return op.args[0] in self.lists
+            case ir.CallKnown() | ir.CallWithin():
+                return self.facts.list_results[id(op.function)]
+            case ir.Convert() | ir.MakeRecord() | ir.MakeClosure() | ir.Reuse():
+                return True
+        return False
 
     def is_unique(self, atom: Atom) -> bool:
         if isinstance(atom, Constant):
@@ -161,14 +214,15 @@ class Uniqueness:
             return False
         return (not atom.is_managed and atom.lender is None and not atom.borrowed) or atom in self.reasons
 
-    def gives_unique(self) -> bool:
+    def gives(self, holds: Callable[[Atom], bool], known: dict[int, bool]) -> bool:
+        """Whether something holds of all that the function gives; `known` says it of other functions."""
         for each in ir.statements(self.function.body):
             match each:
                 case ir.Return():
-                    if not self.is_unique(each.value):
+                    if not holds(each.value):
                         return False
                 case ir.TailCall():
-                    if not self.facts.results[id(each.function)]:
+                    if not known[id(each.function)]:
                         return False
                 case ir.TailClosure():
                     return False
@@ -192,6 +246,8 @@ class Uniqueness:
             case ir.CallKnown() | ir.CallWithin():
                 given = self.facts.results[id(op.function)]
                 return f"the only owner's result of {shown(op.function.name)}" if given else ""
+            case ir.Take(part="cdr"):
+                return "the rest of a list that nothing else holds" if op.args[0] in self.lists else ""
             case ir.Copy():
                 arg = op.args[0]
                 if isinstance(arg, Variable) and arg in self.reasons:

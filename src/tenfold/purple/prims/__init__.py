@@ -5,15 +5,29 @@ values.
 from __future__ import annotations
 
 from tenfold.purple.prims import (
+    bytevectors,
     characters,
     control,
     data,
     foreign,
     numbers,
+    ports,
     records,
     scripts,
     tables,
     tensors,
 )
 
-FAMILIES = (numbers, data, characters, tables, control, records, foreign, tensors, scripts)
+FAMILIES = (
+    numbers,
+    data,
+    characters,
+    bytevectors,
+    tables,
+    ports,
+    control,
+    records,
+    foreign,
+    tensors,
+    scripts,
+)

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from tenfold.purple import messages
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.prims.registry import primitive, want, want_int, want_list, want_string, wrong_type
-from tenfold.purple.printing import brief, display_text, write_text
-from tenfold.purple.values import UNSPECIFIED, ErrorValue, Symbol, Values, list_of
+from tenfold.purple.printing import brief, write_text
+from tenfold.purple.values import UNSPECIFIED, ErrorValue, Pair, Symbol, Values, list_of
 
 command_line: list[str] = []  # what `(command-line)` gives; set by whoever runs a program
 
@@ -57,6 +57,12 @@ def raise_(value: Any) -> NoReturn:
     raise PurpleError(messages.uncaught(brief(value)), "raise", value=value)
 
 
+@primitive("%fail-as")
+def fail_as(kind: Any, message: Any) -> NoReturn:
+    name = want("%fail-as", "symbol", Symbol, kind).name
+    raise PurpleError(want_string("%fail-as", message), name)
+
+
 @primitive("%match-failed")
 def match_failed(value: Any) -> NoReturn:
     raise PurpleError(messages.no_match(brief(value)), "match")
@@ -94,48 +100,11 @@ def exit_(status: Any = 0) -> NoReturn:
     raise Exit(want_int("exit", status) & 255)
 
 
-# Output goes through sys.stdout, which whoever runs the program may have replaced
-
-
-@primitive("display")
-def display(*items: Any) -> Any:
-    sys.stdout.write("".join(map(display_text, items)))
-    return UNSPECIFIED
-
-
-@primitive("write")
-def write(value: Any) -> Any:
-    sys.stdout.write(write_text(value))
-    return UNSPECIFIED
-
-
-@primitive("print")
-def print_(*items: Any) -> Any:
-    sys.stdout.write(" ".join(map(display_text, items)) + "\n")
-    return UNSPECIFIED
-
-
-@primitive("newline")
-def newline() -> Any:
-    sys.stdout.write("\n")
-    return UNSPECIFIED
-
-
-primitive("display->string")(lambda value: display_text(value))
-primitive("write->string")(lambda value: write_text(value))
-
-
 @primitive("%complain")
 def complain(text: Any) -> Any:
     sys.stdout.flush()
     sys.stderr.write(want_string("%complain", text) + "\n")
     return UNSPECIFIED
-
-
-@primitive("read-line")
-def read_line() -> str | bool:
-    line = sys.stdin.readline()
-    return line.removesuffix("\n") if line else False
 
 
 def _file_error(name: str, path: str, problem: OSError | ValueError) -> PurpleError:
@@ -182,6 +151,14 @@ def delete_file(path: Any) -> Any:
     except (OSError, ValueError) as problem:
         raise _file_error("delete-file", path, problem) from None
     return UNSPECIFIED
+
+
+@primitive("%environment")
+def environment() -> Any:
+    return list_of([Pair(name, content) for name, content in os.environ.items()])
+
+
+primitive("current-second")(lambda: time.time())
 
 
 @primitive("getenv")

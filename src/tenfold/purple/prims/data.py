@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import FunctionType
 from typing import Any
 
@@ -10,6 +11,7 @@ from tenfold.purple.errors import PurpleError
 from tenfold.purple.prims.procedures import is_same_procedure
 from tenfold.purple.prims.registry import (
     in_range,
+    part,
     primitive,
     want,
     want_int,
@@ -88,6 +90,9 @@ def is_equal(left: Any, right: Any) -> bool:
             stack += [(left.values[i], right.values[i]) for i in strong]
         elif kind is Box:
             stack.append((left.value, right.value))
+        elif kind is bytearray:
+            if left != right:
+                return False
         elif kind is Tensor:
             if not is_same_tensor(left, right):
                 return False
@@ -223,6 +228,11 @@ def string_to_symbol(text: Any) -> Symbol:
     return Symbol(want_string("string->symbol", text))
 
 
+@primitive("string->keyword")
+def string_to_keyword(text: Any) -> Keyword:
+    return Keyword(want_string("string->keyword", text))
+
+
 @primitive("keyword->string")
 def keyword_to_string(keyword: Any) -> str:
     return want("keyword->string", "keyword", Keyword, keyword).name
@@ -256,12 +266,7 @@ def string_ref(text: Any, index: Any) -> Char:
 
 @primitive("substring")
 def substring(text: Any, start: Any, end: Any = None) -> str:
-    size = len(want_string("substring", text))
-    end = size if end is None else in_range("substring", end, size, end=True)
-    in_range("substring", start, size, end=True)
-    if start > end:
-        raise PurpleError(messages.reversed_range("substring", start, end), "index")
-    return text[start:end]
+    return part("substring", want_string("substring", text), start, end)
 
 
 @primitive("string-append")
@@ -270,18 +275,22 @@ def string_append(*texts: Any) -> str:
 
 
 @primitive("string=?")
-def string_equal(left: Any, right: Any) -> bool:
-    return want_string("string=?", left) == want_string("string=?", right)
+def string_equal(first: Any, *others: Any) -> bool:
+    want_string("string=?", first)
+    texts = [want_string("string=?", each) for each in others]
+    return all(each == first for each in texts)
 
 
 @primitive("string<?")
-def string_less(left: Any, right: Any) -> bool:
-    return want_string("string<?", left) < want_string("string<?", right)
+def string_less(first: Any, *others: Any) -> bool:
+    texts = [want_string("string<?", each) for each in (first, *others)]
+    return all(left < right for left, right in itertools.pairwise(texts))
 
 
 @primitive("string->list")
-def string_to_list(text: Any) -> Any:
-    return list_of([Char(ord(each)) for each in want_string("string->list", text)])
+def string_to_list(text: Any, start: Any = None, end: Any = None) -> Any:
+    chosen = part("string->list", want_string("string->list", text), start, end)
+    return list_of([Char(ord(each)) for each in chosen])
 
 
 @primitive("list->string")
@@ -332,8 +341,8 @@ def vector_set(items: Any, index: Any, value: Any) -> Any:
 
 
 @primitive("vector->list")
-def vector_to_list(items: Any) -> Any:
-    return list_of(want("vector->list", "vector", list, items))
+def vector_to_list(items: Any, start: Any = None, end: Any = None) -> Any:
+    return list_of(part("vector->list", want("vector->list", "vector", list, items), start, end))
 
 
 @primitive("list->vector")

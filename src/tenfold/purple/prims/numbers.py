@@ -10,10 +10,10 @@ from typing import Any
 from tenfold.base.errors import TenfoldError
 from tenfold.purple import messages
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.numerals import DIGITS, LARGEST, SMALLEST, TooLarge, numeral
 from tenfold.purple.prims.refused import refusal
 from tenfold.purple.prims.registry import primitive, want, want_int, want_number, wrong_type
 from tenfold.purple.printing import display_text
-from tenfold.purple.reader import LARGEST, SMALLEST, parse_number
 from tenfold.tensor import Tensor
 
 NUMBERS = (int, float)
@@ -229,9 +229,23 @@ for _name, _function in (
     ("tan", math.tan),
     ("asin", math.asin),
     ("acos", math.acos),
-    ("log", lambda value: -math.inf if value == 0 else math.log(value)),
 ):
     _real(_name, _function)
+
+
+def _logarithm(value: float) -> float:
+    if value == 0:
+        return -math.inf
+    return math.log(value) if value > 0 else math.nan
+
+
+@primitive("log")
+def log(value: Any, base: Any = None) -> float:
+    found = _logarithm(float(want_number("log", value)))
+    if base is None:
+        return found
+    under = _logarithm(float(want_number("log", base)))
+    return _divide(found, under)
 
 
 @primitive("atan")
@@ -313,7 +327,7 @@ def is_number(value: Any) -> bool:
     return type(value) in NUMBERS
 
 
-@primitive("integer?")
+@primitive("exact-integer?")
 def is_integer(value: Any) -> bool:
     return type(value) is int
 
@@ -343,14 +357,27 @@ def arithmetic_shift(value: Any, count: Any) -> int:
     return fit(value << count)
 
 
+def want_radix(name: str, radix: Any) -> int:
+    if want_int(name, radix) not in DIGITS:
+        raise PurpleError(messages.wrong_radix(name, radix), "index")
+    return radix
+
+
 @primitive("number->string")
-def number_to_string(value: Any) -> str:
-    return display_text(want_number("number->string", value))
+def number_to_string(value: Any, radix: Any = 10) -> str:
+    want_number("number->string", value)
+    if want_radix("number->string", radix) == 10 or type(value) is float:
+        return display_text(value)
+    return format(value, {2: "b", 8: "o", 16: "x"}[radix])
 
 
 @primitive("string->number")
-def string_to_number(text: Any) -> int | float | bool:
-    number = parse_number(want("string->number", "string", str, text))
+def string_to_number(text: Any, radix: Any = 10) -> int | float | bool:
+    want("string->number", "string", str, text)
+    try:
+        number = numeral(text, want_radix("string->number", radix))
+    except TooLarge:
+        return False
     return False if number is None else number
 
 

@@ -67,6 +67,15 @@ def want(name: str, kind: str, python_type: type, value: Any) -> Any:
     return value
 
 
+def part(name: str, items: Any, start: Any, end: Any) -> Any:
+    """The elements from a start up to an end; None stands for one that is not given."""
+    end = len(items) if end is None else in_range(name, end, len(items), end=True)
+    start = 0 if start is None else in_range(name, start, len(items), end=True)
+    if start > end:
+        raise PurpleError(messages.reversed_range(name, start, end), "index")
+    return items[start:end]
+
+
 def in_range(name: str, index: Any, length: int, end: bool = False) -> int:
     """An index from 0 up to the length; with `end` the length itself too."""
     want_int(name, index)

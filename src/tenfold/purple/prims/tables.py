@@ -23,7 +23,7 @@ def key_of(value: Any) -> Any:
         return (bool, value)
     if kind is float:
         return (float, str(value))
-    if kind in (Pair, list, Record):
+    if kind in (Pair, list, Record, bytearray):
         return ContainerKey(value)
     if kind in (Table, Box) or isinstance(value, Tensor):
         raise PurpleError(f"{brief(value)} cannot be a key of a hash table", "type")
@@ -74,7 +74,7 @@ def shallow(value: Any, depth: int) -> Any:
         if kind is list and depth:
             parts += [shallow(each, depth - 1) for each in value[:SHOWN]]
         return tuple(parts)
-    return kind if kind in (Record, Table, Box) or isinstance(value, Tensor) else key_of(value)
+    return kind if kind in (Record, Table, Box, bytearray) or isinstance(value, Tensor) else key_of(value)
 
 
 primitive("make-hash-table")(lambda: Table())

@@ -66,6 +66,10 @@ static bool alike(Work *work, Value a, Value b) {
         PuVector *one = PU_AS(PuVector, a), *two = PU_AS(PuVector, b);
         return one->count == two->count && push_all(work, one->items, two->items, one->count);
     }
+    case PU_BYTES: {
+        PuBytes *one = PU_AS(PuBytes, a), *two = PU_AS(PuBytes, b);
+        return one->count == two->count && !memcmp(one->items, two->items, (size_t)one->count);
+    }
     case PU_BOX: push(work, PU_AS(PuBox, a)->content, PU_AS(PuBox, b)->content); return true;
     case PU_RECORD: {
         PuRecord *one = PU_AS(PuRecord, a), *two = PU_AS(PuRecord, b);
@@ -159,7 +163,7 @@ static uint64_t shallow(Value v, int depth) {
             hash = mix(hash, depth ? shallow(vector->items[i], depth - 1) : 0);
         return hash;
     }
-    case PU_RECORD: case PU_TABLE: case PU_TENSOR: case PU_BOX: return (uint64_t)pu_kind_of_object(v);
+    case PU_RECORD: case PU_TABLE: case PU_TENSOR: case PU_BOX: case PU_BYTES: return (uint64_t)pu_kind_of_object(v);
     case PU_CLOSURE: return mix(7, (uint64_t)(uintptr_t)PU_AS(PuClosure, v)->function);
     default: return mix(8, v);
     }

@@ -176,6 +176,13 @@ Value pu_error_irritants(Value v) {
     return pu_is_error(v) ? pu_dup(PU_AS(PuError, v)->irritants) : pu_wrong_type("error-irritants", "error", v);
 }
 
+/* The symbol's text is there until the program ends. */
+Value pu_fail_as(Value kind, Value message) {
+    if (!pu_is_symbol(kind)) return pu_wrong_type("%fail-as", "symbol", kind);
+    if (!pu_is_string(message)) return pu_wrong_type("%fail-as", "string", message);
+    return pu_fail_with(PU_AS(PuSymbol, kind)->text, pu_dup(message), PU_NIL, 0);
+}
+
 Value pu_match_failed(Value v) {
     PuBuffer text = {0};
     pu_put_text(&text, "no clause of match fits ");

@@ -187,11 +187,13 @@ Value pu_vector_set(Value v, Value index, Value item) {
     if (!in_range("vector-set!", index, PU_AS(PuVector, v)->count, &at)) return unstored(PU_FAILURE, item);
     return replace(v, &PU_AS(PuVector, v)->items[at], item);
 }
-Value pu_vector_to_list(Value v) {
+Value pu_vector_to_list(Value v, Value start, Value end) {
+    int64_t from, to;
     if (!pu_is_vector(v)) return pu_wrong_type("vector->list", "vector", v);
     PuVector *vector = PU_AS(PuVector, v);
+    if (!pu_range("vector->list", start, end, vector->count, &from, &to)) return PU_FAILURE;
     Value list = PU_NIL;
-    for (int64_t i = vector->count; i-- > 0;) list = pu_cons(pu_dup(vector->items[i]), list);
+    for (int64_t i = to; i-- > from;) list = pu_cons(pu_dup(vector->items[i]), list);
     return list;
 }
 Value pu_list_to_vector(Value list) {

@@ -13,6 +13,7 @@ static Value made(const PuStep *step, Value *items, const Value *constant) {
     case 'c': return pu_of_char((uint32_t)step->number);
     case '@': return pu_dup(constant[step->number]);
     case '(': return pu_list_onto(items, step->number, items[step->number]);
+    case 'b': return pu_bytes(step->text, step->number);
     case '#': return pu_vector(items, (int)step->number);
     default: return (Value)step->number;
     }

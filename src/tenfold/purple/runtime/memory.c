@@ -131,6 +131,7 @@ void pu_mutated(Value owner, Value stored) {
     if (!pu_is_object(stored) || (object->head & PU_SUSPECT)) return;
     switch (pu_kind_of_object(stored)) {
     case PU_FLOAT: case PU_INT: case PU_STRING: case PU_SYMBOL: case PU_KEYWORD: case PU_TENSOR: case PU_POINTER: case PU_WEAK:
+    case PU_BYTES:
         return;
     default:
         object->head |= PU_SUSPECT;
@@ -198,6 +199,9 @@ static void finish(PuObject *object) {
         return;
     case PU_STRING:
         give_back(object, sizeof(PuString) + (size_t)((PuString *)object)->bytes + 1);
+        return;
+    case PU_BYTES:
+        give_back(object, sizeof(PuBytes) + (size_t)((PuBytes *)object)->count);
         return;
     case PU_SYMBOL: case PU_KEYWORD:
         give_back(object, sizeof(PuSymbol) + (size_t)((PuSymbol *)object)->bytes + 1);

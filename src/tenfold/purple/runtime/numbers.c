@@ -16,7 +16,7 @@ static bool divided_by_zero(void) {
     return false;
 }
 
-bool pu_is_integer(Value v) { return pu_is_int(v); }
+bool pu_is_exact_integer(Value v) { return pu_is_int(v); }
 bool pu_is_float_number(Value v) { return pu_is(v, PU_FLOAT); }
 bool pu_is_number(Value v) { return pu_is_int(v) || pu_is(v, PU_FLOAT); }
 
@@ -252,12 +252,16 @@ Value pu_expt(Value a, Value b) {
         return number(name, a, &x) ? pu_of_float(c(x.x)) : PU_FAILURE;         \
     }
 FLOAT_FUNCTION(pu_exp, "exp", exp)
-FLOAT_FUNCTION(pu_log, "log", log)
 FLOAT_FUNCTION(pu_sin, "sin", sin)
 FLOAT_FUNCTION(pu_cos, "cos", cos)
 FLOAT_FUNCTION(pu_tan, "tan", tan)
 FLOAT_FUNCTION(pu_asin, "asin", asin)
 FLOAT_FUNCTION(pu_acos, "acos", acos)
+Value pu_log(Value a, Value base) {
+    Number x, b;
+    if (!number("log", a, &x) || (base != PU_ABSENT && !number("log", base, &b))) return PU_FAILURE;
+    return pu_of_float(base == PU_ABSENT ? log(x.x) : log(x.x) / log(b.x));
+}
 Value pu_atan(Value y, Value x) {
     Number a, b = {true, 0, 1};
     if (!number("atan", y, &a) || (x != PU_ABSENT && !number("atan", x, &b))) return PU_FAILURE;
@@ -326,11 +330,6 @@ Value pu_arithmetic_shift(Value a, Value count) {
     return pu_of_int((int64_t)((uint64_t)x << n));
 }
 
-Value pu_number_to_string(Value a) {
-    Number x;
-    return number("number->string", a, &x) ? pu_display_to_string(a) : PU_FAILURE;
-}
-
 Value pu_number_to_fixed(Value a, Value digits) {
     Number x;
     int64_t n;
@@ -339,45 +338,4 @@ Value pu_number_to_fixed(Value a, Value digits) {
     char text[512];
     int length = snprintf(text, sizeof text, "%.*f", (int)n, isnan(x.x) ? NAN : x.x); /* no "-nan" */
     return pu_string(text, length);
-}
-
-/* The integer of digits in a base, after a sign; PU_FALSE where they are none or do not fit. */
-static Value read_digits(const char *at, int base) {
-    int64_t number = 0;
-    bool negative = *at == '-';
-    if (*at == '+' || *at == '-') at++;
-    if (!*at) return PU_FALSE;
-    for (; *at; at++) {
-        int digit = *at <= '9' ? *at - '0' : (*at | 32) - 'a' + 10;
-        if (digit < 0 || digit >= base || (*at > '9' && (*at | 32) < 'a')) return PU_FALSE;
-        if (__builtin_mul_overflow(number, base, &number)) return PU_FALSE;
-        if (negative ? __builtin_sub_overflow(number, digit, &number) : __builtin_add_overflow(number, digit, &number))
-            return PU_FALSE;
-    }
-    return pu_of_int(number);
-}
-
-Value pu_string_to_number(Value text) {
-    if (!pu_is_string(text)) return pu_wrong_type("string->number", "string", text);
-    if (strlen(PU_AS(PuString, text)->text) != (size_t)PU_AS(PuString, text)->bytes) return PU_FALSE;
-    if (*PU_AS(PuString, text)->text == '#') {
-        int letter = PU_AS(PuString, text)->text[1] | 32, base = letter == 'x' ? 16 : letter == 'b' ? 2 : letter == 'o' ? 8 : 0;
-        return base ? read_digits(PU_AS(PuString, text)->text + 2, base) : PU_FALSE;
-    }
-    const char *start = PU_AS(PuString, text)->text, *at = start;
-    if (*at == '+' || *at == '-') at++;
-    const char *digits = at;
-    bool whole = true, some = false, exponent = false;
-    for (; *at; at++) {
-        if (*at >= '0' && *at <= '9') some = true;
-        else if (*at == '.' && whole) whole = false;
-        else if ((*at == 'e' || *at == 'E') && some && !exponent) {
-            whole = false;
-            exponent = true;
-            some = false;
-            if (at[1] == '+' || at[1] == '-') at++;
-        } else return PU_FALSE;
-    }
-    if (!some || at == digits) return PU_FALSE;
-    return whole ? read_digits(start, 10) : pu_of_float(strtod(start, NULL));
 }

@@ -1,6 +1,6 @@
 /* How values look: for people (`display`) and as the reader takes them (`write`). Nesting is kept in a list of parts
    still to come, so that depth costs no stack. */
-#include "purple_all.h"
+#include "labels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ void pu_put_text(PuBuffer *buffer, const char *text) { pu_put(buffer, text, strl
 
 /* The shortest digits that read back as the same number; exponents below -4 or from 16 on are written. */
 void pu_put_double(PuBuffer *buffer, double number) {
-    if (isnan(number)) { pu_put_text(buffer, "nan"); return; }
-    if (isinf(number)) { pu_put_text(buffer, number > 0 ? "inf" : "-inf"); return; }
+    if (isnan(number)) { pu_put_text(buffer, "+nan.0"); return; }
+    if (isinf(number)) { pu_put_text(buffer, number > 0 ? "+inf.0" : "-inf.0"); return; }
     char text[40];
     int digits = 1;
     for (; digits < 17; digits++) {
@@ -91,20 +91,6 @@ static void put_quoted(PuBuffer *buffer, const char *string, int64_t bytes, char
     pu_put(buffer, &quote, 1);
 }
 
-static size_t digits_at(const char *text, size_t at) { return strspn(text + at, "0123456789"); }
-
-static bool looks_like_number(const char *text) {
-    size_t at = *text == '+' || *text == '-', whole = digits_at(text, at), part = 0;
-    at += whole;
-    if (text[at] == '.') part = digits_at(text, at + 1), at += 1 + part;
-    if (!whole && !part) return false;
-    if (text[at] == 'e' || text[at] == 'E') {
-        size_t sign = text[at + 1] == '+' || text[at + 1] == '-', power = digits_at(text, at + 1 + sign);
-        if (power) at += 1 + sign + power;
-    }
-    return !text[at];
-}
-
 /* Whether a symbol would not read back as itself without bars around it. */
 static bool needs_bars(const char *text, int64_t bytes) {
     if (!bytes || !strcmp(text, ".") || !strcmp(text, "nil") || *text == '#' || (*text == ':' && bytes > 1)) return true;
@@ -114,7 +100,7 @@ static bool needs_bars(const char *text, int64_t bytes) {
         if (code <= 32 || (code >= 127 && code <= 160)) return true;
         if (code < 127 && strchr("()[]\"';`,|\\", (int)code)) return true;
     }
-    return looks_like_number(text);
+    return pu_looks_like_number(text, (size_t)bytes);
 }
 
 static void put_symbol(PuBuffer *buffer, const PuSymbol *symbol, bool written) {
@@ -122,8 +108,8 @@ static void put_symbol(PuBuffer *buffer, const PuSymbol *symbol, bool written) {
     else pu_put(buffer, symbol->text, (size_t)symbol->bytes);
 }
 
-/* Parts still to come, the next one last: a value, the tail of a list, text, or the end of a container. */
-typedef struct { enum { VALUE, TAIL, TEXT, END } kind; Value value; const char *text; } Part;
+/* Parts still to come, the next one last: a value, the tail of a list, text, or a value whose label is written. */
+typedef struct { enum { VALUE, TAIL, TEXT, LABELLED } kind; Value value; const char *text; } Part;
 typedef struct { Part *parts; size_t count, room; } Parts;
 
 static void later(Parts *parts, Part part) {
@@ -176,6 +162,17 @@ static void put_object(PuBuffer *buffer, Parts *parts, Value v, bool written) {
         later_text(parts, ")");
         later_items(parts, PU_AS(PuVector, v)->items, PU_AS(PuVector, v)->count);
         return;
+    case PU_BYTES: {
+        const PuBytes *bytes = PU_AS(PuBytes, v);
+        pu_put_text(buffer, "#u8(");
+        for (int64_t i = 0; i < bytes->count; i++) {
+            char text[8];
+            snprintf(text, sizeof text, i ? " %d" : "%d", bytes->items[i]);
+            pu_put_text(buffer, text);
+        }
+        pu_put_text(buffer, ")");
+        return;
+    }
     case PU_VALUES: later_items(parts, PU_AS(PuVector, v)->items, PU_AS(PuVector, v)->count); return;
     case PU_BOX:
         pu_put_text(buffer, "#<box ");
@@ -188,6 +185,7 @@ static void put_object(PuBuffer *buffer, Parts *parts, Value v, bool written) {
         pu_put_text(buffer, record->type->name);
         later_text(parts, ">");
         for (int i = record->type->count; i-- > 0;) {
+            if (record->type->fields[i].name[0] == '%') continue; /* private */
             /* A weak field looks back at what may hold this record: it is not followed. */
             if (record->type->fields[i].weak) later_text(parts, "…");
             else later_value(parts, record->fields[i]);
@@ -246,83 +244,46 @@ static void put_one(PuBuffer *buffer, Parts *parts, Value v, bool written) {
     }
 }
 
-/* The containers under way, the innermost last; each is found by way of the one before it in its bucket. */
-enum { BUCKETS = 4096 };
-typedef struct { Value *values; int64_t *before, buckets[BUCKETS]; int64_t count, room; } Around;
-
-static int64_t *bucket_of(Around *around, Value v) { return &around->buckets[(v >> 4) * 0x9E3779B97F4A7C15ull >> 52]; }
-
-static bool is_around(Around *around, Value v) {
-    for (int64_t at = *bucket_of(around, v); at; at = around->before[at - 1])
-        if (around->values[at - 1] == v) return true;
-    return false;
+static void put_label(PuBuffer *buffer, int64_t label, const char *mark) {
+    char text[32];
+    snprintf(text, sizeof text, "#%lld%s", (long long)label, mark);
+    pu_put_text(buffer, text);
 }
 
-static void enter(Around *around, Value v) {
-    if (around->count == around->room) {
-        int64_t room = around->room ? 2 * around->room : 1024;
-        Value *values = pu_get_memory((size_t)room * sizeof *values);
-        int64_t *before = pu_get_memory((size_t)room * sizeof *before);
-        if (around->count) {
-            memcpy(values, around->values, (size_t)around->count * sizeof *values);
-            memcpy(before, around->before, (size_t)around->count * sizeof *before);
-        }
-        free(around->values);
-        free(around->before);
-        around->values = values;
-        around->before = before;
-        around->room = room;
+/* The rest of a list. One that has a label is written after a dot. */
+static void put_tail(PuBuffer *buffer, Parts *parts, Value rest, PuLabels *labels) {
+    bool is_first = false;
+    int64_t label = labels ? pu_label(labels, rest, &is_first) : -1;
+    if (label >= 0 || (!pu_is(rest, PU_PAIR) && rest != PU_NIL)) {
+        pu_put_text(buffer, " . ");
+        later_text(parts, ")");
+        if (label >= 0) put_label(buffer, label, is_first ? "=" : "#");
+        if (label < 0) later_value(parts, rest);
+        else if (is_first) later(parts, (Part){LABELLED, rest, NULL});
+    } else if (rest == PU_NIL) {
+        pu_put_text(buffer, ")");
+    } else {
+        pu_put_text(buffer, " ");
+        later(parts, (Part){TAIL, PU_AS(PuPair, rest)->cdr, NULL});
+        later_value(parts, PU_AS(PuPair, rest)->car);
     }
-    int64_t *bucket = bucket_of(around, v);
-    around->values[around->count] = v;
-    around->before[around->count++] = *bucket;
-    *bucket = around->count;
 }
 
-static void leave(Around *around) {
-    around->count--;
-    *bucket_of(around, around->values[around->count]) = around->before[around->count];
-}
-
-static bool is_container(Value v) {
-    return pu_is(v, PU_PAIR) || pu_is(v, PU_VECTOR) || pu_is(v, PU_RECORD) || pu_is(v, PU_TABLE) || pu_is(v, PU_BOX);
-}
-
-/* Whether all is shown, or `most` bytes of it. What is met again inside itself is shown as `…` where `around` is kept;
-   without it, what is long is given up. */
-static bool put_parts(PuBuffer *buffer, Value v, bool written, size_t most, Around *around) {
+/* Whether all is shown, or `most` bytes of it. Without labels, what is long is given up. */
+static bool put_parts(PuBuffer *buffer, Value v, bool written, size_t most, PuLabels *labels) {
     enum { LONG = 10000 }; /* parts: what has more may hold itself */
     Parts parts = {0};
     int64_t steps = 0;
     later_value(&parts, v);
-    while (parts.count && buffer->length < most && (around || steps <= LONG)) {
+    while (parts.count && buffer->length < most && (labels || steps <= LONG)) {
         Part part = parts.parts[--parts.count];
         steps += part.kind != TEXT;
-        if (around && ((part.kind == VALUE && is_container(part.value)) || (part.kind == TAIL && pu_is(part.value, PU_PAIR)))) {
-            if (is_around(around, part.value)) {
-                pu_put_text(buffer, part.kind == VALUE ? "…" : " . …)");
-                continue;
-            }
-            enter(around, part.value);
-            later(&parts, (Part){END, 0, NULL});
-        }
-        if (part.kind == TEXT) {
-            pu_put_text(buffer, part.text);
-        } else if (part.kind == END) {
-            leave(around);
-        } else if (part.kind == VALUE) {
-            put_one(buffer, &parts, part.value, written);
-        } else if (pu_is(part.value, PU_PAIR)) {
-            pu_put_text(buffer, " ");
-            later(&parts, (Part){TAIL, PU_AS(PuPair, part.value)->cdr, NULL});
-            later_value(&parts, PU_AS(PuPair, part.value)->car);
-        } else if (part.value == PU_NIL) {
-            pu_put_text(buffer, ")");
-        } else {
-            pu_put_text(buffer, " . ");
-            later_text(&parts, ")");
-            later_value(&parts, part.value);
-        }
+        bool is_first = true;
+        int64_t label = labels && part.kind == VALUE ? pu_label(labels, part.value, &is_first) : -1;
+        if (label >= 0) put_label(buffer, label, is_first ? "=" : "#");
+        if (part.kind == TEXT) pu_put_text(buffer, part.text);
+        else if (part.kind == TAIL) put_tail(buffer, &parts, part.value, labels);
+        else if (label < 0 || is_first) put_one(buffer, &parts, part.value, written);
     }
     free(parts.parts);
     return !parts.count || buffer->length >= most;
@@ -334,39 +295,69 @@ void pu_put_value_start(PuBuffer *buffer, Value v, bool written, size_t most) {
     most = most < SIZE_MAX - start ? start + most : SIZE_MAX;
     if (put_parts(buffer, v, written, most, NULL)) return;
     buffer->length = start;
-    Around around = {0};
-    put_parts(buffer, v, written, most, &around);
-    free(around.values);
-    free(around.before);
+    PuLabels labels = {0};
+    pu_find_labels(&labels, v, false);
+    put_parts(buffer, v, written, most, &labels);
+    pu_free_labels(&labels);
 }
 void pu_put_value(PuBuffer *buffer, Value v, bool written) { pu_put_value_start(buffer, v, written, SIZE_MAX); }
 
-static void out(Value v, bool written) {
-    PuBuffer text = {0};
-    pu_put_value(&text, v, written);
-    fwrite(text.text, 1, text.length, stdout);
-    free(text.text);
+static void put_shared(PuBuffer *buffer, Value v) {
+    PuLabels labels = {0};
+    pu_find_labels(&labels, v, true);
+    put_parts(buffer, v, true, SIZE_MAX, &labels);
+    pu_free_labels(&labels);
 }
 
-Value pu_display(const Value *v, int n) {
-    for (int i = 0; i < n; i++) out(v[i], false);
-    return PU_UNSPECIFIED;
+/* Output goes to a port that is given, else to the current one, else to the terminal. */
+
+bool pu_is_port(Value v) {
+    return pu_is(v, PU_RECORD) && !strcmp(PU_AS(PuRecord, v)->type->unique, "prelude::port");
 }
-Value pu_write(Value v) {
-    out(v, true);
-    return PU_UNSPECIFIED;
+
+static Value sent(const char *name, Value port, PuBuffer *text) {
+    Value result = PU_UNSPECIFIED;
+    if (port == PU_ABSENT) port = pu.output;
+    if (!port) fwrite(text->text, 1, text->length, stdout);
+    else result = pu_send(name, port, text->text, text->length);
+    free(text->text);
+    return result;
 }
-Value pu_print(const Value *v, int n) {
+
+static Value put_values(const char *name, const Value *v, int n, const char *between, const char *after) {
+    Value port = n > 1 && pu_is_port(v[n - 1]) ? v[--n] : PU_ABSENT;
+    PuBuffer text = {0};
+    pu_put(&text, "", 0);
     for (int i = 0; i < n; i++) {
-        if (i) putchar(' ');
-        out(v[i], false);
+        if (i) pu_put_text(&text, between);
+        pu_put_value(&text, v[i], false);
     }
-    putchar('\n');
-    return PU_UNSPECIFIED;
+    pu_put_text(&text, after);
+    return sent(name, port, &text);
 }
-Value pu_newline(void) {
-    putchar('\n');
-    return PU_UNSPECIFIED;
+Value pu_display(const Value *v, int n) { return put_values("display", v, n, "", ""); }
+Value pu_print(const Value *v, int n) { return put_values("print", v, n, " ", "\n"); }
+
+Value pu_write(Value v, Value port) {
+    PuBuffer text = {0};
+    pu_put_value(&text, v, true);
+    return sent("write", port, &text);
+}
+Value pu_write_shared(Value v, Value port) {
+    PuBuffer text = {0};
+    put_shared(&text, v);
+    return sent("write-shared", port, &text);
+}
+Value pu_newline(Value port) {
+    PuBuffer text = {0};
+    pu_put_text(&text, "\n");
+    return sent("newline", port, &text);
+}
+Value pu_send_text(Value string, Value port) {
+    if (!pu_is_string(string)) return pu_wrong_type("write-string", "string", string);
+    PuBuffer text = {0};
+    pu_put(&text, PU_AS(PuString, string)->text, (size_t)PU_AS(PuString, string)->bytes);
+    return sent("write-string", port, &text);
 }
 
 static Value as_string(Value v, bool written) {

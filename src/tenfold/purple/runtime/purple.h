@@ -33,7 +33,7 @@ typedef uint64_t Value;
 
 typedef enum {
     PU_PAIR = 1, PU_FLOAT, PU_INT, PU_STRING, PU_SYMBOL, PU_KEYWORD, PU_VECTOR, PU_BOX, PU_RECORD, PU_TABLE,
-    PU_CLOSURE, PU_TENSOR, PU_ERROR, PU_VALUES, PU_POINTER, PU_MODULE, PU_WEAK
+    PU_CLOSURE, PU_TENSOR, PU_ERROR, PU_VALUES, PU_POINTER, PU_MODULE, PU_WEAK, PU_BYTES
 } PuKind;
 
 /* kind: 8 bits, flags: 8 bits, count: 48 bits. A dead object waiting for its release keeps the next one there. */
@@ -49,6 +49,7 @@ typedef struct { uint64_t head; int64_t number; } PuInt;
 typedef struct { uint64_t head; int64_t bytes, characters; char text[]; } PuString; /* NUL-terminated UTF-8 */
 typedef struct { uint64_t head; uint64_t hash; int64_t bytes; char text[]; } PuSymbol;
 typedef struct { uint64_t head; int64_t count; Value items[]; } PuVector; /* and PU_VALUES */
+typedef struct { uint64_t head; int64_t count; uint8_t items[]; } PuBytes;
 typedef struct { uint64_t head; Value content; } PuBox;
 typedef struct { uint64_t head; void *address; } PuPointer;
 typedef struct { uint64_t head; PuObject *target; } PuWeak;
@@ -94,6 +95,7 @@ enum { PU_MOST_ARGUMENTS = 64 };
 typedef struct {
     PuError *pending;
     struct { Value closure; int count, keywords; Value *arguments; int room; PuPlace place; } bounce;
+    Value output; /* the port that output goes to, or 0 for the terminal */
     char *stack_limit;
     int64_t live_objects;
     int64_t inject_at, injected;

@@ -72,11 +72,17 @@ Value pu_error_place(Value v);
 Value pu_error_kind(Value v);
 Value pu_error_irritants(Value v);
 Value pu_match_failed(Value v);
+Value pu_fail_as(Value kind, Value message);
 void pu_report(void);
 void pu_put_brief(struct PuBuffer *buffer, Value v);
 void pu_put_kind(struct PuBuffer *buffer, const char *kind);
 Value pu_fail_text(const char *kind, struct PuBuffer *text); /* frees the text */
 Value pu_out_of_range(const char *primitive, int64_t index, int64_t length);
+
+/* numerals.c */
+Value pu_string_to_number(Value text, Value radix);
+Value pu_number_to_string(Value number, Value radix);
+bool pu_looks_like_number(const char *word, size_t length);
 
 /* numbers.c */
 bool pu_overflowed(void);
@@ -135,7 +141,7 @@ Value pu_remainder(Value a, Value b);
 Value pu_modulo(Value a, Value b);
 Value pu_expt(Value a, Value b);
 Value pu_exp(Value a);
-Value pu_log(Value a);
+Value pu_log(Value a, Value base);
 Value pu_sin(Value a);
 Value pu_cos(Value a);
 Value pu_tan(Value a);
@@ -151,14 +157,12 @@ Value pu_abs(Value a);
 Value pu_to_int(Value a);
 Value pu_to_float(Value a);
 bool pu_is_number(Value v);
-bool pu_is_integer(Value v);
+bool pu_is_exact_integer(Value v);
 bool pu_is_float_number(Value v);
 Value pu_bitwise_and(Value a, Value b);
 Value pu_bitwise_or(Value a, Value b);
 Value pu_bitwise_xor(Value a, Value b);
 Value pu_arithmetic_shift(Value a, Value count);
-Value pu_number_to_string(Value a);
-Value pu_string_to_number(Value text);
 Value pu_number_to_fixed(Value a, Value digits);
 static inline bool pu_is_int(Value v) { return pu_is_fixnum(v) || pu_is(v, PU_INT); }
 
@@ -236,7 +240,7 @@ static inline Value pu_caddr_of(Value v) {
     return PU_LIKELY(pu_is(last, PU_PAIR)) ? PU_AS(PuPair, last)->car : pu_caddr_refused(v);
 }
 Value pu_vector_set(Value v, Value index, Value item);
-Value pu_vector_to_list(Value v);
+Value pu_vector_to_list(Value v, Value start, Value end);
 Value pu_list_to_vector(Value list);
 Value pu_new_box(Value content);                                        /* owns it */
 bool pu_is_box(Value v);
@@ -272,14 +276,29 @@ Value pu_hash_table_to_list(Value table);
 
 /* literals.c: a program's literals are made by a machine with a stack, which each step takes its parts from. */
 typedef struct {
-    char what;      /* i integer, f float, s string, y symbol, k keyword, c character, v the Value in `number`,
+    char what;      /* i integer, f float, s string, b bytevector, y symbol, k keyword, c character, v the Value in `number`,
                        @ constant[number], ( list of so many items and a tail, # vector, = the next constant */
     int64_t number; /* the integer, character or Value; how many bytes of text, or items */
     const char *text;
 } PuStep;
 void pu_make_constants(const PuStep *steps, size_t count, Value *constant);
 
+/* bytes.c */
+Value pu_bytes(const void *bytes, int64_t count);
+bool pu_range(const char *name, Value start, Value end, int64_t length, int64_t *from, int64_t *to);
+bool pu_is_bytevector(Value v);
+Value pu_bytevector(const Value *items, int count);
+Value pu_make_bytevector(Value count, Value fill);
+Value pu_bytevector_length(Value v);
+Value pu_bytevector_u8_ref(Value v, Value index);
+Value pu_bytevector_u8_set(Value v, Value index, Value byte);
+Value pu_bytevector_copy(Value v, Value start, Value end);
+Value pu_bytevector_append(const Value *v, int n);
+Value pu_utf8_to_string(Value v, Value start, Value end);
+Value pu_string_to_utf8(Value v, Value start, Value end);
+
 /* text.c */
+int64_t pu_offset(const PuString *string, int64_t character); /* the byte at which a character begins */
 Value pu_string(const char *text, int64_t bytes);
 Value pu_intern(PuKind kind, const char *name);
 Value pu_intern_bytes(PuKind kind, const char *name, int64_t bytes);
@@ -309,6 +328,7 @@ static inline bool pu_is_string(Value v) { return pu_is(v, PU_STRING); }
 Value pu_symbol_to_string(Value v);
 Value pu_string_to_symbol(Value v);
 Value pu_keyword_to_string(Value v);
+Value pu_string_to_keyword(Value v);
 Value pu_char_to_integer(Value v);
 Value pu_integer_to_char(Value v);
 Value pu_string_length(Value v);
@@ -316,8 +336,10 @@ Value pu_string_ref(Value v, Value index);
 Value pu_substring(Value v, Value start, Value end);
 Value pu_string_append(const Value *v, int n);
 Value pu_string_same(Value a, Value b);
+Value pu_string_same_many(const Value *v, int n);
+Value pu_string_less_many(const Value *v, int n);
 Value pu_string_less(Value a, Value b);
-Value pu_string_to_list(Value v);
+Value pu_string_to_list(Value v, Value start, Value end);
 Value pu_list_to_string(Value v);
 Value pu_string_search(Value wanted, Value text, Value start);
 
@@ -330,21 +352,37 @@ void pu_put_value(PuBuffer *buffer, Value v, bool written);
 void pu_put_value_start(PuBuffer *buffer, Value v, bool written, size_t most); /* about so many bytes of it */
 void pu_put_double(PuBuffer *buffer, double number);
 Value pu_display(const Value *v, int n);
-Value pu_write(Value v);
+Value pu_write(Value v, Value port);
+Value pu_write_shared(Value v, Value port);
+Value pu_send_text(Value string, Value port);
+bool pu_is_port(Value v);
 Value pu_print(const Value *v, int n);
-Value pu_newline(void);
+Value pu_newline(Value port);
 Value pu_display_to_string(Value v);
 Value pu_write_to_string(Value v);
 
+/* ports.c */
+Value pu_send(const char *name, Value port, const char *text, size_t length);
+Value pu_output_port(void);
+Value pu_set_output(Value port);
+Value pu_open_output(Value path, Value mode);
+Value pu_close_output(Value handle);
+Value pu_flush_output(Value handle);
+Value pu_send_byte(Value byte, Value port);
+Value pu_read_bytes(Value path);
+Value pu_console_line(void);
+void pu_end_ports(void);
+
 /* system.c */
 Value pu_complain(Value text);
-Value pu_read_line(void);
 Value pu_read_file(Value path);
 Value pu_write_file(Value path, Value text);
 Value pu_append_file(Value path, Value text);
 Value pu_is_file_exists(Value path);
 Value pu_delete_file(Value path);
 Value pu_command_line(void);
+Value pu_environment(void);
+Value pu_seconds(void);
 Value pu_getenv(Value name);
 Value pu_clock(void);
 Value pu_exit_program(Value status);

@@ -30,20 +30,6 @@ Value pu_complain(Value text) {
     return PU_UNSPECIFIED;
 }
 
-Value pu_read_line(void) {
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length = getline(&line, &room, stdin);
-    if (length < 0) {
-        free(line);
-        return PU_FALSE;
-    }
-    if (length && line[length - 1] == '\n') length--;
-    Value text = pu_is_utf8(line, length) ? pu_string(line, length) : pu_fail("file", "read-line: not valid UTF-8");
-    free(line);
-    return text;
-}
-
 Value pu_read_file(Value path) {
     const char *name = path_of("read-file", path);
     if (!name) return PU_FAILURE;
@@ -101,6 +87,22 @@ Value pu_getenv(Value name) {
     if (!pu_is_string(name)) return pu_wrong_type("getenv", "string", name);
     const char *found = getenv(PU_AS(PuString, name)->text);
     return found ? pu_string(found, (int64_t)strlen(found)) : PU_FALSE;
+}
+Value pu_environment(void) {
+    extern char **environ;
+    Value list = PU_NIL;
+    for (char **each = environ; *each; each++) {
+        const char *sign = strchr(*each, '=');
+        if (!sign || !pu_is_utf8(*each, (int64_t)strlen(*each))) continue;
+        Value name = pu_string(*each, sign - *each), content = pu_string(sign + 1, (int64_t)strlen(sign + 1));
+        list = pu_cons(pu_cons(name, content), list);
+    }
+    return list;
+}
+Value pu_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return pu_of_float((double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
 }
 Value pu_clock(void) {
     struct timespec now;
@@ -205,6 +207,7 @@ static void *thread(void *unused) {
     pu.inject_at = 0;
     fflush(stdout);
     leave_program();
+    pu_end_ports();
     free(pu.bounce.arguments);
     pu.bounce.arguments = NULL;
     pu.bounce.room = 0;

@@ -134,6 +134,9 @@ Value pu_keyword_to_string(Value v) {
 Value pu_string_to_symbol(Value v) {
     return is_string("string->symbol", v) ? pu_intern_bytes(PU_SYMBOL, string_of(v)->text, string_of(v)->bytes) : PU_FAILURE;
 }
+Value pu_string_to_keyword(Value v) {
+    return is_string("string->keyword", v) ? pu_intern_bytes(PU_KEYWORD, string_of(v)->text, string_of(v)->bytes) : PU_FAILURE;
+}
 Value pu_char_to_integer(Value v) {
     return pu_is_char(v) ? pu_of_fixnum(pu_char(v)) : pu_wrong_type("char->integer", "char", v);
 }
@@ -150,7 +153,7 @@ Value pu_string_length(Value v) {
 }
 
 /* The byte at which a character begins. */
-static int64_t offset(const PuString *string, int64_t character) {
+int64_t pu_offset(const PuString *string, int64_t character) {
     if (string->bytes == string->characters) return character;
     int64_t at = 0;
     for (; character > 0; character--) {
@@ -176,7 +179,7 @@ Value pu_string_ref(Value v, Value index) {
     if (!is_string("string-ref", v)) return PU_FAILURE;
     if (!in_range("string-ref", index, string_of(v)->characters, false, &at)) return PU_FAILURE;
     uint32_t code;
-    pu_decode(string_of(v)->text + offset(string_of(v), at), &code);
+    pu_decode(string_of(v)->text + pu_offset(string_of(v), at), &code);
     return pu_of_char(code);
 }
 
@@ -184,12 +187,8 @@ Value pu_substring(Value v, Value start, Value end) {
     int64_t from, to;
     if (!is_string("substring", v)) return PU_FAILURE;
     PuString *string = string_of(v);
-    to = string->characters;
-    if (end != PU_ABSENT && !in_range("substring", end, string->characters, true, &to)) return PU_FAILURE;
-    if (!in_range("substring", start, string->characters, true, &from)) return PU_FAILURE;
-    if (from > to)
-        return pu_fail("index", "substring: the start %lld lies behind the end %lld", (long long)from, (long long)to);
-    int64_t first = offset(string, from), last = offset(string, to);
+    if (!pu_range("substring", start, end, string->characters, &from, &to)) return PU_FAILURE;
+    int64_t first = pu_offset(string, from), last = pu_offset(string, to);
     return pu_string(string->text + first, last - first);
 }
 
@@ -223,11 +222,25 @@ Value pu_string_less(Value a, Value b) {
     return is_string("string<?", a) && is_string("string<?", b) ? pu_of_bool(order(a, b) < 0) : PU_FAILURE;
 }
 
-Value pu_string_to_list(Value v) {
+/* Of one string or more: whether each stands so to the next. */
+static Value in_order(const char *name, const Value *v, int n, bool same) {
+    for (int i = 0; i < n; i++)
+        if (!is_string(name, v[i])) return PU_FAILURE;
+    for (int i = 1; i < n; i++)
+        if (same ? order(v[i - 1], v[i]) != 0 : order(v[i - 1], v[i]) >= 0) return PU_FALSE;
+    return PU_TRUE;
+}
+Value pu_string_same_many(const Value *v, int n) { return in_order("string=?", v, n, true); }
+Value pu_string_less_many(const Value *v, int n) { return in_order("string<?", v, n, false); }
+
+Value pu_string_to_list(Value v, Value start, Value end) {
+    int64_t from, to;
     if (!is_string("string->list", v)) return PU_FAILURE;
     PuString *string = string_of(v);
+    if (!pu_range("string->list", start, end, string->characters, &from, &to)) return PU_FAILURE;
+    int64_t behind = pu_offset(string, to);
     Value first = PU_NIL, last = 0;
-    for (int64_t at = 0; at < string->bytes;) {
+    for (int64_t at = pu_offset(string, from); at < behind;) {
         uint32_t code;
         at += pu_decode(string->text + at, &code);
         Value next = pu_cons(pu_of_char(code), PU_NIL);
@@ -262,7 +275,7 @@ Value pu_string_search(Value wanted, Value text, Value start) {
     PuString *pattern = string_of(wanted), *string = string_of(text);
     if (start != PU_ABSENT && !in_range("string-search", start, string->characters, true, &from)) return PU_FAILURE;
     int64_t character = from;
-    for (int64_t at = offset(string, from); at + pattern->bytes <= string->bytes; character++) {
+    for (int64_t at = pu_offset(string, from); at + pattern->bytes <= string->bytes; character++) {
         if (!memcmp(string->text + at, pattern->text, (size_t)pattern->bytes)) return pu_of_fixnum(character);
         if (at == string->bytes) break;
         uint32_t code;

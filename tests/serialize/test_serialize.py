@@ -275,13 +275,8 @@ def swapped(contents, old, new):
 @pytest.mark.parametrize(
     ("obj", "message"),
     [
-        (object(), "a builtins.object cannot be saved"),
-        ({"a": [1, frozenset([2])]}, r"a builtins.frozenset at \['a'\]\[1\] cannot be saved"),
-        ({"a": {frozenset()}}, r"the key .* of \['a'\] cannot be saved"),
-        (collections.Counter(a=0.5), "a Counter counts with other than ints"),
-        ({"a": np.ones(2)}, r"a numpy.ndarray at \['a'\] cannot be saved"),
-        ({(1, (2,)): 3}, "the key .* of the dict cannot be saved"),
-        (1 << 3000, "an int of more than 254 bytes"),
+        (lambda: None, "a builtins.function cannot be saved"),
+        ({"a": (each for each in [1])}, "a builtins.dict cannot be saved: cannot pickle 'generator' object"),
         (collections.namedtuple("Pair", "a b")(1, 2), "Pair cannot be saved"),
     ],
 )
@@ -290,15 +285,34 @@ def test_what_cannot_be_saved_is_named(obj, message):
         tn.save(obj, io.BytesIO())
 
 
-def test_data_that_holds_itself_or_is_too_deep_is_refused():
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {"a": [1, frozenset([2])]}, {"a": {frozenset()}}, collections.Counter(a=0.5), {(1, (2,)): 3},
+        1 << 3000,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_data_that_only_pickle_has_instructions_for_is_read_by_pytorch(obj):
+    file = io.BytesIO()
+    tn.save(obj, file)
+    file.seek(0)
+    assert torch.load(file, weights_only=False) == obj
+
+
+def test_data_that_holds_itself_is_saved_and_data_that_is_too_deep_is_refused():
     circle = []
     circle.append(circle)
+    file = io.BytesIO()
+    tn.save(circle, file)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=False)
+    assert loaded[0] is loaded
     deep = []
-    for _ in range(500):
+    for _ in range(2000):
         deep = [deep]
-    for each in (circle, deep):
-        with pytest.raises(tn.ArgumentError, match="it holds itself, or is nested over 100 deep"):
-            tn.save(each, io.BytesIO())
+    with pytest.raises(tn.ArgumentError, match="it is nested too deep"):
+        tn.save(deep, io.BytesIO())
 
 
 def test_nothing_can_be_saved_while_a_function_is_recorded():
@@ -311,15 +325,7 @@ def test_nothing_can_be_saved_while_a_function_is_recorded():
         f(tn.ones(2))
 
 
-def test_weights_only_is_all_there_is(tmp_path):
-    with pytest.raises(tn.UnsupportedError, match="Tenfold reads data alone"):
-        tn.load(tmp_path / "x.pt", weights_only=False)
-
-
-@pytest.mark.parametrize("made", [lambda: tn.nn.Linear(2, 3), lambda: {"model": tn.nn.Linear(2, 3)}])
-def test_a_whole_module_is_refused_with_what_to_save_instead(made, tmp_path):
-    with pytest.raises(tn.ArgumentError, match=r"Linear.* cannot be saved(?s:.*)help: .*state_dict\(\)"):
-        tn.save(made(), tmp_path / "x.pt")
+def test_a_whole_module_is_not_read_with_the_weights_alone(tmp_path):
     torch.save(torch.nn.Linear(2, 3), tmp_path / "x.pt")
     with pytest.raises(tn.FormatError, match=r"Linear(?s:.*)help: .*model.state_dict\(\)"):
         tn.load(tmp_path / "x.pt")
@@ -395,7 +401,7 @@ def test_a_failed_save_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
     tn.save({"x": 1}, path)
     old = path.read_bytes()
     with pytest.raises(tn.ArgumentError):
-        tn.save({"x": object()}, path)
+        tn.save({"x": lambda: None}, path)
 
     def full(descriptor):
         raise OSError(28, "No space left on device")

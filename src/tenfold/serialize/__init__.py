@@ -1,7 +1,8 @@
 """`tenfold.save` and `tenfold.load`: tensors and plain Python data in files that PyTorch reads and writes.
 
 A path that ends in ".safetensors" means that format; all others are PyTorch's zip archive. Nothing that a
-file says is ever run: it is read by an interpreter that knows data, tensors and nothing else.
+file says is run, unless its reader has said in so many words that it is trusted: it is read by an interpreter
+that knows data, tensors and nothing else.
 """
 
 from __future__ import annotations
@@ -20,18 +21,35 @@ from tenfold.base.errors import (
     UnsupportedError,
     located,
 )
-from tenfold.serialize import archive, legacy, safe
+from tenfold.serialize import archive, legacy, safe, trust
 from tenfold.serialize.atomic import replacing
 from tenfold.serialize.storages import Places
+from tenfold.serialize.trust import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+    trusting_files,
+)
 
-__all__ = ["load", "save"]
+__all__ = [
+    "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save",
+    "trusting_files",
+]  # fmt: skip
 
 Path = str | os.PathLike[str]
 
 
 @located
-def save(obj: Any, f: Path | IO[bytes]) -> None:
-    """Write tensors, and dicts, lists and tuples of them, to a file; `torch.load` reads it.
+def save(
+    obj: Any,
+    f: Path | IO[bytes],
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
+    """Write tensors, and dicts, lists and tuples of them, to a file; `torch.load` reads it. Modules, arrays
+    and other objects are written as pickle has them, with PyTorch's names; `weights_only=False` reads them.
 
     Tensors that share memory share it again when they are loaded. A file given by its path is written whole
     or not at all: until the last byte is safe, the old one stays.
@@ -62,28 +80,33 @@ def load(
     `map_location` says where tensors are to be: a device, a dict from saved devices to others, or a function
     `(storage, location)` that returns the storage, or what its `cpu()` or `cuda()` gives. Without it they go
     where they were. Code in the file is not run, so classes other than tensors and plain data are an error
-    that names them. `mmap` changes nothing that can be seen, and is accepted.
+    that names them, unless `add_safe_globals` declared them safe. With `weights_only=False` a file may hold
+    any object, and run any code: it is read only where you have said that you trust it, by `trusting_files`
+    or by TENFOLD_TRUST_FILES=1. `mmap` changes nothing that can be seen, and is accepted.
     """
-    if pickle_module is not None:
-        raise UnsupportedError("files are read by Tenfold alone", help="leave pickle_module out")
-    if weights_only is False:
+    trusted = weights_only is False
+    if trusted and not trust.trusted():
         raise UnsupportedError(
-            "weights_only=False would let the file run code, and Tenfold reads data alone",
-            help="save model.state_dict(), and load it without weights_only=False",
+            "weights_only=False lets the file run any code, and nobody has said that it is trusted",
+            help="save model.state_dict(), and load it without weights_only=False; or, if you trust whoever "
+            "wrote the file, load it inside `with tenfold.serialize.trusting_files():`, or set "
+            "TENFOLD_TRUST_FILES=1",
         )
+    if pickle_module is not None and not trusted:
+        raise UnsupportedError("files are read by Tenfold alone", help="leave pickle_module out")
     places = Places(map_location)
     if not isinstance(f, (str, os.PathLike)) and hasattr(f, "read"):
         seekable = hasattr(f, "seekable") and f.seekable()
-        return _read(f if seekable else io.BytesIO(f.read()), places, "")
+        return _read(f if seekable else io.BytesIO(f.read()), places, "", trusted)
     path = _path(f)
     try:
         with open(path, "rb") as file:
-            return _read(file, places, path)
+            return _read(file, places, path, trusted)
     except OSError as error:
         raise _file_error(error, path, "read") from None
 
 
-def _read(file: IO[bytes], places: Places, path: str) -> Any:
+def _read(file: IO[bytes], places: Places, path: str, trusted: bool) -> Any:
     """By what stands at the beginning: a zip archive, safetensors' header, or a bare pickle."""
     start = file.tell()
     head = file.read(9)
@@ -91,7 +114,7 @@ def _read(file: IO[bytes], places: Places, path: str) -> Any:
     if safe.is_path(path) or head[8:] == b"{":
         return safe.read(file, places)
     if head[:2] == b"PK":
-        return archive.read(file, places)
+        return archive.read(file, places, trusted, trust.allowed())
     if head[:1] == b"\x80":
         return legacy.read(file, places)
     raise FormatError(

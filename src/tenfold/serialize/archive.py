@@ -8,7 +8,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.base.errors import FormatError, TenfoldError, UnsupportedError
-from tenfold.serialize.pickles import Pickler, survey
+from tenfold.serialize.objects import Reader, Writer
+from tenfold.serialize.pickles import NotPlain, Pickler, survey
 from tenfold.serialize.storages import Places, Storage, stored, tensors_of
 from tenfold.serialize.unpickle import Unpickler, finished, tensors_in
 
@@ -24,7 +25,12 @@ class Contents:
     """Data, checked and computed, ready to be written."""
 
     def __init__(self, obj: Any):
-        tensors = survey(obj)
+        try:
+            tensors = survey(obj)
+        except NotPlain:  # an object of some class, which pickle may know how to write
+            self.pickle, found = Writer().written(obj)
+            self.storages = [np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in found]
+            return
         hosts, places = stored(tensors)
         self.storages = [np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in hosts]
         by_identity = {id(each): place for each, place in zip(tensors, places)}
@@ -59,8 +65,15 @@ def _add(zipped: zipfile.ZipFile, name: str, record: bytes | memoryview) -> None
             into.write(record[begin : begin + _CHUNK])
 
 
-def read(file: IO[bytes], places: Places) -> Any:
+def read(
+    file: IO[bytes], places: Places, trusted: bool = False, allowed: dict[str, Any] | None = None
+) -> Any:
+    """What an archive holds: plain data and tensors; objects too of a file that is `trusted`, or of the
+    classes that are `allowed`."""
     archive = Archive(file)
+    if trusted or allowed:
+        contents = bytes(archive.record("data.pkl"))
+        return Reader(contents, archive.storage, places, None if trusted else allowed).load()
     unpickler = Unpickler(bytes(archive.record("data.pkl")))
     described = unpickler.load()
     tensors = tensors_of(tensors_in(described), archive.storage, places)

@@ -24,6 +24,10 @@ _KINDS = (
 )
 
 
+class NotPlain(ArgumentError):
+    """Something other than tensors and plain data."""
+
+
 def survey(obj: Any) -> list[Tensor]:
     """The tensors in the data, each once. What cannot be saved is refused before anything is written."""
     found: dict[int, Tensor] = {}
@@ -36,14 +40,14 @@ def survey(obj: Any) -> list[Tensor]:
         elif _is_leaf(item) or id(item) in done:
             return
         elif id(item) in open_ or depth > MAX_DEPTH:
-            raise ArgumentError(
+            raise NotPlain(
                 f"{where or 'the data'} cannot be saved: it holds itself, or is nested over {MAX_DEPTH} deep"
             )
         elif type(item) in (set, Counter):
             for each in item:
                 _check_key(each, where)
             if type(item) is Counter and not all(type(each) is int for each in item.values()):
-                raise ArgumentError(f"a Counter{f' at {where}' if where else ''} counts with other than ints")
+                raise NotPlain(f"a Counter{f' at {where}' if where else ''} counts with other than ints")
         elif type(item) in (list, tuple, dict) or isinstance(item, (OrderedDict, Tensors)):
             open_.add(id(item))
             if isinstance(item, dict):
@@ -57,7 +61,7 @@ def survey(obj: Any) -> list[Tensor]:
             done.add(id(item))
         else:
             place = f" at {where}" if where else ""
-            raise ArgumentError(
+            raise NotPlain(
                 f"a {type(item).__module__}.{type(item).__qualname__}{place} cannot be saved",
                 help="save what its state_dict() returns, and load that with load_state_dict()"
                 if hasattr(item, "state_dict")
@@ -70,14 +74,14 @@ def survey(obj: Any) -> list[Tensor]:
 
 def _is_leaf(item: Any) -> bool:
     if isinstance(item, int) and not isinstance(item, bool) and item.bit_length() > 8 * 254:
-        raise ArgumentError("an int of more than 254 bytes cannot be saved")
+        raise NotPlain("an int of more than 254 bytes cannot be saved")
     return item is None or isinstance(item, (*_NUMBERS, str, bytes, DType, Device, Size))
 
 
 def _check_key(key: Any, where: str) -> None:
     members = key if type(key) is tuple else (key,)
     if not all(_is_leaf(each) and not isinstance(each, Size) for each in members):
-        raise ArgumentError(
+        raise NotPlain(
             f"the key {key!r} of {where or 'the dict'} cannot be saved",
             help="keys are strings, numbers and tuples of these",
         )
@@ -214,7 +218,7 @@ class Pickler:
         self.write("storage")
         self.name(f"torch {typed}" if typed else "torch.storage UntypedStorage")
         size = self.sizes[saved.key]
-        for each in (str(saved.key), str(tensor.device.resolved), size // (dtype.itemsize if typed else 1)):
+        for each in (str(saved.key), _location(tensor), size // (dtype.itemsize if typed else 1)):
             self.write(each)
         self.out += b"tQ"
         self.integer(saved.offset)
@@ -225,3 +229,9 @@ class Pickler:
         if not typed:
             self.write(dtype)
         self.out += b"tR"
+
+
+def _location(tensor: Any) -> str:
+    """The device that a file names: of a tensor on a mesh, which is saved whole, one of its kind."""
+    place = tensor.device.resolved
+    return str(place if place.mesh is None else Device(place.type).resolved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -106,11 +107,31 @@ def read(file: IO[bytes], places: Places) -> Tensors:
     )
 
 
+def mapped(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file, which are read when they are looked at. This needs no package."""
+    import json
+
+    try:
+        data = np.memmap(path, np.uint8, "r")
+        size = int.from_bytes(data[:8].tobytes(), "little")
+        header = json.loads(data[8 : 8 + size].tobytes())
+        arrays = {}
+        for name, each in header.items():
+            if name != "__metadata__":
+                start, end = each["data_offsets"]
+                part = {**each, "data": data[8 + size + start : 8 + size + end]}
+                arrays[name] = _tensor(name, part)[0]
+        return arrays
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"{path} is no whole safetensors file: {error}") from None
+
+
 def _tensor(name: str, each: dict[str, Any]) -> tuple[np.ndarray, DType]:
     dtype, shape = _CODES.get(each["dtype"]), tuple(each["shape"])
     if dtype is None:
         raise FormatError(f"tensor {name!r} is of a dtype that Tenfold does not have: {each['dtype']}")
-    flat = np.frombuffer(each["data"], np.uint8)
+    data = each["data"]
+    flat = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     if flat.nbytes != math.prod(shape) * dtype.itemsize:
         raise FormatError(
             f"tensor {name!r} has {flat.nbytes} bytes, which are not {dtype.short}{list(shape)}"

@@ -195,7 +195,7 @@ def tensors_of(
         # A bool of a damaged file may be any byte.
         flat = (raw != 0) if dtype is dtypes.bool_ else raw.view(dtype.numpy)
         for each, tensor in _residents(flat, residents, places.of(storage.location)):
-            made[each] = _finished(tensor, each, len(residents) > 1)
+            made[each] = finish_tensor(tensor, each, len(residents) > 1)
     return made
 
 
@@ -211,17 +211,17 @@ def _residents(
     shape = next((each.shape for each in residents if each.whole), flat.shape)
     base = leaf(flat.reshape(shape), device, dtype)
     return [
-        (each, base.data if each.whole and each.shape == shape else _view(base, each)) for each in residents
+        (each, base.data if each.whole and each.shape == shape else view_of(base, each)) for each in residents
     ]
 
 
-def _view(base: Tensor, placed: Placed) -> Tensor:
+def view_of(base: Tensor, placed: Placed) -> Tensor:
     if not math.prod(placed.shape):
         return leaf(np.empty(placed.shape, placed.dtype.numpy), base.device, placed.dtype)
     return base.as_strided(placed.shape, placed.strides, placed.offset)
 
 
-def _finished(tensor: Tensor, placed: Placed, shared: bool) -> Tensor:
+def finish_tensor(tensor: Tensor, placed: Placed, shared: bool) -> Tensor:
     if placed.metadata.get("conj"):
         tensor = tensor.conj()
     if placed.metadata.get("neg"):

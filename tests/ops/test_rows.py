@@ -12,7 +12,7 @@ import torch
 import tenfold as tn
 from tenfold.base import dtypes
 from tenfold.base.errors import TenfoldError
-from tenfold.engines import numpy as tier0
+from tenfold.engines.numpy.programs import run_program
 from tenfold.ops.schema import parse
 from tenfold.ops.table import Row, all_rows
 from tenfold.tensor import Tensor, leaf
@@ -86,7 +86,7 @@ def by_tier_0(tensors: list[tn.Tensor]) -> dict[int, Any]:
             continue
         program, _ = collect([each.current() for each in group])
         try:
-            arrays = tier0.run_program(program, [Tensor(each).numpy() for each in program.leaves])
+            arrays = run_program(program, [Tensor(each).numpy() for each in program.leaves])
         except TenfoldError as error:
             if len(group) == 1:
                 found[id(group[0])] = error

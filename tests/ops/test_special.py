@@ -20,6 +20,14 @@ def test_lgamma_keeps_its_digits_near_its_zeros():
     np.testing.assert_allclose(x.grad.tolist(), torch.digamma(torch.tensor(places)).tolist(), rtol=2e-5)
 
 
+def test_the_upper_incomplete_gamma_function_keeps_its_digits_where_it_is_nearly_zero():
+    a = np.array([1e-25, 1e-12, 1e-6, 1e-3], np.float64)
+    x = np.array([1e-25, 1e-9, 1e-7, 1e-8], np.float64)
+    # Q(a, x) is a (-log(x) - γ) and terms of a² and x
+    expected = -np.expm1(a * np.log(x) + np.euler_gamma * a - np.pi**2 / 12 * a**2)
+    np.testing.assert_allclose(tn.special.gammaincc(tn.tensor(a), tn.tensor(x)).tolist(), expected, rtol=1e-6)
+
+
 def test_deviations_have_the_range_of_what_they_measure():
     places = np.array([[1, 2, 4], [3, 3, 3], [-1, 5, 0.5]], np.float32)
     for size in (1.0, 3e19, 2e37, 1e-22, 1e-30):

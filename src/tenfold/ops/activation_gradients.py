@@ -22,6 +22,12 @@ def cotangent_of(lowering, gradient, x, *arguments):
     return flat.full_like(x, 0) if found is None else found
 
 
+def _slope(lowering, x, *arguments):
+    """The derivative of an elementwise function. A gradient is multiplied by it whole: by its factors one by
+    one, a product may overflow that the next would make zero."""
+    return cotangent_of(lowering, flat.full_like(lowering(x, *arguments), 1), x, *arguments)
+
+
 def _floats(name, *values):
     for each in values:
         if each.dtype.kind != "float":
@@ -157,7 +163,7 @@ def threshold_backward(gradient, x, threshold):
 @widened
 def gelu_backward(gradient, x, approximate):
     _alike("gelu_backward", gradient, x)
-    return cotangent_of(activations.gelu, gradient, x, approximate)
+    return gradient * _slope(activations.gelu, x, approximate)
 
 
 @op("silu_backward(Tensor grad_output, Tensor self) -> Tensor", promote=common, samples=_pairs(), **_HIDDEN)
@@ -173,7 +179,7 @@ def silu_backward(gradient, x):
 @widened
 def mish_backward(gradient, x):
     _alike("mish_backward", gradient, x)
-    return cotangent_of(activations.mish, gradient, x)
+    return gradient * _slope(activations.mish, x)
 
 
 @op(
@@ -300,7 +306,7 @@ def log_sigmoid_backward(gradient, x, buffer):
 )
 @widened
 def logit_backward(gradient, x, eps):
-    return cotangent_of(transcendental.logit, gradient, x, eps)
+    return gradient * _slope(transcendental.logit, x, eps)
 
 
 @op(
@@ -312,7 +318,8 @@ def logit_backward(gradient, x, eps):
 def glu_backward(gradient, x, dim):
     if not x.rank:
         raise ShapeError("glu_backward: a zero-dimensional tensor has no halves")
-    return cotangent_of(activations.glu, gradient, x, dim)
+    slope = _slope(activations.glu, x, dim)
+    return flat.concatenate([gradient, gradient], flat.axis(dim, x.rank)) * slope
 
 
 @op(

@@ -20,7 +20,7 @@ Numbers = tuple[int | float, ...]
 class Callee:
     """A FlatIR function (`fragment`) on inputs of given types, and what follows from it."""
 
-    __slots__ = ("_reached", "backward", "fragment", "id", "result_types", "types")
+    __slots__ = ("_reached", "backward", "fragment", "id", "result_types", "small", "types")
     _ids = itertools.count(1)
 
     name: str  # in printed traces and in error messages
@@ -34,6 +34,7 @@ class Callee:
         self.id = next(Callee._ids)
         self._reached: tuple[int, ...] | None = None
         self.backward: dict[Any, Any] = {}  # memo of trace/gradient.py
+        self.small: Any = None  # memo of runtime/small.py
 
     @property
     def qualified(self) -> str:

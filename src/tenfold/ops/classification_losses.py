@@ -35,6 +35,37 @@ def at_target(x, target):
     return flat.squeeze(flat.take_along(x, flat.unsqueeze(target, dim), dim), dim)
 
 
+def _likelihood_rule(cotangents, results, x, target):
+    """1 at the target less softmax(x), times what flows back. It is computed from x again: x is there, and
+    its logarithms need never be.
+
+    A second derivative reaches the other two results. The largest score counts as a constant there: it is
+    only ever subtracted from x together with the logarithm, and their sum is the same whatever it is.
+    """
+    to_picked, _, to_log_total = cotangents
+    _, largest, log_total = results
+    dim = _class_dim(x)
+    chances = flat.exp(x - largest - log_total)
+    gradient = None
+    if to_picked is not None:
+        flows = flat.unsqueeze(to_picked, dim)
+        gradient = flat.where(hot(x, target), flows, 0) - chances * flows
+    if to_log_total is not None:
+        further = chances * to_log_total
+        gradient = further if gradient is None else gradient + further
+    return gradient, None
+
+
+@flat.differentiated(_likelihood_rule)
+def _log_likelihood(x, target):
+    """log_softmax(x) at each target's class; the largest score, and the logarithm of the sum of exponentials
+    above it."""
+    dim = _class_dim(x)
+    largest = flat.reduce(x, "max", (dim,), keepdim=True)
+    log_total = flat.log(flat.sum(flat.exp(x - largest), (dim,), keepdim=True))
+    return at_target(x - largest, target) - flat.squeeze(log_total, dim), largest, log_total
+
+
 class _Targets:
     """Targets that are classes: where they count, and with what weight."""
 
@@ -63,8 +94,8 @@ class _Targets:
         self.weight = flat.where(self.counts, one, 0)
 
 
-def _likelihood(name, x, target, weight, reduction, ignore_index):
-    """The negative log likelihood and the total weight of what counts."""
+def _likelihood(name, x, target, weight, reduction, ignore_index, pick=at_target):
+    """The negative log likelihood and the total weight of what counts. `pick` gives it at the targets."""
     if x.rank == 1 and target.shape == (1,):
         target = flat.reshape(target, ())
     targets = _Targets(name, x, target, weight, ignore_index)
@@ -73,7 +104,7 @@ def _likelihood(name, x, target, weight, reduction, ignore_index):
         loss = flat.full(target.shape, 0, x.dtype)
     else:
         # What does not count is chosen away: 0 · inf would be NaN.
-        loss = flat.where(targets.counts, -at_target(x, targets.place) * targets.weight, 0)
+        loss = flat.where(targets.counts, -pick(x, targets.place) * targets.weight, 0)
     if reduction == NONE:
         return loss, total if x.rank == 1 else flat.full_like(total, 0)
     whole = flat.sum(loss)
@@ -273,6 +304,10 @@ def cross_entropy_loss(x, target, weight, reduction, ignore_index, label_smoothi
     classes = x.shape[dim]
     if weight is not None and weight.shape != (classes,):
         raise ShapeError(f"cross_entropy: the weight {weight.type} is not one for each of {classes} classes")
+    plain = flat.known(label_smoothing) and label_smoothing <= 0 and target.shape != x.shape
+    if plain and x.dtype in (dtypes.float32, dtypes.float64):
+        pick = lambda x, place: _log_likelihood(x, place)[0]
+        return _likelihood("nll_loss", x, target, weight, reduction, ignore_index, pick)[0]
     logs = _log_softmax(x, dim, False)
     by_class = None if weight is None else flat.reshape(weight, (classes, *[1] * (x.rank - dim - 1)))
     if target.shape == x.shape:

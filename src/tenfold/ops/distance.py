@@ -179,12 +179,13 @@ def _of_by_product(cotangent, result, x, y):
 
 @flat.differentiated(_of_by_product)
 def _by_product(x: Value, y: Value) -> Value:
-    """‖x‖² + ‖y‖² - 2 x·y: one matrix product, at the price of accuracy for near points."""
+    """(‖x‖² - x·y) + (‖y‖² - x·y): one matrix product, at the price of accuracy for near points, where both
+    differences at least are exact."""
     batch = range(x.rank - 2)
     rows, columns, summed = -1, -2, -3
     product = contract(x, y, [*batch, rows, summed], [*batch, columns, summed], [*batch, rows, columns])
     xx, yy = (flat.sum(v * v, (-1,)) for v in (x, y))
-    squared = flat.unsqueeze(xx, -1) + flat.unsqueeze(yy, -2) - product * 2.0
+    squared = (flat.unsqueeze(xx, -1) - product) + (flat.unsqueeze(yy, -2) - product)
     return flat.sqrt(flat.maximum(squared, 0.0))
 
 

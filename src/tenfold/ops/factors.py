@@ -333,8 +333,9 @@ def _vectors(name, x, tau):
     return vectors, inverse * flat.unsqueeze(tau, -1)
 
 
+_SCALES = lambda *shape: T(*shape, low=0, high=2)  # what LAPACK makes; beyond, products only grow
 _REFLECTIONS = lambda: [
-    S(Matrices(4, 3), T(3)), S(Matrices(2, 4, 4), T(2, 2)),
+    S(Matrices(4, 3), _SCALES(3)), S(Matrices(2, 4, 4), _SCALES(2, 2)),
     S(T(3, 0, dtype="float32"), T(0, dtype="float32")),
 ]  # fmt: skip
 
@@ -359,9 +360,10 @@ def linalg_householder_product(x, tau):
 @op(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
     samples=lambda: (
-        [S(Matrices(4, 3), T(3), Matrices(4, 2), True, transpose) for transpose in (False, True)]
-        + [S(Matrices(2, 4, 3), T(2, 3), Matrices(2, 5, 4), False, each) for each in (False, True)]
-        + [S(Matrices(2, 5), T(2), Matrices(2, 3)), S(T(0, 2), T(0), T(0, 2)), S(T(4, 3), T(2), T(4, 2))]
+        [S(Matrices(4, 3), _SCALES(3), Matrices(4, 2), True, transpose) for transpose in (False, True)]
+        + [S(Matrices(2, 4, 3), _SCALES(2, 3), Matrices(2, 5, 4), False, each) for each in (False, True)]
+        + [S(Matrices(2, 5), _SCALES(2), Matrices(2, 3)), S(T(0, 2), T(0), T(0, 2))]
+        + [S(T(4, 3), _SCALES(2), T(4, 2))]
     ),
     autocast="cpu: float32",
 )

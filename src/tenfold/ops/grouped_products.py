@@ -155,6 +155,7 @@ def _summed(own, a, b, rows):
         S(T(2, 3), T(4, 3, 5), T(2, 5), (1, 3), (0,), (1, 2), (2, 3)),
         S(T(2, 3), T(2, 3), T(2, 3), (), (), (), (1,), 0),
         S(T(3, 4), T(4), T(3), (), (0,), (1,), ()),
+        S(T(2, 3), T(2, 3), T(2, 3), (0,), (0,), (0,), (2,), 0),
     ],
 )
 def trilinear(x, y, z, expand_x, expand_y, expand_z, summed, unrolled):
@@ -168,4 +169,7 @@ def trilinear(x, y, z, expand_x, expand_y, expand_z, summed, unrolled):
             value = flat.unsqueeze(value, dim)
         spread.append(value)
     product = spread[0] * spread[1] * spread[2]
+    # As in ATen, a dimension that is put into all three has no size of its own: the result is empty there.
+    for dim in {*expand_x} & {*expand_y} & {*expand_z}:
+        product = flat.slice_dim(product, dim, 0, 0)
     return flat.reduce(product, "add", list(summed)) if summed else product

@@ -9,7 +9,7 @@ from tenfold.base.errors import DTypeError
 from tenfold.ops.precision import doubled
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
-from tenfold.ops.special import lgamma
+from tenfold.ops.special import lgamma, lgamma_beside_one
 from tenfold.ops.table import op
 from tenfold.ops.undifferentiable import undifferentiable
 
@@ -18,7 +18,7 @@ def _shapes():
     pairs = [((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1), ()), ((0, 3), (3,))]
     large = T(4, 5, low=1e10, high=1.00001e10, dtype="float64")
     return [S(T(*a, low=0.1, high=20), T(*x, low=0.0, high=30)) for a, x in pairs] + [
-        S(T(4, 5), T(4, 5)),
+        S(T(4, 5, low=-3, high=3), T(4, 5, low=-3, high=3)),
         S(large, large),
     ]
 
@@ -72,6 +72,9 @@ def incomplete_gamma(a, x):
     lower = factor * _gamma_series(a_, flat.where(by_series, x_, 0))
     upper = factor * _gamma_fraction(a_, flat.where(by_series, a_ + 1, x_))
     p, q = flat.where(by_series, lower, 1 - upper), flat.where(by_series, 1 - lower, upper)
+    # Where P is near one, the difference has few digits left.
+    near_one = (x_ <= 1.1) & (a_ <= flat.where(x_ <= 0.5, -0.4 / flat.log(x_), 1.1 * x_))
+    q = flat.where(near_one, _upper_series(a_, flat.where(near_one, x_, 1)), q)
     far_p, far_q = _nearly_normal(flat.where(large, a, one), flat.where(large, x, one))
     p, q = flat.where(large, far_p, p), flat.where(large, far_q, q)
     # Where one of the two is 0 or infinite, P is a step.
@@ -115,6 +118,17 @@ def _gamma_series(a, x):
 
     first = 1 / a
     return flat.while_loop(unsettled, step, (flat.constant(0, dtypes.int32), x, a, first, first))[-1]
+
+
+def _upper_series(a, x):
+    """Q for small a and x: 1 - x^a / gamma(a + 1) without its cancellation, less x^a / gamma(a) times the sum
+    over n > 0 of (-x)^n / (n! (a + n))."""
+    logarithm = a * flat.log(x) - lgamma_beside_one(a)
+    term = total = flat.full_like(a, 0)
+    for n in range(1, 21):
+        term = flat.neg(x) if n == 1 else term * flat.neg(x) / n
+        total = total + term / (a + n)
+    return flat.neg(flat.expm1(logarithm)) - a * flat.exp(logarithm) * total
 
 
 def _gamma_fraction(a, x):

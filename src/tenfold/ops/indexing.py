@@ -109,7 +109,28 @@ def _reads():
     ]
 
 
-@op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", function=False, method=False, samples=_reads)
+def masks_as_places(x, indices, *others):
+    """Tensors' own indices with each mask as the places where it is true, which evaluates it."""
+    found: list = []
+    for each in indices:
+        mask = each is not None and each.dtype is dtypes.bool_
+        found += each.nonzero(as_tuple=True) if mask else [each]
+    return x, tuple(found), *others
+
+
+def lone_mask_or_places(x, indices, *others):
+    """A mask that is the only index stays one: values are put by it without evaluating it."""
+    lone = sum([each is not None for each in indices]) == 1
+    return (x, indices, *others) if lone else masks_as_places(x, indices, *others)
+
+
+@op(
+    "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    function=False,
+    method=False,
+    prepare=masks_as_places,
+    samples=_reads,
+)
 def index(x, indices):
     """self[indices[0], indices[1], …], where None stands for a whole dimension."""
     if any(each is not None and each.dtype.kind == "bool" for each in indices):
@@ -148,6 +169,7 @@ def _puts():
 @op(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     inplace=True,
+    prepare=lone_mask_or_places,
     samples=_puts,
     autocast="cuda: widest",
     forms="function_",

@@ -17,6 +17,7 @@ import numpy as np
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import BY_NAME, DType, as_dtype
 from tenfold.base.errors import ArgumentError, did_you_mean
+from tenfold.base.meshes import MeshDevice
 from tenfold.ops.order import in_torch_order, python_name
 from tenfold.ops.schema import MISSING, Argument, Schema, Type
 
@@ -137,13 +138,14 @@ class _Overload:
         return f"({', '.join(texts)})"
 
 
-# As PyTorch's parser has them, and NumPy's `axes` besides.
+# As PyTorch's parser has them, and NumPy's `axes` besides; `full(size, value=0.5)` says what it fills with.
 _NUMPY_NAMES = {
     "input": ("x", "a", "x1"),
     "other": ("x2",),
     "dim": ("axis",),
     "dims": ("axes",),
     "keepdim": ("keepdims",),
+    "fill_value": ("value",),
 }
 
 
@@ -401,14 +403,16 @@ _KINDS = {
     "Scalar": _Kind(_words("number"), (int, float, bool, complex), _is_number, _number, (*_REAL, "complex")),
     "str": _Kind(_words("string"), (str,), _is_string, str.__str__),
     "ScalarType": _Kind(_words("dtype"), (DType,), _is_dtype, as_dtype),
-    "Device": _Kind(_words("device"), (Device,), lambda value: _is_string(value) or _is_int(value), Device),
+    "Device": _Kind(
+        _words("device"), (Device, MeshDevice), lambda value: _is_string(value) or _is_int(value), Device
+    ),
     # Enumerations go by their words.
     "Layout": _Kind(_words("layout"), (str,), _is_string, str.__str__),
     "MemoryFormat": _Kind(_words("memory format"), (str,), _is_string, str.__str__),
     "QScheme": _Kind(_words("quantization scheme"), (str,), _is_string, str.__str__),
     "Dimname": _Kind(_words("dimension name"), (str,), _is_string, str.__str__),
 }
-_PLAIN = {int, float, bool, complex, str, DType, Device, type(None)}
+_PLAIN = {int, float, bool, complex, str, DType, Device, type(None), MeshDevice}
 
 
 def _refusal(

@@ -7,7 +7,7 @@ from tenfold import flat
 from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError
 from tenfold.ops.bitwise import left_shift, right_shift
 from tenfold.ops.fake_quantize import fake_quantize_whole
-from tenfold.ops.indexing import At, index, index_put
+from tenfold.ops.indexing import At, index, index_put, lone_mask_or_places, masks_as_places
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import find, op
@@ -53,6 +53,7 @@ def _put_samples():
     "index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor",
     function=False,
     method=False,
+    prepare=masks_as_places,
     samples=_read_samples,
 )
 def index_twin(x, indices):
@@ -63,6 +64,7 @@ def index_twin(x, indices):
     "index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
     function=False,
     method=False,
+    prepare=lone_mask_or_places,
     samples=_put_samples,
     autocast="cuda: widest",
     forms="function_",
@@ -73,6 +75,7 @@ def index_twin(x, indices):
     "_unsafe_index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) "
     "-> Tensor",
     method=False,
+    prepare=lone_mask_or_places,
     samples=_put_samples,
 )
 def index_put_twin(x, indices, values, accumulate):
@@ -85,6 +88,7 @@ def index_put_twin(x, indices, values, accumulate):
     "bool unsafe=False) -> Tensor",
     function=False,
     method=False,
+    prepare=lone_mask_or_places,
     samples=_put_samples,
     forms="aten_",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from tenfold import flat
@@ -23,13 +24,17 @@ def _ramp(start: flat.Number, step: flat.Number, count: int, dtype: DType) -> Va
     return flat.convert(steps + start if start else steps, dtype)
 
 
+# An op that fills a vector; an `out=` that holds as many elements is filled in its own shape.
+sequence = functools.partial(op, fills_out=True)
+
+
 def _countable(name: str, dtype: DType) -> DType:
     if dtype.kind not in ("int", "float"):
         raise DTypeError(f"{name} does not count in {dtype.name}", help="use an integer or float dtype")
     return dtype
 
 
-@op(
+@sequence(
     f"arange(Scalar end, {MADE}) -> Tensor",
     samples=lambda: [S(5), S(2.5), S(0), S(3, dtype=dtypes.float16)],
     late=written,
@@ -39,7 +44,7 @@ def arange(end, dtype):
     return arange_step(0, end, 1, dtype)
 
 
-@op(
+@sequence(
     f"arange.start(Scalar start, Scalar end, {MADE}) -> Tensor",
     samples=lambda: [S(1, 5), S(0.5, 3), S(-3, 2)],
     late=written,
@@ -49,7 +54,7 @@ def arange_start(start, end, dtype):
     return arange_step(start, end, 1, dtype)
 
 
-@op(
+@sequence(
     f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor",
     samples=lambda: [
         S(1, 9, 3), S(5, 0, -2), S(0, 1, 0.1), S(0.5, 3.7, 1.5, dtype=dtypes.int64),
@@ -78,7 +83,7 @@ def arange_step(start, end, step, dtype):
     return _ramp(start, step, count, dtype)
 
 
-@op(
+@sequence(
     f"range(Scalar start, Scalar end, {MADE}) -> Tensor",
     samples=lambda: [S(1, 4), S(0.5, 3.2)],
     needs="out: out_in_memory",
@@ -89,7 +94,7 @@ def range_(start, end, dtype):
     return range_step(start, end, 1, dtype)
 
 
-@op(
+@sequence(
     f"range.step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor",
     samples=lambda: [S(1, 4, 1.5), S(5, 1, -2), S(1, 9, 2)],
     needs="whole_step; out: whole_step_into",
@@ -156,14 +161,14 @@ _LINES = lambda: [
 _T0 = T(dtype="float32", low=0, high=2)
 
 
-@op(f"linspace(Scalar start, Scalar end, int steps, {MADE}) -> Tensor", samples=_LINES)
-@op(f"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, {MADE}) -> Tensor",
+@sequence(f"linspace(Scalar start, Scalar end, int steps, {MADE}) -> Tensor", samples=_LINES)
+@sequence(f"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, {MADE}) -> Tensor",
     samples=lambda: [S(_T0, _T0, 5), S(_T0, _T0, 1)])  # fmt: skip
-@op(
+@sequence(
     f"linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, {MADE}) -> Tensor",
     samples=lambda: [S(_T0, 3, 5)],
 )
-@op(
+@sequence(
     f"linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, {MADE}) -> Tensor",
     samples=lambda: [S(3, _T0, 5)],
 )
@@ -173,15 +178,15 @@ def linspace(start, end, steps, dtype):
     return flat.convert(numbers, dtype)
 
 
-@op(
+@sequence(
     f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {MADE}) -> Tensor",
     samples=lambda: [S(0, 1, 5), S(0, 3, 4, dtype=dtypes.int64), S(0, 3, 4, 2.0), S(1, 2, 1), S(0, 1, 0)],
 )
-@op(f"logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, {MADE}) -> Tensor",
+@sequence(f"logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, {MADE}) -> Tensor",
     samples=lambda: [S(_T0, _T0, 5)])  # fmt: skip
-@op(f"logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, {MADE}) -> Tensor",
+@sequence(f"logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, {MADE}) -> Tensor",
     samples=lambda: [S(_T0, 2, 5)])  # fmt: skip
-@op(f"logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, {MADE}) -> Tensor",
+@sequence(f"logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, {MADE}) -> Tensor",
     samples=lambda: [S(1, _T0, 5)])  # fmt: skip
 def logspace(start, end, steps, base, dtype):
     """base to the power of evenly spaced numbers."""

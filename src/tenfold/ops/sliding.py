@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.flat import Value
@@ -24,6 +26,8 @@ Pairs = tuple[tuple[int, int], ...]
 DIRECT = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 # A kernel with more taps is not unrolled: compiling would take longer than it saves.
 MOST_TAPS = 64
+# With no more, a loop over the taps costs more than to compile each by itself.
+FEW_TAPS = 2
 # XLA runs groups one by one, slowly: that many become convolutions of their own.
 MOST_SPLITS = 16
 
@@ -105,22 +109,25 @@ def _of_weigh(cotangent, result, x, y, window, shape):
     )
 
 
-@flat.differentiated(_of_weigh)
+def _weigh_unrolled(x, y, window, shape):
+    """`weigh` for GPUs, which would wait for the processor at every round of a loop."""
+    return _weighed(x, y, window, shape, _unrolled)
+
+
+@flat.differentiated(_of_weigh, elsewhere={"cuda": _weigh_unrolled})
 def weigh(x, y, window, shape):
     """The gradient of `correlate` in its kernel of this spatial shape: windows of x[N, C] times y[N, O]."""
+    return _weighed(x, y, window, shape, _looped if math.prod(shape) > FEW_TAPS else _unrolled)
+
+
+def _weighed(x, y, window, shape, tap_by_tap):
     groups, rank = window.groups, x.rank
     per, out = x.shape[1] // groups, y.shape[1]
     if not x.numel or not y.numel:
         return flat.full((out, per, *shape), 0, x.dtype)
     if x.dtype not in DIRECT or groups > MOST_SPLITS:
         x = _padded(x, window.padding, (1,) * len(shape))
-        x, y = _grouped(x, groups), _grouped(y, groups)
-        over = (0, *range(3, rank + 1))
-        products = [
-            flat.dot_general(y, part, (over, over), ((1,), (1,)))
-            for part in _taps(x, shape, y.shape[3:], window.strides, window.dilation)
-        ]
-        stacked = flat.concatenate([flat.unsqueeze(each, 3) for each in products], 3)
+        stacked = tap_by_tap(_grouped(x, groups), _grouped(y, groups), window, shape)
         return flat.reshape(stacked, (out, per, *shape))
     places = tuple(range(2, rank))
     numbers = flat.ConvDimensions(1, 0, places, 0, 1, places, 1, 0, places)
@@ -136,6 +143,40 @@ def weigh(x, y, window, shape):
         for g in range(groups)
     ]
     return flat.concatenate(parts, 0)
+
+
+def _tap_product(x: Value, y: Value) -> Value:
+    """Of grouped x[N, G, C] and y[N, G, O], what a tap weighs: products [G, O, C], summed over the rest. For
+    one channel in each group XLA's products of matrices are slower than a sum."""
+    over = (0, *range(3, x.rank))
+    if x.shape[2] == y.shape[2] == 1 and x.dtype.itemsize >= 4:
+        return flat.unsqueeze(flat.reduce(y * x, "add", over), 2)
+    return flat.dot_general(y, x, (over, over), ((1,), (1,)))
+
+
+def _unrolled(x: Value, y: Value, window: Window, shape: Ints) -> Value:
+    """The products of all taps, [G, O, C, taps], each by ops of its own."""
+    taps = _taps(x, shape, y.shape[3:], window.strides, window.dilation)
+    return flat.concatenate([flat.unsqueeze(_tap_product(part, y), 3) for part in taps], 3)
+
+
+def _looped(x: Value, y: Value, window: Window, shape: Ints) -> Value:
+    """The same by a loop, which compiles in the time of one tap."""
+    counts, strides = y.shape[3:], window.strides
+    reach = [(n - 1) * s + 1 for n, s in zip(counts, strides, strict=True)]
+    taps = np.array(list(itertools.product(*map(range, shape)))) * np.array(window.dilation)
+    sums = flat.full((len(taps), *y.shape[1:3], x.shape[2]), 0, x.dtype)
+
+    def one_tap(i, sums, x, y, starts):
+        place = flat.read_at(starts, i)
+        at = [flat.reshape(flat.slice_dim(place, 0, d, d + 1), ()) for d in range(len(shape))]
+        part = flat.dynamic_slice(x, [0, 0, 0, *at], (*x.shape[:3], *reach))
+        part = flat.slice(part, (0,) * x.rank, part.shape, (1, 1, 1, *strides))
+        return i + 1, flat.written_at(sums, _tap_product(part, y), i), x, y, starts
+
+    carry = (flat.full((), 0, dtypes.int32), sums, x, y, flat.constant(taps, dtypes.int32))
+    found = flat.while_loop(lambda i, *_: i < len(taps), one_tap, carry)[1]
+    return flat.transpose(found, (1, 2, 3, 0))
 
 
 # Forms

@@ -270,6 +270,14 @@ def lgamma(x):
     return flat.where((x > 0.5) & (x < 2.5), near, flat.lgamma(x))
 
 
+def lgamma_beside_one(x):
+    """lgamma(1 + x), with all digits of a small x."""
+    small = flat.abs(x) <= 0.5
+    near = flat.where(small, x, 0)
+    series = near * polynomial(near, _lgamma_at_two(28 if x.dtype.itemsize > 4 else 14)) - flat.log1p(near)
+    return flat.where(small, series, flat.lgamma(1 + x))
+
+
 @functools.cache
 def _lgamma_at_two(count):
     """The coefficients of lgamma(2 + x) / x: 1 - γ, and (-1)^k (ζ(k) - 1) / k for k from 2."""

@@ -254,6 +254,8 @@ def _norm(x, order, dims, keepdim):
     order = float(order)
     if (order < 0 or order == float("inf")) and extent(x, dims) == 0:
         raise ShapeError(f"the norm of order {order} of no elements is undefined, and {x.type} has none")
+    if extent(x, dims) == 1 and order != 0:  # the norm of one number is its size
+        return flat.sum(flat.abs(x), dims, keepdim)
     if order == 2:
         return _length(x, dims, keepdim)
     if order == 0:
@@ -378,7 +380,7 @@ def norm_except_dim(x, pow, dim):
     kept = flat.axis(dim, x.rank)
     others = [d for d in range(x.rank) if d != kept]
     if not others:
-        return flat.convert(_norm(flat.unsqueeze(widened(x), 1), float(pow), [1], False), x.dtype.to_real())
+        return norm_dims(flat.unsqueeze(x, 1), pow, [1], False)
     return norm_dims(x, pow, others, True)
 
 

@@ -6,8 +6,10 @@ files beside this one, one file for each family.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from sys import _getframe
 from typing import Any
 
 from tenfold import flat
@@ -105,6 +107,7 @@ class Facts:
     # program runs are replaced by their types, and those numbers. Else Scalars, floats and LATE_NAMES may.
     late: Callable | None = None
     special: tuple[float, ...] = ()  # numbers that the lowering treats in a way of their own: they may not
+    fills_out: bool = False  # an `out=` of as many elements keeps its shape
     uniform: bool = False  # all elements of a result are equal: it may be written into an expanded tensor
 
     # Gradients: `False` where they stop, or a tuple that says so of each result.
@@ -158,6 +161,7 @@ class Row(Facts):
             self.method = text.partition("(")[2].startswith(RECEIVERS)
         if self.module is None:
             self.module = next((m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None)
+        self.home = ""  # the module that declares it
         self.alias_of: str | None = None
         self.calls: dict[Any, OpCall] = {}
         self._schema: Schema | None = None
@@ -181,7 +185,7 @@ class Row(Facts):
     def doc(self) -> str:
         return self.lowering.__doc__ or ""
 
-    @property
+    @functools.cached_property
     def python_name(self) -> str:
         prefix = next((p for p in MODULES if self.name.startswith(p)), "")
         return RENAMED.get(self.name, self.name[len(prefix) :])
@@ -324,10 +328,13 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     that is declared after `import tenfold`, in a package of yours, gets its function and its method then.
     """
 
+    home = _getframe(1).f_globals["__name__"]
+
     def declare(lowering: Lowering) -> Lowering:
         first = ""
         for text in schemas:
             row = Row(text, lowering, facts)
+            row.home = home
             first = first or row.name
             row.alias_of = None if row.name == first else first
             table = TABLE if row.namespace == "aten" else OTHERS.setdefault(row.namespace, {})

@@ -55,7 +55,14 @@ def _shapes():
     samples=lambda: [*_shapes(), S(T(2, 3, 4), (2, -1)), S(T(2, 3, 4), (4, 6))],
     grad_fn="ViewBackward0",
 )
-@op("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", function=False, method=False, samples=_shapes)
+@op(
+    "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+    function=False,
+    method=False,
+    strides=view_strides,
+    write=put_reshaped,
+    samples=_shapes,
+)
 @op("view_copy(Tensor self, SymInt[] size) -> Tensor", method=False, samples=_shapes)
 def reshape(x, shape):
     """The same elements in the same order, in another shape; one extent may be -1, to be inferred."""

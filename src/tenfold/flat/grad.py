@@ -27,6 +27,8 @@ from tenfold.flat.grad_folds import total
 from tenfold.flat.indexed import Gather, Scatter
 from tenfold.flat.ir import Op, Value
 from tenfold.flat.partials import FLAT, PARTIALS, Map, carries, conj, pulled_back, reached
+from tenfold.flat.sharding import ShardingConstraint
+from tenfold.flat.sharding import pulled_back as resharded
 from tenfold.flat.windows import Convolution, ReduceWindow, SelectAndScatter
 
 Rule = Callable[[Any, Any], Sequence[Any]]
@@ -243,6 +245,7 @@ GRADIENTS: dict[type[Op], Rule] = {
     s.TriangularSolve: grad_products.triangular_solve,
     s.CustomCall: _custom_call,
     s.Check: lambda ct, op: (ct, None),
+    ShardingConstraint: resharded,
     Composite: _composite,
 }
 

@@ -7,6 +7,7 @@ results and whatever lies between them.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast, dataclass_transform
@@ -20,13 +21,14 @@ BOUND = 10_000  # types that are kept at least
 class TensorType:
     """A dtype and a shape, interned: equal types are one object, so hashing and comparing cost nothing."""
 
-    __slots__ = ("dtype", "rank", "shape")
+    __slots__ = ("dtype", "numel", "rank", "shape")
     _interned: ClassVar[dict[tuple[DType, tuple[int, ...]], TensorType]] = {}
     _bound: ClassVar[int] = BOUND
 
     dtype: DType
     shape: tuple[int, ...]
     rank: int
+    numel: int
 
     def __new__(cls, dtype: DType, shape: tuple[int, ...]) -> TensorType:
         found = cls._interned.get((dtype, shape))
@@ -34,7 +36,7 @@ class TensorType:
             if min(shape, default=0) < 0:
                 raise ShapeError(f"a shape has no negative extents: {list(shape)}")
             found = object.__new__(cls)
-            found.dtype, found.shape, found.rank = dtype, shape, len(shape)
+            found.dtype, found.shape, found.rank, found.numel = dtype, shape, len(shape), math.prod(shape)
             if found.numel * dtype.itemsize >= 1 << 62:
                 kind = ShapeError if max(shape) < 1 << 63 else SizeOutOfRange
                 raise kind(f"a tensor of shape {list(shape)} has more elements than can be addressed")
@@ -51,13 +53,6 @@ class TensorType:
             if sys.getrefcount(found) <= 3:  # those of the table, of `found` and of the call itself
                 cls._interned.pop(key, None)
         cls._bound = max(BOUND, 2 * len(cls._interned))
-
-    @property
-    def numel(self) -> int:
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TensorType, (self.dtype, self.shape)
@@ -339,6 +334,19 @@ def replay(
             body = copy.__dict__["elsewhere"].get(device, copy.__dict__["body"])
             results = body.inline(copy.operands, source or op.source, device=device)
         values.update(zip(op.__dict__["results"], results, strict=True))
+
+
+def give_source(results: Sequence[Value], source: Any, made: set[Op]) -> None:
+    """Give the new ops behind these values the source of the op that a rule made them for. `made` holds all
+    ops that were made before, and gets the new ones."""
+    stack = [each.op for each in results]
+    while stack:
+        op = stack.pop()
+        if op is not None and op not in made:
+            made.add(op)
+            if op.source is None:
+                op.__dict__["source"] = source
+            stack += [each.op for each in op.operands]
 
 
 def in_order(results: Iterable[Value]) -> list[Op]:

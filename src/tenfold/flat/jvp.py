@@ -25,6 +25,7 @@ from tenfold.flat.grad_folds import permutation
 from tenfold.flat.indexed import Gather, Scatter
 from tenfold.flat.ir import Function, Op, Value, in_order
 from tenfold.flat.partials import FLAT, PARTIALS, Map, carries, reached
+from tenfold.flat.sharding import ShardingConstraint
 from tenfold.flat.windows import Convolution, ReduceWindow, SelectAndScatter
 
 Tangents = Sequence[Value | None]
@@ -230,6 +231,7 @@ JVPS: dict[type[Op], Rule] = {
     **dict.fromkeys((s.DotGeneral, Convolution), bilinear),
     **dict.fromkeys((s.Cholesky, s.TriangularSolve, s.CustomCall), transposed),
     Composite: lambda ts, op: transposed(ts, op) if op.push is None else op.push(ts, op.inputs),
+    ShardingConstraint: linear,
     e.Abs: _abs,
     e.Sign: _sign,
     s.Reduce: _by_body(["add"]),

@@ -9,7 +9,6 @@ which the elements of a batch cannot differ may be left without it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tenfold.base.errors import UnsupportedError
 from tenfold.flat import data_ops as m
@@ -23,7 +22,8 @@ from tenfold.flat.composite import Composite
 from tenfold.flat.data_builders import move
 from tenfold.flat.folding import check
 from tenfold.flat.indexed import Gather, Scatter
-from tenfold.flat.ir import Function, Op, TensorType, Value
+from tenfold.flat.ir import Function, Op, TensorType, Value, give_source
+from tenfold.flat.sharding import ShardingConstraint, with_batch
 from tenfold.flat.vmap_rules import CUSTOM_BATCHING, Batch, BatchRule, up
 
 __all__ = ["BATCHING", "CUSTOM_BATCHING", "Batch", "batched"]
@@ -53,7 +53,7 @@ def _batched(
     for op in function.ops:
         if any(batch.has(each) for each in op.operands):
             results = _apply(op, batch)
-            _place(results, op.source, made)
+            give_source(results, op.source, made)
         else:
             copy = op.replace(batch.values)
             made.add(copy)
@@ -80,18 +80,6 @@ def _apply(op: Op, batch: Batch) -> Sequence[Value]:
         )
     made = rule(op, batch)
     return made.results if isinstance(made, Op) else made
-
-
-def _place(results: Sequence[Value], source: Any, made: set[Op]) -> None:
-    """Give what a rule made the place of the op that it was made for; `made` knows all that was before."""
-    stack = [each.op for each in results]
-    while stack:
-        op = stack.pop()
-        if op is not None and op not in made:
-            made.add(op)
-            if op.source is None:
-                op.__dict__["source"] = source
-            stack += [each.op for each in op.operands]
 
 
 ELEMENTWISE = [
@@ -135,5 +123,8 @@ BATCHING: dict[type[Op], BatchRule] = {
     Composite: control.composite_rule,
     s.RngBitGenerator: rules.one_by_one,
     s.CustomCall: rules.custom_call_rule,
+    ShardingConstraint: lambda op, b: b.again(
+        op, sharding=with_batch(op.sharding), backward=with_batch(op.backward)
+    ),
     s.Check: lambda op, b: [check(b.at(op.x), b.at(op.holds), op.error, op.message)],
 }

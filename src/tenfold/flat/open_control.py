@@ -1,0 +1,56 @@
+"""Rules of opening for what has functions inside: loops, branches, composites. A function inside sees nothing
+but its parameters, so the true sizes are further ones. The table is in `opening.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold.flat import structured as s
+from tenfold.flat.composite import Composite
+from tenfold.flat.ir import Function, TensorType, Value
+from tenfold.flat.open_layout import SIZE, Layouts, Sizes, physical
+from tenfold.flat.open_state import Padding, Placed, extents_of
+
+
+def inner(function: Function, p: Padding, passed_on: bool = False) -> Function:
+    """A function inside an op at its bounds, whose last parameters are the sizes; if they are `passed_on`,
+    they are its last results as well."""
+    given = [Value(TensorType(SIZE, ())) for _ in p.sizes.ranges]
+    inside = Padding(Sizes(p.sizes.ranges, given), p.apply)
+    params = []
+    for param in function.params:
+        layouts = simple_layouts(param, p)
+        params.append(Value(TensorType(param.dtype, tuple([physical(each) for each in layouts]))))
+        inside.put(param, params[-1], layouts)
+    inside.follow(function.ops)
+    results = [inside.simple(each) for each in function.results]
+    return Function([*params, *given], [*results, *(given if passed_on else ())], function.name)
+
+
+def simple_layouts(value: Value, p: Padding) -> Layouts:
+    return tuple([p.sizes.simple(extent) for extent in extents_of(value)])
+
+
+def sizes_of(p: Padding) -> list[Value]:
+    return [p.sizes.scalar(each) for each in p.sizes.ranges]
+
+
+def while_rule(op: s.While, p: Padding) -> Sequence[Placed]:
+    carry = (*[p.simple(each) for each in op.carry], *sizes_of(p))
+    made = s.While(carry, inner(op.condition, p), inner(op.body, p, passed_on=True))
+    return [(array, simple_layouts(each, p)) for array, each in zip(made.results, op.results)]
+
+
+def case_rule(op: s.Case, p: Padding) -> Sequence[Placed]:
+    arguments = (*[p.simple(each) for each in op.arguments], *sizes_of(p))
+    made = s.Case(p.at(op.index), arguments, tuple([inner(each, p) for each in op.branches]))
+    return [(array, simple_layouts(each, p)) for array, each in zip(made.results, op.results, strict=True)]
+
+
+def composite_rule(op: Composite, p: Padding) -> Sequence[Placed]:
+    """Its body; one that is for open sizes, if there is one."""
+    body = op.elsewhere.get("open", op.body)
+    for param, each in zip(body.params, op.inputs, strict=True):
+        p.put(param, *p.placed(each))
+    p.follow(body.ops)
+    return [p.placed(each) for each in body.results]

@@ -1,0 +1,92 @@
+"""Writes into donated memory that do nothing where a run-time check fails: no copy is kept to put back.
+
+A cache that a program writes a row of is updated where it lies. Giving it back unchanged after a failed check
+would otherwise take a copy of all of it. Here the write itself knows the verdict: its place is then outside,
+where a scatter writes nothing, or what it writes is what was there.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+
+from tenfold import flat
+from tenfold.flat.data_ops import DynamicUpdateSlice
+from tenfold.flat.indexed import Scatter
+from tenfold.flat.ir import Function, Op, Value, in_order, replay
+from tenfold.flat.structured import Check
+
+Donations = Sequence[tuple[int, int]]
+
+
+def idle_when_failing(
+    function: Function, checks: Sequence[Check], donated: Donations
+) -> tuple[Function, list[tuple[int, int]]]:
+    """The program whose writes of a part of donated memory do nothing unless all checks hold; and what else
+    is donated, of which that cannot be said."""
+    if not checks:
+        return function, []
+    before = set(in_order([each.holds for each in checks]))  # what decides about a write comes before it
+    guarded: dict[Op, None] = {}
+    others = []
+    for place, result in donated:
+        writes = _writes(function.results[result], function.params[place])
+        if writes is None or not before.isdisjoint(writes):
+            others.append((place, result))
+        else:
+            guarded.update(dict.fromkeys(writes))
+    if not guarded:
+        return function, others
+    holds = functools.reduce(operator.and_, [each.holds for each in checks])
+    values: dict[Value, Value] = {}
+    for op in function.ops:
+        if op in guarded:
+            copy = op.replace(values)
+            values[op.result] = _idle(copy, holds)
+        elif any(operand in values for operand in op.operands):
+            replay((op,), values, whole=True)
+    return Function(
+        function.params, [values.get(each, each) for each in function.results], function.name
+    ), others
+
+
+def _writes(result: Value, param: Value) -> list[Op] | None:
+    """The writes of parts that lead from a parameter to a result; None if something else does."""
+    writes: list[Op] = []
+    while result is not param:
+        op = result.op
+        if isinstance(op, Check):
+            result = op.x
+            continue
+        if isinstance(op, Scatter) and len(op.inputs) == 1:
+            result = op.inputs[0]
+        elif isinstance(op, DynamicUpdateSlice):
+            result = op.x
+        else:
+            return None
+        writes.append(op)
+    return writes
+
+
+def _idle(op: Op, holds: Value) -> Value:
+    """What a write gives, or x itself where `holds` is false."""
+    if isinstance(op, Scatter):
+        indices = op.scatter_indices
+        outside = flat.full(indices.shape, _outside(indices), indices.dtype)
+        return _with(op, scatter_indices=flat.where(holds, indices, outside))
+    assert isinstance(op, DynamicUpdateSlice)
+    present = flat.dynamic_slice(op.x, op.starts, op.update.shape)
+    return _with(op, update=flat.where(holds, op.update, present))
+
+
+def _with(op: Op, **operands: Value) -> Value:
+    """The op with some of its operands replaced."""
+    changed = type(op)(*[operands.get(each, op.__dict__[each]) for each in op.fields])
+    changed.__dict__["source"] = op.source
+    return changed.result
+
+
+def _outside(indices: Value) -> int:
+    """A place that no tensor has."""
+    return -1 if indices.dtype.is_signed else (1 << 8 * indices.dtype.itemsize) - 1

@@ -347,3 +347,14 @@ def test_lazy_modules_get_their_shapes_in_a_compiled_call():
         assert call(tn.ones(4, 2)).shape == (4, 3)
         assert model[1].num_batches_tracked.item() == i + 1
     assert type(model[0]) is tn.nn.Linear and model[0].weight.shape == (3, 2)
+
+
+def test_functions_may_share_the_tuple_of_their_defaults():
+    def double(x, by=None, to=None):
+        return x * 2 if by is None else x * by
+
+    def shift(x, by=None, to=None):
+        return x + 1 if by is None else x + by
+
+    shift.__defaults__ = double.__defaults__
+    assert tn.compile(lambda x: shift(double(x)))(tn.ones(2)).tolist() == [3, 3]

@@ -39,6 +39,7 @@ def finish(process: subprocess.Popen) -> tuple[int, float]:
     return int(compiles), float(value)
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_a_second_process_compiles_nothing(folder):
     compiles, value = finish(start())
     assert compiles > 0 and list(folder.glob("*.xla"))
@@ -46,6 +47,7 @@ def test_a_second_process_compiles_nothing(folder):
     assert again == 0 and same == value
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_processes_that_start_together_share_the_folder(folder):
     processes = [start() for _ in range(3)]
     results = [finish(each) for each in processes]
@@ -77,6 +79,7 @@ def test_a_file_cut_short_is_noticed(folder):
         assert cache.load("name") is None
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_a_program_whose_file_is_damaged_is_compiled_again(folder):
     x = tn.ones(11).eval()
     compute = lambda: (x * 1.25 + 3).tolist()
@@ -91,6 +94,7 @@ def test_a_program_whose_file_is_damaged_is_compiled_again(folder):
     assert compiles == 1
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_bytes_that_are_whole_but_no_executable_are_discarded(folder, monkeypatch):
     x = tn.ones(13).eval()
     monkeypatch.setattr(cache, "load", lambda name: b"not an executable")

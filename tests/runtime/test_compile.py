@@ -365,6 +365,7 @@ def test_a_tensor_that_leaks_out_of_the_recording_says_so():
         leaked.pop().tolist()
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_a_modules_settings_and_parts_are_part_of_what_is_compiled():
     x = tn.tensor([-1.0, 2.0])
     model = tn.nn.Sequential(tn.nn.LeakyReLU(0.5), tn.nn.Identity())

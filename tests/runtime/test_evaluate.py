@@ -65,6 +65,7 @@ def test_values_that_the_program_holds_are_computed_once():
     assert held.current().buffer is not None
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_values_that_nobody_holds_are_not_given_back():
     outputs = []
     x = tn.ones(4).eval()
@@ -169,6 +170,7 @@ def test_out_of_memory_is_an_error_of_ours():
     assert tn.ones(2).tolist() == [1.0, 1.0]
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_observers_hear_of_new_programs_only():
     seen = []
     x = tn.ones(7).eval()
@@ -216,6 +218,7 @@ def test_a_shape_that_no_memory_holds_is_refused(make):
         make().sum().item()
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_the_least_recently_used_executables_go(monkeypatch):
     monkeypatch.setattr(executables, "MAX_EXECUTABLES", 3)
     x = tn.ones(3).eval()
@@ -231,6 +234,7 @@ def test_the_least_recently_used_executables_go(monkeypatch):
     assert compiles == 0
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_executables_go_before_memory_mappings_run_out(monkeypatch):
     x = tn.ones(3).eval()
     x.exp().eval()

@@ -2,14 +2,18 @@
 
 import gc
 
+import pytest
+
 import tenfold as tn
 from tenfold.base.bounded import Bounded
 from tenfold.base.dtypes import float32
+from tenfold.engines.numpy import programs as plans
 from tenfold.flat import ir
 from tenfold.flat.ir import TensorType
 from tenfold.mlir import stablehlo
 from tenfold.ops import table
-from tenfold.runtime import executables
+from tenfold.runtime import executables, runs
+from tenfold.runtime.background import background
 from tenfold.tensor import dispatch
 
 
@@ -33,6 +37,7 @@ def test_types_that_nothing_refers_to_are_forgotten_and_others_stay_themselves(m
     assert all(TensorType(float32, each.shape) is each for each in held)
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_many_programs_leave_no_more_objects_than_the_caps_allow(monkeypatch):
     monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
     monkeypatch.setattr(executables, "MAX_EXECUTABLES", 4)
@@ -52,6 +57,23 @@ def test_many_programs_leave_no_more_objects_than_the_caps_allow(monkeypatch):
     assert len(stablehlo.bindings().types) < 50
 
 
+def test_programs_that_run_once_leave_no_more_objects_than_the_caps_allow(monkeypatch):
+    for module in (table, dispatch):
+        monkeypatch.setattr(module, "MEMORY", 8)
+    monkeypatch.setattr(runs, "KEPT", 8)
+    for memo in (runs._works, plans._plans):
+        monkeypatch.setattr(memo, "bound", 8)
+
+    def count(sizes: range) -> int:
+        for n in sizes:
+            (tn.ones(n, 5) * 2).tanh().sum().item()
+        gc.collect()
+        return len(gc.get_objects())
+
+    before = count(range(100, 500))
+    assert count(range(500, 900)) - before < 400 * 4  # types are among them, of which 10,000 are kept
+
+
 def test_a_module_outlives_the_context_that_was_replaced(monkeypatch):
     monkeypatch.setattr(stablehlo, "EMITTED", 1)
     exported = tn.export(lambda x: x + 1, (tn.ones(3),), dialect="stablehlo")
@@ -59,3 +81,28 @@ def test_a_module_outlives_the_context_that_was_replaced(monkeypatch):
     tn.export(lambda x: x + 3, (tn.ones(3),), dialect="stablehlo")
     for data in (exported.portable(), exported.bytecode()):
         assert tn.load_stablehlo(data)(tn.ones(3)).tolist() == [2, 2, 2]
+
+
+LOOPS = {
+    "never read": lambda x, i: x * 0.5 + 1,
+    "read now and then": lambda x, i: (x * 0.5 + 1, i % 7 or x.sum().item())[0],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_million_iterations_recorded_lazily_take_no_more_memory_in_the_second_half(name):
+    def memory() -> int:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * 4096
+
+    x = tn.zeros(8).eval()
+    with executables.counting_compiles() as compiles:
+        for i in range(1_000_000):
+            x = LOOPS[name](x, i)
+            if i == 500_000:  # when all that is worth it has been compiled
+                background.wait()
+                before = memory()
+        assert x.tolist() == [2] * 8
+    assert memory() - before < 16 << 20
+    assert compiles <= 3

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import threading
 
-import numpy as np
 import pytest
+import torch
 
 import tenfold as tn
-from tenfold.runtime import executables, runs
+from tenfold.runtime import executables, runs, tiers
 from tenfold.runtime.background import background
 from tenfold.runtime.executables import counting_compiles
 
@@ -24,16 +24,32 @@ def nothing_seen_before(monkeypatch):
         monkeypatch.setattr(runs, name, type(getattr(runs, name))())
     monkeypatch.setattr(executables, "_executables", {})
     monkeypatch.setattr(executables, "_opened", {})
+    monkeypatch.setattr(tiers, "PATIENCE", 0)  # what is seen twice is compiled
     yield
     background.wait()
 
 
+def steps(x, count=20):
+    """A program that is not small: so many ops, each on the result of the last."""
+    for _ in range(count // 2):
+        x = (x * x).cos()
+    return x
+
+
 def test_a_program_that_is_seen_for_the_first_time_is_not_compiled():
     with counting_compiles() as compiles:
-        assert (tn.ones(3, 5) @ tn.ones(5, 2)).tanh().sum().item() == pytest.approx(6 * np.tanh(5), 1e-6)
-        background.wait()
+        assert steps(tn.zeros(3)).tolist() == pytest.approx(steps(torch.zeros(3)).tolist(), 1e-6)
     assert compiles == 0
     assert "it is seen for the first time" in tn.explain_runs()
+
+
+def test_a_small_program_is_never_compiled():
+    x = tn.ones(3).eval()
+    with counting_compiles() as compiles:
+        for _ in range(50):
+            assert (x * 2).sum().item() == 6
+    assert compiles == 0
+    assert "small programs, op by op" in tn.explain_runs()
 
 
 def test_new_sizes_at_every_iteration_compile_nothing():
@@ -44,9 +60,43 @@ def test_new_sizes_at_every_iteration_compile_nothing():
     assert compiles == 0
 
 
+def test_a_long_chain_of_ops_is_no_small_program():
+    x = tn.zeros(2)
+    for _ in range(5000):
+        x = x + 1
+    assert x.tolist() == [5000, 5000]
+
+
+def test_workers_of_a_loader_that_read_numbers_lead_to_no_compile_after_the_first_epochs():
+    class Rows(tn.utils.data.Dataset):
+        def __init__(self):
+            self.x = tn.randn(128, 8).eval()
+
+        def __len__(self):
+            return 128
+
+        def __getitem__(self, place):
+            row = self.x[place]
+            return row * row.sum().item(), row.mean()
+
+    model = tn.nn.Sequential(tn.nn.Linear(8, 16), tn.nn.Tanh(), tn.nn.Linear(16, 1))
+    optimizer = tn.optim.Adam(model.parameters())
+    counts = []  # by epoch: when a step is worth compiling depends on how long it takes
+    for _ in range(4):
+        with counting_compiles() as compiles:
+            for x, y in tn.utils.data.DataLoader(Rows(), batch_size=16, num_workers=4):
+                optimizer.zero_grad()
+                loss = (model(x).squeeze(1) - y).square().mean()
+                loss.backward()
+                optimizer.step()
+                loss.item()
+        counts.append(int(compiles))
+    assert sum(counts) <= 3 and not any(counts[2:])
+
+
 def test_a_program_that_is_seen_again_is_compiled_in_the_background():
     def twice(x):
-        return (x * x).sin().sum().item()
+        return steps(x).sum().item()
 
     x = tn.linspace(0, 1, 7).eval()
     first = twice(x)
@@ -59,11 +109,25 @@ def test_a_program_that_is_seen_again_is_compiled_in_the_background():
     assert "it is seen again" in tn.explain_runs()
 
 
+def test_a_program_is_not_compiled_before_it_has_taken_a_part_of_the_time_that_takes(monkeypatch):
+    monkeypatch.setattr(tiers, "PATIENCE", 0.05)
+    x = tn.linspace(0, 1, 7).eval()
+    with counting_compiles() as compiles:
+        for _ in range(5):
+            steps(x).sum().item()
+    assert compiles == 0
+    with counting_compiles() as compiles:
+        for _ in range(100):
+            steps(x).sum().item()
+    assert compiles == 1
+
+
 def test_a_loop_over_numbers_is_compiled_once_for_all_of_them():
     x = tn.ones(4).eval()
     with counting_compiles() as compiles:
         for i in range(6):
-            assert (x * (i + 0.5)).sum().item() == 4 * (i + 0.5)
+            expected = steps(torch.full((4,), i + 0.5)).sum().item()
+            assert steps(x * (i + 0.5)).sum().item() == pytest.approx(expected, 1e-5)
             background.wait()
     assert compiles == 1
 
@@ -76,7 +140,7 @@ def test_work_that_takes_longer_than_to_compile_is_compiled_at_once():
     assert "one run on tier 0 would take longer" in tn.explain_runs()
 
 
-def test_training_is_the_same_on_all_tiers(monkeypatch):
+def test_training_is_the_same_on_all_tiers(choose_tier):
     def losses():
         tn.manual_seed(0)
         model = tn.nn.Sequential(tn.nn.Linear(4, 8), tn.nn.Tanh(), tn.nn.Dropout(0.2), tn.nn.Linear(8, 1))
@@ -94,7 +158,7 @@ def test_training_is_the_same_on_all_tiers(monkeypatch):
 
     mixed = losses()
     assert {"numpy", "background"} <= {line.split()[2] for line in tn.explain_runs().splitlines()}
-    monkeypatch.setenv("TENFOLD_TIER", "xla")
+    choose_tier("xla")
     assert losses() == pytest.approx(mixed, rel=1e-5)
 
 
@@ -115,14 +179,14 @@ def test_a_write_in_place_is_seen_by_every_view_on_tier_0():
     assert held.tolist() in ([1, 3, 3, 1], [2, 4, 4, 2])
 
 
-def test_a_tier_can_be_forced(monkeypatch):
-    monkeypatch.setenv("TENFOLD_TIER", "numpy")
+def test_a_tier_can_be_forced(choose_tier):
+    choose_tier("numpy")
     with counting_compiles() as compiles:
         for _ in range(4):
             tn.ones(3).sum().item()
         background.wait()
     assert compiles == 0
-    monkeypatch.setenv("TENFOLD_TIER", "quick")
+    choose_tier("quick")
     with pytest.raises(ValueError, match="names no tier"):
         tn.ones(3).cos().eval()
 

@@ -11,7 +11,8 @@ from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.runtime import tiers
 from tenfold.runtime.tiers import Tier, Work, decide, work_of
 
-SMALL = Work(ops=5, bytes=1000)
+TINY = Work(ops=5, bytes=1000)
+SMALL = Work(ops=20, bytes=1000)
 LARGE = Work(ops=5, bytes=1 << 30, flops=10**11)
 MIDDLE = Work(ops=100, bytes=20 << 20)
 
@@ -50,7 +51,13 @@ def test_a_loop_is_taken_to_go_round_many_times():
 
 def test_a_small_program_runs_at_once_and_is_compiled_aside_when_it_comes_again():
     assert decide(SMALL, 0).tier is Tier.NUMPY
-    assert decide(SMALL, 1).tier is Tier.BACKGROUND
+    assert decide(SMALL, 1).tier is Tier.NUMPY  # to compile it takes a thousand times as long
+    assert decide(SMALL, 100).tier is Tier.BACKGROUND
+    assert decide(MIDDLE, 1).tier is Tier.NUMPY and decide(MIDDLE, 2).tier is Tier.BACKGROUND
+
+
+def test_what_is_quicker_than_a_call_of_xlas_is_never_compiled():
+    assert decide(TINY, 100).tier is Tier.NUMPY
 
 
 def test_what_takes_longer_than_its_compile_is_compiled_first():
@@ -69,11 +76,11 @@ def test_a_gpu_and_deterministic_results_keep_to_xla():
     assert decide(SMALL, 0, pinned=True).tier is Tier.XLA
 
 
-def test_the_environment_forces_a_tier(monkeypatch):
-    monkeypatch.setenv("TENFOLD_TIER", "numpy")
+def test_the_environment_forces_a_tier(choose_tier):
+    choose_tier("numpy")
     assert decide(LARGE, 9, setting=tiers.setting()).tier is Tier.NUMPY
-    monkeypatch.setenv("TENFOLD_TIER", "xla")
+    choose_tier("xla")
     assert decide(SMALL, 0, setting=tiers.setting()) == (Tier.XLA, "TENFOLD_TIER=xla")
-    monkeypatch.setenv("TENFOLD_TIER", "fast")
+    choose_tier("fast")
     with pytest.raises(ArgumentError, match="names no tier"):
         tiers.setting()

@@ -12,6 +12,7 @@ import torch
 
 import tenfold as tn
 from tenfold.runtime import executables
+from tenfold.runtime.background import background
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(16, 5)).astype(np.float32)
@@ -62,8 +63,10 @@ def test_a_step_is_compiled_once(wrap):
     assert compiles == 0
 
 
+@pytest.mark.parametrize("tier", ["numpy", "xla"])
 @pytest.mark.parametrize("wrap", [lambda step: step, tn.compile], ids=["lazy", "compiled"])
-def test_a_step_hands_its_memory_to_the_next(wrap):
+def test_a_step_hands_its_memory_to_the_next(wrap, tier, choose_tier):
+    choose_tier(tier)
     problem = Problem(tn, repeats=10_000)
     step = wrap(problem.step)
     problem.losses(step, 3)
@@ -77,6 +80,7 @@ def test_a_step_leaves_nothing_to_the_garbage_collector(wrap):
     problem = Problem(tn, repeats=100)
     step = wrap(problem.step)
     problem.losses(step, 3)
+    background.wait()
     gc.collect()
     gc.disable()
     try:

@@ -29,8 +29,8 @@ _NONE = {"is_available": False, "is_initialized": False, "device_count": 0, "is_
 
 ABSENT = (
     Absent(
-        "programs run in one process on one device",
-        "run without a launcher; tenfold.distributed.is_available() says what there is",
+        "of PyTorch's ways to run over many devices and processes this one is not here",
+        "docs/scaling.md tells what is: meshes, DTensor, fully_shard, DDP, collectives, checkpoints",
         "torch.distributed torch._C._distributed_c10d torch.nn.parallel torch.numa",
     ),
     Absent(
@@ -40,7 +40,10 @@ ABSENT = (
         " torch._prims torch._prims_common torch._refs torch._decomp torch._subclasses torch._dispatch"
         " torch._ops"
         " torch._custom_ops torch._library torch.export torch._higher_order_ops torch.utils._sympy"
-        " torch.utils._python_dispatch torch.utils._mode_utils torch._python_dispatcher torch._lazy torch.fx",
+        " torch.utils._python_dispatch torch.utils._mode_utils torch._python_dispatcher torch._lazy"
+        " torch.fx.experimental"
+        " torch.fx.operator_schemas torch.fx.tensor_type torch.fx.traceback torch.fx.annotate torch.fx.config"
+        " torch.fx.passes torch.fx._utils torch.fx._compatibility torch.fx._pytree",
     ),
     Absent(
         "nothing is computed with quantized tensors",

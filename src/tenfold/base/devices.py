@@ -25,6 +25,7 @@ class Device:
 
     type: str
     index: int | None
+    mesh: Any = None  # several devices as one place have one: see meshes.py
 
     def __new__(cls, type: Union[str, int, "Device"], index: int | None = None) -> "Device":
         if isinstance(type, Device) and index is None:

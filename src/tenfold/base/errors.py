@@ -131,6 +131,10 @@ class EngineError(TenfoldError):
     """A failure inside an engine."""
 
 
+class DistributedError(TenfoldError):
+    """Processes that do not work together: one died, hangs, never joined, or runs another program."""
+
+
 class FormatError(TenfoldError, ValueError):
     """Damaged or hostile input: a file, a buffer, a serialized program."""
 

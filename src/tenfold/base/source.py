@@ -128,6 +128,11 @@ def internal(filename: str) -> None:
     _is_internal[filename] = True
 
 
+def is_internal(filename: str) -> bool:
+    """Whether a file is Tenfold's own."""
+    return _is_internal[filename]
+
+
 class _Internal(dict[str, bool]):
     """Whether a file is Tenfold's own, decided once for each file name."""
 

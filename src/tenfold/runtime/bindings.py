@@ -206,7 +206,8 @@ class Bindings:
             if whole or len(self._watched) > FAR:
                 continue
             new = _before(container, None if names is None else [each for each in names if each not in known])
-            self._watched[id(container)] = (container, known | new if known else new, names is None)
+            all_of_it = names is None or not isinstance(new, dict)  # a list or tuple always is
+            self._watched[id(container)] = (container, known | new if known else new, all_of_it)
             if of_object:
                 self._objects.add(id(container))
             for name, bound in _entries(new):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tenfold.base import log
 from tenfold.base.errors import TraceError
 from tenfold.base.source import capture
+from tenfold.base.watched import Asked, plain
+from tenfold.flat.ir import TensorType
 from tenfold.runtime import evaluate
 from tenfold.runtime.dependencies import Dependencies
 from tenfold.trace import tree
-from tenfold.trace.context import outside
+from tenfold.trace.context import context, outside
 from tenfold.trace.graph import Origin, Value
 from tenfold.trace.record import Policy, Recording, record, recording_lock
 
@@ -24,36 +28,54 @@ class Call(NamedTuple):
     dependencies: Dependencies
 
 
-def record_call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type) -> Call:
-    """Record a function on arguments like these. `tensor` is the class of tensors, made from a Value."""
+def record_call(
+    function: Callable[..., Any],
+    args: tuple,
+    kwargs: dict[str, Any],
+    tensor: type,
+    shapes: Mapping[int, tuple[int, ...]] | None = None,
+    asked: list[Asked] | None = None,
+) -> Call:
+    """Record a function on arguments like these, some of their tensors in other `shapes`, and what it asks of
+    sizes in `asked`. `tensor` is the class of tensors, made from a Value."""
     given: list[Any] = []
     structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
     by_tensor: dict[int, Any] = {}  # one stand-in for a tensor that is given twice
-    for each in given:
+    for i, each in enumerate(given):
         if id(each) not in by_tensor:
-            by_tensor[id(each)] = _stand_in(each, tensor)
+            by_tensor[id(each)] = _stand_in(each, tensor, (shapes or {}).get(i))
     stand_ins = [by_tensor[id(each)] for each in given]
 
     def call(tensors: Sequence[Any]) -> Any:
         call_args, call_kwargs = tree.unflatten(structure, iter(tensors))
-        return dependencies.call(*call_args, **call_kwargs)
+        before, context.asked = context.asked, asked
+        try:
+            return plain(dependencies.call(*call_args, **call_kwargs))
+        finally:
+            context.asked = before
 
     dependencies = Dependencies(function, (args, kwargs), tensor)
     policy = Policy("compile", evaluate=evaluate.evaluate, listener=dependencies)
+    start = time.perf_counter()
     with recording_lock:
         try:
             recording = record(call, stand_ins, policy)
         finally:
             dependencies.put_back()
+    if log.topics:
+        name = getattr(function, "__qualname__", type(function).__name__)
+        nodes = len(recording.trace.nodes)
+        log.write("trace", f"recorded {name}: {nodes} nodes", time.perf_counter() - start)
     _require_apart(given, recording)
     return Call(given, recording, dependencies)
 
 
-def _stand_in(given: Any, tensor: type) -> Any:
+def _stand_in(given: Any, tensor: Any, shape: tuple[int, ...] | None) -> Any:
     """A tensor without data in the place of an argument; gradients collect in it if they would there."""
     with outside():
         present = given.current()
-    value = Value(present.type, present.device)
+    type = present.type if shape is None else TensorType(present.type.dtype, shape)
+    value = Value(type, present.device)
     value.source = present.made_at
     made: Any = tensor(value)
     if given.requires_grad:

@@ -22,6 +22,8 @@ from tenfold.flat.channels_last import channels_last
 from tenfold.flat.in_place import updated_last
 from tenfold.flat.ir import Function, TensorType, in_order, replay
 from tenfold.flat.structured import Case, Check
+from tenfold.flat.undoing import idle_when_failing
+from tenfold.runtime.steady import Steady
 
 Donations = tuple[tuple[int, int], ...]  # which leaf gives its memory to which result
 
@@ -33,11 +35,12 @@ CHEAP = 1 << 20  # elements that checks may compute on their own
 def guarded(function: Function, donated: Donations, device: Device) -> tuple[Function, list[Check]]:
     """The program as one whose donated parameters survive a check that fails; and its checks."""
     checks = [op for op in function.ops if isinstance(op, Check)]
+    idle, others = idle_when_failing(function, checks, donated)
     if device.type != "cpu":  # XLA for GPUs copies no weight, and waits for the processor at a branch
-        return _restoring(function, checks, donated), checks
-    if _costly(function, checks, donated):
+        return _restoring(idle, checks, others), checks
+    if _costly(function, checks, others):
         return _branching(function, checks, donated), checks
-    return _restoring(updated_last(function, donated), checks, donated), checks
+    return _restoring(updated_last(idle, donated), checks, others), checks
 
 
 class Loaded:
@@ -46,7 +49,10 @@ class Loaded:
 
     __slots__ = ("checks", "device", "donated", "executable")
 
-    def __init__(self, device: Device, executable: xla.Executable, checks: Sequence[Check], donated: bool):
+    def __init__(
+        self, device: Device, executable: xla.Executable | Steady, checks: Sequence[Check], donated: bool
+    ):
+        self.executable: Any
         self.device = device
         self.executable = executable
         self.checks = tuple(checks)
@@ -60,6 +66,8 @@ class Loaded:
         if not self.checks:
             return results, None
         if self.donated and self.device.type != "cpu":
+            if self.device.mesh is None:
+                xla.fetch_ahead(results[-1])
             with _lock:
                 _unsettled.append((self, results[-1:]))
             return results, None
@@ -99,7 +107,7 @@ def size_in_bytes(type: TensorType) -> int:
     return type.numel * type.dtype.itemsize
 
 
-def _costly(function: Function, checks: Sequence[Check], donated: Donations) -> bool:
+def _costly(function: Function, checks: Sequence[Check], donated: Sequence[tuple[int, int]]) -> bool:
     """Whether to read donated parameters once more costs more than to compute the checks by themselves."""
     if not checks:
         return False
@@ -143,7 +151,7 @@ def _branching(function: Function, checks: Sequence[Check], donated: Donations) 
     return Function(function.params, [*taken.results, verdict], function.name)
 
 
-def _restoring(function: Function, checks: Sequence[Check], donated: Donations) -> Function:
+def _restoring(function: Function, checks: Sequence[Check], donated: Sequence[tuple[int, int]]) -> Function:
     """The program that gives donated parameters back unchanged where a check fails."""
     if not checks:
         return function

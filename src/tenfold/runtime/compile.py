@@ -14,6 +14,9 @@ from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.calls import shares_memory
+from tenfold.runtime.opened import OpenSpecialization, Recorder
+from tenfold.runtime.plan import Plan
+from tenfold.runtime.sizes import OpenPrograms
 from tenfold.runtime.specialization import OTHER, Specialization, specialize
 from tenfold.trace import tree
 from tenfold.trace.context import context
@@ -24,10 +27,13 @@ MAX_VARIANTS = 8  # of a signature, for what it depends on besides its arguments
 MAX_SIGNATURES = 512  # of a function: each number that it is given is another
 
 
-def compiled(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
+def compiled(
+    function: Callable[..., Any], tensor: type, dynamic: bool | None = None, steady: bool = False
+) -> Callable[..., Any]:
     """The function as one that runs programs; `tensor` is the class of tensors, made from a Value. It has the
-    programs as its `programs`."""
-    programs = Programs(function, tensor)
+    programs as its `programs`. `dynamic` says whether sizes are open: none, all, or those that change;
+    `steady`, whether small inputs and results keep their places on a GPU."""
+    programs = Programs(function, tensor, dynamic, steady)
     in_use = xla.in_use
 
     # A function and no object with `__call__`, which would take Python longer to call.
@@ -69,12 +75,13 @@ def _reader_of(count: int) -> Callable[..., Callable[..., list[Any] | None]]:
     given = ", ".join([f"tensor{i}" for i in names])
     asks = [
         f"  value{i} = tensor{i}._value\n"
-        f"  if value{i}.type is not type{i} or value{i}.origin is not None or tensor{i}._alias is not None:\n"
+        f"  if value{i}.type is not type{i} or value{i}.origin is not None or tensor{i}._alias is not None"
+        f" or tensor{i}.__class__ is not kind{i}:\n"
         "   return None\n"
         for i in names
     ]
     code = (
-        f"def reader({', '.join([f'type{i}' for i in names])}):\n"
+        f"def reader({', '.join([f'type{i}, kind{i}' for i in names])}):\n"
         f" def buffers_of({given}):\n"
         f"{''.join(asks)}"
         f"  return [{', '.join([f'value{i}.buffer' for i in names])}]\n"
@@ -96,6 +103,12 @@ class Signature(NamedTuple):
     asks: tuple[bool, ...] | None  # for gradients
     settings: tuple[Any, ...]
 
+    @property
+    def loose(self) -> tuple[Any, ...]:
+        """All of it but sizes."""
+        types = tuple([(type.dtype, type.rank, device) for type, device in self.types])
+        return self.structure, types, self.same, self.shared, self.asks, self.settings
+
     def difference(self, other: Signature) -> str:
         """How another signature differs from this one, in the user's words."""
         if self.structure != other.structure:
@@ -109,21 +122,35 @@ class Signature(NamedTuple):
         if self.asks != other.asks:
             return "other arguments require gradients, or gradients are followed that were not"
         if self.settings != other.settings:
-            return "the default dtype or device, the gradient mode, autocast or determinism changed"
+            return (
+                "the default dtype or device, the gradient mode, autocast, determinism or precision changed"
+            )
         return "other arguments are the same tensor or share memory"
+
+
+def everyone() -> list[Programs]:
+    """The programs of every compiled function that is still there."""
+    return list(_everyone)
 
 
 class Programs:
     """The programs of a function, one for each signature of its arguments."""
 
-    __slots__ = ("__weakref__", "_recorded", "_tensor", "call", "function", "last", "recompiled", "short")
+    __slots__ = (
+        "__weakref__", "_open", "_recorded", "_tensor", "call", "function", "last", "recompiled", "short",
+        "steady",
+    )  # fmt: skip
 
-    def __init__(self, function: Callable[..., Any], tensor: type):
+    def __init__(
+        self, function: Callable[..., Any], tensor: type, dynamic: bool | None = None, steady: bool = False
+    ):
         _everyone.add(self)
+        self.steady = steady
         self.function = function
         self.call: Callable[..., Any] = function  # the one that runs them
         self._tensor = tensor
         self._recorded: dict[Signature, list[Specialization]] = {}
+        self._open = None if dynamic is False else OpenPrograms(dynamic is True)
         self.recompiled = ""  # why the last program but the first was needed
         # What a call like the last one needs, to start the program at once, or to run it as usual.
         self.short: tuple[Any, ...] | None = None
@@ -138,9 +165,9 @@ class Programs:
         if len(set(map(id, args))) != len(args):
             return OTHER
         for each, (type, device) in zip(args, types, strict=True):
-            if not isinstance(each, self._tensor):
-                return OTHER
             tensor: Any = each
+            if not isinstance(each, self._tensor) or _overrides(tensor.__class__, self._tensor):
+                return OTHER
             value = tensor._value
             if (
                 tensor._alias is not None
@@ -149,16 +176,20 @@ class Programs:
                 or value.origin is not None
             ):
                 return OTHER
+            del value  # what refers to it besides its tensor keeps it from being written in place
         return recorded.run(args, self._tensor)
 
     def general(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         tensor = self._tensor
         given: list[Any] = []
         structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
+        if context.modes or any(_overrides(each.__class__, tensor) for each in given):
+            return self.function(*args, **kwargs)  # what its ops do is for others to say, at each call
         current = [each.current() for each in given]
         types = tuple([(each.type, each.device) for each in current])
         same = tuple([[id(other) for other in given].index(id(each)) for each in given])
         asks = tuple([each.origin is not None for each in current]) if context.grad_enabled else None
+        del current  # what refers to a value besides its tensor keeps it from being written in place
         key = Signature(structure, types, same, shares_memory(given), asks, _settings())
         try:
             variants = self._recorded.get(key)
@@ -167,13 +198,7 @@ class Programs:
                 "arguments other than tensors must be hashable, since each value is compiled apart",
                 help="pass tensors for data, and numbers, strings or tuples for options",
             ).located("compile", capture()) from None
-        if variants is None:
-            if self._recorded:
-                self.recompiled = next(reversed(self._recorded)).difference(key)
-            variants = self._recorded[key] = []
-            if len(self._recorded) > MAX_SIGNATURES:
-                for each in list(self._recorded)[: MAX_SIGNATURES // 2]:
-                    del self._recorded[each]
+        variants = [] if variants is None else variants
         for i, recorded in enumerate(variants):
             result = recorded.run(given, tensor)
             if result is not OTHER:
@@ -181,28 +206,86 @@ class Programs:
                     variants.insert(0, variants.pop(i))
                 break
         else:
-            if variants:
-                self.recompiled = variants[0].broken(given)
-            recorded, result = self._record_until_it_fits(args, kwargs, variants, given)
+            recorded, result = self._anew(key, args, kwargs, variants, given)
+            self._recorded[key] = variants
+            if len(self._recorded) > MAX_SIGNATURES:
+                for each in list(self._recorded)[: MAX_SIGNATURES // 2]:
+                    del self._recorded[each]
         self._shorten(recorded, args, kwargs)
         return result
+
+    def _anew(
+        self,
+        key: Signature,
+        args: tuple,
+        kwargs: dict[str, Any],
+        variants: list[Specialization],
+        given: list[Any],
+    ) -> tuple[Specialization, Any]:
+        """A program for a call that none of the variants fits, and what it gives: one for open sizes if it
+        can be one."""
+        plan: Plan | None = None
+        if all(isinstance(each, OpenSpecialization) for each in variants):
+            found, result, plan = self._run_open(key, args, kwargs, given)
+            if found is not None and result is not OTHER:
+                variants[:] = [found, *[each for each in variants if each is not found]][:MAX_VARIANTS]
+                return found, result
+        if variants:
+            self.recompiled = variants[0].broken(given)
+        elif self._recorded:
+            self.recompiled = next(reversed(self._recorded)).difference(key)
+        return self._record_until_it_fits(args, kwargs, variants, given, plan)
+
+    def _run_open(
+        self, key: Signature, args: tuple, kwargs: dict[str, Any], given: list[Any]
+    ) -> tuple[OpenSpecialization | None, Any, Plan | None]:
+        """A program for open sizes, and what it gives for a call; OTHER if there is none and can be none.
+        With the plan of the call, if one was recorded."""
+        call = None if self._open is None else self._open.find(key.loose, given)
+        if call is None:
+            return None, OTHER, None
+        recorder = Recorder(self.function, args, kwargs, self._tensor)
+        for each in call.programs:
+            if each.admits(call.shapes) and each.holds(call.shapes, recorder):
+                result = each.run(given, self._tensor)
+                if result is not OTHER:
+                    return each, result, None
+        made = None if call.refused else call.record(recorder)
+        if made is None:
+            return None, OTHER, recorder.own
+        if self._recorded:
+            self.recompiled = next(reversed(self._recorded)).difference(key)
+        return made, made.run(given, self._tensor), None
+
+    @property
+    def count(self) -> int:
+        """How many programs there are for closed sizes."""
+        several = self._recorded.values()
+        return sum(not isinstance(each, OpenSpecialization) for variants in several for each in variants)
 
     def guards(self) -> str:
         """What each program depends on besides its arguments, and why the last recompile happened."""
         lines = []
         for signature, variants in self._recorded.items():
             tensors = ", ".join(str(type) for type, _ in signature.types) or "no tensors"
-            for each in variants:
+            for each in [each for each in variants if not isinstance(each, OpenSpecialization)]:
                 lines += [f"for {tensors}:", *[f"    {guard}" for guard in each.described() or ["no guards"]]]
+        for what, guards in self._open.described() if self._open is not None else ():
+            lines += [f"{what}:", *[f"    {guard}" for guard in guards]]
         if self.recompiled:
             lines.append(f"last recompiled because {self.recompiled}")
         return "\n".join(lines) or "not called yet"
 
     def _record_until_it_fits(
-        self, args: tuple, kwargs: dict[str, Any], variants: list[Specialization], given: list[Any]
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        variants: list[Specialization],
+        given: list[Any],
+        plan: Plan | None,
     ) -> tuple[Specialization, Any]:
-        for _ in range(MAX_VARIANTS):
-            recorded = self._record(args, kwargs, variants)
+        for i in range(MAX_VARIANTS):
+            recorded = self._record(args, kwargs, variants, None if i else plan)
             result = recorded.run(given, self._tensor)
             if result is not OTHER:
                 return recorded, result
@@ -211,11 +294,17 @@ class Programs:
             help="let no other thread change it meanwhile",
         ).located("compile", capture())
 
-    def _record(self, args: tuple, kwargs: dict[str, Any], variants: list[Specialization]) -> Specialization:
-        recorded = specialize(self.function, args, kwargs, self._tensor)
+    def _record(
+        self, args: tuple, kwargs: dict[str, Any], variants: list[Specialization], plan: Plan | None
+    ) -> Specialization:
+        if plan is None:
+            recorded = specialize(self.function, args, kwargs, self._tensor)
+        else:
+            recorded = Specialization(plan)
         numbers: list[Any] = []
         tree.flatten((args, kwargs), lambda each: type(each) in (int, float), numbers)
         recorded.for_numbers = bool(numbers)
+        recorded.steady = self.steady
         variants.insert(0, recorded)
         del variants[MAX_VARIANTS:]
         return recorded
@@ -223,6 +312,8 @@ class Programs:
     def _shorten(self, recorded: Specialization, args: tuple, kwargs: dict[str, Any]) -> None:
         """Let calls like this one go the short way, if they need no more than to start the program."""
         self.short = self.last = None
+        if recorded.plan.device.mesh is not None:
+            return  # the executable depends on how the arguments are sharded
         loaded = recorded.loaded
         distinct = len({id(each) for each in args}) == len(args)
         if not kwargs and distinct and all(isinstance(each, self._tensor) for each in args):
@@ -232,10 +323,10 @@ class Programs:
                 self.last = (types, recorded, _settings())
         if not (recorded.plain and args and not kwargs and loaded is not None and not loaded.checks):
             return
-        if all(isinstance(each, self._tensor) for each in args):
-            executable = loaded.executable
+        executable = loaded.executable
+        if isinstance(executable, xla.Executable) and all(isinstance(each, self._tensor) for each in args):
             self.short = (
-                _reader_of(len(args))(*[each._value.type for each in args]),
+                _reader_of(len(args))(*[of for each in args for of in (each._value.type, each.__class__)]),
                 executable.start,
                 executable.makers,
                 recorded.plan.result_types[0],
@@ -245,15 +336,32 @@ class Programs:
             )
 
 
+@functools.cache
+def _overrides(kind: Any, tensor: Any) -> bool:
+    """Whether a type of tensors says itself what functions do with them."""
+    own = getattr(kind.__torch_function__, "__func__", None)
+    return own is not None and own is not tensor.__torch_function__.__func__
+
+
 def _settings() -> tuple[Any, ...]:
     """What programs depend on besides the function and its arguments."""
     defaults = (dtypes.get_default_dtype(), get_default_device())
-    return (*defaults, context.state, xla.is_deterministic())
+    return (*defaults, context.state, xla.is_deterministic(), xla.exact())
 
 
 def set_deterministic(wanted: bool) -> None:
     """Whether programs on GPUs give the same bits whenever they run, also those of compiled functions."""
     if xla.set_deterministic(wanted):
-        executables.forget("cuda")
-        for each in list(_everyone):
-            each.short = each.last = None
+        _forget_gpu_programs()
+
+
+def set_exact(what: str, wanted: bool) -> None:
+    """Whether GPUs keep all bits of float32 factors, in stablehlo.PRODUCTS or stablehlo.CONVOLUTIONS."""
+    if xla.set_exact(what, wanted):
+        _forget_gpu_programs()
+
+
+def _forget_gpu_programs() -> None:
+    executables.forget("cuda")
+    for each in list(_everyone):
+        each.short = each.last = None

@@ -26,6 +26,7 @@ class Found(NamedTuple):
     places: list[Place]  # where further arguments are looked up
     tensors: list[Any]  # that were found there
     bound: list[tuple[Any, Any]]  # containers and names that it binds to tensors
+    steady: bool  # whether it left other Python state as it was
 
 
 class Dependencies:
@@ -70,7 +71,8 @@ class Dependencies:
         # Not what the function changed itself while it was recorded, and for good.
         kept = [guard for key, guard in self._guards.items() if key not in looked_up and hold([guard])]
         guards = self._bindings.opened(kept, changes) + same
-        return Found(guards, places, tensors, [(each.container, each.name) for each in changes])
+        steady = len(kept) == len([key for key in self._guards if key not in looked_up])
+        return Found(guards, places, tensors, [(each.container, each.name) for each in changes], steady)
 
     def _listen(self) -> None:
         """Depend on what the function's code comes to by name, and on the attributes of modules and objects

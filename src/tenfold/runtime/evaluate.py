@@ -7,6 +7,7 @@ written, so that nothing is computed twice.
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +15,19 @@ from typing import Any
 import numpy as np
 
 from tenfold.base.devices import Device
-from tenfold.base.errors import ArgumentError, OutOfMemory, TenfoldError, TraceError
+from tenfold.base.errors import (
+    ArgumentError,
+    DistributedError,
+    OutOfMemory,
+    TenfoldError,
+    TraceError,
+    UnsupportedError,
+)
 from tenfold.base.source import capture
-from tenfold.engines import xla
+from tenfold.engines import sharded, xla
 from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import Check
-from tenfold.runtime import executables, runs
+from tenfold.runtime import executables, runs, small
 from tenfold.runtime.checks import AHEAD, Donations, Loaded, settle, size_in_bytes
 from tenfold.runtime.packing import Pending
 from tenfold.trace.collect import Trace, collect
@@ -27,8 +35,16 @@ from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import NO_DATA, Holder, Node, Value
 
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
+
+
 # Tensors that were written, what they held before, and what they held in between, where it is still known.
-_written: dict[int, tuple[weakref.ref[Holder], Value, list[weakref.ref[Value]]]] = {}
+# Each thread has its own: what a loader's worker reads does not run what a training step has written so far.
+class _Written(threading.local):
+    def __init__(self) -> None:
+        self.tensors: dict[int, tuple[weakref.ref[Holder], Value, list[weakref.ref[Value]]]] = {}
+
+
+_written = _Written()
 # Writes that could not be computed, and that nobody has asked for: with all that the tensor held before, None
 # for what is lost.
 _failed: list[tuple[weakref.ref[Holder], list[Value | None], Value]] = []
@@ -41,20 +57,28 @@ engine = "xla"  # see set_engine
 
 def evaluate(values: Sequence[Value]) -> None:
     """Give every one of these values its data, and with them the tensors that were written in place."""
-    if all(each.buffer is not None for each in values):
+    for each in values:
+        if each.buffer is None:
+            break
+    else:
         return
+    del each  # a name that holds a value would count as one who wants it
     with executables.lock:
         wanted = [each for each in values if each.buffer is None]  # another thread may have been here first
         if not wanted:
             return
         settle(AHEAD)  # before the rest, whose errors are its own
+        if _run_small(wanted):
+            return
         _failed[:] = [each for each in _failed if _is_failed(*each)]
-        between = {id(before): values for _, before, values in _written.values()}
+        between = {id(before): values for _, before, values in _written.tensors.values()}
         writes = _take_written()
         # For tensors that had data before, by which value it is replaced.
         replaced = {before: value for _, before, value in writes if before.buffer is not None}
         try:
             _run_by_device(wanted + [value for _, _, value in writes], replaced)
+        except DistributedError:
+            raise  # other processes wait no longer: it cannot be tried again
         except TenfoldError:
             for reference, before, value in writes:
                 _failed.append((reference, [before, *[each() for each in between[id(before)]]], value))
@@ -72,6 +96,21 @@ def evaluate(values: Sequence[Value]) -> None:
                 raise
 
 
+def _run_small(wanted: list[Value]) -> bool:
+    """Compute these values, and with them what was written, if all of that is small."""
+    allowed = engine == "numpy" or (engine == "xla" and runs.small_allowed())
+    if _failed or not allowed or executables.observed():
+        return False
+    if not _written.tensors:
+        return small.run(wanted, host_array)
+    holders = [reference() for reference, _, _ in _written.tensors.values()]
+    values = [each.current() for each in holders if each is not None]
+    if not small.run([*wanted, *[each for each in values if each.node is not None]], host_array):
+        return False
+    _written.tensors.clear()
+    return True
+
+
 def _run_by_device(values: Sequence[Value], replaced: dict[Value, Value] | None = None) -> None:
     by_device: dict[Device, list[Value]] = {}
     for each in values:
@@ -84,21 +123,35 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
     """Compute these values, and with them others that are held, unless (without `replaced`) they alone."""
     program, given = collect(targets, held if replaced is not None else None)
     donated = _donations(program, given, replaced or {})
+    if device.mesh is not None and engine != "xla":
+        raise UnsupportedError(
+            f"the engine {engine!r} runs on one device, not on a {device}", help='set_engine("xla")'
+        )
     if engine == "libtorch":
         from tenfold.engines import libtorch
 
         arrays = [host_array(leaf) for leaf in program.leaves]
         _keep(program, given, libtorch.run(program, arrays, device), None, ())
         return
-    if engine == "numpy" or (engine == "xla" and runs.on_tier0(program, device, donated)):
-        from tenfold.engines import numpy as tier0
+    if engine == "numpy" or (
+        engine == "xla" and device.mesh is None and runs.on_tier0(program, device, donated)
+    ):
+        from tenfold.engines.numpy.programs import run_program
 
+        executables.announce(program, device)
         arrays = [host_array(leaf) for leaf in program.leaves]
-        _keep(program, given, tier0.run_program(program, arrays), None, ())
+        results = run_program(program, arrays)
+        _hand_on(program, donated, arrays, results)
+        _keep(program, given, results, None, ())
         return
     held_results: list[Any] = []
     try:
-        loaded, buffers, donated = _prepared(program, device, donated)
+        if device.mesh is None:
+            loaded, buffers, donated = _prepared(program, device, donated)
+        else:
+            loaded, buffers = _partitioned(
+                program, device, donated, _overwritten(program, given, replaced or {})
+            )
         results, failure = loaded(buffers, held_results)
         _keep(program, given, results, failure, donated)
     except BaseException as error:
@@ -157,23 +210,44 @@ def only_known(holder: Any, known: int) -> bool:
 
 def lent(value: Value, buffer: Any, known: int) -> Any:
     """A buffer to donate: the value's own, if nobody but the `known` references can ask for it again; else a
-    copy. Two more of the value are this function's argument and getrefcount's; of the buffer, the value's
-    own, the list that it came from, and these two."""
-    if sys.getrefcount(value) > known + 2 or sys.getrefcount(buffer) > 4:
-        return xla.copy(buffer, value.device)
-    return buffer
+    copy. Two more of each are this function's arguments and those of the next."""
+    return buffer if _unshared(value, buffer, known + 1, 3) else xla.copy(buffer, value.device)
+
+
+def _unshared(value: Value, buffer: Any, known: int, of_buffer: int = 2) -> bool:
+    """Whether nobody can ask for a value again but by the `known` references. Two more are this function's
+    argument and getrefcount's; those to the buffer are the value's own and that of the list it came from."""
+    return sys.getrefcount(value) <= known + 2 and sys.getrefcount(buffer) <= of_buffer + 2
+
+
+def _known_references(program: Trace) -> dict[Value, int]:
+    """How many references to each leaf this file knows of where a leaf is to be donated: those of nodes, of
+    this table, program.leaves, the writes, and the table of what was replaced."""
+    known = dict.fromkeys(program.leaves, 4)
+    for node in program.nodes:
+        for each in node.inputs:
+            if each in known:
+                known[each] += 1
+    return known
 
 
 def _lend(program: Trace, donated: Donations, buffers: list[Any]) -> None:
     """Put buffers that may be given away in the places of donated leaves."""
-    uses: dict[Value, int] = {}
-    for node in program.nodes:
-        for each in node.inputs:
-            uses[each] = uses.get(each, 0) + 1
-    del each
+    known = _known_references(program)
     for place, _ in donated:
-        # Known are: `uses` itself, program.leaves, the writes, and the table of what was replaced.
-        buffers[place] = lent(program.leaves[place], buffers[place], uses.get(program.leaves[place], 0) + 4)
+        buffers[place] = lent(program.leaves[place], buffers[place], known[program.leaves[place]])
+
+
+def _hand_on(program: Trace, donated: Donations, arrays: list[np.ndarray], results: list[Any]) -> None:
+    """Move results to the memory of the leaves that are donated to them, where nobody else looks at it: what
+    is written in place stays where it is."""
+    known = _known_references(program) if donated else {}
+    for place, result in donated:
+        leaf = program.leaves[place]  # one reference more than are known
+        own = leaf.buffer is arrays[place] and arrays[place].base is None and arrays[place].flags.writeable
+        if own and _unshared(leaf, arrays[place], known[leaf] + 1):
+            np.copyto(arrays[place], results[result])
+            results[result] = arrays[place]
 
 
 def _prepared(program: Trace, device: Device, donated: Donations) -> tuple[Loaded, list[Any], Donations]:
@@ -187,6 +261,28 @@ def _prepared(program: Trace, device: Device, donated: Donations) -> tuple[Loade
     if donated:
         _lend(program, donated, buffers)
     return loaded, buffers, donated
+
+
+def _overwritten(program: Trace, given: Sequence[Value], replaced: dict[Value, Value]) -> dict[int, int]:
+    """Results that replace what a tensor held, and which leaf that is: a write keeps the sharding."""
+    results = {each: i for i, each in enumerate(given)}
+    return {
+        results[replaced[leaf]]: place
+        for place, leaf in enumerate(program.leaves)
+        if leaf in replaced and replaced[leaf] in results and leaf.type.shape == replaced[leaf].type.shape
+    }
+
+
+def _partitioned(
+    program: Trace, device: Any, donated: Donations, kept: dict[int, int]
+) -> tuple[Loaded, list[Any]]:
+    """What runs a program over a mesh, and on what."""
+    buffers = [buffer_of(leaf, device) for leaf in program.leaves]
+    place = sharded.place_of(device, program, [sharded.sharding_of(each) for each in buffers], kept)
+    loaded = executables.build(program, place, donated)
+    if donated:
+        _lend(program, donated, buffers)
+    return loaded, buffers
 
 
 def set_engine(name: str) -> None:
@@ -217,22 +313,22 @@ def held(uses: dict[Value, int]) -> list[Value]:
 def written(holder: Holder, before: Value) -> None:
     """Note an in-place write: its value is computed with the next evaluation, as program order implies."""
     with executables.lock:
-        known = _written.get(id(holder))
+        known = _written.tensors.get(id(holder))
         if known is None or known[0]() is not holder:
-            _written[id(holder)] = (weakref.ref(holder), before, [])
+            _written.tensors[id(holder)] = (weakref.ref(holder), before, [])
             return
         reference, _, between = known
         if len(between) < MAX_WRITES - 1:
             between.append(weakref.ref(before))  # held by the op that wrote over it
         else:
             evaluate([holder.current()])
-            _written[id(holder)] = (reference, holder.current(), [])
+            _written.tensors[id(holder)] = (reference, holder.current(), [])
 
 
 def _take_written() -> list[tuple[weakref.ref[Holder], Value, Value]]:
     """What tensors that were written in place held before, and hold now, which is to be computed."""
-    taken = [(reference, before, reference()) for reference, before, _ in _written.values()]
-    _written.clear()
+    taken = [(reference, before, reference()) for reference, before, _ in _written.tensors.values()]
+    _written.tensors.clear()
     return [
         (reference, before, holder.current())
         for reference, before, holder in taken
@@ -292,7 +388,9 @@ def number(value: Value) -> Any:
     """The one element of a value, which has data, as a Python number."""
     settle()
     with executables.lock:
-        if type(value.buffer) in (np.ndarray, Pending) or value.buffer is NO_DATA:
+        if type(value.buffer) is np.ndarray:
+            return value.buffer.item()
+        if type(value.buffer) is Pending or value.buffer is NO_DATA:
             return host_array(value).reshape(()).item()
         return xla.number(value.buffer, value.type.dtype, value.device)
 

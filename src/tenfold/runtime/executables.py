@@ -12,19 +12,25 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tenfold.base import log
 from tenfold.base.devices import Device
 from tenfold.base.errors import EngineError, TenfoldError
 from tenfold.base.forking import forkable
 from tenfold.base.garbage import uncollected
+from tenfold.base.heap import give_back
+from tenfold.base.meshes import Partitioned
 from tenfold.engines import xla
-from tenfold.flat.ir import Function
+from tenfold.flat.ir import Function, TensorType
 from tenfold.flat.narrow import narrowed
 from tenfold.flat.quotients import rounded_once
+from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
+from tenfold.ops.cusolver import on_cuda
 from tenfold.runtime import cache, late
 from tenfold.runtime.background import background
-from tenfold.runtime.checks import Donations, Loaded, guarded
+from tenfold.runtime.checks import VERDICT, Donations, Loaded, guarded
 from tenfold.runtime.packing import Packing
+from tenfold.runtime.steady import PLATFORMS, Rooms, Steady
 from tenfold.trace.collect import Trace
 from tenfold.trace.lower import lower
 
@@ -64,12 +70,21 @@ def found(
     return build(program, device, donated), (), None
 
 
-def build(program: Trace, device: Device, donated: Donations = (), packing: Packing | None = None) -> Loaded:
-    """The executable of a program: one in memory, or on disk, or compiled now."""
+def build(
+    program: Trace,
+    device: Device,
+    donated: Donations = (),
+    packing: Packing | None = None,
+    steady: bool = False,
+) -> Loaded:
+    """The executable of a program: one in memory, or on disk, or compiled now. A `steady` one has fixed
+    places for its small inputs and results, where that pays."""
+    steady = steady and packing is None and device.type in PLATFORMS
     key = (device, program.key, donated) if packing is None else (device, program.key, donated, packing.key)
+    key = (*key, "steady") if steady else key
     loaded = _recent(_executables, key)
     if loaded is None:
-        loaded = _built(program, device, donated, packing)
+        loaded = _built(program, device, donated, packing, steady)
         _remember(_executables, key, loaded)
     return loaded
 
@@ -94,7 +109,7 @@ def build_in_background(program: Trace, device: Device, donated: Donations, open
     if open_numbers:
         opened = late.open_numbers(program, device)
         program, order, donated = opened.program, opened.order, ()
-    function = _lowered(program, device)
+    function = lowered(program, device)
 
     def build() -> None:
         loaded = _loaded(function, device, donated, None)
@@ -107,46 +122,90 @@ def build_in_background(program: Trace, device: Device, donated: Donations, open
     return ""
 
 
-def _built(program: Trace, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
-    return _loaded(_lowered(program, device), device, donated, packing)
+def build_function(function: Function, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
+    """The executable of a FlatIR function that no Trace stands for: whoever has it keeps it."""
+    return _loaded(function, device, donated, packing)
 
 
-def _lowered(program: Trace, device: Device) -> Function:
-    """The FlatIR of a new program, of which observers are told."""
+def _built(
+    program: Trace, device: Device, donated: Donations, packing: Packing | None, steady: bool = False
+) -> Loaded:
+    return _loaded(lowered(program, device), device, donated, packing, steady)
+
+
+def lowered(program: Trace, device: Device, kind: str | None = None) -> Function:
+    """The FlatIR of a new program, of which observers are told. `kind` says for what it is lowered, if not
+    for the device's type."""
     xla.require_unforked()
+    announce(program, device)
+    with uncollected():
+        return lower(program, kind=kind)
+
+
+def observed() -> bool:
+    """Whether somebody wants to be told of programs."""
+    return bool(_observers)
+
+
+def announce(program: Trace, device: Device) -> None:
+    """Tell the observers of a program that is about to run or to be compiled."""
     for observe in list(_observers):
         _observers.remove(observe)  # what it does to look at the program is not news
         try:
             observe(program, device)
         finally:
             _observers.append(observe)
-    with uncollected():
-        return lower(program)
 
 
-def _loaded(function: Function, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
+def _loaded(
+    function: Function, device: Device, donated: Donations, packing: Packing | None, steady: bool = False
+) -> Loaded:
     """The executable of a FlatIR function."""
     with _emitting, uncollected():
-        function = narrowed(function) if device.type == "cuda" else rounded_once(function)
         if packing is not None:
-            function = packing.applied(function)
+            function = packing.applied(_prepared(function, device))
             donated = packing.donated(donated, function)
+        else:
+            function = _prepared(function, device)
         function, checks = guarded(function, donated, device)
-        module = stablehlo.emit(function, donated)
+        layout = device if isinstance(device, Partitioned) else None
+        if steady:
+            told = any(isinstance(op, Check) for op in function.ops)
+            rooms = Rooms(function, donated, TensorType(VERDICT, ()) if told else None)
+            module = stablehlo.emit(rooms.function, rooms.donated, layout, xla.exact(device))
+            return Loaded(device, Steady(_compiled(module, device), rooms, device), checks, bool(donated))
+        module = stablehlo.emit(function, donated, layout, xla.exact(device))
     return Loaded(device, _compiled(module, device), checks, bool(donated))
+
+
+def _prepared(function: Function, device: Device) -> Function:
+    return narrowed(on_cuda(function)) if device.type == "cuda" else rounded_once(function)
+
+
+def compile_apart(function: Function, device: Device) -> xla.Executable:
+    """What XLA makes of a function, which nothing remembers: its ops may have places of their own."""
+    with _emitting, uncollected():
+        module = stablehlo.emit(guarded(_prepared(function, device), (), device)[0], exact=xla.exact(device))
+    return xla.compile(module, device)
 
 
 def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
     global _compiles
     xla.provide(module, device)
+    if isinstance(device, Partitioned) and not device.mesh.own:
+        return xla.compile(module, device)  # where other processes wait for this one to do so
     name = cache.key(module.text(whole=True), xla.fingerprint(module, device))
     stored = cache.load(name)
     if stored is not None:
         try:
-            return xla.deserialize(stored, module, device)
+            with log.timed("cache", f"loaded {name[:12]}, {len(stored):,} bytes"):
+                return xla.deserialize(stored, module, device)
         except TenfoldError as error:
             cache.discard(name, f"XLA cannot load it ({error})")
-    executable = xla.compile(module, device)
+    elif cache.folder() is not None:
+        log.write("cache", f"no program {name[:12]} on disk")
+    with log.timed("compile", f"{name[:12]} for {device}"):
+        executable = xla.compile(module, device)
     with _counting:
         _compiles += 1
         if _compiles % 8 == 0:
@@ -186,7 +245,9 @@ def _relieve() -> None:
     """Let executables go that have not been used for long, before the process runs out of memory mappings.
 
     A large program holds thousands of them, and a process may have 65,530: past that XLA's compiler crashes.
+    What compilers leave behind goes back to the system, too.
     """
+    give_back()
     while _mappings() > MAX_MAPPINGS and (_executables or _opened):
         for programs in (_executables, _opened):
             for key in list(programs)[: len(programs) // 2 + 1]:
@@ -204,17 +265,26 @@ def _mappings() -> int:
 
 @contextlib.contextmanager
 def observing(observe: Callable[[Trace, Device], None]) -> Iterator[None]:
-    """Be told of every new program inside the block, before it is compiled."""
-    _observers.append(observe)
+    """Be told of every program inside the block, once, before it is compiled or runs on tier 0. One that is
+    found compiled is not told of."""
+    heard: set[Any] = set()
+
+    def once(program: Trace, device: Device) -> None:
+        if program.key not in heard:
+            heard.add(program.key)
+            observe(program, device)
+
+    _observers.append(once)
     try:
         yield
     finally:
-        _observers.remove(observe)
+        _observers.remove(once)
 
 
 @contextlib.contextmanager
 def counting_compiles() -> Iterator[CompileCount]:
-    """How many programs XLA compiles inside the block; those found on disk do not count."""
+    """How many programs XLA compiles inside the block, those in the background included: whoever asks waits
+    for them. Those found on disk do not count."""
     count = CompileCount()
     try:
         yield count
@@ -225,14 +295,19 @@ def counting_compiles() -> Iterator[CompileCount]:
 @functools.total_ordering
 class CompileCount:
     def __init__(self) -> None:
-        self.start = _compiles
+        self.start = self._now()
         self.end: int | None = None
 
     def stop(self) -> None:
-        self.end = _compiles
+        self.end = self._now()
+
+    @staticmethod
+    def _now() -> int:
+        background.wait()
+        return _compiles
 
     def __int__(self) -> int:
-        return (_compiles if self.end is None else self.end) - self.start
+        return (self._now() if self.end is None else self.end) - self.start
 
     def __eq__(self, other: object) -> bool:
         return int(self) == other

@@ -35,15 +35,15 @@ class Cleared:
     """A gradient that a function throws away, which lends its memory to the one made in its place. One that
     somebody else may still look at does not; then, as where there is none, there is other memory."""
 
-    __slots__ = ("_device", "_origin", "_type")
+    __slots__ = ("_device", "_type", "origin")
 
     def __init__(self, origin: Origin, type: TensorType, device: Device):
-        self._origin = origin
+        self.origin = origin
         self._type = type
         self._device = device
 
     def current(self) -> Value:
-        gradient = self._origin.collected
+        gradient = self.origin.collected
         if gradient is not None and gradient._alias is None and evaluate.only_known(gradient, 2):
             value = gradient._value
             known = value.type is self._type and value.device is self._device and value.origin is None
@@ -64,7 +64,8 @@ class Input(NamedTuple):
 
 
 class Lent(NamedTuple):
-    """An input whose memory goes to a result: the input, the tensor in front of it, the result."""
+    """An input whose memory goes to a result: the input, the tensor in front of it (the place of one among
+    the arguments), the result."""
 
     place: int
     front: Any
@@ -105,7 +106,7 @@ class Plan:
                 if evaluate.donatable(self.types[place], self.result_types[result])
             ]
         )
-        self.packing = None if self.differentiable else self._packing()
+        self.packing = None if self.differentiable or self.device.mesh else self._packing()
         self._part_packed()
 
     def _connect(self, given: Sequence[Any], recording: Recording) -> None:
@@ -132,6 +133,13 @@ class Plan:
         self.replaced = [
             (leaves[before[root]], count + i) for i, root in enumerate(self.writes) if before[root] in leaves
         ]
+        first = count + len(self.writes)
+        taken = {each: i for i, each in enumerate(inputs) if type(each) is int}
+        self.replaced += [
+            (taken[argument], first + i)
+            for i, argument in enumerate(self.argument_writes)
+            if argument in taken
+        ]
         if not followed:
             self.replaced += _cleared_gradients(recording, inputs)
         # Places of arguments, memory, tensors without memory of their own, values.
@@ -146,11 +154,12 @@ class Plan:
         taken, packed = (self.packing.taken, self.packing.results) if self.packing else (set(), set())
         places = [i for i in range(len(self.inputs)) if i not in taken]
         results = [i for i in range(len(self.targets)) if i not in packed]
+        self.places, self.results = places, results
         self.alone = [self._input(i) for i in places]
         self.alone_types = [self.result_types[i] for i in results]
         self.alone_targets = [self.targets[i] for i in results]
         self.lent = [
-            Lent(places.index(place), self.fronts.get(place), results.index(result))
+            Lent(places.index(place), self._front(place), results.index(result))
             for place, result in self.donated
         ]
         self.kept = self._kept(places, results)
@@ -203,6 +212,10 @@ class Plan:
         gradients = range(count, count + len(self.gradients.made))
         return pack(own, gradients, self.types, self.result_types)
 
+    def _front(self, place: int) -> Any:
+        source = self.inputs[place]
+        return source if type(source) is int else self.fronts.get(place)
+
     def _input(self, place: int) -> Input:
         source = self.inputs[place]
         front = self.fronts.get(place, getattr(source, "_leaf", None))
@@ -228,6 +241,8 @@ def _cleared_gradients(recording: Recording, inputs: list[Any]) -> list[tuple[in
     """Gradients that the function clears and makes anew lend their memory: further inputs, each with the
     result that replaces it."""
     trace, made = recording.trace, recording.gradients.made
+    if trace.device.mesh is not None:
+        return []  # how such a gradient is sharded is known once the program is compiled
     replaced = []
     for i, owner in enumerate(made, len(trace.outputs) - len(made)):
         type = trace.type_of(*trace.outputs[i])

@@ -6,12 +6,13 @@ import threading
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
+from tenfold.base import log
 from tenfold.base.bounded import Bounded
 from tenfold.base.devices import Device
 from tenfold.base.errors import MissingEngine, UnsupportedError
 from tenfold.base.forking import forkable
 from tenfold.engines import xla
-from tenfold.runtime import executables, late, tiers
+from tenfold.runtime import executables, late, small, tiers
 from tenfold.runtime.checks import Donations
 from tenfold.runtime.tiers import Decision, Tier, Work
 from tenfold.trace.collect import Trace
@@ -19,19 +20,26 @@ from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node
 
 KEPT = 1000  # programs whose runs are told of
+SHOWN = 4  # ops of each
 
 
 class Record(NamedTuple):
-    """How often a program ran on a tier, and why there."""
+    """A program, the tier that it ran on, and why there."""
 
-    program: str
+    names: tuple[str, ...]  # of its first ops
+    more: int  # ops
+    source: Any  # the user's line of the last
     tier: str
     reason: str
-    times: int
+
+    def __str__(self) -> str:
+        ops = ", ".join(self.names) + (f", and {self.more} more" if self.more else "")
+        program = f"{ops} at {self.source.short}" if self.source else ops
+        return f"{self.tier:<10} {program}  ({self.reason})"
 
 
 _lock = forkable(threading.Lock())
-_records: OrderedDict[tuple[str, str, str], Record] = OrderedDict()
+_records: OrderedDict[Record, int] = OrderedDict()  # how often
 _seen: OrderedDict[Any, int] = OrderedDict()  # programs, and programs but for their numbers
 _works = Bounded(4096)
 
@@ -43,11 +51,14 @@ def on_tier0(trace: Trace, device: Device, donated: Donations) -> bool:
     setting = tiers.setting()
     if setting == "xla":
         return False
-    key, numbers = late.loose_key(trace)
-    if executables.has_open(key, device):
-        return False
-    again, alike = _sighted(("same", trace.key)), _sighted(("alike", key))
     work = _work(trace)
+    if work.seconds > tiers.SMALL:
+        key, numbers = late.loose_key(trace)
+        if executables.has_open(key, device):
+            return False
+        again, alike = _sighted(("same", trace.key), ("alike", key))
+    else:
+        numbers, again, alike = [], 0, 0  # it is never compiled, however often it is seen
     decision = tiers.decide(work, max(again, alike), setting=setting, pinned=xla.is_deterministic())
     if decision.tier is not Tier.XLA and not setting and not _has_kernels(trace):
         decision = Decision(Tier.XLA, "tier 0 has no kernel for one of its ops")
@@ -59,41 +70,55 @@ def on_tier0(trace: Trace, device: Device, donated: Donations) -> bool:
     return decision.tier is not Tier.XLA
 
 
+def small_allowed() -> bool:
+    """Whether small programs may run op by op on tier 0."""
+    return tiers.setting() != "xla" and not xla.is_deterministic()
+
+
+def records() -> list[tuple[Record, int]]:
+    """What ran on which tier and why, and how often, the last one last."""
+    with _lock:
+        return list(_records.items())
+
+
 def explain_runs() -> str:
     """What ran on which tier, how often, and why: a line for each program that ran on tier 0 or was about to
-    be compiled, the last one last."""
-    with _lock:
-        records = list(_records.values())
-    if not records:
+    be compiled, the last one last. Small programs that ran op by op are counted together."""
+    lines: dict[str, int] = {}
+    for record, times in records():  # places in one line of the user's are one
+        lines[str(record)] = lines.pop(str(record), 0) + times
+    if small.ran:
+        reason = "to call an executable would take as long"
+        lines = {f"{'numpy':<10} small programs, op by op  ({reason})": small.ran, **lines}
+    if not lines:
         return "no program was run yet, or all were found compiled"
-    return "\n".join(f"{each.times:>6} x {each.tier:<10} {each.program}  ({each.reason})" for each in records)
+    return "\n".join(f"{times:>6} x {line}" for line, times in lines.items())
 
 
-def _sighted(key: Any) -> int:
-    """How often a program was seen before; now it is seen once more."""
+def _sighted(*keys: Any) -> list[int]:
+    """How often each of these was seen before; now it is seen once more."""
+    counts = []
     with _lock:
-        count = _seen.pop(key, 0)
-        _seen[key] = count + 1
+        for key in keys:
+            counts.append(_seen.pop(key, 0))
+            _seen[key] = counts[-1] + 1
         while len(_seen) > 4 * KEPT:
             _seen.popitem(last=False)
-    return count
+    return counts
 
 
 def _note(trace: Trace, tier: str, reason: str) -> None:
-    program = _described(trace)
-    key = (program, tier, reason)
+    nodes = trace.nodes
+    source = next((node.source for node in reversed(nodes) if node.source), None)
+    record = Record(
+        tuple([node.callee.name for node in nodes[:SHOWN]]), max(len(nodes) - SHOWN, 0), source, tier, reason
+    )
+    if log.topics:
+        log.write("tiers", str(record))
     with _lock:
-        known = _records.pop(key, None)
-        _records[key] = Record(program, tier, reason, 1 if known is None else known.times + 1)
+        _records[record] = _records.pop(record, 0) + 1
         while len(_records) > KEPT:
             _records.popitem(last=False)
-
-
-def _described(trace: Trace) -> str:
-    names = [node.callee.name for node in trace.nodes]
-    shown = ", ".join(names[:4]) + (f", and {len(names) - 4} more" if len(names) > 4 else "")
-    last = next((node.source for node in reversed(trace.nodes) if node.source), None)
-    return f"{shown} at {last.short}" if last else shown
 
 
 def _work(trace: Trace) -> Work:

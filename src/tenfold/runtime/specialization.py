@@ -11,7 +11,8 @@ import numpy as np
 
 from tenfold.base.errors import EngineError, TenfoldError
 from tenfold.base.source import capture
-from tenfold.engines import xla
+from tenfold.engines import sharded, xla
+from tenfold.flat.ir import TensorType
 from tenfold.ops.callee import Program
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.bindings import bind
@@ -49,11 +50,13 @@ class Specialization:
         self.written = frozenset(plan.writes)
         self.program: Program | None = None
         self.loaded: Loaded | None = None
+        self.shardings: list[Any] = []  # over a mesh: those of its arguments
         # Whether it was recorded for numbers among the arguments. Then others like it may share an executable
         # that takes such numbers, and has in `order` where it takes what from.
         self.for_numbers = False
         self.numbers: list[Any] = []
         self.order: tuple[int, ...] | None = None
+        self.steady = False  # whether small inputs and results keep their places on a GPU
 
     def run(self, arguments: Sequence[Any], wrap: Wrap) -> Any:
         """What the function returns for these arguments; OTHER if it must be recorded anew for them."""
@@ -138,7 +141,7 @@ class Specialization:
                 value = each if type(each) is Value else each.current()
                 if front is not getattr(each, "_leaf", None):
                     return None
-            if value.type is not expected:
+            if value.type is not expected and not self._is_expected(each, value):
                 return None
             values.append(value)
         return values
@@ -148,10 +151,12 @@ class Specialization:
     def _execute(self, values: list[Value], arguments: Sequence[Any], wrap: Wrap) -> Any:
         """What the function returns, computed now: the memory of what is written goes to what replaces it.
         OTHER if a tensor is of other memory than it was."""
-        if self.loaded is None:
+        buffers = self._buffers(values, arguments)
+        if self.plan.device.mesh is not None:
+            self.loaded = self._load_partitioned(buffers)
+        elif self.loaded is None:
             self.loaded = self._load()
-        buffers = self._buffers(values)
-        copied = self._lend(values, buffers)
+        copied = self._lend(values, buffers, arguments)
         for state in self.plan.packing.states if self.plan.packing else ():
             buffer = state.take(self.plan.device, evaluate.computed_array)
             if buffer is None:
@@ -176,11 +181,23 @@ class Specialization:
             if isinstance(error, TenfoldError):
                 raise evaluate.placed(error, self.plan.trace) from None
             raise
-        raise failure
+        raise self._explained(failure, arguments)
 
-    def _buffers(self, values: list[Value]) -> list[Any]:
+    def _explained(self, failure: Any, arguments: Sequence[Any]) -> Any:
+        """The error of a check that failed, for these arguments."""
+        return failure
+
+    def _is_expected(self, source: Any, value: Value) -> bool:
+        """Whether a value of another type will do."""
+        return False
+
+    def _buffers(self, values: list[Value], arguments: Sequence[Any]) -> list[Any]:
         """The data of the values, on the device."""
-        device, buffers = self.plan.device, []
+        device, buffers = self.plan.device, [value.buffer for value in values]
+        on_devices = set(map(type, buffers)) == {xla.array_type()}
+        if on_devices and {id(each.device) for each in values} == {id(device)}:
+            return buffers
+        buffers = []
         for value in values:
             buffer = value.buffer
             if buffer is None:
@@ -191,12 +208,17 @@ class Specialization:
             buffers.append(buffer)
         return buffers
 
-    def _lend(self, values: list[Value], buffers: list[Any]) -> list[int]:
+    def _lend(self, values: list[Value], buffers: list[Any], arguments: Sequence[Any]) -> list[int]:
         """Put copies in the places of donated buffers that somebody else may still read; which those are."""
         copied = []
         for i, front, _ in self.plan.lent:
             # Known are the references of the memory, the list, and the tensor in front if it has looked.
-            known = 2 + (front is not None and front._value is values[i])
+            if type(front) is int:
+                memory = arguments[front].memory
+                looked = memory is not arguments[front] and memory.value is values[i]
+            else:
+                looked = front is not None and front._value is values[i]
+            known = 2 + looked
             buffer = evaluate.lent(values[i], buffers[i], known)
             if buffer is not buffers[i]:
                 buffers[i] = buffer
@@ -206,10 +228,23 @@ class Specialization:
     def _load(self) -> Loaded:
         trace, device, packing = self.plan.trace, self.plan.device, self.plan.packing
         if not self.for_numbers or self.plan.donated or packing is not None:
-            return executables.build(trace, device, self.plan.donated, packing)
+            return executables.build(trace, device, self.plan.donated, packing, self.steady)
         loaded, numbers, self.order = executables.found(trace, device)
         self.numbers = [xla.put(np.asarray(each), device) for each in numbers]
         return loaded
+
+    def _load_partitioned(self, buffers: list[Any]) -> Loaded:
+        """The executable for arguments that are sharded as these are. What is written keeps its sharding."""
+        plan, shardings = self.plan, [sharded.sharding_of(each) for each in buffers]
+        if self.loaded is None or shardings != self.shardings:
+            kept = {
+                result: place
+                for place, result in plan.replaced
+                if plan.types[place] is plan.result_types[result]
+            }
+            place = sharded.place_of(plan.device, plan.trace, shardings, kept)
+            self.loaded, self.shardings = executables.build(plan.trace, place, plan.donated), shardings
+        return self.loaded
 
     def _call_node(self, values: list[Value]) -> tuple[Value, ...]:
         """The results as those of one node, so that gradients flow through it."""
@@ -259,7 +294,11 @@ class Specialization:
             collect(origin_of(owner, arguments), type_, device, computed[result], wrap)
         if plan.packing is not None:
             self._advance(computed[len(plan.alone_types) :], arguments, wrap)
-        return [(target, Value(type, device, None, 0, computed[i])) for i, type, target in plan.moved]
+        return [(target, self._outcome(i, type, computed[i], arguments)) for i, type, target in plan.moved]
+
+    def _outcome(self, place: int, type: TensorType, buffer: Any, arguments: Sequence[Any]) -> Value:
+        """A result that travels alone, as a value."""
+        return Value(type, self.plan.device, None, 0, buffer)
 
     def _advance(self, vectors: Sequence[Any], arguments: Sequence[Any], wrap: Wrap) -> None:
         """Let state and gradients that travel packed be what is in the new vectors."""

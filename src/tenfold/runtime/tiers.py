@@ -11,7 +11,7 @@ import enum
 import functools
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tenfold.base.errors import ArgumentError
@@ -28,6 +28,8 @@ FLOP = 5e-11  # of a matrix product
 CALL = 1e-8  # for an element of a function such as exp
 COMPILE, COMPILE_OP = 45e-3, 1.5e-3  # for XLA: a program, and each of its ops
 ROUNDS = 100  # that a loop is taken to make: its condition is not known
+SMALL = 4e-5  # what it costs to find an executable and to call it
+PATIENCE = 0.05  # of the time to compile a program that tier 0 may spend on it first
 TINY = 1e-3  # below which a compiled function is not worth compiling at its first call
 
 
@@ -76,17 +78,22 @@ def decide(
         return Decision(Tier.XLA, f"its data is on {device}")
     if pinned:
         return Decision(Tier.XLA, "use_deterministic_algorithms keeps to one tier")
+    if work.seconds <= SMALL:
+        return Decision(Tier.NUMPY, "to call an executable would take as long")
     if work.seconds > work.compile_seconds:
         return Decision(Tier.XLA, "one run on tier 0 would take longer than to compile it")
     if hot and work.seconds >= TINY:
         return Decision(Tier.XLA, "it is a compiled function, and not tiny")
     if seen == 0:
         return Decision(Tier.NUMPY, "it is seen for the first time")
-    return Decision(Tier.BACKGROUND, "it is seen again")
+    if seen * work.seconds < PATIENCE * work.compile_seconds:
+        return Decision(Tier.NUMPY, "it was not seen often yet")
+    return Decision(Tier.BACKGROUND, "it is seen again and again")
 
 
+@functools.cache
 def setting() -> str:
-    """What TENFOLD_TIER forces: "numpy", "xla", or "" for neither."""
+    """What TENFOLD_TIER forces, as it was at the first use: "numpy", "xla", or "" for neither."""
     found = os.environ.get("TENFOLD_TIER", "")
     if found not in ("", "numpy", "xla"):
         raise ArgumentError(
@@ -102,54 +109,95 @@ def work_of(function: Function) -> Work:
 
 
 def total(ops: Iterable[Op]) -> Work:
-    result = Work()
+    """The work of some ops. Views are kernels that move nothing, and a plan has constants beforehand."""
+    count = moved = flops = calls = 0
+    nested = Work()
     for op in ops:
-        result = result.plus(_of(op))
-    return result
+        kind = type(op)
+        if kind is Constant:
+            continue
+        if kind in NESTED:
+            nested = nested.plus(NESTED[kind](op))
+            continue
+        count += 1
+        if kind in FREE:
+            continue
+        numel = 0
+        for value in op.results:
+            numel += value.type.numel
+            moved += value.type.numel * value.type.dtype.itemsize
+        for value in op.operands:
+            moved += value.type.numel * value.type.dtype.itemsize
+        if kind in ARITHMETIC:
+            multiplications, elements = ARITHMETIC[kind](op, numel)
+            flops += multiplications
+            calls += elements
+        elif kind not in CHEAP and issubclass(kind, e.Elementwise):
+            calls += numel
+    return Work(count, moved, flops, calls).plus(nested)
 
 
-# Views, and what a plan has beforehand.
-FREE = (BroadcastInDim, Constant, Reshape, Reverse, Slice, Transpose, e.OptimizationBarrier, structured.Check)
-CHEAP = (
-    *(e.Abs, e.Add, e.And, e.Ceil, e.Conj, e.CountLeadingZeros, e.Divide, e.Floor, e.Imag, e.IsFinite),
-    *(e.Maximum, e.Minimum, e.Multiply, e.Negate, e.Not, e.Or, e.Real, e.RoundNearestEven, e.Sign),
-    *(e.ShiftLeft, e.ShiftRightArithmetic, e.ShiftRightLogical, e.Sqrt, e.Subtract, e.Xor),
+FREE = frozenset(
+    (BroadcastInDim, Reshape, Reverse, Slice, Transpose, e.OptimizationBarrier, structured.Check)
+)
+CHEAP = frozenset(
+    (
+        *(e.Abs, e.Add, e.And, e.Ceil, e.Conj, e.CountLeadingZeros, e.Divide, e.Floor, e.Imag, e.IsFinite),
+        *(e.Maximum, e.Minimum, e.Multiply, e.Negate, e.Not, e.Or, e.Real, e.RoundNearestEven, e.Sign),
+        *(e.ShiftLeft, e.ShiftRightArithmetic, e.ShiftRightLogical, e.Sqrt, e.Subtract, e.Xor),
+    )
 )
 
 
-def _of(op: Any) -> Work:
-    """The work of one op."""
-    if isinstance(op, FREE):
-        return Work(1)
-    if isinstance(op, Composite):
-        return work_of(op.body)
-    if isinstance(op, structured.While):
-        return Work().plus(work_of(op.body).plus(work_of(op.condition)), ROUNDS)
-    if isinstance(op, structured.Case):
-        return max([work_of(each) for each in op.branches], key=lambda work: work.seconds)
-    numel = sum([each.numel for each in op.results])
-    moved = sum([each.numel * each.dtype.itemsize for each in (*op.operands, *op.results)])
-    flops, calls = _arithmetic(op, numel)
-    return Work(1, moved, flops, calls)
+def _loop(op: Any) -> Work:
+    return Work().plus(work_of(op.body).plus(work_of(op.condition)), ROUNDS)
 
 
-def _arithmetic(op: Any, numel: int) -> tuple[int, int]:
-    """How many steps of products an op takes, and how many calls of functions."""
-    if isinstance(op, structured.DotGeneral):
-        return 2 * numel * math.prod([op.x.shape[d] for d in op.dot_dimension_numbers[2]]), 0
-    if isinstance(op, windows.Convolution):
-        taps = op.kernel.numel // max(
-            op.kernel.shape[op.dimension_numbers.kernel_output_feature_dimension], 1
-        )
-        return 2 * numel * taps, op.x.numel + numel
-    if isinstance(op, (windows.ReduceWindow, windows.SelectAndScatter)):
-        return 0, op.operands[0].numel * min(math.prod(op.window_dimensions), 64)
-    if isinstance(op, (structured.Sort, structured.TopK)):
-        count = op.operands[0].numel
-        return 0, 4 * count * max(count.bit_length(), 1)
-    if isinstance(op, (structured.Fft, indexed.Gather, indexed.Scatter, structured.RngBitGenerator, Iota)):
-        return 0, 2 * (op.operands[0].numel if op.operands else 0) + 2 * numel
-    if isinstance(op, (structured.Cholesky, structured.TriangularSolve, structured.CustomCall)):
-        edge = max([*op.operands[0].shape[-2:], 1])
-        return 20 * op.operands[0].numel * edge, op.operands[0].numel * 10
-    return 0, 0 if isinstance(op, CHEAP) or not isinstance(op, e.Elementwise) else numel
+def _branches(op: Any) -> Work:
+    return max([work_of(each) for each in op.branches], key=lambda work: work.seconds)
+
+
+NESTED: dict[type, Callable[[Any], Work]] = {
+    Composite: lambda op: work_of(op.body),
+    structured.While: _loop,
+    structured.Case: _branches,
+}
+
+
+def _product(op: Any, numel: int) -> tuple[int, int]:
+    return 2 * numel * math.prod([op.x.shape[d] for d in op.dot_dimension_numbers[2]]), 0
+
+
+def _convolution(op: Any, numel: int) -> tuple[int, int]:
+    features = op.kernel.shape[op.dimension_numbers.kernel_output_feature_dimension]
+    return 2 * numel * (op.kernel.numel // max(features, 1)), op.x.numel + numel
+
+
+def _windows(op: Any, numel: int) -> tuple[int, int]:
+    return 0, op.operands[0].numel * min(math.prod(op.window_dimensions), 64)
+
+
+def _order(op: Any, numel: int) -> tuple[int, int]:
+    count = op.operands[0].numel
+    return 0, 4 * count * max(count.bit_length(), 1)
+
+
+def _places(op: Any, numel: int) -> tuple[int, int]:
+    return 0, 2 * (op.operands[0].numel if op.operands else 0) + 2 * numel
+
+
+def _factors(op: Any, numel: int) -> tuple[int, int]:
+    edge = max([*op.operands[0].shape[-2:], 1])
+    return 20 * op.operands[0].numel * edge, op.operands[0].numel * 10
+
+
+# Of an op with so many elements in its results: steps of products, and calls of functions.
+ARITHMETIC: dict[type, Callable[[Any, int], tuple[int, int]]] = {
+    structured.DotGeneral: _product,
+    windows.Convolution: _convolution,
+    **dict.fromkeys((windows.ReduceWindow, windows.SelectAndScatter), _windows),
+    **dict.fromkeys((structured.Sort, structured.TopK), _order),
+    **dict.fromkeys((structured.Fft, indexed.Gather, indexed.Scatter), _places),
+    **dict.fromkeys((structured.RngBitGenerator, Iota), _places),
+    **dict.fromkeys((structured.Cholesky, structured.TriangularSolve, structured.CustomCall), _factors),
+}

@@ -47,19 +47,25 @@ class Context(threading.local):
     saving: Saving | None = None
     # Whether values that are saved for backward may be written in place: they are kept as they were.
     keeps_overwritten: bool = False
+    # Whether types with `__torch_function__` are asked, and the modes that are asked before them.
+    heeds: bool = True
+    modes: tuple[Any, ...] = ()
+    # Where it is noted what the user's code asks of the sizes of tensors, if anyone wants to know.
+    asked: list[Any] | None = None
 
     # Derived: whether an op is recorded by its node alone, whether nobody follows that either, and what a
     # compiled function depends on.
     quick: bool = True
     plain: bool = True
-    state: tuple[Any, ...] = (True, False, None)
+    state: tuple[Any, ...] = (True, False, None, ())
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        quick = self.autocast is None and self.level is None
+        quick = self.autocast is None and self.level is None and not self.modes and self.asked is None
         super().__setattr__("quick", quick)
         super().__setattr__("plain", quick and self.recorder is None)
-        super().__setattr__("state", (self.grad_enabled, self.inference, self.precision))
+        state = (self.grad_enabled, self.inference, self.precision, self.modes)
+        super().__setattr__("state", state)
 
 
 context = Context()

@@ -249,10 +249,14 @@ def _common_device(inputs: Sequence[Value], row: Row) -> Device:
     for each in inputs:
         if place is None or (place is not each.device and _mobile(place, inputs)):
             place = each.device
-        elif each.device is not place and not (each.type.rank == 0 and each.device.type == "cpu"):
-            raise DeviceError(
-                f"operands are on {place} and {each.device}", help=f"move one with .to('{place}')"
+        elif each.device is not place and not _joins(each, place):
+            either = place.mesh is not None or each.device.mesh is not None
+            help = (
+                "distribute the other with distribute_tensor(t, mesh)"
+                if either
+                else f"move one with .to('{place}')"
             )
+            raise DeviceError(f"operands are on {place} and {each.device}", help=help)
     if place is None:
         if any(each.type.kind == "Tensor" and each.type.is_list for each in row.schema.arguments):
             raise ArgumentError("expected a non-empty list of Tensors", help="give at least one tensor")
@@ -260,9 +264,20 @@ def _common_device(inputs: Sequence[Value], row: Row) -> Device:
     return place
 
 
+def _joins(value: Value, place: Device) -> bool:
+    """Whether a value of another device may be used with those of `place`: a number in CPU memory may; so may
+    any CPU tensor on a mesh of this process's own devices, where it is replicated."""
+    if value.device.type != "cpu" or value.device.mesh is not None:
+        return False
+    return value.type.rank == 0 or (place.mesh is not None and place.mesh.own)
+
+
 def _mobile(place: Device, inputs: Sequence[Value]) -> bool:
     """Whether all that lies on `place` are zero-dimensional CPU tensors, which may join any device."""
-    return place.type == "cpu" and all(each.type.rank == 0 for each in inputs if each.device is place)
+    if place.type != "cpu" or place.mesh is not None:
+        return False
+    others = [each.device for each in inputs if each.device is not place]
+    return all(_joins(each, others[0]) for each in inputs if each.device is place)
 
 
 def located(error: TenfoldError, row: Row, where: Any, arguments: Sequence[Any]) -> TenfoldError:

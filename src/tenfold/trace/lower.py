@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tenfold import flat
 from tenfold.flat.hoisting import hoisted
 from tenfold.flat.ir import replay
@@ -12,10 +15,22 @@ from tenfold.trace.graph import Node
 Frame = dict[flat.Value, flat.Value]
 
 
-def lower(program: Trace, whole: bool = False) -> flat.Function:
+def written_at(node: Node, gradient: Node | None) -> Any:
+    """The place of a node's ops in the user's program; those of its gradient stand where it does itself."""
+    return node.source
+
+
+def lower(
+    program: Trace,
+    whole: bool = False,
+    place: Callable[[Node, Node | None], Any] = written_at,
+    kind: str | None = None,
+) -> flat.Function:
     """The program as one FlatIR function: its leaves are the parameters, its outputs the results.
 
-    Composites stay `whole` where the function is to be transformed further.
+    Composites stay `whole` where the function is to be transformed further. `place` gives the source that
+    is noted on the ops of a node, or on those that a gradient node makes of it. Composites that have other
+    bodies for other kinds of device take the one for `kind`, the program's own by default.
     """
     params = [flat.Value(each.type) for each in program.leaves]
     for i, param in enumerate(params):
@@ -25,21 +40,21 @@ def lower(program: Trace, whole: bool = False) -> flat.Function:
     differentiated = {each for node in program.nodes for each in node.path}
     frames: dict[Node, Frame] = {}  # for each of those, what became of its fragment's values
     computed: list[list[flat.Value]] = []
-    device = program.device.type
+    device = kind or program.device.type
     for i, node in enumerate(program.nodes):
         arguments = [
             leaves[each] if each in leaves else computed[places[each.node]][each.index]  # type: ignore[index]
             for each in node.inputs
         ]
         if isinstance(node, GradientNode):
-            results = _gradient(node, [frames[each] for each in node.path], arguments, whole, device)
+            results = _gradient(node, frames, arguments, whole, device, place)
         elif node in differentiated:
             fragment = node.callee.fragment
             frame = frames[node] = dict(zip(fragment.params, arguments, strict=True))
-            replay(fragment.ops, frame, node.source, whole, device)
+            replay(fragment.ops, frame, place(node, None), whole, device)
             results = [frame.get(each, each) for each in fragment.results]
         else:
-            results = node.callee.fragment.inline(arguments, node.source, whole=whole, device=device)
+            results = node.callee.fragment.inline(arguments, place(node, None), whole=whole, device=device)
         if whole:
             results = _stopped(node, results)
         for index, result in enumerate(results):
@@ -65,9 +80,15 @@ def _stopped(node: Node, results: list[flat.Value]) -> list[flat.Value]:
 
 
 def _gradient(
-    node: GradientNode, frames: list[Frame], cotangents: list[flat.Value], whole: bool, device: str
+    node: GradientNode,
+    frames: dict[Node, Frame],
+    cotangents: list[flat.Value],
+    whole: bool,
+    device: str,
+    place: Callable[[Node, Node | None], Any],
 ) -> list[flat.Value]:
     callees = [each.callee for each in node.path]
-    sources = [each.source for each in node.path]
+    sources = [place(each, node) for each in node.path]
+    on_path = [frames[each] for each in node.path]
     types = node.callee.result_types
-    return node.callee.wiring.lower(callees, frames, cotangents, types, sources, whole, device)
+    return node.callee.wiring.lower(callees, on_path, cotangents, types, sources, whole, device)

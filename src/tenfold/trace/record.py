@@ -90,6 +90,12 @@ class Recorder:
             self.outer.read(holder, value)
         return value
 
+    def hold(self, memory: Holder) -> None:
+        """A view of this memory is read as itself: it must not be written any more."""
+        self.leaves[memory] = None
+        if self.outer is not None:
+            self.outer.hold(memory)
+
     def write(self, holder: Holder, root: Holder) -> None:
         """A tensor is about to be written; `root` is the memory behind it."""
         if self.policy.differentiates and (root in self.leaves or holder in self.leaves):

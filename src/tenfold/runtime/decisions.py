@@ -1,0 +1,82 @@
+"""What a function decides by sizes in Python, and whether a program that is open in them holds for all.
+
+What was asked of sizes (`base/watched.py`) comes from the recordings at a few of them. A comparison whose two
+sides follow from the sizes by formulas is looked at for every size of the range. What remains, such as a list
+that is indexed by a size, is settled when a size first comes: the function is recorded at it, and must be the
+program that was opened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.base.errors import TenfoldError
+from tenfold.base.garbage import uncollected
+from tenfold.base.watched import COMPARISONS, Asked
+from tenfold.flat.ir import Function
+from tenfold.flat.merging import Different, merged_functions
+from tenfold.flat.opening import Opened, opened
+from tenfold.flat.printer import print_flat
+from tenfold.flat.sizes import Formulas, Open
+
+Range = tuple[int, int]
+MOST = 1 << 20  # combinations of sizes that are looked at
+
+
+def holds_throughout(asked: Sequence[Sequence[Asked]], ranges: Mapping[Open, Range]) -> bool:
+    """Whether everything that was asked in each recording is answered alike at all sizes of the ranges."""
+    first = asked[0]
+    if any([each.what for each in other] != [each.what for each in first] for other in asked[1:]):
+        return False
+    if math.prod(high - low + 1 for low, high in ranges.values()) > MOST:
+        return all(_numbers_are_alike(each) for each in zip(*asked))
+    axes = np.meshgrid(*[np.arange(low, high + 1) for low, high in ranges.values()], indexing="ij")
+    everywhere = dict(zip(ranges, axes))
+    formulas = Formulas(ranges)
+    return all(_numbers_are_alike(each) or _holds(each, formulas, everywhere) for each in zip(*asked))
+
+
+def _numbers_are_alike(asked: Sequence[Asked]) -> bool:
+    return all(each == asked[0] for each in asked)
+
+
+def _holds(asked: Sequence[Asked], formulas: Formulas, everywhere: Mapping[Open, Any]) -> bool:
+    """Whether a comparison comes out the same at all sizes."""
+    compare = COMPARISONS.get(asked[0].what)
+    if compare is None or len({each.answer for each in asked}) > 1:
+        return False
+    sides = []
+    for numbers in ([each.number for each in asked], [each.other for each in asked]):
+        if all(each == numbers[0] for each in numbers):
+            sides.append(numbers[0])
+            continue
+        formula = formulas.find(Open(numbers)) if all(type(each) is int for each in numbers) else None
+        if formula is None:
+            return False
+        sides.append(formula.at(everywhere))
+    return bool(np.all(compare(*sides) == asked[0].answer))
+
+
+class Proof:
+    """Tells for one size after another whether the function is, at that size, the program that was opened."""
+
+    def __init__(self, functions: Sequence[Function], ranges: Mapping[Open, Range], made: Opened):
+        self.functions = functions
+        self.ranges = ranges
+        self.text = print_flat(made.function, "cpu")
+        self.known = dict.fromkeys(zip(*[each.values for each in ranges]), True)
+
+    def holds(self, sizes: Sequence[int], function: Function) -> bool:
+        """Whether it is, given the function as it was recorded at these sizes."""
+        symbols = [Open([*each.values, size]) for each, size in zip(self.ranges, sizes, strict=True)]
+        try:
+            with uncollected():
+                merged = merged_functions([*self.functions, function], lambda k: "other sizes")
+                made = opened(merged, dict(zip(symbols, self.ranges.values())))
+        except (TenfoldError, Different):
+            return False
+        return print_flat(made.function, "cpu") == self.text

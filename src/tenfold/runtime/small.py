@@ -1,0 +1,141 @@
+"""Small programs, run op by op on tier 0.
+
+To find an executable and to call it costs as much as some kernels of NumPy's. What takes no longer than that
+is not collected, looked up or compiled: its ops run one after the other, each by a plan that its callee
+keeps. Whatever a gradient flows through, and ops that check data or call libraries, go the long way.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tenfold.base.errors import UnsupportedError
+from tenfold.base.garbage import uncollected
+from tenfold.flat.composite import Composite
+from tenfold.flat.ir import Op
+from tenfold.flat.structured import Case, Check, CustomCall, While
+from tenfold.ops.callee import Callee
+from tenfold.runtime import tiers
+from tenfold.trace.graph import Node, Value
+
+if TYPE_CHECKING:
+    from tenfold.engines.numpy.plan import Plan
+
+MOST = 16  # nodes of a small program
+LONG_WAY = (Case, Check, CustomCall, While)
+
+
+class Small(NamedTuple):
+    """How a callee runs on tier 0, and the seconds that it takes, estimated. A callee that is one kernel on
+    its inputs has no need of the `plan`: `kernel` gives its only result."""
+
+    plan: Plan
+    kernel: Callable[..., Any] | None
+    seconds: float
+
+
+ran = 0  # small programs so far
+
+
+def run(values: Sequence[Value], host_array: Callable[[Value], np.ndarray]) -> bool:
+    """Compute these values, and all that they depend on, if it is a small program; else do nothing."""
+    global ran
+    order: dict[Node, Value] = {}
+    for value in values:
+        if value.buffer is None and not _ordered(value, order):
+            return False
+    seconds = 0.0
+    for node in order:
+        seconds += node.callee.small.seconds
+    if seconds > tiers.SMALL:
+        return False
+    found: dict[Node, list[np.ndarray]] = {}
+    with np.errstate(all="ignore"):
+        for node, value in order.items():
+            arrays = []
+            for each in node.inputs:
+                if each.buffer is None:
+                    arrays.append(found[each.node][each.index])  # type: ignore[index]
+                else:
+                    arrays.append(each.buffer if type(each.buffer) is np.ndarray else host_array(each))
+            plan, kernel, _ = node.callee.small
+            found[node] = results = [kernel(*arrays)] if kernel is not None else plan(arrays)
+            arrays.clear()
+            _settle(node, value, results)
+    ran += 1
+    return True
+
+
+def _ordered(value: Value, order: dict[Node, Value]) -> bool:
+    """Add the node of a value, after those that it depends on; False if the program is not small."""
+    node, device = value.node, value.device
+    if node is None or node.spent is not None or node.path or node.depth > MOST or len(order) >= MOST:
+        return False
+    if device.type != "cpu" or device.mesh is not None:
+        return False
+    callee = node.callee
+    if callee.small is None:
+        callee.small = _small(callee)
+    if callee.small is False:
+        return False
+    for each in node.inputs:
+        if each.buffer is None:
+            if each.node not in order and not _ordered(each, order):
+                return False
+        elif each.device is not device:
+            return False
+    order[node] = value
+    return True
+
+
+def _settle(node: Node, value: Value, results: list[np.ndarray]) -> None:
+    """Give the values of a node their data, each in memory of its own."""
+    for i in range(len(results)):
+        result = results[i]
+        # Where it is an operand or a constant there are more references than the list's, this and the call's.
+        if sys.getrefcount(result) > 3 or result.base is not None or not result.flags.c_contiguous:
+            results[i] = np.array(result, order="C")
+    if not node.results:
+        value.settle(results[0])
+        return
+    for reference in node.results:
+        held = reference()
+        if held is not None and held.buffer is None:
+            held.settle(results[held.index])
+
+
+def _small(callee: Callee) -> Small | bool:
+    """How a callee runs on tier 0; False if it is nothing for this way."""
+    ops = callee.fragment.ops
+    seconds = tiers.total(ops).seconds
+    if seconds > tiers.SMALL or not _plain(ops):
+        return False
+    try:
+        plan = _planner()(callee.fragment)
+    except UnsupportedError:
+        return False
+    kernel = None
+    if len(plan.steps) == 1 and len(plan.results) == 1:
+        only, operands, result, _ = plan.steps[0]
+        if operands == tuple(range(plan.arity)) and result == plan.results[0]:
+            kernel = only
+    return Small(plan, kernel, seconds)
+
+
+def _plain(ops: Iterable[Op]) -> bool:
+    for op in ops:
+        if isinstance(op, LONG_WAY) or (type(op) is Composite and not _plain(op.body.ops)):
+            return False
+    return True
+
+
+@functools.cache
+def _planner() -> Any:
+    with uncollected():
+        from tenfold.engines.numpy.plan import plan
+    return plan

@@ -1,0 +1,113 @@
+"""`mode="reduce-overhead"`: small inputs and results have places that stay, and nobody sees a difference. The
+CPU has no use for it, but runs it for these tests as a GPU does."""
+
+from __future__ import annotations
+
+import pytest
+
+import tenfold as tn
+from tenfold import nn
+from tenfold.runtime import steady
+
+CACHE = (2, 4, 256, 16)
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_gpu(monkeypatch):
+    monkeypatch.setattr(steady, "PLATFORMS", steady.PLATFORMS)
+    steady.PLATFORMS.add("cpu")
+    yield
+    steady.PLATFORMS.discard("cpu")
+
+
+def executable(compiled):
+    (variants,) = compiled.programs._recorded.values()
+    found = variants[0].loaded.executable
+    assert isinstance(found, steady.Steady)
+    return found
+
+
+def pointers(buffers):
+    return [each.unsafe_buffer_pointer() for each in buffers]
+
+
+def test_results_stay_as_they_are_when_the_next_call_runs():
+    step = tn.compile(lambda x: (x + 1, x * 2), mode="reduce-overhead")
+    first = step(tn.ones(3))
+    second = step(tn.full((3,), 5.0))
+    assert [each.tolist() for each in first] == [[2] * 3, [2] * 3]
+    assert [each.tolist() for each in second] == [[6] * 3, [10] * 3]
+
+
+def test_inputs_and_results_keep_their_places():
+    step = tn.compile(lambda x, y: x @ y, mode="reduce-overhead")
+    y = tn.eye(8).eval()
+    inputs = [
+        tn.full((8, 8), float(i)).eval() for i in range(3)
+    ]  # all there at once, so at places of their own
+    for i, x in enumerate(inputs):
+        assert step(x, y).sum().item() == 64 * i
+    found = executable(step)
+    assert found._varying == [0]  # y is the same at every call
+    before = pointers(found._slots), pointers(found._places)
+    held = [step(tn.full((8, 8), float(i)), y) for i in range(4)]
+    assert (pointers(found._slots), pointers(found._places)) == before
+    assert [each[0, 0].item() for each in held] == [0, 1, 2, 3]
+
+
+def test_memory_of_results_that_nobody_holds_is_used_again():
+    step = tn.compile(lambda x: x * 2, mode="reduce-overhead")
+    for i in range(4):
+        step(tn.full((3,), float(i)))
+    places = {step(tn.full((3,), float(i))).data_ptr() for i in range(6)}
+    assert len(places) <= 2
+    held = [step(tn.full((3,), float(i))) for i in range(12)]
+    assert len({each.data_ptr() for each in held}) == 12
+    assert [each[0].item() for each in held] == [2 * i for i in range(12)]
+
+
+def test_a_token_may_be_fed_back_and_the_cache_is_written_in_place():
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("cache", tn.zeros(CACHE))
+
+        def forward(self, token, position):
+            self.cache.index_copy_(2, position, token.float().expand(2, 4, 1, 16))
+            return token + self.cache.amax().long(), position + 1
+
+    model = Decoder()
+    step = tn.compile(model, mode="reduce-overhead")
+    token, position = tn.ones(1, dtype=tn.int64), tn.zeros(1, dtype=tn.int64)
+    tokens = []
+    for _ in range(6):
+        token, position = step(token, position)
+        tokens.append(token)
+    assert [each.item() for each in tokens] == [2, 4, 8, 16, 32, 64]
+    assert model.cache[0, 0, :7, 0].tolist() == [1, 2, 4, 8, 16, 32, 0]
+
+
+def test_a_check_that_fails_raises_and_leaves_the_state():
+    cache = tn.zeros(CACHE)
+    row = tn.ones(2, 4, 1, 16)
+    step = tn.compile(lambda p, row: cache.index_copy_(2, p, row).sum(), mode="reduce-overhead")
+    assert step(tn.tensor([1]), row).item() == row.numel()
+    with pytest.raises(IndexError):
+        step(tn.tensor([300]), row).item()
+    assert step(tn.tensor([2]), row).item() == 2 * row.numel()
+
+
+def test_large_arrays_are_passed_as_they_are():
+    x = tn.ones(600, 600)
+    step = tn.compile(lambda x: x * 2, mode="reduce-overhead")
+    for _ in range(3):
+        assert step(x + 0).sum().item() == 720_000
+    assert executable(step)._varying == []
+
+
+def test_on_other_devices_the_mode_changes_nothing():
+    steady.PLATFORMS.discard("cpu")
+    step = tn.compile(lambda x: x * 2, mode="reduce-overhead")
+    assert step(tn.ones(2)).tolist() == [2, 2]
+    (variants,) = step.programs._recorded.values()
+    assert not isinstance(variants[0].loaded.executable, steady.Steady)

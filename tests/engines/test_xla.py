@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -236,3 +237,21 @@ def test_two_cpu_devices():
         "operands are on cpu:1 and cpu | move one with .to('cpu:1')",
         "there is no cpu:2: this machine has 2 cpu device(s)",
     ]
+
+
+def test_a_number_is_read_when_the_run_that_computes_it_has_ended():
+    memory = ctypes.c_int32(-12345)  # what lies there before
+
+    class Late:
+        def is_ready(self):
+            return False
+
+        def block_until_ready(self):
+            memory.value = 7
+
+        def unsafe_buffer_pointer(self):
+            return ctypes.addressof(memory)
+
+    assert xla.number(Late(), dtypes.int32, CPU) == 7
+    memory.value = -12345
+    assert xla.pointer(Late()) == ctypes.addressof(memory) and memory.value == 7

@@ -31,7 +31,7 @@ from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import NOTHING, GradientNode
 from tenfold.trace.graph import Node, Value
 
-__all__ = ["library", "run"]
+__all__ = ["Run", "library", "run"]
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def library() -> Library:
 
 def run(program: Trace, arrays: Sequence[np.ndarray], device: Device) -> list[np.ndarray]:
     """A program's outputs, computed from its leaves."""
-    run_of = _Run(library(), program, device)
+    run_of = Run(library(), program, device)
     try:
         return run_of.outputs(arrays)
     finally:
@@ -71,7 +71,7 @@ class _Frame:
         self.results = results
 
 
-class _Run(Calls):
+class Run(Calls):
     """One run of a program."""
 
     def __init__(self, lib: Library, program: Trace, device: Device):
@@ -81,10 +81,13 @@ class _Run(Calls):
         self.frames: dict[Node, _Frame] = {}
 
     def outputs(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        program = self.program
         kept = [np.ascontiguousarray(each).reshape(each.shape) for each in arrays]  # until the run is over
-        for leaf, array in zip(program.leaves, kept, strict=True):
-            self.values[leaf] = self.wrap(array)
+        return [self.fetch(each) for each in self.handles([self.wrap(array) for array in kept])]
+
+    def handles(self, leaves: Sequence[Held]) -> list[Held]:
+        """The outputs' tensors, computed from those of the leaves."""
+        program = self.program
+        self.values.update(zip(program.leaves, leaves, strict=True))
         recording = _recording(program)
         last = _last_uses(program)
         for i, node in enumerate(program.nodes):
@@ -95,9 +98,7 @@ class _Run(Calls):
             for key in last.get(i, ()):
                 self.free(self.values.pop(key))
         return [
-            self.fetch(
-                self.values[program.leaves[-1 - place] if place < 0 else (program.nodes[place], index)]
-            )
+            self.values[program.leaves[-1 - place] if place < 0 else (program.nodes[place], index)]
             for place, index in program.outputs
         ]
 

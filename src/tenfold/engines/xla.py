@@ -10,9 +10,11 @@ import operator
 import os
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -30,6 +32,8 @@ from tenfold.base.errors import (
     UnsupportedError,
 )
 from tenfold.base.forking import forkable
+from tenfold.base.heap import keep_memory
+from tenfold.base.meshes import Partitioned, Sharding
 from tenfold.base.warning import warn
 from tenfold.flat import structured
 from tenfold.flat.ir import TensorType
@@ -40,7 +44,11 @@ from tenfold.ops import kernels
 
 _lock = forkable(threading.RLock())
 _clients: dict[str, Client] = {}
+meshes: Any = None  # does the same over several devices: `sharded.py`, which says so when it is imported
+cluster: Any = None  # the other processes, if there are any: see `processes.py`
 in_use: list[Any] = []  # the devices of all platforms that were asked for
+_plugins: list[Any] = []  # whose profilers are not registered yet
+_alive: weakref.WeakSet[Executable] = weakref.WeakSet()
 _forked = False
 
 
@@ -133,7 +141,10 @@ def _make_client(platform: str) -> Any:
     if platform == "cpu":
         # A thread of XLA's own for each run would cost small programs more than they take; and large ones use
         # all cores whoever waits for them.
+        keep_memory()
         count = int(os.environ.get("TENFOLD_CPU_DEVICES", "1"))
+        if cluster is not None:
+            return cluster.cpu_client(xc, count)
         return xc.make_cpu_client(asynchronous=False, num_devices=count)
     if platform != "cuda":
         raise MissingDevice(f"there is no device {platform!r} here", help="use the CPU or CUDA")
@@ -145,15 +156,30 @@ def _make_client(platform: str) -> Any:
         )
     try:
         if not xc.pjrt_plugin_loaded("cuda"):
-            xc.load_pjrt_plugin_dynamically("cuda", plugin)
+            _plugins.append(xc.load_pjrt_plugin_dynamically("cuda", plugin))
+            _let_plugin_hear_of_calls(_plugins[-1])
         if not xc.pjrt_plugin_initialized("cuda"):
             xc.initialize_pjrt_plugin("cuda")
-        return xc.make_c_api_client("cuda", xc.generate_pjrt_gpu_plugin_options())
+        options, further = xc.generate_pjrt_gpu_plugin_options(), []
+        if cluster is not None:
+            options |= {"node_id": cluster.rank, "num_nodes": cluster.world}
+            further = [cluster.runtime]
+        return xc.make_c_api_client("cuda", options, *further)
     except Exception as error:
         pass_on(error)
         raise DeviceError(
             f"the CUDA plugin does not start: {_first_line(error)}", help="see `tenfold doctor`"
         ) from None
+
+
+def _let_plugin_hear_of_calls(plugin: Any) -> None:
+    """Let functions that are registered for CUDA be known to the plugin, which has a table of its own."""
+    try:
+        from jax_cuda13_plugin import cuda_plugin_extension  # type: ignore[import-not-found]
+    except ImportError:
+        return  # without it there is no linear algebra, which says so when it is asked for
+    tell = functools.partial(cuda_plugin_extension.register_custom_call_target, plugin)
+    jaxlib().xc.register_custom_call_handler("CUDA", tell)
 
 
 def find_cuda_plugin() -> str | None:
@@ -178,7 +204,7 @@ def _resolve(device: Device) -> tuple[Client, Any]:
 
 def require(device: Device) -> None:
     """Raise if the device is not there. Meta always is: nothing is computed there."""
-    if device.type != "meta":
+    if device.type != "meta" and device.mesh is None:
         _resolve(device)
 
 
@@ -192,8 +218,13 @@ def require_data(device: Device) -> None:
 
 
 def put(array: np.ndarray, device: Device) -> Any:
-    """A host array copied into a buffer of the device."""
-    _, xla_device = _resolve(device)
+    """A host array copied into a buffer of the device; over a mesh, to each of its devices."""
+    if device.mesh is not None:
+        return meshes.put(array, Sharding.replicated(device.mesh, array.ndim))
+    return put_on(array, _resolve(device)[1])
+
+
+def put_on(array: np.ndarray, xla_device: Any) -> Any:
     j = jaxlib()
     sharding = j.sharding(xla_device)
     try:
@@ -225,8 +256,18 @@ def _own_memory(array: np.ndarray) -> np.ndarray:
 
 
 def copy(buffer: Any, device: Device) -> Any:
-    """The same data in memory of its own."""
-    return put(fetch(buffer), device)
+    """The same data in memory of its own, on the device."""
+    if device.mesh is not None:
+        return meshes.copy(buffer)
+    _, xla_device = _resolve(device)
+    j = jaxlib()
+    always = j._jax.ArrayCopySemantics.ALWAYS_COPY
+    devices, sharding = j.xc.DeviceList((xla_device,)), j.sharding(xla_device)
+    try:
+        copied = j._jax.batched_copy_array_to_devices_with_sharding([buffer], [devices], [sharding], [always])
+    except Exception as error:
+        raise translate(error) from None
+    return copied[0]
 
 
 # DLPack's codes for kinds of numbers, where NumPy does not know them.
@@ -280,10 +321,22 @@ def fetch(buffer: Any) -> np.ndarray:
         aval = buffer.aval
         if type(aval) is _Aval and aval.on_host and aval.dtype.isbuiltin == 1 and aval.size:
             return np.asarray(memoryview(buffer))
+        if getattr(aval, "sharded", False):
+            return meshes.fetch(buffer)
         # Without the package jax, np.asarray knows no bfloat16.
         return buffer._single_device_array_to_np_array_did_copy()[0]
     except Exception as error:
         raise translate(error) from None
+
+
+def array_type() -> type:
+    """What buffers are."""
+    return jaxlib()._jax.ArrayImpl
+
+
+def fetch_ahead(buffer: Any) -> None:
+    """Let a buffer's data come to the host meanwhile, where it will be fetched."""
+    buffer._copy_single_device_array_to_host_async()
 
 
 _C_NUMBERS: dict[DType, Any] = {
@@ -299,12 +352,14 @@ _C_NUMBERS: dict[DType, Any] = {
 
 
 def number(buffer: Any, dtype: DType, device: Device) -> Any:
-    """The one element of a buffer as a Python number; much sooner than as an array. On the CPU it is there:
-    programs have run when the call that starts them returns."""
-    kind = _C_NUMBERS.get(dtype) if device.type == "cpu" else None
+    """The one element of a buffer as a Python number; much sooner than as an array. On the CPU it mostly is
+    there, but a program whose inputs are still being copied runs after the call that starts it returns."""
+    kind = _C_NUMBERS.get(dtype) if device.type == "cpu" and device.mesh is None else None
     if kind is None:
         return fetch(buffer).item()
     try:
+        if not buffer.is_ready():
+            buffer.block_until_ready()
         return kind.from_address(buffer.unsafe_buffer_pointer()).value
     except Exception as error:
         raise translate(error) from None
@@ -330,6 +385,8 @@ def to_dlpack(buffer: Any) -> Any:
 
 
 def pointer(buffer: Any) -> int:
+    """The address of a buffer's data, which is there."""
+    buffer.block_until_ready()
     return buffer.unsafe_buffer_pointer()
 
 
@@ -337,16 +394,13 @@ class Executable:
     """A compiled program: call it with buffers, get buffers. Inside, `start` gives all results in one piece,
     of which `makers` make the buffers."""
 
-    __slots__ = ("_made", "loaded", "makers", "start")
+    __slots__ = ("__weakref__", "_made", "loaded", "makers", "start")
 
-    def __init__(self, loaded: Any, results: Sequence[TensorType], xla_device: Any):
+    def __init__(self, loaded: Any, makers: Sequence[Any]):
+        _alive.add(self)
         self.loaded = loaded
         self.start = loaded.execute_sharded
-        # To be told what each result is saves jaxlib from asking Python about every one, at every run.
-        j = jaxlib()
-        sharding = j.sharding(xla_device)
-        avals = [_Aval(each.shape, each.dtype.numpy, sharding) for each in results]
-        self.makers = [j.handler(each, sharding, committed=True) for each in avals]
+        self.makers = makers
         self._made = operator.methodcaller("consume_with_handlers", self.makers)
 
     def __call__(self, buffers: Sequence[Any], held: list[Any] | None = None) -> list[Any]:
@@ -372,6 +426,96 @@ class Executable:
         return "\n".join(module.to_string() for module in self.loaded.hlo_modules())
 
 
+def executables() -> list[Executable]:
+    """All compiled programs that there are."""
+    return list(_alive)
+
+
+def synchronize() -> None:
+    """Wait until the devices in use have done all that they were given. The CPU's programs have run when
+    the call that starts them returns."""
+    for place in [each for each in list(_clients.values()) if each.platform != "cpu"]:
+        for array in place.client.live_arrays():
+            with contextlib.suppress(RuntimeError):  # given away meanwhile
+                array.block_until_ready()
+
+
+def device_kind(platform: str) -> str:
+    """What a platform's first device calls itself."""
+    return client(platform).device(0).device_kind
+
+
+class TraceEvent(NamedTuple):
+    """Something that XLA's profiler saw: times in nanoseconds since it began; of a kernel the instruction,
+    and the module, program and run that it belongs to."""
+
+    name: str
+    line: str
+    on_gpu: bool
+    start: int
+    duration: int
+    instruction: str
+    module: str
+    program: int
+    run: int
+
+
+def start_trace() -> Any:
+    """Begin to watch what runs; the session is for `end_trace`."""
+    from jaxlib import _profiler
+
+    while _plugins:
+        _profiler.register_plugin_profiler(_plugins.pop())
+    options = _profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    options.host_tracer_level = 2
+    options.enable_hlo_proto = False
+    return _profiler.ProfilerSession(options)
+
+
+def end_trace(session: Any) -> tuple[list[TraceEvent], int]:
+    """What was seen, and when it began, in nanoseconds since 1970."""
+    from jaxlib import _profile_data
+
+    data = _profile_data.ProfileData.from_serialized_xspace(session.stop())
+    found, started = [], 0
+    for plane in data.planes:
+        started = int(dict(plane.stats).get("profile_start_time", started))
+        on_gpu = plane.name.startswith("/device:GPU")
+        for line in plane.lines:
+            if on_gpu and not line.name.startswith("Stream"):
+                continue  # the same again, by module and by op
+            for event in line.events:
+                facts = dict(event.stats)
+                at = (int(event.start_ns), int(event.duration_ns), str(facts.get("hlo_op", "")))
+                run = int(facts.get("run_id", 0)) if not on_gpu else 0
+                owner = (str(facts.get("hlo_module", "")), int(facts.get("program_id", 0)), run)
+                if on_gpu or at[2]:
+                    found.append(TraceEvent(event.name, f"{plane.name} {line.name}", on_gpu, *at, *owner))
+    return found, started
+
+
+def profiled(executable: Executable, buffers: Sequence[Any]) -> tuple[list[TraceEvent], float]:
+    """What the profiler saw of one run, after one that is thrown away, and the seconds that it took."""
+    for _ in range(2):
+        session = start_trace()
+        start = time.perf_counter()
+        for buffer in executable(buffers):
+            buffer.block_until_ready()
+        seconds = time.perf_counter() - start
+        events = end_trace(session)[0]
+    return events, seconds
+
+
+def _makers(results: Sequence[TensorType], xla_device: Any) -> list[Any]:
+    """What makes a program's results. To be told what each is saves jaxlib from asking Python about every
+    one, at every run."""
+    j = jaxlib()
+    sharding = j.sharding(xla_device)
+    avals = [_Aval(each.shape, each.dtype.numpy, sharding) for each in results]
+    return [j.handler(each, sharding, committed=True) for each in avals]
+
+
 def provide(module: stablehlo.Module, device: Device) -> None:
     """Make the functions known that the program calls by name, before it is compiled or loaded."""
     for call in module.calls:
@@ -382,6 +526,8 @@ def provide(module: stablehlo.Module, device: Device) -> None:
             continue
         if (device.type, call.call_target_name) in kernels.FOREIGN:
             _register(call.call_target_name, device.type)
+            continue
+        if device.type == "cuda" and call.call_target_name in _cusolver():
             continue
         if call.call_target_name not in _lapack():
             error = UnsupportedError(f"XLA knows no function {call.call_target_name!r}")
@@ -408,6 +554,22 @@ def _register(name: str, platform: str) -> None:
 
 
 @once
+def _cusolver() -> frozenset[str]:
+    """The names of the CUDA plugin's routines of linear algebra, known to XLA from now on."""
+    try:
+        from jax_cuda13_plugin import _solver
+    except ImportError as error:
+        raise MissingEngine(
+            f"linear algebra on CUDA needs XLA's CUDA plugin, which cannot be imported ({error})",
+            help="pip install jax-cuda13-plugin, of jaxlib's version",
+        ) from None
+    targets = _solver.registrations()
+    for target, function in targets.items():
+        jaxlib().xc.register_custom_call_target(target, function, platform="CUDA", api_version=1)
+    return frozenset(targets)
+
+
+@once
 def _lapack() -> frozenset[str]:
     """The names of jaxlib's LAPACK routines, known to XLA from now on."""
     j = jaxlib()
@@ -429,11 +591,13 @@ def _lapack() -> frozenset[str]:
 
 def compile(module: stablehlo.Module, device: Device) -> Executable:
     provide(module, device)
+    if isinstance(device, Partitioned):
+        return meshes.compile(module, device)
     place, xla_device = _resolve(device)
     devices = jaxlib().xc.DeviceList((xla_device,))
     try:
         options = _options(xla_device, module)
-        if _calls_python(module):  # which XLA is told in full, as a module
+        if calls_python(module):  # which XLA is told in full, as a module
             callbacks = [kernels.call_python]
             compiled = lambda: place.client.compile_and_load(module.module, devices, options, callbacks)
         else:
@@ -447,10 +611,10 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
         known.remove(unknown[0])  # which is about speed alone
         warn(f"jaxlib {jaxlib().version}'s XLA has no option {unknown[0][0]}: programs may be slower")
         return compile(module, device)
-    return Executable(loaded, module.results, xla_device)
+    return Executable(loaded, _makers(module.results, xla_device))
 
 
-def _calls_python(module: stablehlo.Module) -> bool:
+def calls_python(module: stablehlo.Module) -> bool:
     return any(call.call_target_name.startswith(PYTHON) for call in module.calls)
 
 
@@ -463,15 +627,17 @@ def serialize(executable: Executable) -> bytes:
 
 def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Executable:
     """The executable of a module, from what was stored of it."""
+    if isinstance(device, Partitioned):
+        return meshes.deserialize(data, module, device)
     place, xla_device = _resolve(device)
     xc = jaxlib().xc
     try:
         options = _options(xla_device, module)
-        callbacks = [[kernels.call_python]] if _calls_python(module) else []
+        callbacks = [[kernels.call_python]] if calls_python(module) else []
         loaded = place.client.deserialize_executable(data, xc.DeviceList((xla_device,)), options, *callbacks)
     except Exception as error:
         raise translate(error) from None
-    return Executable(loaded, module.results, xla_device)
+    return Executable(loaded, _makers(module.results, xla_device))
 
 
 # On CPUs, XLA would give convolutions to YNNPACK, which takes four times as long for them as XLA itself, and
@@ -497,6 +663,24 @@ def set_deterministic(wanted: bool) -> bool:
     return True
 
 
+# What GPUs compute with all bits of float32: PyTorch's defaults, by which convolutions may use TF32.
+_exact = {stablehlo.PRODUCTS}
+
+
+def set_exact(what: str, wanted: bool) -> bool:
+    """Whether GPU programs compiled from now on keep all bits of float32 factors in products or in
+    convolutions. Gives whether that is news."""
+    if wanted is (what in _exact):
+        return False
+    (_exact.add if wanted else _exact.remove)(what)
+    return True
+
+
+def exact(device: Device | None = None) -> frozenset[str]:
+    """What is to be exact; on a device where that is a choice."""
+    return frozenset(_exact) if device is None or device.type == "cuda" else frozenset()
+
+
 def is_deterministic() -> bool:
     return DETERMINISTIC in OPTIONS["cuda"]
 
@@ -505,11 +689,11 @@ def _options(xla_device: Any, module: stablehlo.Module) -> Any:
     xc = jaxlib().xc
     options = xc.CompileOptions()
     options.device_assignment = xc.DeviceAssignment.create(np.array([[xla_device.id]], np.int32))
-    options.env_option_overrides = _overrides("cpu" if xla_device.platform == "cpu" else "cuda", module)
+    options.env_option_overrides = overrides("cpu" if xla_device.platform == "cpu" else "cuda", module)
     return options
 
 
-def _overrides(platform: str, module: stablehlo.Module) -> list[tuple[str, Any]]:
+def overrides(platform: str, module: stablehlo.Module) -> list[tuple[str, Any]]:
     """The settings of XLA's that differ from its own choice for a program."""
     overrides = OPTIONS[platform]
     if module.small or module.reduced < LONG:  # small arrays are computed with before YNNPACK has begun
@@ -522,9 +706,11 @@ def fingerprint(module: stablehlo.Module, device: Device) -> str:
     """What a compiled program depends on besides its text: versions, hardware, and XLA's own settings."""
     place = client(device.type)
     chip = place.device(device.index or 0)
+    if isinstance(device, Partitioned):
+        chip = meshes.fingerprint(device)
     flags = os.environ.get("XLA_FLAGS", "")
     versions = f"{jaxlib().version} {place.client.platform_version}"
-    return f"{versions} {chip} {_processor()} {flags} {_overrides(device.type, module)}"
+    return f"{versions} {chip} {_processor()} {flags} {overrides(device.type, module)}"
 
 
 @functools.cache

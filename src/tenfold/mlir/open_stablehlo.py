@@ -13,8 +13,8 @@ from tenfold.base.errors import UnsupportedError
 from tenfold.flat import data_ops as movement
 from tenfold.flat import indexed, structured, windows
 from tenfold.flat.ir import Function, Op, TensorType, Value
+from tenfold.flat.sizes import DOUBLE, SINGLE, Formula, Formulas, Open, OpenLiteral, OpenType
 from tenfold.mlir import stablehlo
-from tenfold.mlir.sizes import DOUBLE, SINGLE, Formula, Formulas, Open, OpenLiteral, OpenType
 
 # StableHLO tells a size in 32 bits; what follows from sizes may need more.
 SIZE, NUMBER = TensorType(int32, ()), TensorType(int64, ())

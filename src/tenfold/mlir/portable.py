@@ -13,9 +13,9 @@ import numpy as np
 from tenfold.base import digests, dtypes
 from tenfold.base.errors import EngineError, FormatError, ShapeError, TenfoldError, UnsupportedError
 from tenfold.flat.ir import TensorType
+from tenfold.flat.sizes import Open, OpenType
 from tenfold.mlir import checking, stablehlo
 from tenfold.mlir.interrupts import pass_on
-from tenfold.mlir.sizes import Open, OpenType
 from tenfold.mlir.stablehlo import Module
 
 BYTECODE = b"ML\xefR"  # how all MLIR bytecode starts; a portable artifact names its producer next

@@ -20,12 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.base import dtypes
 from tenfold.base.dtypes import DType, from_numpy, int32
 from tenfold.base.errors import EngineError, MissingEngine, UnsupportedError
 from tenfold.base.forking import forkable
+from tenfold.base.meshes import Mesh, Partitioned, Sharding
 from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise, indexed, structured, windows
 from tenfold.flat.ir import Function, Op, TensorType, Value
+from tenfold.flat.sharding import ShardingConstraint
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import once, pass_on, uninterrupted
 
@@ -150,16 +153,24 @@ def _first_time() -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if loaded else uninterrupted()
 
 
-def emit(function: Function, donated: Sequence[tuple[int, int]] = ()) -> Module:
+def emit(
+    function: Function,
+    donated: Sequence[tuple[int, int]] = (),
+    layout: Partitioned | None = None,
+    exact: frozenset[str] = frozenset(),
+) -> Module:
     """A module whose `main` is the function; `donated` says which parameters lend their memory to which
-    results."""
+    results, `layout` how parameters and results are sharded over a mesh. Of what is `exact`, PRODUCTS or
+    CONVOLUTIONS, float32 factors are not rounded."""
     with _lock:
         b = bindings()
         b.emitted += 1
         if b.emitted > EMITTED:
             _renew_context(b)
         with _first_time(), b.context, b.unknown:
-            return _Emitter(b).module(function, dict(donated))
+            emitter = _Emitter(b)
+            emitter.exact = exact
+            return emitter.module(function, dict(donated), layout)
 
 
 def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -208,8 +219,12 @@ class _Emitter:
         self.forms: dict[Op, Form] = {}
         self.calls: dict[str, structured.CustomCall] = {}
         self.reduced = [0]  # the elements that each reduction takes
+        self.meshes: dict[Mesh, None] = {}
+        self.exact: frozenset[str] = frozenset()  # see `emit`
 
-    def module(self, function: Function, donated: dict[int, int]) -> Module:
+    def module(
+        self, function: Function, donated: dict[int, int], layout: Partitioned | None = None
+    ) -> Module:
         ir = self.b.ir
         module = ir.Module.create()
         inputs = [self.type(each.type) for each in function.params]
@@ -221,16 +236,13 @@ class _Emitter:
             "sym_name": ir.StringAttr.get("main"),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs)),
         }
-        if donated:
-            whole = ir.IntegerType.get_signless(32)
+        if donated or layout is not None:
             attributes["arg_attrs"] = ir.ArrayAttr.get(
-                [
-                    ir.DictAttr.get(
-                        {"tf.aliasing_output": ir.IntegerAttr.get(whole, donated[i])} if i in donated else {}
-                    )
-                    for i in range(len(inputs))
-                ]
+                [self.argument(i, donated, layout) for i in range(len(inputs))]
             )
+        if layout is not None:
+            results = [*layout.results, *[None] * (len(outputs) - len(layout.results))]
+            attributes["res_attrs"] = ir.ArrayAttr.get([self.placement(each) for each in results])
         with ir.InsertionPoint(module.body):
             main = ir.Operation.create("func.func", attributes=attributes, regions=1)
         block = main.regions[0].blocks.append(*inputs)
@@ -241,8 +253,44 @@ class _Emitter:
             if self.checks:
                 results.append(self.verdict())
             ir.Operation.create("func.return", operands=results)
+        self.declare_mesh(module, main)
         calls, reduced = list(self.calls.values()), max(self.reduced)
         return Module(module, result_types, self.checks, calls, _is_small(function), reduced)
+
+    def argument(self, place: int, donated: dict[int, int], layout: Partitioned | None) -> Any:
+        """What is said of a parameter: which result its memory goes to, and how it is sharded."""
+        ir = self.b.ir
+        said = {}
+        if place in donated:
+            whole = ir.IntegerType.get_signless(32)
+            said["tf.aliasing_output"] = ir.IntegerAttr.get(whole, donated[place])
+        if layout is not None:
+            said["sdy.sharding"] = self.sharding(layout.params[place])
+        return ir.DictAttr.get(said)
+
+    def placement(self, sharding: Sharding | None) -> Any:
+        return self.b.ir.DictAttr.get({} if sharding is None else {"sdy.sharding": self.sharding(sharding)})
+
+    def sharding(self, sharding: Sharding) -> Any:
+        self.meshes[sharding.mesh] = None
+        return self.b.ir.Attribute.parse(f"#sdy.sharding<@mesh, {sharding.text}>")
+
+    def declare_mesh(self, module: Any, main: Any) -> None:
+        """Say which mesh the shardings are of, if there are any."""
+        if not self.meshes:
+            return
+        if len(self.meshes) > 1:
+            raise EngineError("a program runs on one mesh", help="redistribute its tensors to one mesh")
+        ir, (mesh,) = self.b.ir, self.meshes
+        attributes = {
+            "sym_name": ir.StringAttr.get("mesh"),
+            "mesh": ir.Attribute.parse(f"#sdy.mesh{mesh.text}"),
+        }
+        with ir.InsertionPoint(main):
+            ir.Operation.create("sdy.mesh", attributes=attributes)
+        whole = ir.IntegerType.get_signless(32)
+        module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(whole, mesh.size)
+        module.operation.attributes["mhlo.num_replicas"] = ir.IntegerAttr.get(whole, 1)
 
     def ops(self, function: Function) -> None:
         values, forms, create = self.values, self.forms, self.b.ir.Operation.create
@@ -305,6 +353,7 @@ class _Emitter:
         ir = self.b.ir
         inner = self.inner()
         inner.calls, inner.reduced = self.calls, self.reduced
+        inner.meshes, inner.exact = self.meshes, self.exact
         function = function.expanded()
         if captured:
             block = region.blocks.append()
@@ -489,7 +538,25 @@ def _case(emitter: _Emitter, op: structured.Case) -> Any:
     return emitter.with_regions(op, (op.index,), op.branches, captured=op.arguments)
 
 
+PRODUCTS, CONVOLUTIONS = "products", "convolutions"
+
+
+def _precise(kind: str) -> Callable[[_Emitter, Op], dict[str, Any]]:
+    """Products whose float32 factors a GPU would round to TF32, unless it is told not to."""
+
+    def attributes(emitter: _Emitter, op: Op) -> dict[str, Any]:
+        found = emitter.attributes(op)
+        if kind in emitter.exact and op.operands[0].dtype is dtypes.float32:
+            highest = emitter.b.ir.Attribute.parse("#stablehlo<precision HIGHEST>")
+            found["precision_config"] = emitter.b.ir.ArrayAttr.get([highest, highest])
+        return found
+
+    return attributes
+
+
 ATTRIBUTES: dict[type[Op], Callable[[_Emitter, Any], dict[str, Any]]] = {
+    structured.DotGeneral: _precise(PRODUCTS),
+    windows.Convolution: _precise(CONVOLUTIONS),
     movement.Constant: _constant,
     elementwise.Compare: _compare,
     elementwise.ReducePrecision: _reduce_precision,
@@ -497,6 +564,7 @@ ATTRIBUTES: dict[type[Op], Callable[[_Emitter, Any], dict[str, Any]]] = {
     structured.TriangularSolve: _enumerated("transpose_a", "transpose"),
     structured.RngBitGenerator: _random,
     structured.CustomCall: _custom_call,
+    ShardingConstraint: lambda emitter, op: {"sharding": emitter.sharding(op.sharding)},
 }
 
 SPECIAL: dict[type[Op], Callable[[_Emitter, Any], Any]] = {

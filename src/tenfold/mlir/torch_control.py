@@ -10,7 +10,7 @@ import numpy as np
 
 from tenfold.base.errors import UnsupportedError
 from tenfold.flat.ir import TensorType
-from tenfold.mlir.sizes import Open
+from tenfold.flat.sizes import Open
 from tenfold.trace.control import COND, ControlNode, Part
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType, complex64, complex128, float32, float64, int64
 from tenfold.base.errors import UnsupportedError
 from tenfold.flat.ir import TensorType
+from tenfold.flat.sizes import Open
 from tenfold.mlir import torch_control, torch_types
-from tenfold.mlir.sizes import Open
 from tenfold.mlir.torch_sizes import OpenSizes, Symbols
 from tenfold.ops.callee import OpCall
 from tenfold.ops.schema import Argument

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenfold.base.errors import UnsupportedError
+from tenfold.flat.sizes import Formulas, Open
 from tenfold.mlir import torch_types
-from tenfold.mlir.sizes import Formulas, Open
 from tenfold.trace.graph import Value
 
 if TYPE_CHECKING:

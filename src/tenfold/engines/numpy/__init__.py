@@ -6,6 +6,5 @@ the other files have the kernels, by what they do. The semantics are StableHLO's
 
 from tenfold.engines.numpy import table as _table  # noqa: F401
 from tenfold.engines.numpy.plan import Plan, plan, run
-from tenfold.engines.numpy.programs import run_program
 
-__all__ = ["Plan", "plan", "run", "run_program"]
+__all__ = ["Plan", "plan", "run"]

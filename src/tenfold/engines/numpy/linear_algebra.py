@@ -6,6 +6,10 @@ All take stacks of matrices. A matrix that cannot be factored gives NaN, or LAPA
 from __future__ import annotations
 
 import functools
+import importlib.machinery
+import importlib.util
+import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -74,13 +78,30 @@ def substituted(a: Array, b: Array, lower: bool, unit: bool) -> Array:
 def lapack() -> Any:
     """SciPy's LAPACK and BLAS."""
     try:
-        from scipy.linalg import blas, lapack
+        return tuple([_extension(each) for each in ("_flapack", "_fblas")])
     except ImportError as error:
         raise MissingEngine(
             f"linear algebra needs SciPy's LAPACK, which cannot be imported ({error})",
             help="pip install scipy",
         ) from None
-    return lapack, blas
+
+
+def _extension(name: str) -> Any:
+    """A module in C of scipy.linalg's, without the package around it, which takes long to import; by its own
+    name, so that an import of the package finds the same."""
+    whole = f"scipy.linalg.{name}"
+    scipy = None if whole in sys.modules else importlib.util.find_spec("scipy")
+    for folder in (scipy.submodule_search_locations or ()) if scipy else ():
+        for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+            path = os.path.join(folder, "linalg", name + suffix)
+            spec = importlib.util.spec_from_file_location(whole, path) if os.path.exists(path) else None
+            if spec is not None and spec.loader is not None:
+                module = sys.modules[whole] = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+                return module
+    from scipy.linalg import _fblas, _flapack
+
+    return _flapack if name == "_flapack" else _fblas
 
 
 def lapack_call(op: Any, prefix: str, routine: Any) -> Kernel:

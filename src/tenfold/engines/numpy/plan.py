@@ -11,15 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.base.bounded import Bounded
 from tenfold.base.errors import OutOfMemory, TenfoldError, UnsupportedError
 from tenfold.engines.numpy.kernels import KERNELS, Array, Kernel, call
 from tenfold.flat.composite import Composite
 from tenfold.flat.data_ops import Constant
-from tenfold.flat.ir import Function, Op, Value
+from tenfold.flat.elementwise import Add
+from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.structured import Check
 
 # A kernel, the slots of its operands, that of its result (or those of several), those to be freed.
 Step = tuple[Kernel, tuple[int, ...], int | tuple[int, ...], tuple[int, ...]]
+Slots = dict[Value, int]  # where the values of a function are
 
 
 class Plan:
@@ -92,6 +95,14 @@ def _memory(array: Array) -> Array:
     return array
 
 
+ENGINE = "numpy"  # by which composites name a body for tier 0
+_sums = Bounded()  # ops that add two values of a type
+
+
+def _sum(type: TensorType) -> Op:
+    return Add(Value(type), Value(type))
+
+
 KEPT = "kernel of tier 0"  # the attribute, no field of any op, that an op keeps its kernel in
 
 
@@ -99,7 +110,7 @@ class Builder:
     """What makes a plan of one function, or of several one after the other."""
 
     def __init__(self, function: Function | None = None):
-        self.places: dict[Value, int] = {}
+        self.places: Slots = {}
         self.constants: dict[int, Array] = {}
         self.steps: list[tuple[Kernel, tuple[int, ...], tuple[int, ...]]] = []
         self.count = 0
@@ -117,14 +128,24 @@ class Builder:
         self.count += 1
         return self.count - 1
 
-    def ops(self, ops: Iterable[Op], places: dict[Value, int], source: Any = None) -> None:
+    def constant(self, array: Array) -> int:
+        place = self.slot()
+        self.constants[place] = array
+        return place
+
+    def sum(self, x: int, y: int, type: TensorType) -> int:
+        """Add a step that adds two values of a type; gives where the sum will be."""
+        place = self.slot()
+        self.steps.append((kernel_of(_sums.get(type, lambda: _sum(type))), (x, y), (place,)))
+        return place
+
+    def ops(self, ops: Iterable[Op], places: Slots, source: Any = None) -> None:
         """Add the steps of these ops; `places` says where values are, and learns where results will be.
         `source` is the user's line that they are of, None where they say so themselves."""
         for op in ops:
             kind = type(op)
             if kind is Constant:
-                places[op.result] = place = self.slot()
-                self.constants[place] = op.__dict__["value"]
+                places[op.result] = self.constant(op.__dict__["value"])
             elif kind is Composite:
                 self.inline(op, places, source)
             else:
@@ -133,24 +154,28 @@ class Builder:
                 places.update(zip(op.results, results, strict=True))
                 self.steps.append((kernel_of(op, source), operands, results))
 
-    def inline(self, op: Any, places: dict[Value, int], source: Any) -> None:
-        """Add the steps of a composite's body."""
-        inner = {param: places[each] for param, each in zip(op.body.params, op.operands, strict=True)}
-        self.ops(op.body.ops, inner, source or op.source)
-        for result, value in zip(op.results, op.body.results, strict=True):
+    def inline(self, op: Any, places: Slots, source: Any) -> None:
+        """Add the steps of a composite's body, or of that for this engine."""
+        body = op.elsewhere.get(ENGINE, op.body)
+        inner = {param: places[each] for param, each in zip(body.params, op.operands, strict=True)}
+        self.ops(body.ops, inner, source or op.source)
+        for result, value in zip(op.results, body.results, strict=True):
             places[result] = inner[value]
 
     def finished(self, results: Sequence[Value]) -> Plan:
         return self.closed([self.places[each] for each in results])
 
     def closed(self, results: Sequence[int]) -> Plan:
-        """The plan that gives these slots; every other is freed at its last use."""
+        """The plan that gives these slots; every other is freed at its last use, and no step is taken that
+        nothing needs."""
         slots: list[Array | None] = [None] * self.count
         for place, constant in self.constants.items():
             slots[place] = constant
         used = {*results, *self.constants}
         steps: list[Step] = []
         for kernel, operands, outs in reversed(self.steps):
+            if used.isdisjoint(outs):
+                continue
             freed = tuple([place for place in dict.fromkeys(operands) if place not in used])
             used.update(freed)
             steps.append((kernel, operands, outs[0] if len(outs) == 1 else outs, freed))

@@ -6,31 +6,86 @@ rule: a plan runs its body.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from tenfold.engines.numpy import (
-    arithmetic,
-    control,
-    conversion,
-    folds,
-    fourier,
-    functions,
-    indexing,
-    library_calls,
-    linear_algebra,
-    movement,
-    ordering,
-    products,
-    random_bits,
-    special,
-)
+from tenfold.engines.numpy import arithmetic, functions, movement
 from tenfold.engines.numpy.arithmetic import plain
 from tenfold.engines.numpy.functions import function, precise
-from tenfold.engines.numpy.kernels import KERNELS
+from tenfold.engines.numpy.kernels import KERNELS, Kernel
 from tenfold.flat import data_ops as d
 from tenfold.flat import elementwise as e
-from tenfold.flat import indexed, windows
+from tenfold.flat import indexed, sharding, windows
 from tenfold.flat import structured as s
+
+
+def late(name: str, wrap: Callable[[Any], Any] = lambda rule: rule) -> Callable[[Any], Kernel]:
+    """A rule by its name, from a file that is imported when the first of its ops is met: most programs need
+    few of them, and the first result should not wait for the others."""
+    module, _, attribute = name.partition(".")
+    found: Any = None
+
+    def rule(op: Any) -> Kernel:
+        nonlocal found
+        if found is None:
+            found = wrap(getattr(_imported(module), attribute))
+        return found(op)
+
+    return rule
+
+
+def _imported(module: str) -> Any:
+    """The file of this name."""
+    match module:
+        case "control":
+            from tenfold.engines.numpy import control
+
+            return control
+        case "conversion":
+            from tenfold.engines.numpy import conversion
+
+            return conversion
+        case "folds":
+            from tenfold.engines.numpy import folds
+
+            return folds
+        case "fourier":
+            from tenfold.engines.numpy import fourier
+
+            return fourier
+        case "indexing":
+            from tenfold.engines.numpy import indexing
+
+            return indexing
+        case "library_calls":
+            from tenfold.engines.numpy import library_calls
+
+            return library_calls
+        case "linear_algebra":
+            from tenfold.engines.numpy import linear_algebra
+
+            return linear_algebra
+        case "ordering":
+            from tenfold.engines.numpy import ordering
+
+            return ordering
+        case "products":
+            from tenfold.engines.numpy import products
+
+            return products
+        case "random_bits":
+            from tenfold.engines.numpy import random_bits
+
+            return random_bits
+        case "special":
+            from tenfold.engines.numpy import special
+
+            return special
+        case _:
+            raise ValueError(f"tier 0 has no kernels in a file {module}.py")
+
 
 KERNELS.update(
     {
@@ -89,18 +144,18 @@ KERNELS.update(
         e.Tan: function(precise(np.tan)),
         e.Tanh: function(functions.tanh),
         # Special functions: special.py
-        e.BesselI1e: function(special.bessel_i1e),
-        e.Digamma: function(special.digamma),
-        e.Erf: function(special.erf),
-        e.Erfc: function(special.erfc),
-        e.ErfInv: function(special.erf_inv),
-        e.Lgamma: function(special.lgamma),
-        e.Polygamma: function(special.polygamma),
-        e.Zeta: function(special.zeta),
+        e.BesselI1e: late("special.bessel_i1e", function),
+        e.Digamma: late("special.digamma", function),
+        e.Erf: late("special.erf", function),
+        e.Erfc: late("special.erfc", function),
+        e.ErfInv: late("special.erf_inv", function),
+        e.Lgamma: late("special.lgamma", function),
+        e.Polygamma: late("special.polygamma", function),
+        e.Zeta: late("special.zeta", function),
         # Dtypes and precision: conversion.py
-        e.BitcastConvert: conversion.bitcast,
-        e.Convert: conversion.convert,
-        e.ReducePrecision: conversion.reduce_precision,
+        e.BitcastConvert: late("conversion.bitcast"),
+        e.Convert: late("conversion.convert"),
+        e.ReducePrecision: late("conversion.reduce_precision"),
         # Data that moves: movement.py
         d.BroadcastInDim: movement.broadcast_in_dim,
         d.Concatenate: movement.concatenate,
@@ -114,27 +169,28 @@ KERNELS.update(
         d.Slice: movement.slice_,
         d.Transpose: movement.transpose,
         e.OptimizationBarrier: movement.barrier,
+        sharding.ShardingConstraint: movement.barrier,  # one process has one device
         # Computed places: indexing.py
-        indexed.Gather: indexing.gather,
-        indexed.Scatter: indexing.scatter,
-        windows.SelectAndScatter: indexing.select_and_scatter,
+        indexed.Gather: late("indexing.gather"),
+        indexed.Scatter: late("indexing.scatter"),
+        windows.SelectAndScatter: late("indexing.select_and_scatter"),
         # Folds and products: folds.py, products.py
-        s.Reduce: folds.reduce,
-        windows.ReduceWindow: folds.reduce_window,
-        s.DotGeneral: products.dot_general,
-        windows.Convolution: products.convolution,
+        s.Reduce: late("folds.reduce"),
+        windows.ReduceWindow: late("folds.reduce_window"),
+        s.DotGeneral: late("products.dot_general"),
+        windows.Convolution: late("products.convolution"),
         # Order: ordering.py
-        s.Sort: ordering.sort,
-        s.TopK: ordering.top_k,
+        s.Sort: late("ordering.sort"),
+        s.TopK: late("ordering.top_k"),
         # Control flow: control.py
-        s.Case: control.case,
-        s.Check: control.check,
-        s.While: control.while_loop,
+        s.Case: late("control.case"),
+        s.Check: late("control.check"),
+        s.While: late("control.while_loop"),
         # Libraries: fourier.py, library_calls.py, linear_algebra.py, random_bits.py
-        s.Cholesky: linear_algebra.cholesky,
-        s.CustomCall: library_calls.custom_call,
-        s.Fft: fourier.fft,
-        s.RngBitGenerator: random_bits.rng_bit_generator,
-        s.TriangularSolve: linear_algebra.triangular_solve,
+        s.Cholesky: late("linear_algebra.cholesky"),
+        s.CustomCall: late("library_calls.custom_call"),
+        s.Fft: late("fourier.fft"),
+        s.RngBitGenerator: late("random_bits.rng_bit_generator"),
+        s.TriangularSolve: late("linear_algebra.triangular_solve"),
     }
 )

@@ -1,0 +1,237 @@
+"""State dicts of models and optimizers as checkpoints want them: by the names of parameters, whatever wraps
+the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tenfold.base.errors import ArgumentError, FormatError, UnsupportedError, located
+from tenfold.tensor import Tensor, sharding
+
+
+@dataclass(frozen=True)
+class StateDictOptions:
+    """How a state dict is made, of whole tensors or as they are, and how it is loaded."""
+
+    full_state_dict: bool = False
+    cpu_offload: bool = False
+    ignore_frozen_params: bool = False
+    keep_submodule_prefixes: bool = True
+    strict: bool = True
+    broadcast_from_rank0: bool = False
+    flatten_optimizer_state_dict: bool = False
+    dsd_fqn_modifiers: str = "_fqn_modifiers"
+
+    def __post_init__(self) -> None:
+        for name in ("broadcast_from_rank0", "flatten_optimizer_state_dict"):
+            if getattr(self, name):
+                raise UnsupportedError(f"StateDictOptions: {name} is not supported", help="leave it out")
+        if not self.keep_submodule_prefixes:
+            raise UnsupportedError("StateDictOptions: prefixes of submodules are kept", help="leave it out")
+
+
+@located
+def get_model_state_dict(
+    model: Any, *, submodules: Any = None, options: StateDictOptions | None = None
+) -> dict[str, Any]:
+    """The model's state dict; by `options`, of whole tensors, or without parameters that are frozen."""
+    chosen = _checked(options, submodules)
+    frozen = {name for name, each in model.named_parameters() if not each.requires_grad}
+    left_out = frozen if chosen.ignore_frozen_params else ()
+    rename = _names(model)
+    return {
+        rename(name): _given(each, chosen)
+        for name, each in model.state_dict().items()
+        if name not in left_out
+    }
+
+
+@located
+def get_optimizer_state_dict(
+    model: Any, optimizers: Any, *, submodules: Any = None, options: StateDictOptions | None = None
+) -> dict[str, Any]:
+    """The state of one optimizer, or of several, by the names of the model's parameters. One that has made no
+    step yet begins its state, so that it can load it."""
+    chosen = _checked(options, submodules)
+    names = _by_parameter(model)
+    state: dict[str, Any] = {}
+    groups: list[dict[str, Any]] = []
+    for optimizer in _listed(optimizers):
+        begin_state(optimizer)
+        found = optimizer.state_dict()
+        places = _places(optimizer, found["param_groups"], names)
+        for number, kept in found["state"].items():
+            state[places[number]] = {key: _given(each, chosen) for key, each in kept.items()}
+        for group in found["param_groups"]:
+            groups.append({**group, "params": [places[number] for number in group["params"]]})
+    return {"state": state, "param_groups": groups}
+
+
+def get_state_dict(
+    model: Any, optimizers: Any, *, submodules: Any = None, options: StateDictOptions | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    return (
+        get_model_state_dict(model, submodules=submodules, options=options),
+        get_optimizer_state_dict(model, optimizers, submodules=submodules, options=options),
+    )
+
+
+@located
+def set_model_state_dict(
+    model: Any, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
+) -> Any:
+    """Load a state dict; whole tensors become parts where the model's are."""
+    chosen, rename = _checked(options), _names(model)
+    own = model.state_dict()
+    given = dict(model_state_dict)
+    loaded = {}
+    for name, each in own.items():
+        if rename(name) in given:
+            loaded[name] = _laid_out(given.pop(rename(name)), each)
+    return model.load_state_dict({**loaded, **given}, strict=chosen.strict)
+
+
+@located
+def set_optimizer_state_dict(
+    model: Any,
+    optimizers: Any,
+    optim_state_dict: dict[str, Any],
+    *,
+    options: StateDictOptions | None = None,
+) -> None:
+    """Load what `get_optimizer_state_dict` has given, into one optimizer or several."""
+    _checked(options)
+    names = _by_parameter(model)
+    for optimizer in _listed(optimizers):
+        begin_state(optimizer)
+        groups, state, number = [], {}, 0
+        for group in optimizer.param_groups:
+            numbers = []
+            for parameter in group["params"]:
+                name = _name_of(parameter, names)
+                if name in optim_state_dict["state"]:
+                    kept, present = optim_state_dict["state"][name], optimizer.state.get(parameter, {})
+                    state[number] = {key: _laid_out(each, present.get(key)) for key, each in kept.items()}
+                numbers.append(number)
+                number += 1
+            groups.append({**_group_with(group, optim_state_dict["param_groups"], names), "params": numbers})
+        optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def set_state_dict(
+    model: Any,
+    optimizers: Any,
+    *,
+    model_state_dict: dict[str, Any],
+    optim_state_dict: dict[str, Any],
+    options: StateDictOptions | None = None,
+) -> Any:
+    set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
+    return set_model_state_dict(model, model_state_dict, options=options)
+
+
+def begin_state(optimizer: Any) -> None:
+    """Let an optimizer have the state that it will need, as it is before the first step."""
+    if not hasattr(optimizer, "begin"):
+        return
+    for group in optimizer.param_groups:
+        counters: dict[str, Any] = {}
+        for parameter in group["params"]:
+            if parameter.requires_grad:
+                optimizer.begin(parameter, group, counters)
+
+
+def _checked(options: StateDictOptions | None, submodules: Any = None) -> StateDictOptions:
+    if submodules:
+        raise UnsupportedError("state dicts are of whole models", help="leave submodules out")
+    if options is not None and not isinstance(options, StateDictOptions):
+        raise ArgumentError(f"options are StateDictOptions, not a {type(options).__name__}")
+    return options or StateDictOptions()
+
+
+def _listed(optimizers: Any) -> list[Any]:
+    return list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
+
+
+def _given(each: Any, options: StateDictOptions) -> Any:
+    """A part of a state as the options want it."""
+    if not isinstance(each, Tensor):
+        return each
+    if options.full_state_dict and each.device.mesh is not None:
+        each = each.detach().full_tensor()
+    if not options.cpu_offload or each.device.type == "cpu":
+        return each
+    if each.device.mesh is not None:
+        raise UnsupportedError(
+            "parts of tensors are not moved to the host",
+            help="use full_state_dict=True with cpu_offload=True",
+        )
+    return each.cpu()
+
+
+def _laid_out(given: Any, target: Any) -> Any:
+    """A plain tensor, sharded as the one it is loaded into."""
+    if not isinstance(given, Tensor) or not isinstance(target, Tensor):
+        return given
+    if target.device.mesh is None or given.device.mesh is not None or given.shape != target.shape:
+        return given
+    return sharding.leaf_like(given.detach()._host(), target, given.dtype)
+
+
+# Names of parameters: those of the model itself, without the prefixes of what wraps it
+
+
+def _names(model: Any) -> Callable[[str], str]:
+    """Gives the name of a state's entry without `module.` of DistributedDataParallel and `_orig_mod.` of
+    compiled modules."""
+    prefixes = []
+    for path, each in model.named_modules():
+        inner = "module" if hasattr(each, "require_backward_grad_sync") else "_orig_mod"
+        if inner in vars(each).get("_modules", {}):
+            prefixes.append((f"{path}." if path else "") + inner + ".")
+
+    def rename(name: str) -> str:
+        for prefix in sorted(prefixes, key=len, reverse=True):
+            if name.startswith(prefix):
+                outer = prefix.removesuffix(".").rpartition(".")[0]
+                name = (f"{outer}." if outer else "") + name.removeprefix(prefix)
+        return name
+
+    return rename
+
+
+def _by_parameter(model: Any) -> dict[int, str]:
+    rename = _names(model)
+    return {id(each): rename(name) for name, each in model.named_parameters()}
+
+
+def _name_of(parameter: Tensor, names: dict[int, str]) -> str:
+    if id(parameter) not in names:
+        raise ArgumentError(
+            f"the optimizer has a parameter of shape {list(parameter.shape)} that the model does not have",
+            help="give the model whose parameters the optimizer updates",
+        )
+    return names[id(parameter)]
+
+
+def _places(optimizer: Any, numbered: list[dict[str, Any]], names: dict[int, str]) -> dict[int, str]:
+    """The names of an optimizer's parameters, by the numbers that its state dict has for them."""
+    return {
+        number: _name_of(parameter, names)
+        for group, own in zip(numbered, optimizer.param_groups, strict=True)
+        for number, parameter in zip(group["params"], own["params"], strict=True)
+    }
+
+
+def _group_with(group: dict[str, Any], saved: list[dict[str, Any]], names: dict[int, str]) -> dict[str, Any]:
+    """The options that were saved for a group of parameters."""
+    own = {_name_of(each, names) for each in group["params"]}
+    for each in saved:
+        if own <= set(each["params"]):
+            return each
+    raise FormatError(
+        f"no group of parameters was saved that has {sorted(own)}",
+        help="group the parameters as they were when the state was saved",
+    )

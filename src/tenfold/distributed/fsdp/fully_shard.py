@@ -1,0 +1,294 @@
+"""`fully_shard`: each device keeps a part of every parameter, of its gradient and of the optimizer's state.
+A module gathers its parameters for its forward pass, and once more for the backward pass; gradients are
+reduced and scattered. XLA places these collectives: here is said how parameters lie, and where they are used
+whole."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError, located
+from tenfold.base.meshes import Axis, Sharding
+from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.distributed.gradients import (
+    averaged_if_any,
+    from_first,
+    outside_of_compiled,
+    plain,
+    when_accumulated,
+)
+from tenfold.distributed.group import world_of
+from tenfold.distributed.tensor.dtensor import DTensor, move_to_mesh, place
+from tenfold.distributed.tensor.inputs import as_batch, mapped
+from tenfold.distributed.tensor.placements import Replicate, Shard
+from tenfold.tensor import Tensor, sharding
+
+
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """In which dtype parameters are gathered and inputs cast; None leaves them as they are."""
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    output_dtype: Any = None
+    cast_forward_inputs: bool = True
+
+
+class OffloadPolicy:
+    """Parameters stay on their devices."""
+
+
+class CPUOffloadPolicy(OffloadPolicy):
+    """Parameters in host memory, which is not done here."""
+
+
+class FSDPModule:
+    """What a module is after `fully_shard`: its own class, and this one."""
+
+    _fsdp_mesh: DeviceMesh
+    _fsdp_policy: MixedPrecisionPolicy
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The module's own forward pass, on whole parameters."""
+        mesh, policy = self._fsdp_mesh, self._fsdp_policy
+        is_plain = not mesh.root.own and not _any_on_mesh((args, kwargs))
+        _move_buffers(self, None if is_plain else mesh)
+        if not is_plain:
+            args, kwargs = _on_mesh((args, kwargs), mesh)
+        if policy.cast_forward_inputs:
+            args, kwargs = _cast((args, kwargs), policy.param_dtype)
+        with (gathered_here if is_plain else gathered)(self, mesh, policy):
+            result = super().forward(*args, **kwargs)  # type: ignore[misc]
+        return _cast(result, policy.output_dtype)
+
+    def unshard(self, async_op: bool = False) -> None:
+        """Nothing: XLA gathers parameters where they are used."""
+
+    def reshard(self) -> None:
+        """Nothing: parameters stay sharded."""
+
+    def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
+        """Nothing: gradients are whole as soon as they are there."""
+
+
+@located
+def fully_shard(
+    module: Any,
+    *,
+    mesh: DeviceMesh | None = None,
+    reshard_after_forward: bool | int | None = True,
+    shard_placement_fn: Any = None,
+    mp_policy: MixedPrecisionPolicy | None = None,
+    offload_policy: OffloadPolicy | None = None,
+    ignored_params: Iterable[Tensor] | None = None,
+) -> Any:
+    """Shard a module's parameters over a mesh, or over those of its dimensions that are given, in place.
+
+    A parameter is split in its first dimension, or in the first that the devices split evenly; one that has
+    none is replicated. Parameters that are on the mesh already, by `parallelize_module`, are split further.
+    Call it on the layers first and on the model last: each gathers its own parameters. Without a mesh, the
+    devices are one of each process.
+
+    A process that gives plain tensors gets plain tensors: it computes on its own batch with whole parameters
+    and its own buffers, as in PyTorch.
+
+    `shard_placement_fn(parameter)` may say in which dimension a parameter is split: Shard(dim), or None.
+    `reshard_after_forward` changes no result; XLA decides when parameters are gathered again.
+    """
+    modules = list(module) if isinstance(module, (list, tuple)) else [module]
+    if mesh is None:
+        kinds = [parameter.device.type for each in modules for parameter in each.parameters()]
+        mesh = world_of(None).mesh(kinds[0] if kinds else "cpu")
+    if isinstance(offload_policy, CPUOffloadPolicy):
+        raise UnsupportedError("parameters are not kept in host memory", help="leave offload_policy out")
+    ignored = {id(each) for each in ignored_params or ()}
+    policy = mp_policy or MixedPrecisionPolicy()
+    for each in modules:
+        _shard(each, mesh, policy, ignored, shard_placement_fn)
+    return modules if isinstance(module, (list, tuple)) else module
+
+
+def _shard(
+    module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy, ignored: set[int], choose: Any
+) -> None:
+    for _, parameter in own_parameters(module):
+        if id(parameter) not in ignored:
+            chosen = None if choose is None else choose(parameter)
+            place(parameter, _split(parameter, mesh, chosen))
+    move_to_mesh(module, mesh, lambda name, tensor: [Replicate()] * mesh.ndim)
+    kind = type(module)
+    if not isinstance(module, FSDPModule):
+        module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__doc__": kind.__doc__})
+    vars(module)["_fsdp_mesh"] = mesh
+    vars(module)["_fsdp_policy"] = policy
+
+
+def own_modules(module: Any) -> Iterator[Any]:
+    """A module and those in it, but for those that gather their own parameters."""
+    yield module
+    for child in module.children():
+        if not isinstance(child, FSDPModule):
+            yield from own_modules(child)
+
+
+def own_parameters(module: Any) -> list[tuple[tuple[dict[str, Any], str], Tensor]]:
+    """The parameters that a module gathers itself, each with where it is kept."""
+    return [
+        ((owner._parameters, name), each)
+        for owner in own_modules(module)
+        for name, each in owner._parameters.items()
+        if each is not None
+    ]
+
+
+def _move_buffers(module: Any, mesh: DeviceMesh | None) -> None:
+    """Let a module's own buffers be where it computes: in this process alone, or on a mesh, where all
+    processes take those of the first."""
+    buffers = [each for owner in own_modules(module) for each in owner._buffers.values() if each is not None]
+    moved = [each for each in buffers if isinstance(each, DTensor) is (mesh is None)]
+    if mesh is None:
+        for each in moved:
+            each.become(plain(each).current(), None)
+            vars(each).pop("_placed", None)
+        return
+    if moved and not mesh.root.own:
+        from_first(moved, world_of(None).mesh(mesh.root.platform))
+    for each in moved:
+        place(each, Sharding.replicated(mesh.root, each.ndim))
+
+
+def _split(parameter: Tensor, mesh: DeviceMesh, chosen: Shard | None) -> Sharding:
+    """A parameter's sharding with the mesh's dimensions added: in the dimension that is chosen, or in the
+    first that they split evenly."""
+    known = sharding.placed_as(parameter)
+    before = known or Sharding.replicated(mesh.root, parameter.ndim)
+    count, parts = mesh.size(), before.parts
+    if chosen is not None and not isinstance(chosen, Shard):
+        raise ArgumentError(f"shard_placement_fn gives Shard(dim) or None, not {chosen!r}")
+    candidates = range(parameter.ndim) if chosen is None else [chosen.dim % max(1, parameter.ndim)]
+    for dim in candidates:
+        extent = parameter.shape[dim]
+        if extent and extent % (parts[dim] * count) == 0:
+            dims = list(before.dims)
+            dims[dim] = (*(dims[dim] or ()), *mesh.axes)
+            return Sharding(mesh.root, dims)
+    if chosen is not None:
+        raise ShapeError(
+            f"dimension {chosen.dim} of a parameter of shape {list(parameter.shape)} cannot be split evenly "
+            f"over {count} devices",
+            help="let shard_placement_fn give another dimension, or None",
+        )
+    return before
+
+
+def _without(placed: Sharding, axes: tuple[Axis, ...]) -> Sharding:
+    """The sharding without these axes: whole along them."""
+    names = {axis.name for axis in axes}
+    dims = [tuple([axis for axis in each or () if axis.name not in names]) for each in placed.dims]
+    return Sharding(placed.mesh, dims)
+
+
+@contextlib.contextmanager
+def gathered(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> Iterator[None]:
+    """A block in which a module has whole parameters in the place of its own."""
+    whole: dict[int, Tensor] = {}
+    slots = own_parameters(module)
+    try:
+        for (holder, name), parameter in slots:
+            if id(parameter) not in whole:
+                whole[id(parameter)] = _gather(parameter, mesh, policy)
+            holder[name] = whole[id(parameter)]
+        yield
+    finally:
+        for (holder, name), parameter in slots:
+            holder[name] = parameter
+
+
+def _gather(parameter: Tensor, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> Tensor:
+    placed = sharding.placed_as(parameter)
+    if placed is None:
+        return parameter
+    narrow = parameter if policy.param_dtype is None else parameter.to(policy.param_dtype)
+    whole = _without(placed, mesh.axes)
+    return narrow if whole is placed else sharding.constrain(narrow, whole, placed)
+
+
+def _any_on_mesh(arguments: Any) -> bool:
+    found: list[bool] = []
+    mapped(arguments, lambda each: found.append(isinstance(each, DTensor)))
+    return any(found)
+
+
+@contextlib.contextmanager
+def gathered_here(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> Iterator[None]:
+    """A block in which a module of several processes has whole, plain parameters in this one. The backward
+    pass leaves the means of their gradients, sharded, with the module's own parameters."""
+    outside_of_compiled(
+        "parameters of several processes are not gathered for plain tensors",
+        "give the model tensors on the mesh, which distribute_tensor makes",
+    )
+    slots = own_parameters(module)
+    pairs: dict[int, tuple[Tensor, Tensor]] = {}
+    for _, parameter in slots:
+        if id(parameter) not in pairs:
+            whole = plain(parameter)
+            if policy.param_dtype is not None:
+                whole = whole.to(policy.param_dtype)
+            pairs[id(parameter)] = parameter, whole.requires_grad_(parameter.requires_grad)
+    trained = [pair for pair in pairs.values() if pair[0].requires_grad]
+
+    def scatter(reached: Any) -> None:
+        _scatter(trained, mesh, policy.reduce_dtype)
+
+    when_accumulated([whole for _, whole in trained], object(), scatter)
+    try:
+        for (holder, name), parameter in slots:
+            holder[name] = pairs[id(parameter)][1]
+        yield
+    finally:
+        for (holder, name), parameter in slots:
+            holder[name] = parameter
+
+
+def _scatter(pairs: list[tuple[Tensor, Tensor]], mesh: DeviceMesh, dtype: Any) -> None:
+    """Add the mean of each whole gradient, sharded, to that of its parameter."""
+    placed = [sharding.placed_as(parameter) for parameter, _ in pairs]
+    wholes = [whole for _, whole in pairs]
+    reached = [whole.grad is not None for whole in wholes]
+    means = averaged_if_any(wholes, reached, mesh, placed, dtype)  # type: ignore[arg-type]
+    for (parameter, whole), mean in zip(pairs, means, strict=True):
+        if mean is not None:
+            own = mean.to(parameter.dtype)
+            parameter.grad = own if parameter.grad is None else parameter.grad + own
+        whole.grad = None
+
+
+def _on_mesh(arguments: Any, mesh: DeviceMesh) -> Any:
+    """Arguments with their plain tensors as batches over the mesh."""
+    return mapped(arguments, lambda each: each if isinstance(each, DTensor) else as_batch(each, mesh))
+
+
+def _cast(nested: Any, dtype: Any) -> Any:
+    """Nested containers with their tensors of floating-point numbers in a dtype, if one is given."""
+    if dtype is None:
+        return nested
+    return mapped(nested, lambda each: each.to(dtype) if each.dtype.is_floating_point else each)
+
+
+def bytes_of(tensors: Iterable[Tensor]) -> int:
+    """The most bytes that one of this process's devices holds of these tensors, as PJRT counts them."""
+    from tenfold.engines import sharded
+
+    by_device: list[int] = []
+    for each in tensors:
+        parts = sharded.bytes_here(each.eval()._buffer())
+        by_device = [a + b for a, b in zip(by_device or [0] * len(parts), parts, strict=True)]
+    return max(by_device, default=0)
+
+
+def whole_bytes(tensors: Iterable[Tensor]) -> int:
+    return sum([math.prod(each.shape) * each.dtype.itemsize for each in tensors])

@@ -1,0 +1,116 @@
+"""Gradients of plain parameters, which each process computes for its own batch, brought together once a
+backward pass has accumulated them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.autograd.sweep import once_accumulated
+from tenfold.base.devices import Device
+from tenfold.base.errors import UnsupportedError
+from tenfold.base.meshes import Sharding
+from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.distributed.tensor.edges import assembled
+from tenfold.distributed.tensor.placements import Shard, sharding_by
+from tenfold.runtime import evaluate
+from tenfold.tensor import Tensor, leaf, sharding
+from tenfold.tensor.dispatch import aten
+from tenfold.trace.context import context
+
+
+def when_accumulated(
+    parameters: Sequence[Tensor], key: object, action: Callable[[Sequence[Tensor]], None]
+) -> None:
+    """Call this at the end of each backward pass that has reached some of the parameters, with these."""
+    reached: list[Tensor] = []
+
+    def finish() -> None:
+        found = list(reached)
+        reached.clear()
+        action(found)
+
+    def notice(parameter: Tensor) -> None:
+        reached.append(parameter)
+        once_accumulated(key, finish)
+
+    for each in parameters:
+        if each.requires_grad:
+            each.register_post_accumulate_grad_hook(notice)
+
+
+def outside_of_compiled(what: str, help: str) -> None:
+    """Raise where a function is being recorded: data of other processes comes between compiled functions."""
+    if context.recorder is not None:
+        raise UnsupportedError(f"{what} inside of a compiled function", help=help)
+
+
+def averaged(gradients: Sequence[Tensor], mesh: DeviceMesh, placed: Sequence[Sharding]) -> list[Tensor]:
+    """The mean over all processes of what each has, sharded over a mesh of one device of each: one program
+    for all of them."""
+    evaluate.evaluate([each.current() for each in gradients])
+    results = []
+    with no_grad():
+        for each, target in zip(gradients, placed, strict=True):
+            array = each._host()
+            stacked = assembled(array[None], sharding_by(mesh, [Shard(0)], array.ndim + 1))
+            mean = aten("mean")(stacked, (0,))
+            results.append(sharding.constrain(mean, target))
+    evaluate.evaluate([each.current() for each in results])
+    return results
+
+
+def averaged_if_any(
+    tensors: Sequence[Tensor],
+    reached: Sequence[bool],
+    mesh: DeviceMesh,
+    placed: Sequence[Sharding],
+    dtype: Any = None,
+) -> list[Tensor | None]:
+    """The means over all processes of the gradients of tensors, of which a backward pass has reached some
+    here. A gradient that a process does not have counts as zero; one that no process has reached is None. So
+    all run one program, whatever each has reached."""
+    with no_grad():
+        used = leaf(np.array(reached, np.float32), Device("cpu"))
+        gradients = [aten("zeros_like")(each) if each.grad is None else each.grad for each in tensors]
+        if dtype is not None:
+            gradients = [each.to(dtype) for each in gradients]
+        shares, *means = averaged([used, *gradients], mesh, [Sharding.replicated(mesh.root, 1), *placed])
+        found = zip(means, shares.to_local().tolist(), strict=True)
+        return [mean if share else None for mean, share in found]
+
+
+def average_in_place(parameters: Sequence[Tensor], reached: Sequence[Tensor], mesh: DeviceMesh) -> None:
+    """Let the gradients of plain parameters be the means over all processes, after a backward pass that has
+    reached these here. That of a parameter which no process has reached stays what it is."""
+    trained = [each for each in parameters if each.requires_grad]
+    here = {id(each) for each in reached}
+    whole = [Sharding.replicated(mesh.root, each.ndim) for each in trained]
+    means = averaged_if_any(trained, [id(each) in here for each in trained], mesh, whole)
+    for parameter, mean in zip(trained, means, strict=True):
+        if mean is not None:
+            local: Tensor = mean.to_local()
+            parameter.grad = local if local.device is parameter.device else local.to(parameter.device)
+
+
+def from_first(tensors: Sequence[Tensor], mesh: DeviceMesh) -> None:
+    """Let tensors be what the mesh's first process has: one program for all of them."""
+    with no_grad():
+        chosen = []
+        for each in tensors:
+            array = each.detach()._host()
+            stacked = assembled(array[None], sharding_by(mesh, [Shard(0)], array.ndim + 1))
+            chosen.append(sharding.constrain(stacked[0], Sharding.replicated(mesh.root, each.ndim)))
+        evaluate.evaluate([each.current() for each in chosen])
+        for each, first in zip(tensors, chosen, strict=True):
+            local: Tensor = first.to_local()
+            each.copy_(local)
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """All of a tensor on a mesh as a plain one, on this process's own device."""
+    whole = sharding.constrain(tensor.detach(), Sharding.replicated(tensor._value.device.mesh, tensor.ndim))
+    return leaf(np.array(whole._host()), Device(tensor.device.type), tensor.dtype)

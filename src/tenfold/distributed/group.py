@@ -1,0 +1,203 @@
+"""Process groups: which processes work together, and which of them this one is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from tenfold.base.errors import ArgumentError, DistributedError, located
+from tenfold.distributed.device_mesh import DeviceMesh
+
+DEFAULT_TIMEOUT = timedelta(minutes=30)
+BACKENDS = ("gloo", "nccl", "cpu:gloo", "cuda:nccl", "cpu:gloo,cuda:nccl", "xla", "")
+
+
+class ProcessGroup:
+    """Some of the processes, or all."""
+
+    def __init__(self, ranks: Sequence[int]):
+        self.ranks = list(ranks)
+        self.pairs: dict[tuple[int, int], ProcessGroup] = {}  # of processes that send to each other
+        self._meshes: dict[str, DeviceMesh] = {}
+
+    def size(self) -> int:
+        return len(self.ranks)
+
+    def rank(self) -> int:
+        """This process's place in the group; -1 outside of it."""
+        rank = get_rank()
+        return self.ranks.index(rank) if rank in self.ranks else -1
+
+    def mesh(self, platform: str = "cpu") -> DeviceMesh:
+        """A mesh of one device of each process: its first."""
+        from tenfold.engines import xla
+
+        if platform not in self._meshes:
+            first: dict[int, int] = {}
+            for each in xla.client(platform).client.devices():
+                first.setdefault(each.process_index, each.id)
+            devices = [first[rank] for rank in self.ranks]
+            self._meshes[platform] = DeviceMesh(platform, devices, mesh_dim_names=("world",))
+        return self._meshes[platform]
+
+    def __repr__(self) -> str:
+        return f"ProcessGroup(ranks={self.ranks})"
+
+
+class group:
+    """The default group, as PyTorch names it."""
+
+    WORLD: ProcessGroup | None = None
+
+
+class GroupMember:
+    WORLD = group.WORLD
+    NON_GROUP_MEMBER = object()
+
+
+@located
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Join the other processes. Who they are is said by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which
+    `tenfold launch` sets, by SLURM's variables, or by the arguments. It comes before the first result."""
+    if group.WORLD is not None:
+        raise DistributedError("the process group is there already", help="call it once")
+    if backend is not None and backend.lower() not in BACKENDS:
+        raise ArgumentError(
+            f"there is no backend {backend!r}", help="gloo for the CPU, nccl for CUDA; XLA takes what fits"
+        )
+    if store is not None:
+        raise ArgumentError("takes no store", help="use init_method='env://' or 'tcp://host:port'")
+    seconds = (timeout or DEFAULT_TIMEOUT).total_seconds()
+    address, rank, world_size = _rendezvous(init_method, rank, world_size)
+    from tenfold.engines import processes
+
+    processes.connect(address, rank, world_size, seconds)
+    group.WORLD = GroupMember.WORLD = ProcessGroup(range(world_size))
+
+
+def _rendezvous(init_method: str | None, rank: int, world_size: int) -> tuple[str, int, int]:
+    """Where processes meet, this one's number, and how many there are."""
+    environment = _environment()
+    address = ""
+    if init_method and init_method != "env://":
+        if not init_method.startswith("tcp://"):
+            raise ArgumentError(f"cannot meet at {init_method!r}", help="use env:// or tcp://host:port")
+        address = init_method.removeprefix("tcp://")
+    if not address:
+        address = f"{environment.get('MASTER_ADDR', '127.0.0.1')}:{environment.get('MASTER_PORT', '29500')}"
+    numbers = []
+    for name, given in (("RANK", rank), ("WORLD_SIZE", world_size)):
+        found = given if given >= 0 else environment.get(name)
+        if found is None:
+            raise ArgumentError(
+                f"which process this is is not known: {name} is not set",
+                help="start the program with `tenfold launch`, or give rank and world_size",
+            )
+        numbers.append(int(found))
+    if not 0 <= numbers[0] < numbers[1]:
+        raise ArgumentError(f"rank {numbers[0]} is not one of {numbers[1]} processes")
+    return address, numbers[0], numbers[1]
+
+
+def _environment() -> dict[str, str]:
+    """What the launcher has set; SLURM's variables in torchrun's names."""
+    found = dict(os.environ)
+    if "RANK" not in found and "SLURM_PROCID" in found and "SLURM_NTASKS" in found:
+        found["RANK"], found["WORLD_SIZE"] = found["SLURM_PROCID"], found["SLURM_NTASKS"]
+        found.setdefault("LOCAL_RANK", found.get("SLURM_LOCALID", "0"))
+        first = found.get("SLURM_LAUNCH_NODE_IPADDR") or _first_node(found.get("SLURM_JOB_NODELIST", ""))
+        found.setdefault("MASTER_ADDR", first or "127.0.0.1")
+        found.setdefault("MASTER_PORT", str(20000 + int(found.get("SLURM_JOB_ID", "9500")) % 20000))
+    return found
+
+
+def _first_node(nodes: str) -> str:
+    """The first name of a list as SLURM writes it: node[03-07,9] begins with node03."""
+    name, bracket, rest = nodes.partition("[")
+    if not bracket:
+        return name.partition(",")[0]
+    if "," in name:
+        return name.partition(",")[0]
+    return name + rest.partition("]")[0].partition(",")[0].partition("-")[0]
+
+
+@located
+def destroy_process_group(group_: ProcessGroup | None = None) -> None:
+    """Leave the other processes; all do so together."""
+    if group_ is not None and group_ is not group.WORLD:
+        return
+    from tenfold.engines import processes
+
+    if processes.current is not None:
+        processes.current.close()
+    group.WORLD = GroupMember.WORLD = None
+
+
+@located
+def new_group(ranks: Sequence[int] | None = None, **options: Any) -> ProcessGroup:
+    """A group of some of the processes; all processes make it."""
+    world = world_of(None)
+    chosen = sorted(set(world.ranks if ranks is None else ranks))
+    if not set(chosen) <= set(world.ranks):
+        raise ArgumentError(f"there are ranks 0 to {world.size() - 1}, not {chosen}")
+    return ProcessGroup(chosen)
+
+
+def world_of(given: ProcessGroup | None) -> ProcessGroup:
+    """The group that is meant: the default one, unless another is given."""
+    if given is not None:
+        return given
+    if group.WORLD is None:
+        raise DistributedError(
+            "there is no process group yet", help="call tenfold.distributed.init_process_group() first"
+        )
+    return group.WORLD
+
+
+def is_initialized() -> bool:
+    """Whether this process has joined others."""
+    return group.WORLD is not None
+
+
+@located
+def get_rank(group: ProcessGroup | None = None) -> int:
+    """This process's number, or its place in a group."""
+    from tenfold.engines import processes
+
+    if group is not None:
+        return group.rank()
+    world_of(None)
+    assert processes.current is not None
+    return processes.current.rank
+
+
+@located
+def get_world_size(group: ProcessGroup | None = None) -> int:
+    return world_of(group).size()
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """This process's number on its machine."""
+    found = _environment().get("LOCAL_RANK", fallback_rank)
+    if found is None:
+        raise ArgumentError("LOCAL_RANK is not set", help="start the program with `tenfold launch`")
+    return int(found)
+
+
+def get_backend(group: ProcessGroup | None = None) -> str:
+    from tenfold.engines import xla
+
+    world_of(group)
+    return "nccl" if "cuda" in xla._clients else "gloo"

@@ -1,0 +1,164 @@
+"""Where plain tensors become tensors on a mesh, and these plain ones again. Gradients pass both ways."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.autograd.function import Function
+from tenfold.base import dtypes
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, ShapeError
+from tenfold.base.meshes import Sharding
+from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.distributed.tensor.placements import Partial, Placement, Replicate, Shard, sharding_by
+from tenfold.flat.ir import TensorType
+from tenfold.tensor import Tensor, leaf, sharding
+from tenfold.tensor.dispatch import aten
+
+
+def from_parts(local: Tensor, mesh: DeviceMesh, chosen: Sequence[Placement]) -> Tensor:
+    """The tensor of which each process has `local`, placed so."""
+    kinds = {each.reduce_op for each in chosen if isinstance(each, Partial)}
+    if not kinds <= {"sum", "avg"} or len(kinds) > 1:
+        raise ArgumentError(f"partial results are added up, not {sorted(kinds)}", help='use "sum" or "avg"')
+    return _FromParts.apply(local, mesh, tuple(chosen))
+
+
+def part_here(tensor: Tensor, placed: Sharding, gradient: Sequence[Placement] | None, mesh: Any) -> Tensor:
+    """What this process has of a tensor that is placed so. The gradient of this part is a part of the
+    tensor's: placed as the tensor, unless `gradient` says otherwise."""
+    return _PartHere.apply(tensor, placed, gradient, mesh)
+
+
+class _FromParts(Function):
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, mesh: DeviceMesh, chosen: tuple[Placement, ...]) -> Tensor:
+        ctx.mesh, ctx.chosen = mesh, chosen
+        array = local._host()
+        if any(isinstance(each, Partial) for each in chosen):
+            return _sum_of_parts(array, mesh, chosen)
+        return assembled(array, sharding_by(mesh, chosen, array.ndim))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        whole = [Replicate() if isinstance(each, Partial) else each for each in ctx.chosen]
+        placed = sharding_by(ctx.mesh, whole, gradient.ndim)
+        part = part_here(sharding.constrain(gradient, placed), placed, None, None)
+        return part * _weight(ctx.mesh, ctx.chosen), None, None
+
+
+class _PartHere(Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, placed: Sharding, gradient: Any, mesh: Any) -> Tensor:
+        ctx.placed, ctx.gradient, ctx.mesh = placed, gradient, mesh
+        return leaf(_own_part(tensor, placed), Device(placed.mesh.platform), tensor.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        if ctx.gradient is None:
+            return _FromSharding.apply(gradient, ctx.placed), None, None, None
+        # The devices of one process have one gradient together, which counts once.
+        weight = 1 / _own_count(ctx.mesh, ctx.gradient)
+        whole = from_parts(gradient * weight, ctx.mesh, ctx.gradient)
+        return sharding.constrain(whole, ctx.placed), None, None, None
+
+
+class _FromSharding(Function):
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, placed: Sharding) -> Tensor:
+        ctx.placed = placed
+        return assembled(local._host(), placed)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        return part_here(sharding.constrain(gradient, ctx.placed), ctx.placed, None, None), None
+
+
+def assembled(array: np.ndarray, placed: Sharding) -> Tensor:
+    """The tensor of which this process has `array`."""
+    from tenfold.engines import sharded
+
+    positions = sharded.local_positions(placed.mesh)
+    # In how many parts this process itself splits each dimension, and so how large the whole is.
+    parts, own = placed.parts, []
+    starts = [[each.start for each in placed.index(parts, position)] for position in positions]
+    for dim in range(array.ndim):
+        own.append(len({start[dim] for start in starts}))
+        if array.shape[dim] % own[dim]:
+            raise ShapeError(
+                f"dimension {dim} of size {array.shape[dim]} cannot be split over {own[dim]} devices"
+            )
+    extents = [array.shape[dim] // own[dim] for dim in range(array.ndim)]
+    whole = tuple([extent * count for extent, count in zip(extents, parts, strict=True)])
+    first = [min(start[dim] for start in starts) for dim in range(array.ndim)]
+    pieces = []
+    for start in starts:
+        index = [
+            slice((place - low) * extent, (place - low + 1) * extent)
+            for place, low, extent in zip(start, first, extents, strict=True)
+        ]
+        pieces.append(array[tuple(index)])
+    made = TensorType(dtypes.from_numpy(array.dtype), whole)
+    return sharding.leaf_of(sharded.assembled(pieces, whole, placed), made, placed)
+
+
+def _own_part(tensor: Tensor, placed: Sharding) -> np.ndarray:
+    """What this process's devices have of a tensor, together."""
+    from tenfold.engines import sharded
+
+    positions = sharded.local_positions(placed.mesh)
+    indices = [placed.index(tensor.shape, position) for position in positions]
+    low = [min(each[d].start for each in indices) for d in range(tensor.ndim)]
+    high = [max(each[d].stop for each in indices) for d in range(tensor.ndim)]
+    array = np.empty([b - a for a, b in zip(low, high, strict=True)], tensor.dtype.numpy)
+    tensor._computed()
+    for index, part in zip(indices, sharded.parts_of(tensor._buffer()), strict=True):
+        array[tuple([slice(s.start - a, s.stop - a) for s, a in zip(index, low, strict=True)])] = part
+    return array
+
+
+# Partial placements: each device has a summand
+
+
+def _sum_of_parts(array: np.ndarray, mesh: DeviceMesh, chosen: Sequence[Placement]) -> Tensor:
+    """The sum over the devices of what each has, one along each partial dimension of the mesh."""
+    placed = _stacked(mesh, chosen, array.ndim)
+    parts = np.broadcast_to(array, (_own_count(mesh, chosen), *array.shape))
+    total = aten("sum")(assembled(parts, placed), (0,))
+    return total / _count(mesh, chosen) if _averages(chosen) else total
+
+
+def _stacked(mesh: DeviceMesh, chosen: Sequence[Placement], rank: int) -> Sharding:
+    """How the summands are placed, with a first dimension that counts them."""
+    shifted = [Shard(each.dim + 1) if isinstance(each, Shard) else each for each in chosen]
+    return sharding_by(mesh, [Shard(0) if isinstance(each, Partial) else each for each in shifted], rank + 1)
+
+
+def _count(mesh: DeviceMesh, chosen: Sequence[Placement]) -> int:
+    """How many summands there are."""
+    pairs = zip(mesh.axes, chosen, strict=True)
+    return math.prod([axis.size for axis, each in pairs if isinstance(each, Partial)])
+
+
+def _own_count(mesh: DeviceMesh, chosen: Sequence[Placement]) -> int:
+    """How many of them this process has: it gives the same for each of its devices."""
+    from tenfold.engines import sharded
+
+    if not any(isinstance(each, Partial) for each in chosen):
+        return 1
+    placed = _stacked(mesh, [each if isinstance(each, Partial) else Replicate() for each in chosen], 0)
+    positions = sharded.local_positions(mesh.root)
+    return len({placed.index(placed.parts, position)[0].start for position in positions})
+
+
+def _averages(chosen: Sequence[Placement]) -> bool:
+    return any(isinstance(each, Partial) and each.reduce_op == "avg" for each in chosen)
+
+
+def _weight(mesh: DeviceMesh, chosen: Sequence[Placement]) -> float:
+    """How much of what this process gives is in the whole."""
+    return _own_count(mesh, chosen) / (_count(mesh, chosen) if _averages(chosen) else 1)

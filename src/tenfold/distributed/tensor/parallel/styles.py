@@ -1,0 +1,163 @@
+"""How a layer is split over the devices along one dimension of a mesh: its parameters, its inputs and its
+outputs. What is said of inputs and outputs is said of this dimension of the mesh alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.base.errors import UnsupportedError
+from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.distributed.tensor.dtensor import place
+from tenfold.distributed.tensor.inputs import mapped
+from tenfold.distributed.tensor.placements import Placement, Replicate, Shard, partly, sharding_by
+from tenfold.tensor import Tensor, sharding
+
+
+class ParallelStyle:
+    """A way to split a layer."""
+
+    def apply(self, module: Any, mesh: DeviceMesh) -> None:
+        raise NotImplementedError
+
+
+def constrained(tensor: Tensor, mesh: DeviceMesh, placement: Placement | None) -> Tensor:
+    """A tensor placed so along the mesh's dimension; None leaves it as it is."""
+    if placement is None:
+        return tensor
+    return sharding.constrain(tensor, partly(mesh, [placement], tensor.ndim))
+
+
+class _Layer(ParallelStyle):
+    """A linear layer or an embedding, split in one dimension of its weight."""
+
+    linear: dict[str, Placement]
+    embedding: dict[str, Placement]
+
+    def __init__(self, input_layouts: Any, output_layouts: Any, use_local_output: bool):
+        self.input_layouts, self.output_layouts = input_layouts, output_layouts
+        self.use_local_output = use_local_output
+
+    def apply(self, module: Any, mesh: DeviceMesh) -> None:
+        placements = self.embedding if hasattr(module, "num_embeddings") else self.linear
+        if not hasattr(module, "weight") or module.weight.ndim != 2:
+            raise UnsupportedError(
+                f"{type(self).__name__} splits Linear and Embedding, not {type(module).__name__}"
+            )
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                chosen = placements.get(name, Replicate())
+                place(parameter, sharding_by(mesh, [chosen], parameter.ndim))
+        module.register_forward_pre_hook(
+            lambda layer, inputs: (constrained(inputs[0], mesh, self.input_layouts), *inputs[1:])
+        )
+        module.register_forward_hook(
+            lambda layer, inputs, output: constrained(output, mesh, self.output_layouts)
+        )
+
+
+class ColwiseParallel(_Layer):
+    """Each device computes some of the outputs: the weight of a Linear is split by rows, as it is kept."""
+
+    linear = {"weight": Shard(0), "bias": Shard(0)}
+    embedding = {"weight": Shard(1)}
+
+    def __init__(
+        self,
+        *,
+        input_layouts: Placement | None = None,
+        output_layouts: Placement | None = None,
+        use_local_output: bool = True,
+    ):
+        super().__init__(input_layouts or Replicate(), output_layouts or Shard(-1), use_local_output)
+
+
+class RowwiseParallel(_Layer):
+    """Each device takes some of the inputs, and the results are added up: one all-reduce."""
+
+    linear = {"weight": Shard(1), "bias": Replicate()}
+    embedding = {"weight": Shard(0)}
+
+    def __init__(
+        self,
+        *,
+        input_layouts: Placement | None = None,
+        output_layouts: Placement | None = None,
+        use_local_output: bool = True,
+    ):
+        super().__init__(input_layouts or Shard(-1), output_layouts or Replicate(), use_local_output)
+
+    def apply(self, module: Any, mesh: DeviceMesh) -> None:
+        if hasattr(module, "num_embeddings") and self.input_layouts == Shard(-1):
+            self.input_layouts = Replicate()
+        super().apply(module, mesh)
+
+
+class SequenceParallel(ParallelStyle):
+    """A layer that works on each position by itself, such as a LayerNorm: the sequence is split, and the
+    parameters are replicated."""
+
+    def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False):
+        self.sequence_dim, self.use_local_output = sequence_dim, use_local_output
+
+    def apply(self, module: Any, mesh: DeviceMesh) -> None:
+        split = Shard(self.sequence_dim)
+        for parameter in module.parameters():
+            place(parameter, sharding_by(mesh, [Replicate()], parameter.ndim))
+        module.register_forward_pre_hook(
+            lambda layer, inputs: (constrained(inputs[0], mesh, split), *inputs[1:])
+        )
+        module.register_forward_hook(lambda layer, inputs, output: constrained(output, mesh, split))
+
+
+class PrepareModuleInput(ParallelStyle):
+    """Places what a module is given as it says, whatever the layers before it did."""
+
+    def __init__(
+        self,
+        *,
+        input_layouts: Any = None,
+        desired_input_layouts: Any = None,
+        input_kwarg_layouts: Any = None,
+        desired_input_kwarg_layouts: dict[str, Placement] | None = None,
+        use_local_output: bool = False,
+    ):
+        self.desired = _several(desired_input_layouts)
+        self.desired_by_name = desired_input_kwarg_layouts or {}
+
+    def apply(self, module: Any, mesh: DeviceMesh) -> None:
+        def prepare(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            wanted = [*self.desired, *[None] * (len(args) - len(self.desired))]
+            placed = tuple([_tensor(each, mesh, to) for each, to in zip(args, wanted)])
+            named = {
+                name: _tensor(each, mesh, self.desired_by_name.get(name)) for name, each in kwargs.items()
+            }
+            return placed, named
+
+        module.register_forward_pre_hook(prepare, with_kwargs=True)
+
+
+class PrepareModuleOutput(ParallelStyle):
+    """Places what a module gives as it says."""
+
+    def __init__(
+        self, *, output_layouts: Any = None, desired_output_layouts: Any, use_local_output: bool = True
+    ):
+        self.desired = _several(desired_output_layouts)
+
+    def apply(self, module: Any, mesh: DeviceMesh) -> None:
+        def prepare(layer: Any, inputs: Any, output: Any) -> Any:
+            wanted = iter(self.desired)
+            return mapped(output, lambda each: constrained(each, mesh, next(wanted, None)))
+
+        module.register_forward_hook(prepare)
+
+
+def _several(layouts: Any) -> Sequence[Placement | None]:
+    if layouts is None:
+        return ()
+    return layouts if isinstance(layouts, (tuple, list)) else (layouts,)
+
+
+def _tensor(value: Any, mesh: DeviceMesh, placement: Placement | None) -> Any:
+    return constrained(value, mesh, placement) if isinstance(value, Tensor) else value

@@ -1,0 +1,98 @@
+"""Placements: what each dimension of a mesh does with a tensor, as PyTorch writes it, and the sharding that
+they amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tenfold.base.errors import ArgumentError, IndexOutOfRange, UnsupportedError
+from tenfold.base.meshes import Axis, Sharding
+from tenfold.distributed.device_mesh import DeviceMesh
+
+__all__ = ["Partial", "Placement", "Replicate", "Shard"]
+
+
+class Placement:
+    """What a dimension of a mesh does with a tensor."""
+
+    def is_shard(self, dim: int | None = None) -> bool:
+        return isinstance(self, Shard) and (dim is None or self.dim == dim)
+
+    def is_replicate(self) -> bool:
+        return isinstance(self, Replicate)
+
+    def is_partial(self) -> bool:
+        return isinstance(self, Partial)
+
+
+@dataclass(frozen=True)
+class Shard(Placement):
+    """The devices along the mesh dimension split dimension `dim` of the tensor."""
+
+    dim: int
+
+    def __repr__(self) -> str:
+        return f"Shard(dim={self.dim})"
+
+
+@dataclass(frozen=True)
+class Replicate(Placement):
+    """Each device along the mesh dimension has the whole."""
+
+    def __repr__(self) -> str:
+        return "Replicate()"
+
+
+@dataclass(frozen=True)
+class Partial(Placement):
+    """The tensor is the sum of what the devices along the mesh dimension have."""
+
+    reduce_op: str = "sum"
+
+    def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
+
+def sharding_by(mesh: DeviceMesh, placements: Sequence[Placement], rank: int) -> Sharding:
+    """The sharding of a tensor of this rank; over dimensions that a part of a mesh leaves out, replicated."""
+    if len(placements) != mesh.ndim:
+        raise ArgumentError(
+            f"a mesh of {mesh.ndim} dimensions takes as many placements, not {len(placements)}"
+        )
+    dims: list[tuple[Axis, ...]] = [()] * rank
+    for axis, placement in zip(mesh.axes, placements, strict=True):
+        if isinstance(placement, Partial):
+            raise UnsupportedError(
+                "a tensor is not left as partial sums: XLA adds them up where they arise",
+                help="use Replicate() or Shard(dim); DTensor.from_local takes Partial()",
+            )
+        if isinstance(placement, Shard):
+            if not -rank <= placement.dim < rank:
+                raise IndexOutOfRange(f"{placement} of a tensor of {rank} dimensions")
+            dims[placement.dim % rank] += (axis,)
+        elif not isinstance(placement, Replicate):
+            raise ArgumentError(f"{placement!r} is no placement", help="use Shard(dim) or Replicate()")
+    return Sharding(mesh.root, dims)
+
+
+def partly(mesh: DeviceMesh, placements: Sequence[Placement], rank: int) -> Sharding:
+    """What these dimensions of a mesh do; what the others do is left to the partitioner."""
+    placed = sharding_by(mesh, placements, rank)
+    if len(mesh.axes) == len(mesh.root.axes):
+        return placed
+    split = {axis.name for axes in placed.dims for axis in axes or ()}
+    return Sharding(
+        mesh.root, placed.dims, tuple([axis.name for axis in mesh.axes if axis.name not in split])
+    )
+
+
+def placements_of(sharding: Sharding, mesh: DeviceMesh) -> tuple[Placement, ...]:
+    """What each dimension of the mesh does, by a sharding."""
+    found: list[Placement] = []
+    for axis in mesh.axes:
+        dims = [
+            d for d, axes in enumerate(sharding.dims) if any(each.name == axis.name for each in axes or ())
+        ]
+        found.append(Shard(dims[0]) if dims else Replicate())
+    return tuple(found)

@@ -1,0 +1,274 @@
+"""TorchScript through libtenfold: modules that are loaded and called, and Traces that become methods of them.
+
+Arguments and results are Python's values: arrays for tensors, numbers, strings, None, and lists, tuples and
+dicts of these.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import from_numpy
+from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError
+from tenfold.capi.binding import CONSTANTS, Library
+from tenfold.engines.libtorch import Run, library
+from tenfold.engines.libtorch_calls import Calls, Held
+from tenfold.trace.collect import Trace
+
+__all__ = ["Outside", "Script", "traced"]
+
+_TAGS = CONSTANTS["tn_tag"]
+_TRACED = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+CPU = Device("cpu")
+
+
+class Outside(NamedTuple):
+    """A tensor that a traced program reads: a parameter or buffer of the module by its name, or a
+    constant."""
+
+    name: str | None
+    array: np.ndarray
+    trained: bool
+
+
+class _Values(Calls):
+    """Values on their way to libtorch and back, freed together."""
+
+    def __init__(self, lib: Library):
+        super().__init__(lib, CPU)
+        self.values: list[int] = []
+        self.arrays: list[np.ndarray] = []  # whose memory tensors look at
+
+    def close(self) -> None:
+        for each in self.values:
+            self.lib.tn_value_free(each)
+        self.values.clear()
+        super().close()
+
+    def keep(self, value: int) -> int:
+        self.values.append(value)
+        return value
+
+    def value(self, given: Any) -> int:
+        """A value of libtorch's."""
+        lib = self.lib
+        if isinstance(given, np.ndarray):
+            whole = np.ascontiguousarray(given).reshape(given.shape)
+            return self.keep(lib.tn_value_tensor(self.copied(whole, from_numpy(whole.dtype))))
+        if given is None:
+            return self.keep(lib.tn_value_none())
+        for kind, make in (
+            (bool, lib.tn_value_bool),
+            (int, lib.tn_value_int),
+            (float, lib.tn_value_double),
+        ):
+            if isinstance(given, kind):
+                return self.keep(make(given))
+        if isinstance(given, str):
+            return self.keep(lib.tn_value_string(given.encode()))
+        if isinstance(given, (tuple, list)):
+            make = lib.tn_value_tuple if isinstance(given, tuple) else lib.tn_value_list
+            return self.keep(make(*_array([self.value(each) for each in given])))
+        if isinstance(given, dict):
+            keys, _ = _array([self.value(each) for each in given])
+            return self.keep(lib.tn_value_dict(keys, *_array([self.value(each) for each in given.values()])))
+        raise ArgumentError(f"a {type(given).__name__} is no value of TorchScript's")
+
+    def python(self, value: int) -> Any:
+        """What a value is in Python, an array for a tensor."""
+        lib, tag = self.lib, self.lib.tn_value_tag(value)
+        if tag == _TAGS["tensor"]:
+            return self.fetch(self.own(lib.tn_value_to_tensor(value)))
+        if tag == _TAGS["none"]:
+            return None
+        for word, kind in (("bool", ctypes.c_bool), ("int", ctypes.c_int64), ("double", ctypes.c_double)):
+            if tag == _TAGS[word]:
+                number = kind()
+                getattr(lib, f"tn_value_to_{word}")(value, ctypes.byref(number))
+                return number.value
+        if tag == _TAGS["string"]:
+            return _text(lib.tn_value_to_string, value)
+        if tag in (_TAGS["list"], _TAGS["tuple"], _TAGS["dict"]):
+            count = lib.tn_value_count(value)
+            parts = [self.python(self.keep(lib.tn_value_at(value, i))) for i in range(count)]
+            if tag == _TAGS["dict"]:
+                keys = [self.python(self.keep(lib.tn_value_key_at(value, i))) for i in range(count)]
+                return dict(zip(keys, parts, strict=True))
+            return parts if tag == _TAGS["list"] else tuple(parts)
+        raise UnsupportedError(
+            f"a value of type {_text(lib.tn_value_type, value)} has no form in Python here"
+        )
+
+
+class Script:
+    """A TorchScript module."""
+
+    def __init__(self, handle: int):
+        self.lib = library()
+        self.handle = handle
+        self._free = weakref.finalize(self, self.lib.tn_module_free, handle)
+
+    @classmethod
+    def load(cls, source: str | bytes) -> Script:
+        lib = library()
+        if isinstance(source, bytes):
+            return cls(lib.tn_module_load_data(source, len(source), None))
+        return cls(lib.tn_module_load(source.encode(), None))
+
+    @classmethod
+    def compile(cls, source: str) -> Script:
+        """A module whose methods are the functions of a source."""
+        return cls(library().tn_module_compile(source.encode()))
+
+    def call(self, method: str, arguments: Sequence[Any]) -> Any:
+        values, stack = _Values(self.lib), self.lib.tn_stack_new()
+        try:
+            for each in arguments:
+                self.lib.tn_stack_push(stack, values.value(each))
+            self.lib.tn_module_call(self.handle, method.encode(), stack)
+            return values.python(values.keep(self.lib.tn_stack_at(stack, 0)))
+        finally:
+            self.lib.tn_stack_free(stack)
+            values.close()
+
+    def ask(self, what: str) -> Any:
+        """What the module has: its methods, parameters, buffers or children."""
+        values = _Values(self.lib)
+        try:
+            return values.python(values.keep(getattr(self.lib, f"tn_module_{what}")(self.handle)))
+        finally:
+            values.close()
+
+    def text(self, what: str, *given: Any) -> str:
+        return _text(getattr(self.lib, f"tn_module_{what}"), self.handle, *given)
+
+    def train(self, mode: bool) -> None:
+        self.lib.tn_module_train(self.handle, mode)
+
+    @property
+    def training(self) -> bool:
+        return bool(self.lib.tn_module_is_training(self.handle))
+
+    def bytes(self) -> bytes:
+        values = _Values(self.lib)
+        try:
+            return values.fetch(values.own(self.lib.tn_module_save_data(self.handle))).tobytes()
+        finally:
+            values.close()
+
+
+def traced(
+    program: Trace, arguments: Sequence[Any], outside: Sequence[Outside], result: Callable[[list[Any]], Any]
+) -> Script:
+    """A module whose `forward` is a program: its first leaves are the arrays within `arguments`, in their
+    order, the others are `outside`. `result` puts its outputs, in a list, into the form that `forward`
+    gives."""
+    lib, values = library(), _Values(library())
+    module = Script(lib.tn_module_new(b"Traced"))
+    stack = lib.tn_stack_new()
+    try:
+        held = [_registered(lib, module.handle, values, each) for each in outside]
+        for each in arguments:
+            lib.tn_stack_push(stack, values.value(each))
+        _trace_into(module, program, stack, held, result)
+    finally:
+        lib.tn_stack_free(stack)
+        values.close()
+    return module
+
+
+def _registered(lib: Library, module: int, values: _Values, each: Outside) -> Held:
+    """The tensor, in its place among the module's parts: a.b is b of the child a."""
+    tensor = values.copied(each.array, from_numpy(each.array.dtype))
+    if each.name is None:
+        return tensor
+    *path, name = each.name.split(".")
+    opened = []
+    try:
+        for part in path:
+            known = values.python(values.keep(lib.tn_module_children(module)))
+            make = lib.tn_module_child if part in known else lib.tn_module_add_child
+            module = make(module, part.encode())
+            opened.append(module)
+        if each.trained:
+            lib.tn_set_requires_grad(tensor, True)
+        put = lib.tn_module_set_parameter if each.trained else lib.tn_module_set_buffer
+        put(module, name.encode(), tensor)
+    finally:
+        for child in opened:
+            lib.tn_module_free(child)
+    return tensor
+
+
+def _trace_into(
+    module: Script, program: Trace, stack: int, outside: Sequence[Held], result: Callable[[list[Any]], Any]
+) -> None:
+    """Run the program once on what the stack holds, while libtorch records."""
+    lib = module.lib
+    problems: list[TenfoldError] = []
+
+    def run(given: int, user: int) -> int:
+        values, ran = _Values(lib), Run(lib, program, CPU)
+        try:
+            count = lib.tn_stack_count(given)
+            arguments = [values.keep(lib.tn_stack_at(given, i)) for i in range(count)]
+            inputs = [tensor for each in arguments for tensor in _tensors(values, each)]
+            made = ran.handles([*inputs, *outside])
+            found = _built(values, result(list(made)))
+            lib.tn_stack_clear(given)
+            lib.tn_stack_push(given, found)
+            return 0
+        except TenfoldError as error:
+            problems.append(error)
+            return int(lib.raw("tn_fail")(str(error.message).encode()))
+        finally:
+            ran.close()
+            values.close()
+
+    try:
+        lib.tn_module_trace_method(module.handle, b"forward", _TRACED(run), stack, False, None)
+    except TenfoldError:
+        if problems:
+            raise problems[0] from None
+        raise
+
+
+def _tensors(values: _Values, value: int) -> list[Held]:
+    """The tensors within a value, in order."""
+    lib = values.lib
+    if lib.tn_value_tag(value) == _TAGS["tensor"]:
+        return [values.own(lib.tn_value_to_tensor(value))]
+    parts = [values.keep(lib.tn_value_at(value, i)) for i in range(lib.tn_value_count(value))]
+    return [tensor for each in parts for tensor in _tensors(values, each)]
+
+
+def _built(values: _Values, form: Any) -> int:
+    """A value of tensors in lists, tuples and dicts."""
+    lib = values.lib
+    if isinstance(form, Held):
+        return values.keep(lib.tn_value_tensor(form))
+    if isinstance(form, dict):
+        keys, _ = _array([values.value(each) for each in form])
+        return values.keep(lib.tn_value_dict(keys, *_array([_built(values, each) for each in form.values()])))
+    if isinstance(form, (tuple, list)):
+        make = lib.tn_value_tuple if isinstance(form, tuple) else lib.tn_value_list
+        return values.keep(make(*_array([_built(values, each) for each in form])))
+    raise UnsupportedError(
+        f"a traced function gives tensors in lists, tuples and dicts, and no {type(form).__name__}"
+    )
+
+
+def _array(values: Sequence[int]) -> tuple[Any, int]:
+    return (ctypes.c_void_p * max(len(values), 1))(*values), len(values)
+
+
+def _text(write: Callable[..., int], *given: Any) -> str:
+    buffer = ctypes.create_string_buffer(write(*given, None, 0) + 1)
+    write(*given, buffer, len(buffer))
+    return buffer.value.decode("utf-8", "replace")

@@ -1,0 +1,353 @@
+"""Processes that work together: PJRT's coordination service connects them, and gloo or NCCL carries what
+their programs exchange. A process that dies or stops is noticed by the others, which raise an error that
+names it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.base.errors import DistributedError
+from tenfold.engines import coordinator, xla
+from tenfold.mlir.interrupts import pass_on
+from tenfold.version import release
+
+BEAT = 2.0  # seconds between signs of life
+SILENCE = 15.0  # seconds without one, after which a process counts as gone
+POLL = 0.25
+current: Connection | None = None
+
+
+class Connection:
+    """This process's place among those that work together."""
+
+    def __init__(self, address: str, rank: int, world: int, timeout: float):
+        self.address, self.rank, self.world, self.timeout = address, rank, world, timeout
+        self.peers: list[dict[str, Any]] = []
+        self.failure = ""  # which process is gone, once that is known
+        self.runtime: Any = None
+        self._lifeline: socket.socket | None = None
+        self._idle = threading.Event()
+        self._idle.set()
+        self.exchanged: dict[str, int] = {}  # how many objects a group has exchanged
+        self.kept: dict[str, list[int]] = {}  # which of them the coordination service still has from here
+        self._counts: dict[tuple[int, ...], int] = {}
+        self._runs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        if world > 1:
+            self._connect()
+
+    def _connect(self) -> None:
+        end = time.monotonic() + self.timeout
+        if self.rank == 0:
+            self._start_coordinator()
+        port = self._meet(end)
+        self.runtime = xla.jaxlib()._jax.get_distributed_runtime_client(
+            f"{self.address.rpartition(':')[0]}:{port}",
+            self.rank,
+            init_timeout=600,
+            heartbeat_timeout=coordinator.NEVER,
+            shutdown_timeout=1,
+            shutdown_on_destruction=False,
+        )
+        self.runtime.connect()
+        own = {"host": socket.gethostname(), "pid": os.getpid()}
+        self.set(f"process/{self.rank}", json.dumps(own))
+        self.peers = [json.loads(self.get(f"process/{rank}", rank)) for rank in range(self.world)]
+        for work in (self._run_all, self._beat):
+            threading.Thread(target=work, name=f"tenfold{work.__name__}", daemon=True).start()
+        atexit.register(self._wait_for_runs)
+
+    def _start_coordinator(self) -> None:
+        """Start the process where all meet."""
+        command = [sys.executable, "-m", coordinator.__name__, self.address, str(self.world)]
+        process = subprocess.Popen(
+            [*command, str(self.timeout), str(os.getpid())],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # an interrupt is for those that compute
+        )
+        assert process.stdout is not None
+        line = process.stdout.readline().decode().strip()
+        if line != "ready":
+            why = line or "the coordinator does not start"
+            raise DistributedError(
+                f"rank 0 cannot listen at {self.address}: {why}",
+                help="choose another MASTER_PORT, or let `tenfold launch` choose one",
+            )
+
+    def _meet(self, end: float) -> str:
+        """Wait until all processes are there; gives the port of the coordination service."""
+        host, _, port = self.address.rpartition(":")
+        while True:
+            try:
+                self._lifeline = socket.create_connection((host.strip("[]"), int(port)), timeout=5)
+                break
+            except OSError as error:
+                if time.monotonic() > end:
+                    raise DistributedError(
+                        f"rank {self.rank} waited {self.timeout:g} s at {self.address}, and rank 0 was not "
+                        f"there ({error.strerror or error})",
+                        help="start rank 0, with the same MASTER_ADDR and MASTER_PORT",
+                    ) from None
+                time.sleep(POLL / 5)
+        self._lifeline.sendall(f"{self.rank} {release}\n".encode())
+        self._lifeline.settimeout(max(1.0, end + 5 - time.monotonic()))
+        try:
+            verdict, _, text = self._lifeline.makefile().readline().strip().partition(" ")
+        except OSError:
+            verdict = text = ""
+        self._lifeline.settimeout(None)
+        if verdict == "go":
+            return text
+        help = "start as many processes as WORLD_SIZE says, each with another RANK, and all of one version"
+        said = {
+            "missing": f"rank {text} did not come to {self.address} within {self.timeout:g} s",
+            "left": f"rank {text} left {self.address} before all processes were there",
+            "outside": "rank {} is not one of the {} processes that rank 0 waits for".format(
+                *(text.split() + ["", ""])[:2]
+            ),
+            "taken": f"another process at {self.address} is rank {text} already",
+            "version": text,
+        }
+        raise DistributedError(said.get(verdict, f"the coordinator at {self.address} is gone"), help=help)
+
+    # What processes tell each other
+
+    def set(self, key: str, value: str) -> None:
+        self.runtime.key_value_set(f"tenfold/{key}", value, allow_overwrite=True)
+
+    def get(self, key: str, rank: int) -> str:
+        """What another process has set, or will set soon."""
+        wait = int(self.timeout * 1000)
+        try:
+            return self.watched(lambda: self.runtime.blocking_key_value_get(f"tenfold/{key}", wait))
+        except DistributedError:
+            raise
+        except Exception as error:
+            pass_on(error)
+            raise DistributedError(f"rank {rank} did not answer within {self.timeout:g} s") from None
+
+    def forget(self, key: str) -> None:
+        """Let the coordination service keep this no longer."""
+        with contextlib.suppress(Exception):
+            self.runtime.key_value_delete(f"tenfold/{key}")
+
+    def known(self, key: str) -> str | None:
+        """What another process has set, if it has."""
+        try:
+            return self.runtime.key_value_try_get(f"tenfold/{key}")
+        except Exception as error:
+            pass_on(error)
+            return None
+
+    # Programs that processes run together
+
+    def program(self, devices: tuple[int, ...], ranks: list[int], digest: str, text: str) -> Program:
+        return Program(devices, ranks, digest, text)
+
+    def run(self, program: Program, run: Callable[[], Any]) -> Any:
+        """What a program gives that exchanges data with other processes. To run different ones would be to
+        wait forever, or worse: so before a new one runs, and when the others let this process wait, what they
+        run is compared. TORCH_DISTRIBUTED_DEBUG=DETAIL compares before every run."""
+        number = self._counts[program.devices] = self._counts.get(program.devices, 0) + 1
+        key = f"run/{'-'.join(map(str, program.devices))}/{number}"
+        told = json.dumps([program.digest, program.text])
+
+        def compare() -> list[int]:
+            self.set(f"{key}/{self.rank}", told)
+            return self._compare(key, program)
+
+        def agree() -> None:
+            while compare():
+                time.sleep(POLL / 50)
+
+        if program.is_new or os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL":
+            self.watched(agree, compare)
+            program.is_new = False
+        return self.watched(run, compare)
+
+    def _compare(self, key: str, program: Program) -> list[int]:
+        """Raise if another process runs another program next; gives those that are not there yet."""
+        missing = []
+        for rank in program.ranks:
+            theirs = self.known(f"{key}/{rank}")
+            if theirs is None:
+                missing.append(rank)
+                continue
+            digest, text = json.loads(theirs)
+            if digest != program.digest:
+                self.failure = f"rank {self.rank} runs another program than rank {rank}"
+                raise DistributedError(
+                    f"{self.failure}: here {program.text}, there {text}",
+                    help="let every process take the same steps, on tensors of the same shapes",
+                )
+        return missing
+
+    # Noticing that one is gone
+
+    def _beat(self) -> None:
+        """Give signs of life, and look for those of the others."""
+        number = 0
+        last: dict[int, tuple[str | None, float]] = {}
+        while not self.failure:
+            number += 1
+            with contextlib.suppress(Exception):
+                self.set(f"beat/{self.rank}", str(number))
+                for rank in range(self.world):
+                    beat, now = self.known(f"beat/{rank}"), time.monotonic()
+                    if rank == self.rank or beat == "bye":
+                        continue
+                    if rank not in last or last[rank][0] != beat:
+                        last[rank] = beat, now
+                    elif now - last[rank][1] > SILENCE and not self.failure:
+                        self.failure = f"rank {rank} gave no sign of life for {SILENCE:g} s"
+            time.sleep(BEAT)
+
+    def lost(self) -> DistributedError:
+        """The error that names the process which is gone, as far as that can be found out."""
+        end = time.monotonic() + SILENCE + 2 * BEAT
+        while True:
+            gone = self._gone()
+            if gone or self.failure:
+                self.failure = self.failure or ", ".join(gone)
+                return DistributedError(
+                    ", ".join(gone) or self.failure, help="see its output; start all again"
+                )
+            if time.monotonic() > end:
+                self.failure = "the connection to another process broke"
+                return DistributedError(self.failure, help="see the output of the other processes")
+            time.sleep(POLL)
+
+    def _gone(self) -> list[str]:
+        """Which other processes of this machine have ended or were stopped."""
+        here, found = socket.gethostname(), []
+        for rank, peer in enumerate(self.peers):
+            state = _state(peer["pid"]) if rank != self.rank and peer["host"] == here else ""
+            if state:
+                found.append(f"rank {rank} {state}")
+        return found
+
+    def watched(self, run: Callable[[], Any], compare: Callable[[], list[int]] | None = None) -> Any:
+        """What a call gives that may wait for other processes. It runs in another thread, so that this one
+        hears when one of them is gone."""
+        if not self.peers:
+            return run()
+        if self.failure:
+            raise self.lost()
+        results: list[Any] = []
+        errors: list[BaseException] = []
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                results.append(run())
+            except BaseException as error:
+                errors.append(error)
+            done.set()
+
+        self._runs.put(work)
+        end, looked = time.monotonic() + self.timeout, time.monotonic()
+        while not done.wait(POLL):
+            missing = compare() if compare is not None else []
+            now = time.monotonic()
+            if self.failure or (now - looked > 1 and self._gone()):
+                raise self.lost()
+            looked = now if now - looked > 1 else looked
+            if now > end:
+                others = ", ".join(f"rank {rank}" for rank in missing) or "the other processes"
+                self.failure = f"rank {self.rank} waited {self.timeout:g} s for {others}"
+                raise DistributedError(
+                    self.failure, help="see what it does; init_process_group(timeout=...) is how long to wait"
+                )
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    def _run_all(self) -> None:
+        while True:
+            work = self._runs.get()
+            self._idle.clear()
+            work()
+            self._idle.set()
+
+    def _wait_for_runs(self) -> None:
+        """At the end of this process: let a run end that waits for processes which are gone, because a thread
+        that comes back from native code now would end in an abort."""
+        self.close()
+        self._idle.wait(5)
+
+    def translate(self, error: Exception) -> Exception:
+        """An error of a program that others take part in: that of a process which is gone, if one is."""
+        text = str(error).lower()
+        if any(word in text for word in ("gloo", "connect", "peer", "socket", "nccl", "unavailable")):
+            return self.lost()
+        return error
+
+    def cpu_client(self, xc: Any, count: int) -> Any:
+        """XLA's client for the CPU devices of all processes."""
+        host = self.address.rpartition(":")[0]
+        near = {"hostname": host} if host in ("127.0.0.1", "localhost") else {}
+        collectives = xla.jaxlib()._jax.make_gloo_tcp_collectives(distributed_client=self.runtime, **near)
+        make = lambda: xc.make_cpu_client(
+            asynchronous=False,
+            distributed_client=self.runtime,
+            node_id=self.rank,
+            num_nodes=self.world,
+            num_devices=count,
+            collectives=collectives,
+        )
+        return self.watched(make)
+
+    def close(self) -> None:
+        """Leave the others."""
+        if self.runtime is not None and not self.failure:
+            self.failure = "the process group was destroyed"
+            with contextlib.suppress(Exception):
+                self.set(f"beat/{self.rank}", "bye")
+
+
+class Program:
+    """A program as processes compare it: on which devices it runs, of which other ranks, and what it is."""
+
+    __slots__ = ("devices", "digest", "is_new", "ranks", "text")
+
+    def __init__(self, devices: tuple[int, ...], ranks: list[int], digest: str, text: str):
+        self.devices, self.ranks, self.digest, self.text = devices, ranks, digest, text
+        self.is_new = True
+
+
+def connect(address: str, rank: int, world: int, timeout: float) -> Connection:
+    """Join the other processes. It must come before the first result: devices are known from then on."""
+    global current
+    if world > 1 and xla.in_use:
+        raise DistributedError(
+            "this process has computed already, so it cannot join others",
+            help="call init_process_group before anything is computed",
+        )
+    current = Connection(address, rank, world, timeout)
+    if world > 1:
+        xla.cluster = current
+    return current
+
+
+def _state(pid: int) -> str:
+    """What became of a process of this machine: "" while it runs."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            state = file.read().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "has died" if os.path.isdir("/proc/self") else ""
+    except OSError:
+        return ""
+    return {"Z": "has died", "X": "has died", "T": "is stopped", "t": "is stopped"}.get(state, "")

@@ -1,0 +1,300 @@
+"""Programs and arrays over the devices of a mesh: XLA partitions the program by Shardy, PJRT runs the parts
+and carries the collectives. `xla.py` comes here for what lies on a mesh."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.base.devices import Device
+from tenfold.base.digests import sha256
+from tenfold.base.errors import DeviceError, EngineError
+from tenfold.base.meshes import Mesh, Partitioned, Sharding, from_tiles
+from tenfold.engines import xla
+from tenfold.flat.ir import TensorType
+from tenfold.flat.sharding import ShardingConstraint
+from tenfold.mlir import stablehlo
+from tenfold.mlir.interrupts import aside
+from tenfold.ops import kernels
+from tenfold.trace.collect import Trace
+
+
+@functools.lru_cache(64)
+def devices_of(mesh: Mesh) -> tuple[Any, ...]:
+    """XLA's devices of a mesh, in order; those of other processes are among them."""
+    known = {each.id: each for each in xla.client(mesh.platform).client.devices()}
+    missing = [each for each in mesh.devices if each not in known]
+    if missing:
+        raise DeviceError(
+            f"there is no {mesh.platform} device {missing[0]}: there are {len(known)}",
+            help="TENFOLD_CPU_DEVICES=8 gives a process eight CPU devices; see also `tenfold launch`",
+        )
+    return tuple([known[each] for each in mesh.devices])
+
+
+@functools.lru_cache(64)
+def _local(mesh: Mesh) -> tuple[tuple[int, Any], ...]:
+    """The positions in the mesh of this process's own devices, and these."""
+    here = xla.client(mesh.platform).client.process_index()
+    found = [(i, each) for i, each in enumerate(devices_of(mesh)) if each.process_index == here]
+    if not found:
+        raise DeviceError("this process has no device of the mesh", help="let every process take part in it")
+    return tuple(found)
+
+
+def local_positions(mesh: Mesh) -> tuple[int, ...]:
+    return tuple([position for position, _ in _local(mesh)])
+
+
+@functools.lru_cache(4096)
+def _placed(sharding: Sharding) -> Any:
+    """The sharding as jaxlib knows it."""
+    xc = xla.jaxlib().xc
+    counts, positions = sharding.tiles()
+    if sharding.is_replicated:
+        tiled = xc.HloSharding.replicate()
+    else:
+        proto = xc.OpSharding()
+        proto.type = xc.OpSharding.Type.OTHER
+        copies = counts[-1]
+        proto.tile_assignment_dimensions = counts if copies > 1 else counts[:-1]
+        proto.tile_assignment_devices = positions
+        proto.replicate_on_last_tile_dim = copies > 1
+        tiled = xc.HloSharding.from_proto(proto)
+
+    class Placed(xc.GSPMDSharding):  # type: ignore[name-defined]
+        memory_kind = None
+        on_host = False
+
+        def _to_xla_hlo_sharding(self, rank: int) -> Any:
+            return tiled
+
+    made = Placed(xc.DeviceList(devices_of(sharding.mesh)), tiled)
+    made.sharding = sharding
+    return made
+
+
+class _Aval:
+    """What jaxlib asks about an array over several devices."""
+
+    weak_type = False
+    vma = frozenset[Any]()
+    on_host = False
+    sharded = True
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, sharding: Any):
+        self.shape, self.dtype, self.sharding = shape, dtype, sharding
+        self.ndim, self.size = len(shape), math.prod(shape)
+
+
+def sharding_of(buffer: Any) -> Sharding:
+    return buffer.aval.sharding.sharding
+
+
+def is_sharded(buffer: Any) -> bool:
+    return type(getattr(buffer, "aval", None)) is _Aval
+
+
+def sharding_if_any(buffer: Any) -> Sharding | None:
+    return sharding_of(buffer) if is_sharded(buffer) else None
+
+
+# Arrays
+
+
+def put(array: np.ndarray, sharding: Sharding) -> Any:
+    """A host array over the devices of a mesh; each process gives its own devices their parts."""
+    parts = [array[sharding.index(array.shape, position)] for position, _ in _local(sharding.mesh)]
+    return assembled(parts, array.shape, sharding)
+
+
+def assembled(parts: Sequence[np.ndarray], shape: tuple[int, ...], sharding: Sharding) -> Any:
+    """An array of the parts that this process's devices have, in the order of the mesh."""
+    j = xla.jaxlib()
+    local = [device for _, device in _local(sharding.mesh)]
+    buffers = [xla.put_on(np.asarray(part), device) for part, device in zip(parts, local, strict=True)]
+    placed = _placed(sharding)
+    dtype = np.asarray(parts[0]).dtype
+    try:
+        return j._jax.ArrayImpl(
+            _Aval(tuple(shape), dtype, placed), placed, buffers, committed=True, _skip_checks=True
+        )
+    except Exception as error:
+        raise xla.translate(error) from None
+
+
+def parts_of(buffer: Any) -> list[np.ndarray]:
+    """What this process's devices have of an array, in the order of the mesh."""
+    return [each._single_device_array_to_np_array_did_copy()[0] for each in buffer._arrays]
+
+
+def fetch(buffer: Any) -> np.ndarray:
+    """All of an array, from its parts."""
+    sharding, shape = sharding_of(buffer), buffer.aval.shape
+    try:
+        parts = parts_of(buffer)
+    except Exception as error:
+        raise xla.translate(error) from None
+    if sharding.is_replicated:
+        return parts[0]
+    positions = local_positions(sharding.mesh)
+    if len(positions) < sharding.mesh.size:
+        there = {str(sharding.index(shape, i)) for i in positions}
+        if len(there) < math.prod(sharding.parts):
+            raise EngineError(
+                "part of this tensor lies in other processes",
+                help="all of them call full_tensor() together; to_local() gives what lies here",
+            )
+    whole = np.empty(shape, parts[0].dtype)
+    for position, part in zip(positions, parts, strict=True):
+        whole[sharding.index(shape, position)] = part
+    return whole
+
+
+def copy(buffer: Any) -> Any:
+    """The same data in memory of its own, sharded as it is."""
+    return assembled(parts_of(buffer), buffer.aval.shape, sharding_of(buffer))
+
+
+def bytes_here(buffer: Any) -> list[int]:
+    """The bytes that each of this process's devices holds of an array, as PJRT counts them."""
+    return [each.on_device_size_in_bytes() for each in buffer._arrays]
+
+
+# Programs
+
+
+class Executable(xla.Executable):
+    """A program over a mesh. XLA says how its results are sharded."""
+
+    __slots__ = ("exchange", "shardings")
+
+    def __init__(self, loaded: Any, results: Sequence[TensorType], mesh: Mesh, exchange: Any = None):
+        self.shardings = _result_shardings(loaded, results, mesh)
+        handler, makers = xla.jaxlib().handler, []
+        for type, sharding in zip(results, self.shardings, strict=True):
+            placed = _placed(sharding)
+            makers.append(handler(_Aval(type.shape, type.dtype.numpy, placed), placed, committed=True))
+        super().__init__(loaded, makers)
+        self.exchange = exchange
+
+    def __call__(self, buffers: Sequence[Any], held: list[Any] | None = None) -> list[Any]:
+        if self.exchange is None:
+            return super().__call__(buffers, held)
+        try:
+            return xla.cluster.run(self.exchange, lambda: xla.Executable.__call__(self, buffers, held))
+        except EngineError as error:
+            raise xla.cluster.translate(error) from None
+
+
+def _result_shardings(loaded: Any, results: Sequence[TensorType], mesh: Mesh) -> list[Sharding]:
+    xc = xla.jaxlib().xc
+    given = loaded.get_output_shardings()
+    if given is None:
+        return [Sharding.replicated(mesh, each.rank) for each in results]
+    found = []
+    for proto, type in zip(given, results, strict=True):
+        tiled = xc.HloSharding.from_proto(proto)
+        if tiled.is_replicated() or tiled.is_maximal():
+            found.append(Sharding.replicated(mesh, type.rank))
+            continue
+        counts, positions = tiled.tile_assignment_dimensions(), tiled.tile_assignment_devices()
+        sharding = from_tiles(mesh, type.rank, tuple(counts), tuple(positions))
+        if sharding is None:
+            raise EngineError(
+                f"XLA shards a result as {tiled}, which is no order of the mesh's axes ({mesh})"
+            )
+        found.append(sharding)
+    return found
+
+
+# XLA ends a process whose devices wait for each other for 40 s, as they do while another process saves. Who
+# waits too long is found out elsewhere: see `processes.py`.
+LONG = 7 * 24 * 3600
+PATIENCE = {"cpu": [("xla_cpu_collective_call_terminate_timeout_seconds", LONG)]}
+COLLECTIVE = re.compile(r"= \S+ (all-|reduce-scatter|collective-|ragged-all)")
+
+
+def exchange_of(loaded: Any, module: stablehlo.Module, mesh: Mesh) -> Any:
+    """What processes compare of a program by which they exchange data; None for one that exchanges none."""
+    if xla.cluster is None or not is_shared(mesh):
+        return None
+    if not any(COLLECTIVE.search(each.to_string()) for each in loaded.hlo_modules()):
+        return None
+    ranks = sorted({each.process_index for each in devices_of(mesh)} - {xla.cluster.rank})
+    text = module.text(whole=True)
+    main = re.search(r"func.func @main\((.*?)\) -> (.*?) \{\n", text)
+    types = re.findall(r"tensor<([^>]*)>", main.group(1)) if main else []
+    digest = sha256(text.encode()).hex()
+    return xla.cluster.program(mesh.devices, ranks, digest, f"one on [{', '.join(types)}]")
+
+
+def compile(module: stablehlo.Module, place: Partitioned) -> Executable:
+    mesh = place.mesh
+    client, devices = xla.client(mesh.platform).client, xla.jaxlib().xc.DeviceList(devices_of(mesh))
+    options = _options(module, mesh)
+    if xla.calls_python(module):
+        run = lambda: client.compile_and_load(module.module, devices, options, [kernels.call_python])
+    else:
+        run = lambda: client.compile_and_load(module.bytecode(), devices, options)
+    try:
+        (loaded,) = aside(run)
+    except Exception as error:
+        raise xla.translate(error) from None
+    return Executable(loaded, module.results, mesh, exchange_of(loaded, module, mesh))
+
+
+def deserialize(data: bytes, module: stablehlo.Module, place: Partitioned) -> Executable:
+    mesh = place.mesh
+    devices = xla.jaxlib().xc.DeviceList(devices_of(mesh))
+    options = _options(module, mesh)
+    try:
+        loaded = xla.client(mesh.platform).client.deserialize_executable(data, devices, options)
+    except Exception as error:
+        raise xla.translate(error) from None
+    return Executable(loaded, module.results, mesh)
+
+
+def _options(module: stablehlo.Module, mesh: Mesh) -> Any:
+    xc = xla.jaxlib().xc
+    options = xc.CompileOptions()
+    options.num_partitions, options.num_replicas = mesh.size, 1
+    build = options.executable_build_options
+    build.use_spmd_partitioning = build.use_shardy_partitioner = True
+    build.num_partitions = mesh.size
+    build.allow_spmd_sharding_propagation_to_output = [True]
+    assignment = xc.DeviceAssignment.create(np.array([mesh.devices], np.int32))
+    options.device_assignment = build.device_assignment = assignment
+    options.env_option_overrides = [*xla.overrides(mesh.platform, module), *PATIENCE.get(mesh.platform, ())]
+    return options
+
+
+def fingerprint(place: Partitioned) -> str:
+    """What a program on this mesh depends on beside its text."""
+    return f"{devices_of(place.mesh)} of {xla.client(place.mesh.platform).client.device_count()}"
+
+
+def is_shared(mesh: Mesh) -> bool:
+    """Whether other processes take part in the mesh."""
+    return len(_local(mesh)) < mesh.size
+
+
+def place_of(device: Device, trace: Trace, params: Sequence[Sharding], kept: dict[int, int]) -> Partitioned:
+    """How a program on such parameters is sharded; `kept` says which results lie as which parameters do. What
+    was redistributed lies as it was told."""
+    results: list[Sharding | None] = []
+    for i, (place, index) in enumerate(trace.outputs):
+        made = trace.nodes[place].callee.fragment.results[index:] if place >= 0 else ()  # a gradient has none
+        op = made[0].op if made else None
+        told = op.sharding if isinstance(op, ShardingConstraint) else None
+        results.append(params[kept[i]] if i in kept else params[-1 - place] if place < 0 else told)
+    return Partitioned(device.mesh, params, results)
+
+
+xla.meshes = sys.modules[__name__]

@@ -1,0 +1,81 @@
+"""Collectives in compiled training steps, beside what `docs/scaling.md` says of them."""
+
+from collections import Counter
+
+import pytest
+
+import tenfold as tn
+from tenfold import nn
+from tenfold.distributed import costs
+from tenfold.distributed.device_mesh import init_device_mesh
+from tenfold.distributed.fsdp import fully_shard
+from tenfold.distributed.tensor import Replicate, Shard, distribute_module, distribute_tensor
+from tenfold.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+WIDTH, TOKENS = 16, 64
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+
+def bytes_of_step(module, mesh, placement):
+    """The bytes of each kind of collective in a step of training, and of the parameters."""
+    optimizer = tn.optim.SGD(module.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        module(x).square().mean().backward()
+        optimizer.step()
+
+    x = distribute_tensor(tn.ones(TOKENS, WIDTH), mesh, [placement])
+    found = Counter()
+    for each in costs.collectives(tn.show(step, x, stage="hlo"), mesh.size()):
+        assert each.devices == mesh.size()
+        found[each.kind] += each.bytes
+    return found, [each.numel() * 4 for each in module.parameters()]
+
+
+def model():
+    return nn.Sequential(Block(), Block())
+
+
+@pytest.mark.parametrize("devices", [2, 4, 8])
+def test_data_parallel_step_all_reduces_the_gradients(devices):
+    mesh = init_device_mesh("cpu", (devices,))
+    found, parameters = bytes_of_step(distribute_module(model(), mesh), mesh, Shard(0))
+    assert found == costs.data_parallel(parameters)
+
+
+@pytest.mark.parametrize("devices", [2, 4, 8])
+def test_fully_sharded_step_gathers_parameters_once(devices):
+    mesh = init_device_mesh("cpu", (devices,))
+    found, parameters = bytes_of_step(fully_shard(model(), mesh=mesh), mesh, Shard(0))
+    assert found == costs.fully_sharded(parameters)
+
+
+@pytest.mark.parametrize("devices", [2, 4, 8])
+def test_tensor_parallel_block_all_reduces_twice(devices):
+    mesh = init_device_mesh("cpu", (devices,), mesh_dim_names=("model",))
+    plan = {"*.up": ColwiseParallel(), "*.down": RowwiseParallel()}
+    found, _ = bytes_of_step(parallelize_module(model(), mesh, plan), mesh, Replicate())
+    # An MLP is half of a block: one forward, one backward; but the first block's input has no gradient.
+    assert found == {
+        "all-reduce": costs.tensor_parallel(2, TOKENS, WIDTH)["all-reduce"] // 2 - TOKENS * WIDTH * 4
+    }
+
+
+def test_mesh_of_one_device_has_no_collectives():
+    mesh = init_device_mesh("cpu", (1,))
+    assert bytes_of_step(fully_shard(model(), mesh=mesh), mesh, Shard(0))[0] == {}
+
+
+def test_bytes_sent_follow_the_ring():
+    assert costs.Collective("all-reduce", 800, 8).sent == 1400
+    assert costs.Collective("all-gather", 800, 8).sent == 700
+    assert costs.Collective("reduce-scatter", 100, 8).sent == 700

@@ -1,16 +1,26 @@
-"""`tenfold.overrides`: whether an object's type has its own say in how functions run on it."""
+"""`tenfold.overrides`: `__torch_function__`, by which a type says what functions do to its instances, and
+modes, which see every function that is called in a `with` block."""
 
 from __future__ import annotations
 
+import functools
+import sys
+import types
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
+from tenfold import fft, linalg, special
 from tenfold.base.absent import AbsentModule
+from tenfold.nn import functional, init
 from tenfold.tensor import Tensor
+from tenfold.tensor.overriding import hand_over, overridable, overriding
+from tenfold.tensor.subclasses import nowrap_functions
+from tenfold.trace.context import context
 
 __all__ = [
-    "get_default_nowrap_functions", "handle_torch_function", "has_torch_function", "is_tensor_like",
-    "resolve_name",
+    "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions",
+    "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
+    "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
 _absent = AbsentModule.of("torch._C")
@@ -21,26 +31,9 @@ def is_tensor_like(inp: Any) -> bool:
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
-def _overriding(arguments: Iterable[Any]) -> list[Any]:
-    """Those arguments whose type is no plain tensor's, subclasses first, as PyTorch asks them."""
-    found: list[Any] = []
-    for each in arguments:
-        kind = type(each)
-        if not hasattr(kind, "__torch_function__") or kind.__torch_function__ in _PLAIN:
-            continue
-        if any(type(other) is kind for other in found):
-            continue
-        place = next((i for i, other in enumerate(found) if issubclass(kind, type(other))), len(found))
-        found.insert(place, each)
-    return found
-
-
-_PLAIN = (getattr(Tensor, "__torch_function__", None),)
-
-
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether one of the arguments is of a type that says what functions do to it."""
-    return bool(_overriding(relevant_args))
+    """Whether one of the arguments is of a type that says what functions do to it, or a mode is in force."""
+    return bool(context.modes) or (context.heeds and bool(overriding(relevant_args)))
 
 
 def has_torch_function_unary(arg: Any) -> bool:
@@ -54,29 +47,132 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """What the arguments' types make of a call; the first that does not decline is taken."""
-    asked = _overriding(relevant_args)
-    types = tuple(map(type, asked))
-    for each in asked:
-        result = each.__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    names = ", ".join([kind.__name__ for kind in types])
-    raise TypeError(
-        f"no implementation found for {resolve_name(public_api)} on types that implement "
-        f"__torch_function__: {names}"
-    )
+    """What the arguments' types, Tensor among them, make of a call; the first that does not decline is
+    taken."""
+    return hand_over(public_api, args, kwargs, overriding(relevant_args, with_tensors=True))
+
+
+def wrap_torch_function(
+    dispatcher: Callable[..., Any],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function be overridden; `dispatcher` gives those of its arguments whose types are asked.
+
+    >>> @tenfold.overrides.wrap_torch_function(lambda x: (x,))
+    ... def double(x):
+    ...     return x + x
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(call, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+class TorchFunctionMode:
+    """A `with` block in which `__torch_function__` of this object is handed every call of a function.
+
+    Inside it the modes around it are in force, so that calling the function itself goes on with those.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        context.modes = (*context.modes, self)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        context.modes = context.modes[:-1]
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Self:
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that calls each function as it is."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    return context.modes[-1] if context.modes else None
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    return list(context.modes)
+
+
+@functools.cache
+def _overridable() -> dict[Any, list[Callable[..., Any]]]:
+    found: dict[Any, list[Callable[..., Any]]] = {}
+    for module in (sys.modules["tenfold"], functional, init, linalg, fft, special):
+        found[module] = [each for each in vars(module).values() if overridable(each)]
+    found[Tensor] = [
+        each.__get__ if isinstance(each, property) else each
+        for base in reversed(Tensor.__mro__[:-1])
+        for name, each in vars(base).items()
+        if isinstance(each, (property, types.FunctionType))
+        and (not name.startswith("_") or name.endswith("__"))
+    ]
+    return found
+
+
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
+    """The functions that types can override, by the module or class that holds them."""
+    return _overridable()
+
+
+def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """A function of each one's kind that gives -1, as a test of overrides may register it."""
+    return {each: lambda *args, **kwargs: -1 for every in _overridable().values() for each in every}
+
+
+def get_ignored_functions() -> set[Callable[..., Any]]:
+    """The functions of the package that no type can override."""
+    package = sys.modules["tenfold"]
+    return {
+        each
+        for each in vars(package).values()
+        if isinstance(each, types.FunctionType) and not overridable(each)
+    }
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether it is a method of Tensor, or the `__get__` of an attribute of it."""
+    return func in _overridable()[Tensor] or getattr(func, "__name__", "") in ("__get__", "__set__")
 
 
 def resolve_name(f: Callable[..., Any]) -> str | None:
-    """What a function is called, with its module."""
+    """What a function is called, with the module or class that holds it: "torch.Tensor.add"."""
+    if isinstance(getattr(f, "__self__", None), property):
+        named = {id(each): name for base in Tensor.__mro__ for name, each in vars(base).items()}
+        return f"torch.Tensor.{named.get(id(f.__self__), '?')}.{f.__name__}"  # type: ignore[attr-defined]
+    if any(vars(base).get(getattr(f, "__name__", "")) is f for base in Tensor.__mro__):
+        return f"torch.Tensor.{f.__name__}"
     name = getattr(f, "__qualname__", None)
-    return None if name is None else f"{getattr(f, '__module__', None) or 'torch'}.{name}"
+    if name is None:
+        return None
+    module = next((each.__name__ for each, known in _overridable().items() if f in known), None)
+    module = module or getattr(f, "__module__", None) or "torch"
+    return f"{module.replace('tenfold', 'torch', 1)}.{name}"
 
 
 def get_default_nowrap_functions() -> set[Any]:
     """Functions whose results keep their own type."""
-    return set()
+    return set(nowrap_functions())
 
 
 def __getattr__(name: str) -> Any:

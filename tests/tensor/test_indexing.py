@@ -320,6 +320,7 @@ def test_writing_by_a_mask_evaluates_nothing(x):
     assert x.sum().item() == 0
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_other_places_of_the_same_number_compile_nothing(x):
     read = lambda places: (x[tn.tensor(places)] * 1).numpy()[..., 0, 0].tolist()
     read([0, 1, 1]), read(0)

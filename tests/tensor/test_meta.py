@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import tenfold as tn
 from tenfold import nn
@@ -78,3 +79,14 @@ def test_a_tensor_with_data_takes_its_shape_from_one_without():
     assert tn.zeros_like(hollow, device="cpu").tolist() == [[0.0] * 3] * 2
     assert (tn.empty_like(hollow, device="cpu").fill_(1) + 1).sum().item() == 12.0
     assert hollow.new_ones(2, device="cpu").tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("t", [tn, torch], ids=["tenfold", "pytorch"])
+def test_copying_to_the_meta_device_moves_nothing_and_checks_shapes(t):
+    held = t.empty(2, 3, device="meta")
+    assert held.copy_(t.ones(3)) is held and held.shape == (2, 3) and held.device.type == "meta"
+    layer = t.nn.Linear(3, 2, device="meta")
+    layer.load_state_dict(t.nn.Linear(3, 2).state_dict())
+    assert layer.weight.device.type == "meta"
+    with pytest.raises(RuntimeError if t is torch else tn.ShapeError):
+        held.copy_(t.ones(4))

@@ -18,6 +18,7 @@ from tenfold.base import devices, dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
 from tenfold.base.source import capture
+from tenfold.base.watched import plain as plain_numbers
 from tenfold.engines import xla
 from tenfold.flat.strides import FORMATS, contiguous
 from tenfold.ops.callee import OpCall
@@ -26,6 +27,7 @@ from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, exact, find
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor, generators, leaf, memory_formats
 from tenfold.tensor.documentation import Docstring, written
+from tenfold.tensor.overriding import CODES, hand_over, overriding
 from tenfold.tensor.parameter import Parameter
 from tenfold.trace import graph
 from tenfold.trace.context import context
@@ -45,7 +47,8 @@ class Plan:
         self.device = names.index("device") if "device" in names else None
         self.generator = names.index("generator") if "generator" in names else None
         self.placement = [(i, name) for i, name in enumerate(names) if name in PLACES]
-        self.view = schema.is_view
+        # A row with strides shares memory also where its schema, as `_unsafe_view`'s, does not say so.
+        self.view = schema.is_view or row.strides is not None
         self.lists = len(schema.returns) == 1 and schema.returns[0].type.is_list
         self.number = len(schema.returns) == 1 and schema.returns[0].type.kind in (
             "bool",
@@ -296,7 +299,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
                 and (len(inputs) == 1 or inputs[0].device is inputs[-1].device)
                 and inputs[0].buffer is not NO_DATA
             ):
-                node = Node(callee, inputs, capture())
+                node = Node(callee, inputs, capture(2))
                 if not plain:
                     graph.follow(node)
                 value = Value(callee.result_types[0], inputs[0].device, node)
@@ -305,6 +308,11 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
                 if node.depth > MAX_DEPTH:
                     _bound_depth((value,))
                 return Tensor(value)
+        if context.asked is not None:
+            args, kwargs = plain_numbers(args), plain_numbers(kwargs)
+        found = overriding(args, kwargs) if context.heeds else ()
+        if found or context.modes:
+            return hand_over(call, args, kwargs, list(found))
         nonlocal resolver
         if resolver is None:
             resolver = _resolver(name, rows, method)
@@ -330,10 +338,13 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         if out is None:
             return result
         try:
+            if rows[index].fills_out and isinstance(out, Tensor) and out.numel() == result.numel():
+                result = result.reshape(out.shape)
             return into(out, result)
         except TenfoldError as error:
             raise error.located(name, capture()) from None
 
+    CODES.add(call.__code__)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = Docstring(lambda: written(call, name, rows, method=method))
     return call
@@ -426,8 +437,12 @@ def inplace_method(name: str, rows: Sequence[Row], *, method: bool = True) -> Ca
     keeps_dtype = any(row.keeps_dtype for row in rows)
 
     def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if context.modes or (context.heeds and overriding((self, *args))):
+            return hand_over(write, (self, *args), kwargs, overriding((self, *args)))
         if name == "copy" and args and args[0] is self:
             return self  # nothing to do, also where PyTorch would refuse to write
+        if name == "copy" and self._value.buffer is NO_DATA and args and isinstance(args[0], Tensor):
+            args = (_without_data(args[0]), *args[1:])  # from wherever: there is no data to be moved
         result = call(self, *args, **kwargs)
         if (keeps_dtype or kwargs.get("dtype") is not None) and result.dtype is not self.dtype:
             problem = DTypeError(
@@ -442,9 +457,15 @@ def inplace_method(name: str, rows: Sequence[Row], *, method: bool = True) -> Ca
             self.become(result._value, result._alias)
         return self
 
+    CODES.add(write.__code__)
     write.__name__ = write.__qualname__ = name + "_"
     write.__doc__ = f"`{name}`, written into this tensor."
     return write
+
+
+def _without_data(source: Tensor) -> Tensor:
+    """A tensor on the meta device that has the shape and dtype of another."""
+    return Tensor(Value(source.current().type, devices.Device("meta"), buffer=NO_DATA))
 
 
 # The namespaces that hold functions of the table's, by module: "" is the package.

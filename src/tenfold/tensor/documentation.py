@@ -20,7 +20,7 @@ from tenfold.ops.table import Row
 from tenfold.tensor.tensor import Tensor
 from tenfold.trace.graph import Value
 
-__all__ = ["Docstring", "example", "written"]
+__all__ = ["Docstring", "example", "signatures", "written"]
 
 
 class Docstring(str):
@@ -79,13 +79,18 @@ MODULES = {None: "tn", "nn": "tn.nn.functional"}
 def written(call: Callable[..., Any], name: str, rows: Sequence[Row], *, method: bool) -> str:
     """The docstring of a function: meaning, signatures, schemas, an example with its shapes."""
     lines = [rows[0].doc.strip() or f"`{name}`, as in PyTorch.", ""]
-    lines += [f"    {name}{_plain(each)}" for each in overloads(rows, method=method)]
+    lines += [f"    {name}{each}" for each in signatures(rows, method=method)]
     lines += ["", "Schemas:", *[f"    {row.namespace}::{row.text.rpartition('::')[2]}" for row in rows]]
     shown = example(call, name, rows, method=method)
     if shown is not None:
         code, shapes = shown
         lines += ["", "Example:", "    >>> import tenfold as tn", f"    >>> {code}  # {shapes}"]
     return "\n".join(lines)
+
+
+def signatures(rows: Sequence[Row], *, method: bool) -> list[str]:
+    """The Python signatures of some rows, as people read them."""
+    return [_plain(each) for each in overloads(rows, method=method)]
 
 
 def _plain(signature: str) -> str:

@@ -29,6 +29,13 @@ class Generator:
         self._seed = 0
         self.manual_seed(67280421310721)
 
+    @classmethod
+    def on(cls, state: Tensor) -> Generator:
+        """The generator that draws from this state, and advances it: so that a program can be given one."""
+        made = cls.__new__(cls)
+        made.device, made._seed, made.state = state.device, 0, state
+        return made
+
     @located
     def manual_seed(self, seed: int) -> Generator:
         self._seed = _checked(seed) & _MASK

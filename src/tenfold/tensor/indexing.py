@@ -322,4 +322,5 @@ def install() -> None:
     """Give Tensor these methods."""
     own = {"__getitem__": getitem, "__setitem__": setitem, "__delitem__": delitem, "nonzero": nonzero}
     for name, method in own.items():
+        method.__name__ = name
         setattr(Tensor, name, method)

@@ -25,6 +25,7 @@ from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.flat.ir import TensorType
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.overriding import DisableTorchFunctionSubclass
 from tenfold.trace.graph import Value
 
 DeviceLike = Device | str | int
@@ -40,7 +41,8 @@ def tensor(
 ) -> Tensor:
     """A tensor with a copy of the data: a number, nested sequences of numbers, a NumPy array, a tensor."""
     if isinstance(data, Tensor):
-        return data.detach().to(dtype=dtype, device=device, copy=True).requires_grad_(requires_grad)
+        with DisableTorchFunctionSubclass():  # of whatever class, the copy is a plain tensor
+            return data.detach().to(dtype=dtype, device=device, copy=True).requires_grad_(requires_grad)
     array = as_array(data, as_dtype(dtype) if dtype is not None else None)
     if isinstance(data, np.ndarray) and np.may_share_memory(array, data):
         array = array.copy()

@@ -306,7 +306,9 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise ArgumentError("takes a class derived from Tensor")
     seen = aten("alias")(self)
-    return cls(seen._value, seen._alias)
+    made = object.__new__(cls)
+    Tensor.__init__(made, seen._value, seen._alias)
+    return made
 
 
 @located

@@ -11,6 +11,8 @@ from tenfold.base.errors import ArgumentError
 from tenfold.ops.table import TABLE
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import function
+from tenfold.tensor.overriding import CODES, PLAIN, hand_over, overridable, overrides, overriding
+from tenfold.trace.context import context
 
 PROPERTIES = {"T": "numpy_T", "mT": "mT", "H": "matrix_H", "mH": "mH", "real": "real", "imag": "imag"}
 
@@ -45,15 +47,17 @@ def install() -> None:
     for special, name in OPERATORS.items():
         setattr(Tensor, special, _operator(name, special))
     for special, name in REFLECTED.items():
-        setattr(Tensor, special, _reflected(name))
+        setattr(Tensor, special, _reflected(name, special))
     for special, name in AUGMENTED.items():
         setattr(Tensor, special, _protocol(getattr(Tensor, name + "_"), special))
 
 
 def _operator(name: str, special: str) -> Callable[..., Any]:
     # Not the overloads that take a number first: a tensor of no dimensions would pass for one.
-    rows = [row for row in TABLE[name] if row.method]
-    return _protocol(function(name, rows, method=True), special)
+    own: Any = vars(Tensor).get(name)
+    if not overridable(own) or special in ("__eq__", "__ne__"):
+        own = function(special, [row for row in TABLE[name] if row.method], method=True)
+    return _protocol(own, special)
 
 
 def _protocol(call: Callable[..., Any], special: str) -> Callable[..., Any]:
@@ -70,16 +74,22 @@ def _protocol(call: Callable[..., Any], special: str) -> Callable[..., Any]:
                 return call(self, leaf(np.array(others[0], order="C"), self.device))
             return NotImplemented
 
+    CODES.add(operate.__code__)
     operate.__name__ = operate.__qualname__ = special
     return operate
 
 
-def _reflected(name: str) -> Callable[..., Any]:
+def _reflected(name: str, special: str) -> Callable[..., Any]:
     call = function(name, TABLE[name])
+    method = vars(Tensor).get(name) if name in ("add", "mul") else None
 
     def operate(self: Tensor, other: Any) -> Any:
+        if context.heeds and self.__class__ not in PLAIN and overrides(self.__class__):
+            return hand_over(method or operate, (self, other), {}, overriding((self, other)))
         if not isinstance(other, (Tensor, bool, int, float, complex, np.generic)):
             return NotImplemented
         return call(other, self)
 
+    CODES.add(operate.__code__)
+    operate.__name__ = operate.__qualname__ = special
     return operate

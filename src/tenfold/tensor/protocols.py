@@ -10,6 +10,7 @@ import numpy as np
 from tenfold.base import dtypes, formatting
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, GradientError, ShapeError
 from tenfold.base.source import capture
+from tenfold.base.watched import Asked, note
 from tenfold.runtime import evaluate
 from tenfold.tensor import views
 from tenfold.tensor.questions import Described
@@ -28,6 +29,15 @@ class Protocols(Described):
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Any: ...
         def __eq__(self, other: Any) -> Any: ...
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from tenfold.base.notebooks import tensor_html
+
+        facts = [str(self._value.type), str(self.device.resolved)]
+        facts += ["requires_grad"] if self.requires_grad else []
+        known = context.recorder is None and self.device.type != "meta"
+        return tensor_html(self._host() if known else None, " · ".join(facts))
 
     def __repr__(self) -> str:
         if context.recorder is not None:
@@ -53,7 +63,10 @@ class Protocols(Described):
             raise ArgumentError("len() of a 0-dimensional tensor", help="use .numel()").located(
                 "len", capture()
             )
-        return self._value.type.shape[0]
+        length = self._value.type.shape[0]
+        if context.asked is not None:
+            note(context.asked, Asked("len", length, None, None), 2)
+        return length
 
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:

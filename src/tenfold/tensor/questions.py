@@ -11,8 +11,10 @@ from tenfold.base.errors import ArgumentError, IndexOutOfRange
 from tenfold.base.layouts import strided
 from tenfold.base.size import Size
 from tenfold.base.source import capture
+from tenfold.base.watched import watched
 from tenfold.flat.strides import FORMATS, contiguous, follows, is_contiguous
 from tenfold.tensor import views
+from tenfold.trace.context import context
 from tenfold.trace.graph import Holder, Value
 
 
@@ -25,7 +27,8 @@ class Described(Holder):
 
     @property
     def shape(self) -> Size:
-        return Size(self._value.type.shape)
+        shape = self._value.type.shape
+        return Size(shape if context.asked is None else watched(shape, context.asked, 2))
 
     @property
     def dtype(self) -> DType:
@@ -73,7 +76,8 @@ class Described(Holder):
         return self._value.type.rank
 
     def numel(self) -> int:
-        return self._value.type.numel
+        count = self._value.type.numel
+        return count if context.asked is None else watched((count,), context.asked, 2)[0]
 
     nelement = numel
 
@@ -81,7 +85,9 @@ class Described(Holder):
         return self.dtype.itemsize
 
     def size(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[_axis(self, dim, "size")]
+        sizes = self._value.type.shape
+        shape = Size(sizes if context.asked is None else watched(sizes, context.asked, 2))
+        return shape if dim is None else shape[_axis(self, dim, "size")]
 
     def stride(self, dim: int | None = None) -> Any:
         strides = contiguous(self.shape) if self._alias is None else self._alias.strides

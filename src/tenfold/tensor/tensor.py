@@ -47,6 +47,7 @@ class Tensor(Protocols):
 
     __slots__ = ("__dict__", "__weakref__", "_alias", "_leaf", "_shelf", "_value", "_writes")
     __array_priority__ = 1000
+    _open_dims: dict[int, Any] = {}  # what `mark_dynamic` and `mark_static` say of its dimensions
     _value: Value
     _alias: views.Alias | None
     _leaf: Origin | None  # of a tensor that requires gradients and was not computed: where they collect
@@ -101,7 +102,10 @@ class Tensor(Protocols):
             and not recorder.made(self._value)
         ):
             # What is recorded may run again after it has written to this memory. (A leaf is read as itself,
-            # or its gradients would not come to it.)
+            # or its gradients would not come to it; and so is a view of a leaf that is a view.)
+            if self._value.origin is not None and not views.is_told(alias):
+                recorder.hold(alias.storage)
+                return recorder.read(self, self._value)
             recorder.read(alias.storage, alias.storage.value)
             return self._marked(views.read(alias, alias.storage.value.made_at))
         return recorder.read(self, self._value)
@@ -376,7 +380,8 @@ class Tensor(Protocols):
 
     def __copy__(self) -> Tensor:
         alias = self.share()
-        made = type(self)(self.current(), alias.copy(alias.base))
+        made = object.__new__(type(self))  # a class of a program's own may be called in another way
+        Tensor.__init__(made, self.current(), alias.copy(alias.base))
         vars(made).update(vars(self))
         return made
 
@@ -386,7 +391,8 @@ class Tensor(Protocols):
                 "a tensor computed from others that require gradients cannot be copied with its history",
                 help="use .detach() or .clone()",
             ).located("deepcopy", capture())
-        made = type(self)(graph.fresh(self.current(), capture()))
+        made = object.__new__(type(self))
+        Tensor.__init__(made, graph.fresh(self.current(), capture()))
         if self._alias is not None and context.recorder is None:
             old = self._alias.storage  # views copied together share their memory again
             storage = memo.setdefault(id(old), views.Storage(graph.fresh(old.value, capture())))
@@ -468,7 +474,8 @@ def _unpickle(
     kind: type[Tensor], data: bytes, dtype: DType, shape: tuple[int, ...], device: Device, requires_grad: bool
 ) -> Tensor:
     array = np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
-    made = kind(leaf(array, device, dtype)._value)
+    made = object.__new__(kind)
+    Tensor.__init__(made, leaf(array, device, dtype)._value)
     return made if made.requires_grad == requires_grad else made.requires_grad_(requires_grad)
 
 

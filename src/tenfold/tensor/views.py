@@ -258,6 +258,15 @@ def read(alias: Alias, where: Any) -> Value:
     return value
 
 
+def is_told(alias: Alias) -> bool:
+    """Whether gradients flow to what `read` gives."""
+    base = alias.base
+    if base.is_told:
+        return base.value is not None and base.value.origin is not None
+    origin = alias.storage.value.origin
+    return origin is not None and not alias.is_foreign(origin)
+
+
 def _memory(alias: Alias, where: Any) -> Value:
     """What the storage holds, a constant where gradients know it as another tensor's."""
     value = alias.storage.value

@@ -1,0 +1,239 @@
+"""`__torch_function__`: classes derived from Tensor keep their class, other types and modes are handed calls.
+The programs run on Tenfold and on PyTorch, and must tell the same."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+
+import tenfold as tn
+
+BOTH = pytest.mark.parametrize("t", [tn, torch], ids=["tenfold", "pytorch"])
+
+EXPRESSIONS = """
+x + 1; 1 + x; y + x; x - 1; 1 - x; x * y; y @ x; x == y; x[0]; x.sum(); -x; x.T; x.add_(1)
+F.relu(x); t.cat([x, y]); x.detach(); x.to(t.float64); x.data; abs(x); F.linear(x, t.ones(3, 2))
+x // 2; x**2; 2**x; x > 1; x.new_zeros(2); F.dropout(x); t.zeros_like(x); t.split(x, 1); t.max(x, 0)
+y.copy_(x); x.clone(); x.view(2, 1); t.einsum('i,i->', x, y)
+F.cross_entropy(x.view(1, 2), t.tensor([1])); x.requires_grad_(); x.unbind(0); list(x)[0]; x.float()
+x.cpu(); x.expand(3, 2); t.linalg.norm(x); x.item; x.shape; t.tensor(x); x.numpy(); x.dtype; repr(x)
+"""
+
+
+@BOTH
+def test_what_is_computed_from_a_subclass_is_of_the_subclass(t):
+    class Mine(t.Tensor):
+        pass
+
+    F = t.nn.functional
+    kinds = {}
+    for each in EXPRESSIONS.replace("\n", ";").split(";"):
+        if each.strip():
+            x, y = Mine([1.0, 2.0]), t.ones(2)
+            result = eval(each, {"x": x, "y": y, "t": t, "F": F})
+            parts = result if isinstance(result, tuple) and not hasattr(result, "numel") else [result]
+            kinds[each.strip()] = [type(part).__name__ for part in parts if isinstance(part, t.Tensor)]
+    expected = {each: ["Mine"] for each in kinds}
+    expected |= {"t.split(x, 1)": ["Mine"] * 2, "t.max(x, 0)": ["Mine"] * 2, "x.unbind(0)": ["Mine"] * 2}
+    expected |= {each: [] for each in ("x.item", "x.shape", "x.numpy()", "x.dtype", "repr(x)")}
+    expected["t.tensor(x)"] = ["Tensor"]
+    assert kinds == expected
+
+
+@BOTH
+def test_a_class_sees_the_functions_by_their_names(t):
+    seen = []
+
+    class Logged(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = Logged([1.0, 2.0])
+    (1 - t.nn.functional.relu(x + 1) * t.ones(2)).sum()
+    t.stack([x, x])
+    x[0], x.shape, -x, x.add_(1), x == x, len(x)
+    assert seen == ["add", "relu", "mul", "__rsub__", "sum", "stack", "__getitem__", "__get__", "neg", "add_",
+                    "__eq__", "__len__"]  # fmt: skip
+
+
+@BOTH
+def test_a_type_that_is_no_tensor_implements_functions(t):
+    handled = {}
+
+    class Scalar:
+        def __init__(self, count, value):
+            self.count, self.value = count, value
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func not in handled or not all(issubclass(each, (t.Tensor, Scalar)) for each in types):
+                return NotImplemented
+            return handled[func](*args, **(kwargs or {}))
+
+    handled[t.mean] = lambda input: input.value
+    handled[t.add] = lambda input, other: ("add", input.count, other)
+    handled[t.nn.functional.softmax] = lambda input, dim=None, **options: ("softmax", dim)
+    handled[t.Tensor.mul] = lambda input, other: ("mul", other.count)
+    d = Scalar(5, 2)
+    assert t.mean(d) == 2
+    assert t.add(d, 3) == ("add", 5, 3)
+    assert t.nn.functional.softmax(d, dim=1) == ("softmax", 1)
+    assert t.ones(2) * d == ("mul", 5)
+    with pytest.raises(TypeError, match="no implementation found|Multiple dispatch failed"):
+        t.sub(d, 1)
+
+
+@BOTH
+def test_a_class_with_its_own_new_keeps_attributes_and_gradients(t):
+    class Tagged(t.Tensor):
+        def __new__(cls, data, tag="", **kwargs):
+            return super().__new__(cls, data)
+
+        def __init__(self, data, tag=""):
+            self.tag = tag
+
+    w = Tagged(t.tensor([1.0, 2.0]), tag="weights").requires_grad_()
+    assert (w.tag, type(w).__name__) == ("weights", "Tagged")
+    (w * 3).sum().backward()
+    assert w.grad.tolist() == [3, 3]
+    if t is tn:  # PyTorch wants a class that can be made without arguments
+        twin = copy.deepcopy(w)
+        assert (type(twin).__name__, twin.tag, twin.tolist()) == ("Tagged", "weights", [1, 2])
+
+
+@BOTH
+def test_make_subclass_shares_memory_and_parameters_can_be_derived_from(t):
+    class Quant(t.nn.Parameter):
+        def __new__(cls, data, requires_grad=False, bits=4):
+            made = t.Tensor._make_subclass(cls, data, requires_grad)
+            made.bits = bits
+            return made
+
+    data = t.zeros(3)
+    p = Quant(data, bits=2)
+    data.add_(1)
+    layer = t.nn.Linear(3, 3)
+    layer.weight = Quant(t.ones(3, 3), requires_grad=True, bits=8)
+    assert (p.bits, p.tolist(), p.requires_grad) == (2, [1, 1, 1], False)
+    assert layer.weight.bits == 8 and type(dict(layer.named_parameters())["weight"]).__name__ == "Quant"
+    assert type(layer.weight * 1) is t.Tensor
+    layer(t.ones(1, 3)).sum().backward()
+    assert layer.weight.grad.shape == (3, 3)
+
+
+@BOTH
+def test_a_class_can_turn_overriding_off(t):
+    class Silent(t.Tensor):
+        __torch_function__ = t._C._disabled_torch_function_impl
+
+    assert type(Silent([1.0]) + 1) is t.Tensor
+    assert not t.overrides.has_torch_function((Silent([1.0]), t.ones(1)))
+
+
+@BOTH
+def test_a_mode_sees_every_call(t):
+    class Log(t.overrides.TorchFunctionMode):
+        def __init__(self):
+            self.names = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Log() as outer, Log() as inner:
+        x = t.zeros(2)
+        y = t.nn.functional.relu(x)
+        t.add(y, t.tensor([1.0, 2.0]))
+    t.ones(1)
+    assert inner.names == outer.names == ["zeros", "relu", "tensor", "add"]
+
+
+@BOTH
+def test_a_mode_can_change_what_a_function_gives(t):
+    class Ones(t.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {})) if func is not t.zeros else t.ones(*args, **(kwargs or {}))
+
+    with Ones():
+        assert t.zeros(2).tolist() == [1, 1]
+    assert t.zeros(2).tolist() == [0, 0]
+
+
+@BOTH
+def test_overrides_answers_as_pytorch_does(t):
+    class Duck:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return (func.__name__, len(types))
+
+    o = t.overrides
+
+    @o.wrap_torch_function(lambda x, y=None: (x, y))
+    def mine(x, y=None):
+        return "plain"
+
+    assert mine(t.ones(1)) == "plain" and mine(t.ones(1), Duck()) == ("mine", 2)
+    assert o.is_tensor_like(Duck()) and not o.is_tensor_like(3)
+    assert o.handle_torch_function(mine, (Duck(), Duck()), 1) == ("mine", 1)
+    assert t.add in o.get_overridable_functions()[t]
+    assert t.nn.functional.relu in o.get_overridable_functions()[t.nn.functional]
+    assert t.is_tensor in o.get_ignored_functions() and t.add in o.get_testing_overrides()
+    assert o.resolve_name(t.Tensor.add) == "torch.Tensor.add"
+    assert o.is_tensor_method_or_property(t.Tensor.add) and not o.is_tensor_method_or_property(t.add)
+
+
+class Kept(tn.Tensor):
+    pass
+
+
+def test_a_subclass_is_pickled_as_itself():
+    made = pickle.loads(pickle.dumps(Kept([1.0, 2.0])))
+    assert type(made) is Kept and made.tolist() == [1, 2]
+
+
+def test_a_wrapper_has_a_shape_a_device_and_no_data():
+    class Twice(tn.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = tn.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is tn.add:
+                return Twice(args[0].inner * 2 + args[1])
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = Twice(tn.ones(2, 3))
+    assert (x.shape, x.device.type, x.dtype) == ((2, 3), "cpu", tn.float32)
+    assert tn.add(x, 1).inner.tolist() == [[3.0] * 3] * 2
+
+
+def test_compiled_functions_leave_the_word_to_types_and_modes():
+    class Answering(tn.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return 42 if func is tn.relu else super().__torch_function__(func, types, args, kwargs or {})
+
+    class Counting(tn.overrides.TorchFunctionMode):
+        seen = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.seen += func is tn.relu
+            return func(*args, **(kwargs or {}))
+
+    compiled = tn.compile(lambda x: tn.relu(x))
+    plain = tn.ones(3)
+    for _ in range(3):
+        assert compiled(plain).tolist() == [1, 1, 1]
+    assert compiled(plain.as_subclass(Answering)) == 42
+    with Counting() as mode:
+        assert compiled(plain).tolist() == [1, 1, 1]
+    assert mode.seen == 1
+    assert compiled(tn.nn.Parameter(plain)).tolist() == [1, 1, 1]

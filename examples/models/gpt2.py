@@ -4,6 +4,7 @@
 model = gpt2()
 model.load_state_dict(from_checkpoint(torch.load("pytorch_model.bin")))
 scores = model(tokens)  # (n, length) to (n, length, 50257)
+text = tenfold.generation.generate(model.eval(), tokens, 50, temperature=0.8, top_p=0.9, seed=1)
 ```
 """
 
@@ -33,12 +34,20 @@ class Attention(nn.Module):
         self.c_proj = Conv1D(width, width)
         self.resid_dropout = nn.Dropout(dropout)
 
-    def forward(self, x):
+    def forward(self, x, cache=None, positions=None):
         count, length, width = x.shape
         split = lambda part: part.view(count, length, self.heads, width // self.heads).transpose(1, 2)
         query, key, value = map(split, self.c_attn(x).split(width, dim=2))
         dropout = self.dropout if self.training else 0.0
-        y = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+        seen = None
+        if cache is not None:
+            rows = torch.arange(count, device=x.device)[:, None]
+            for stored, new in zip(cache, (key, value), strict=True):
+                stored[rows, :, positions] = new.transpose(1, 2)
+            key, value = cache
+            places = torch.arange(key.shape[2], device=x.device)
+            seen = places <= positions[:, None, :, None]
+        y = F.scaled_dot_product_attention(query, key, value, seen, dropout, is_causal=cache is None)
         return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(count, length, width)))
 
 
@@ -62,8 +71,8 @@ class Block(nn.Module):
         self.ln_2 = nn.LayerNorm(width)
         self.mlp = MLP(width, dropout)
 
-    def forward(self, x):
-        x = x + self.attn(self.ln_1(x))
+    def forward(self, x, cache=None, positions=None):
+        x = x + self.attn(self.ln_1(x), cache, positions)
         return x + self.mlp(self.ln_2(x))
 
 
@@ -78,11 +87,11 @@ class Transformer(nn.Module):
         nn.init.normal_(self.wte.weight, std=0.02)
         nn.init.normal_(self.wpe.weight, std=0.02)
 
-    def forward(self, tokens):
-        places = torch.arange(tokens.shape[1], device=tokens.device)
+    def forward(self, tokens, cache=None, positions=None):
+        places = torch.arange(tokens.shape[1], device=tokens.device) if positions is None else positions
         x = self.drop(self.wte(tokens) + self.wpe(places))
-        for block in self.h:
-            x = block(x)
+        for i, block in enumerate(self.h):
+            x = block(x, None if cache is None else cache[i], positions)
         return self.ln_f(x)
 
 
@@ -91,12 +100,25 @@ class GPT2(nn.Module):
 
     def __init__(self, vocabulary=50257, context=1024, width=768, layers=12, heads=12, dropout=0.1):
         super().__init__()
+        self.context, self.heads = context, heads
         self.transformer = Transformer(vocabulary, context, width, layers, heads, dropout)
         self.lm_head = nn.Linear(width, vocabulary, bias=False)
         self.lm_head.weight = self.transformer.wte.weight  # one tensor under two names
 
-    def forward(self, tokens):
-        return self.lm_head(self.transformer(tokens))
+    def make_cache(self, count, length):
+        """Room for the keys and values of so many tokens: a tuple of both for each layer."""
+        weight = self.lm_head.weight
+        shape = (count, self.heads, length, weight.shape[1] // self.heads)
+        empty = lambda: torch.zeros(shape, dtype=weight.dtype, device=weight.device)
+        return [(empty(), empty()) for _ in self.transformer.h]
+
+    def forward(self, tokens, cache=None, positions=None, last=None):
+        """With a cache, `tokens` stand at `positions`, and those before them are read from the cache. With
+        `last`, only the token at that place of each row gets scores."""
+        x = self.transformer(tokens, cache, positions)
+        if last is not None:
+            x = x[torch.arange(x.shape[0], device=x.device), last][:, None]
+        return self.lm_head(x)
 
 
 def from_checkpoint(state):

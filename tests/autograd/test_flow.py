@@ -391,6 +391,7 @@ def test_a_write_that_no_gradient_needs_is_allowed():
         assert float(x.grad.sum()) == 12
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_forward_and_backward_are_one_program():
     from tenfold.runtime import executables
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
-from tenfold.autograd.sweep import Sweep, accumulate, survey
+from tenfold.autograd.sweep import Sweep, accumulate, finish_accumulation, survey
 from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.base.hooks import GradientEdge, Noticed, RemovableHandle
 from tenfold.base.source import capture
@@ -50,6 +50,7 @@ def backward(
     for value, given_gradient in found:
         assert value.origin is not None
         accumulate(value.origin.of, given_gradient, create_graph)
+    finish_accumulation()
 
 
 @located
@@ -245,6 +246,7 @@ def _detach_(self: Tensor) -> Tensor:
     return self
 
 
+_backward.__name__ = "backward"
 Tensor.backward = _backward  # type: ignore[attr-defined]
 Tensor.register_hook = _register_hook  # type: ignore[attr-defined]
 Tensor.retain_grad = _retain_grad  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from tenfold.autograd.watched import is_watched, passed
 from tenfold.base.errors import ArgumentError
 from tenfold.base.hooks import CHANGES
 from tenfold.base.source import capture
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, sharding
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.gradient import find_path, gradient, raise_spent, spend
@@ -26,10 +26,11 @@ from tenfold.trace.graph import Origin, Value
 
 class _Endings(threading.local):
     """What to do at the end of each sweep that is under way in this thread, innermost last: what for, by
-    which key."""
+    which key; and what once its gradients are accumulated."""
 
     def __init__(self) -> None:
         self.stack: list[dict[Any, Callable[[], None]]] = []
+        self.accumulated: dict[Any, Callable[[], None]] = {}
 
 
 _endings = _Endings()
@@ -39,6 +40,19 @@ def at_end(key: Any, action: Callable[[], Any]) -> Any:
     """From a hook: call this when all gradients of the sweep have come; the first time for its key. Gives
     what is kept under the key."""
     return _endings.stack[-1].setdefault(key, action)
+
+
+def once_accumulated(key: Any, action: Callable[[], None]) -> None:
+    """From a hook that is called when a gradient was accumulated: call this when all have been, once for its
+    key."""
+    _endings.accumulated.setdefault(key, action)
+
+
+def finish_accumulation() -> None:
+    while _endings.accumulated:
+        actions, _endings.accumulated = _endings.accumulated, {}
+        for action in actions.values():
+            action()
 
 
 class Sweep:
@@ -206,6 +220,8 @@ def accumulate(leaf: Origin, found: Tensor, create_graph: bool) -> None:
     owner = None if leaf.leaf is None else leaf.leaf()
     if owner is not None and owner._leaf is not leaf:
         return  # it requires no gradients any more
+    if owner is not None and found.device.mesh is not None:
+        found = sharding.as_sharded(found, owner)
     if leaf.grad is None:
         leaf.grad = found
     elif create_graph:

@@ -7,8 +7,10 @@ from tenfold.func.functions import applied
 from tenfold.func.jacobians import hessian, jacfwd, jacrev
 from tenfold.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tenfold.func.recorded import RecordedFunction
+from tenfold.func.scans import associative_scan, map, scan
 
 __all__ = [
+    "associative_scan",
     "functional_call",
     "functionalize",
     "grad",
@@ -18,7 +20,9 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "map",
     "replace_all_batch_norm_modules_",
+    "scan",
     "stack_module_state",
     "value_and_grad",
     "vjp",

@@ -1,0 +1,124 @@
+"""Functions along a dimension: `scan`, which carries a state from slice to slice, `associative_scan`, which
+combines slices in a logarithmic number of steps, and `map`. PyTorch has them in `torch._higher_order_ops`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.base.errors import ArgumentError, ShapeError, located
+from tenfold.func.batching import vmap
+from tenfold.func.control_flow import while_loop
+from tenfold.func.recorded import is_tensor
+from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
+from tenfold.trace import tree
+
+__all__ = ["associative_scan", "map", "scan"]
+
+
+def _flattened(given: Any) -> tuple[list[Tensor], Any]:
+    leaves: list[Tensor] = []
+    return leaves, tree.flatten(given, is_tensor, leaves)
+
+
+def _unflattened(leaves: Any, structure: Any) -> Any:
+    return tree.unflatten(structure, iter(leaves))
+
+
+def _leaves(xs: Any, dim: int) -> tuple[list[Tensor], Any, int]:
+    """The tensors of a tree with the dimension that is scanned in front, and its extent."""
+    leaves, spec = _flattened(xs)
+    if not leaves:
+        raise ArgumentError("xs is a tree of at least one Tensor")
+    if any(not -each.ndim <= dim < each.ndim for each in leaves):
+        raise ShapeError(f"dim={dim} is no dimension of every tensor that is scanned")
+    moved = [each.movedim(dim, 0) for each in leaves]
+    count = moved[0].shape[0]
+    if any(each.shape[0] != count for each in moved) or not count:
+        raise ShapeError("the tensors that are scanned have one extent along dim, of at least 1")
+    return moved, spec, count
+
+
+@located
+def scan(
+    combine_fn: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any,
+    *,
+    dim: int = 0,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """`carry, y = combine_fn(carry, x)` for each slice x of xs along dim; gives the last carry and all the y.
+
+    >>> add = lambda total, x: (total + x, total + x)
+    >>> total, running = tenfold.func.scan(add, tenfold.tensor(0.0), tenfold.arange(4.0))
+    >>> running
+    tensor([0., 1., 3., 6.])
+    """
+    moved, spec, count = _leaves(xs, dim)
+    if reverse:
+        moved = [each.flip(0) for each in moved]
+    carry, first = combine_fn(init, _unflattened([each[0] for each in moved], spec))
+    carried, carry_spec = _flattened(carry)
+    made, made_spec = _flattened(first)
+    held = len(carried)
+
+    def step(i: Tensor, *state: Tensor) -> tuple[Any, ...]:
+        at = i.reshape(1)
+        slices = [each.index_select(0, at).squeeze(0) for each in moved]
+        before = _unflattened(list(state[:held]), carry_spec)
+        after, given = combine_fn(before, _unflattened(slices, spec))
+        results = _flattened(given)[0]
+        written = [
+            kept.index_copy(0, at, each.unsqueeze(0))
+            for kept, each in zip(state[held:], results, strict=True)
+        ]
+        return (i + 1, *_flattened(after)[0], *written)
+
+    kept = [aten("cat")([each.unsqueeze(0), each.new_zeros((count - 1, *each.shape))]) for each in made]
+    if count > 1:
+        _, *state = while_loop(lambda i, *state: i < count, step, (1, *carried, *kept))
+        carried, kept = list(state[:held]), list(state[held:])
+    if reverse:
+        kept = [each.flip(0) for each in kept]
+    stacked = [each.movedim(0, dim) if each.ndim > abs(dim) else each for each in kept]
+    return _unflattened(carried, carry_spec), _unflattened(stacked, made_spec)
+
+
+@located
+def associative_scan(
+    combine_fn: Callable[[Any, Any], Any],
+    xs: Any,
+    dim: int,
+    reverse: bool = False,
+    combine_mode: str = "pointwise",
+) -> Any:
+    """The results of combining slices along dim with all before them, by a function that is associative.
+
+    >>> tenfold.func.associative_scan(lambda a, b: a * b, tenfold.arange(1.0, 5.0), 0)
+    tensor([ 1.,  2.,  6., 24.])
+    """
+    if combine_mode not in ("pointwise", "generic"):
+        raise ArgumentError(f"combine_mode is 'pointwise' or 'generic', not {combine_mode!r}")
+    moved, spec, count = _leaves(xs, dim)
+    if reverse:
+        moved = [each.flip(0) for each in moved]
+    together = vmap(lambda a, b: _flattened(combine_fn(_unflattened(a, spec), _unflattened(b, spec)))[0])
+    shift = 1
+    while shift < count:  # each slice combined with the `shift` slices before it, twice as many at each step
+        joined = together([each[:-shift] for each in moved], [each[shift:] for each in moved])
+        moved = [aten("cat")([each[:shift], new]) for each, new in zip(moved, joined, strict=True)]
+        shift *= 2
+    if reverse:
+        moved = [each.flip(0) for each in moved]
+    return _unflattened([each.movedim(0, dim) for each in moved], spec)
+
+
+@located
+def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
+    """`f(x, *args)` of each slice x along the first dimension, stacked.
+
+    >>> tenfold.func.map(lambda x, k: x.cumsum(0) * k, tenfold.ones(2, 3), 2)
+    """
+    return scan(lambda carry, x: (carry, f(x, *args)), [], xs)[1]

@@ -1,0 +1,162 @@
+"""What ran, as XLA's profiler saw it: kernels, each with the program's instruction that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tenfold.engines import xla
+from tenfold.profiler.hlo import Instruction, Program
+from tenfold.profiler.memory import Memory, liveness
+from tenfold.profiler.spans import Span
+
+
+@dataclass
+class Kernel:
+    """One run of a kernel: when, in nanoseconds since the profile began, where, and of which instruction."""
+
+    name: str
+    start: int
+    duration: int
+    line: str  # the stream or thread
+    on_gpu: bool
+    instruction: Instruction | None
+    program: int  # which of the profile's programs
+
+
+@dataclass
+class Average:
+    """All runs of one kernel, or of one phase on the host. Times are in microseconds, as PyTorch has them."""
+
+    key: str
+    count: int = 0
+    cpu_time_total: float = 0.0
+    self_cpu_time_total: float = 0.0
+    device_time_total: float = 0.0
+    flops: float = 0.0
+    bytes: float = 0.0
+    lines: list[str] = field(default_factory=list)
+    fused: list[str] = field(default_factory=list)
+    is_kernel: bool = False
+    on_gpu: bool = False
+
+    @property
+    def self_device_time_total(self) -> float:
+        return self.device_time_total
+
+    @property
+    def cuda_time_total(self) -> float:
+        return self.device_time_total
+
+    self_cuda_time_total = cuda_time_total
+
+    @property
+    def time(self) -> float:
+        """What it took itself, wherever it ran."""
+        return self.device_time_total if self.on_gpu else self.self_cpu_time_total
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total / max(1, self.count)
+
+    @property
+    def device_time(self) -> float:
+        return self.device_time_total / max(1, self.count)
+
+    cuda_time = device_time
+
+
+@dataclass
+class Ran:
+    """A program that ran while the profile was taken."""
+
+    program: Program
+    memory: Memory
+    bytes: int  # that XLA gives it
+
+
+def kernels(trace: Iterable[xla.TraceEvent]) -> tuple[list[Kernel], list[Ran]]:
+    """The kernels in a trace, and the programs that they are of."""
+    groups: dict[tuple[str, int, int], list[xla.TraceEvent]] = {}
+    for event in trace:
+        if event.instruction:
+            groups.setdefault((event.module, event.program, event.run), []).append(event)
+    known = [(executable, Program(executable.hlo())) for executable in xla.executables()]
+    names = [(executable, program, program.instructions()) for executable, program in known]
+    found: list[Kernel] = []
+    ran: dict[int, Ran] = {}
+    places: dict[int, int] = {}
+    for events in groups.values():
+        place, instructions = _matching(events, [each for _, _, each in names])
+        if place is not None and place not in ran:
+            executable, program, _ = names[place]
+            ran[place] = Ran(program, liveness(program), executable.memory())
+            places[place] = len(places)
+        for event in events:
+            name = _label(event, instructions)
+            at = -1 if place is None else places[place]
+            found.append(
+                Kernel(
+                    name, event.start, event.duration, event.line, event.on_gpu, instructions.get(name), at
+                )
+            )
+    return sorted(found, key=lambda each: each.start), list(ran.values())
+
+
+def on_tier0(spans: Iterable[Span], started: int) -> list[Kernel]:
+    """The programs that ran on tier 0, each as one kernel."""
+    return [
+        Kernel(
+            each.name, each.start - started, each.end - each.start, "numpy", False,
+            Instruction(each.name, "", [], [], "", [], list(each.lines), fused=list(each.ops)), -1,
+        )
+        for each in spans
+        if each.kind == "kernel"
+    ]  # fmt: skip
+
+
+def _label(event: xla.TraceEvent, instructions: dict[str, Instruction]) -> str:
+    """The instruction that a kernel is of. XLA reports those of a CUDA graph as the graph's: then it is the
+    one that the kernel is named after, or for a library's kernel its own name."""
+    if not event.instruction.startswith("command_buffer"):
+        return event.instruction
+    stem, _, number = event.name.rpartition("_")
+    dotted = f"{stem}.{number}" if number.isdigit() else event.name
+    return dotted if dotted in instructions else event.name
+
+
+def _matching(
+    events: Sequence[xla.TraceEvent], programs: Sequence[dict[str, Instruction]]
+) -> tuple[int | None, dict[str, Instruction]]:
+    """The program that has most of these events' instructions, and the fewest others, if there is one."""
+    best: tuple[int, int, int] | None = None
+    for i, instructions in enumerate(programs):
+        matched = len({name for each in events if (name := _label(each, instructions)) in instructions})
+        best = max(best or (0, 0, -1), (matched, -len(instructions), i))
+    if best is None or not best[0]:
+        return None, {}
+    return best[2], programs[best[2]]
+
+
+def averages(kernels: Sequence[Kernel], spans: Sequence[Span]) -> list[Average]:
+    """Kernels and phases of the host by their names, those that took longest first."""
+    found: dict[tuple[int, str], Average] = {}
+    for each in kernels:
+        average = found.setdefault((each.program, each.name), Average(each.name, is_kernel=True))
+        average.count += 1
+        average.on_gpu = each.on_gpu
+        if each.on_gpu:
+            average.device_time_total += each.duration / 1e3
+        else:
+            average.cpu_time_total += each.duration / 1e3
+            average.self_cpu_time_total += each.duration / 1e3
+        if each.instruction is not None:
+            average.flops += each.instruction.flops
+            average.bytes += each.instruction.bytes
+            average.lines, average.fused = each.instruction.lines, each.instruction.fused
+    for span in spans:
+        average = found.setdefault((-2, span.name), Average(span.name))
+        average.count += 1
+        average.cpu_time_total += (span.end - span.start) / 1e3
+        average.self_cpu_time_total += (span.end - span.start - span.inner) / 1e3
+    return sorted(found.values(), key=lambda each: -each.time)

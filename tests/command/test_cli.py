@@ -86,13 +86,22 @@ def test_the_form_to_build_is_asked_before_the_file_runs(script, capsys):
     assert said.out == ""
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["run"], ["show"], ["ops"], ["doctor"]])
+def all_commands(parser=None, before=()):
+    """Every command of the command line, those inside of others too."""
+    parser = parser or cli._parser()
+    yield list(before)
+    for action in parser._actions:
+        for name, inner in (getattr(action, "choices", None) or {}).items() if action.nargs == "A..." else ():
+            yield from all_commands(inner, (*before, name))
+
+
+@pytest.mark.parametrize("command", list(all_commands()), ids=" ".join)
 def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main([*command, "--help"])
     printed = capsys.readouterr().out
     assert stopped.value.code == 0
-    assert not command or f"example:\n  tenfold {command[0]}" in printed
+    assert not command or f"example:\n  tenfold {' '.join(command)}" in printed
 
 
 def test_the_demo_shows_every_stage_learns_to_read_and_times_it(tmp_path):
@@ -107,6 +116,7 @@ def test_the_demo_shows_every_stage_learns_to_read_and_times_it(tmp_path):
         "tenfold.compile",
         "on disk",
         str(picture),
+        "tenfold explain FILE.py --open",
     ):
         assert expected in done.stdout
     (accuracy,) = re.findall(r"read (\S+)% of 360 digits", done.stdout)

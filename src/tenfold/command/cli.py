@@ -1,4 +1,5 @@
-"""The command line: demo, run, show, build, ops, doctor, capi. Each command has --help with an example."""
+"""The commands demo, run, launch, profile, show, explain, build, ops, doctor, capi; each --help has an
+example."""
 
 from __future__ import annotations
 
@@ -6,9 +7,7 @@ import argparse
 import contextlib
 import json
 import os
-import runpy
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,15 @@ from rich.table import Table
 
 import tenfold
 from tenfold.base.errors import ArgumentError, TenfoldError
+from tenfold.base.subcommands import Command, adder
 from tenfold.base.terminal import console
 from tenfold.capi.commands import add_arguments as add_capi_arguments
-from tenfold.command import demo, listing
+from tenfold.command import completion, demo, explaining, listing, profiling
 from tenfold.command.doctor import examine
+from tenfold.command.files import execute as _execute
 from tenfold.command.install import add_install
+from tenfold.distributed.launch import add_arguments as add_launch_arguments
+from tenfold.distributed.launch import run as launch
 from tenfold.exporting import DIALECTS
 from tenfold.exporting.exported import form_of
 from tenfold.runtime import executables
@@ -49,19 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tenfold", description="A tensor compiler with many doors.")
     parser.add_argument("--version", action="version", version=f"tenfold {tenfold.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = adder(parser, "COMMAND")
+    _add_running(command)
+    _add_looking(command)
+    _add_build(command)
+    _add_others(command, parser)
+    return parser
 
-    def command(name: str, function: Any, summary: str, example: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(
-            name,
-            help=summary,
-            description=summary,
-            epilog=f"example:\n  {example}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        added.set_defaults(command=function)
-        return added
 
+def _add_running(command: Command) -> None:
     shown = command(
         "demo",
         _demo,
@@ -89,6 +88,16 @@ def _parser() -> argparse.ArgumentParser:
         "that it takes (a .npy file, or numbers as JSON) and --save FILE.npz",
     )
     further.required = False  # there may be none, which argparse would demand along with the file
+    profiled = command(
+        "profile",
+        profiling.run,
+        "Run a Python file and print where its time went: kernels, with your lines, and the host.",
+        "tenfold profile train.py --steps 10\n  tenfold profile --rows 40 --trace trace.json train.py",
+    )
+    profiling.add_arguments(profiled)
+
+
+def _add_looking(command: Command) -> None:
     show = command(
         "show",
         _show,
@@ -97,6 +106,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("file")
     show.add_argument("--stage", choices=STAGES, help="one stage only (default: trace, flat and stablehlo)")
+    explained = command(
+        "explain",
+        lambda parsed: explaining.run(parsed, _execute),
+        "Write a page that shows every stage of a file's programs side by side.",
+        explaining.EXAMPLES,
+    )
+    explaining.add_arguments(explained)
+
+
+def _add_build(command: Command) -> None:
     built = command(
         "build",
         _build,
@@ -112,17 +131,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     built.add_argument("--model", default="model", help="the name of the model (default: %(default)s)")
     built.add_argument("--inputs", default="inputs", help="the name of its inputs (default: %(default)s)")
+
+
+def _add_others(command: Command, parser: argparse.ArgumentParser) -> None:
     listed = command("ops", listing.run, "List the op table, or describe one op.", "tenfold ops softmax")
     listed.add_argument("name", nargs="?", help="an op, such as add or add.Tensor")
     listed.add_argument(
         "--missing", action="store_true", help="print PyTorch's names that Tenfold does not have"
     )
+    launched = command(
+        "launch",
+        launch,
+        "Run a Python file in several processes that work together, as torchrun does.",
+        "tenfold launch --nproc-per-node 2 train.py --steps 10",
+    )
+    add_launch_arguments(launched)
     command("doctor", _doctor, "Say what is installed and which engines and devices work.", "tenfold doctor")
+    completing = command(
+        "completion",
+        lambda parsed: print(completion.script(parsed.shell, parser), end="") or 0,
+        "Print what completes commands and options in a shell.",
+        "tenfold completion bash\n\nto have it always:\n  " + "\n  ".join(completion.INSTALL.values()),
+    )
+    completing.add_argument("shell", choices=completion.SHELLS)
     capi = command(
         "capi", None, "Build libtenfold, libtorch over a C ABI, and say how to use it.", "tenfold capi build"
     )
     add_install(add_capi_arguments(capi))
-    return parser
 
 
 def _demo(parsed: argparse.Namespace) -> int:
@@ -140,12 +175,12 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    printed = 0
+    printed: set[Any] = set()
 
     def observe(program: Any, device: Any) -> None:
-        nonlocal printed
-        printed += 1
-        print(stage_text(program, device, parsed.stage))
+        if program.key not in printed:  # it may run on tier 0 and be compiled meanwhile
+            printed.add(program.key)
+            print(stage_text(program, device, parsed.stage))
 
     sys.argv = [parsed.file]
     with executables.observing(observe):
@@ -241,30 +276,6 @@ def _input(text: str, type: Any) -> tenfold.Tensor:
             f"--input {text} is neither a .npy file nor numbers", help="write numbers as [[1, 2], [3, 4]]"
         ) from None
     return tenfold.tensor(numbers, dtype=type.dtype if type is not None else None)
-
-
-def _execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
-    """Run a file as a program. An error of ours is printed with the user's frames alone."""
-    if os.path.isdir(path):
-        raise ArgumentError(f"{path} is a folder", help="give the path of a Python file")
-    if not os.path.isfile(path):
-        raise ArgumentError(f"there is no file {path}", help="give the path of a Python file")
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    try:
-        return 0, runpy.run_path(path, run_name=name)
-    except SyntaxError as error:
-        print("".join(traceback.format_exception_only(error)), end="", file=sys.stderr)
-        return 1, {}
-    except TenfoldError as error:
-        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if not frame.filename.startswith((package, "<frozen"))
-        ]
-        print("".join(traceback.format_list(frames)), end="", file=sys.stderr)
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1, {}
 
 
 def _doctor(parsed: argparse.Namespace) -> int:

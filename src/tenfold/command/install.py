@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
+from tenfold.base.subcommands import Command
 from tenfold.base.terminal import console
 from tenfold.capi.commands import built_with_a_bar
 from tenfold.capi.install import LIBTENFOLD, install
@@ -13,11 +13,14 @@ from tenfold.capi.install import LIBTENFOLD, install
 __all__ = ["add_install"]
 
 
-def add_install(commands: Any) -> None:
+def add_install(command: Command) -> None:
     """Add the command to those of `tenfold capi`."""
-    summary = "Copy libtenfold, libtenfold_rt and libpurple to a prefix."
-    parser = commands.add_parser("install", help=summary, description=summary)
-    parser.set_defaults(command=_install)
+    parser = command(
+        "install",
+        _install,
+        "Copy libtenfold, libtenfold_rt and libpurple to a prefix.",
+        "tenfold capi install --prefix /opt/tenfold",
+    )
     parser.add_argument("--prefix", default="/usr/local", metavar="DIR", help="default: /usr/local")
     parser.add_argument(
         "--destdir",

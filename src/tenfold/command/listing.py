@@ -100,7 +100,7 @@ def _all() -> int:
     table = Table(names, *others, box=None, pad_edge=False, width=max(console.width, longest + 40))
     for name, rows in sorted(TABLE.items()):
         overloads = ", ".join(row.overload or "default" for row in rows)
-        table.add_row(name, escape(overloads), _kind(rows[0]), escape(_first_line(rows[0].doc)))
+        table.add_row(name, escape(overloads), kind_of(rows[0]), escape(_first_line(rows[0].doc)))
     console.print(table)
     console.print(f"\n{len(TABLE)} ops, {sum(map(len, TABLE.values()))} overloads")
     return 0
@@ -164,14 +164,15 @@ def _describe(row: Row | PlainRow) -> None:
     if row.doc:
         console.print(f"  meaning  {escape(_first_line(row.doc))}")
     console.print(f"  Python   {', '.join(python_names(row)) or 'through other functions'}")
-    console.print(f"  kind     {_kind(row)}")
+    console.print(f"  kind     {kind_of(row)}")
     stages = "runs on the host, on NumPy arrays" if row.host else "Trace → FlatIR → StableHLO"
     console.print(f"  stages   {stages}")
-    console.print(f"  engines  {_engines(row)}")
+    console.print(f"  engines  {engines_of(row)}")
     console.print(f"  lowering {_place(row.lowering)}\n")
 
 
-def _engines(row: Row) -> str:
+def engines_of(row: Row) -> str:
+    """The engines that run a row, in words."""
     if row.host:
         return "host"
     gpus = "; cuda where no LAPACK is called" if _reaches(row.lowering, lapack._call) else ", cuda"
@@ -223,7 +224,8 @@ def python_names(row: Row) -> list[str]:
     return names
 
 
-def _kind(row: Row) -> str:
+def kind_of(row: Row) -> str:
+    """What is special about a row, in words."""
     kinds = [
         name
         for name, true in (

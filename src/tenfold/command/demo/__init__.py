@@ -24,10 +24,16 @@ from tenfold.tensor import Tensor
 from tenfold.tensor.generators import manual_seed
 
 EPOCHS, BATCH = 30, 64
+NEXT = (
+    ("tenfold explain FILE.py --open", "every stage of your program side by side, in the browser"),
+    ("tenfold run --as-torch train.py", "run a program that was written for PyTorch, as it is"),
+    ("tenfold ops softmax", "look an operator up: its schema, its lowering, the engines that run it"),
+)
 
 
 def run(console: Console, path: Path) -> None:
     """The whole demonstration; the picture it makes goes to `path`."""
+    picture.require()
     try:  # before the work, not after it
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -43,6 +49,9 @@ def run(console: Console, path: Path) -> None:
     console.rule("how fast")
     _time_steps(console)
     _first_loss(console)
+    console.rule("what to try next")
+    for command, what in NEXT:
+        console.print(f"  [bold]{command}[/bold]\n      {what}", highlight=False)
 
 
 def layer(x: Tensor, w: Tensor) -> Tensor:
@@ -90,9 +99,8 @@ def _learn_digits(console: Console, path: Path) -> None:
         f"steps in {seconds:.1f} s, compiling included"
     )
     wrong = (read != meant).nonzero()[0]
-    captions = [f"{meant[each]}>{read[each]}" for each in wrong]
-    misread = picture.grid(test.images.numpy()[wrong, 0], columns=8, captions=captions)
-    picture.save(path, picture.stack(picture.curve([loss.item() for loss in losses]), misread))
+    captions = [f"{meant[each]}, read {read[each]}" for each in wrong]
+    picture.learning(path, [loss.item() for loss in losses], test.images.numpy()[wrong, 0], captions)
     console.print(f"its loss, and the {len(wrong)} digits it misread: {path}")
 
 

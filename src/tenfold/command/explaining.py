@@ -1,0 +1,185 @@
+"""`tenfold explain`: the page with every stage of a program side by side."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import subprocess
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tenfold
+from tenfold.base.errors import ArgumentError
+from tenfold.explain import html, runs
+from tenfold.explain.explanation import Explanation, explain_call, explain_trace
+from tenfold.explain.observed import described, observing_programs
+from tenfold.trace.collect import collect
+
+# Runs a file under a name for its module: its exit status, and the names that it leaves behind.
+Execute = Callable[..., tuple[int, dict[str, Any]]]
+EXAMPLES = (
+    "tenfold explain train.py -o page.html --open\n"
+    "  tenfold explain model.py --function forward    (called on the file's `inputs`)\n"
+    "  tenfold explain new.py --against old.py        (two versions compared, stage by stage)\n"
+    "  tenfold explain --runs train.py                (what ran on which tier, what was recompiled and why)\n"
+    "  tenfold explain program.purple --serve         (a page that follows the file as it changes)"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="the Python file that is run, or a Purple program")
+    parser.add_argument(
+        "--function", metavar="NAME", help="explain this function or model of the file alone, on its `inputs`"
+    )
+    parser.add_argument(
+        "--against", metavar="OLD", help="another version of the file, which the page compares it with"
+    )
+    parser.add_argument("-o", "--output", metavar="PAGE", help="where the page goes (default: FILE.html)")
+    parser.add_argument("--open", action="store_true", help="show the page in the browser")
+    parser.add_argument(
+        "--runs", action="store_true", help="tell what ran on which tier, what is guarded, why it recompiled"
+    )
+    parser.add_argument(
+        "--serve", action="store_true", help="serve the page on this machine alone, and follow the file"
+    )
+    parser.add_argument(
+        "--port", type=_port, default=0, help="where to serve it (default: any port that is free)"
+    )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port < 1 << 16:
+        raise ValueError
+    return port
+
+
+def run(parsed: argparse.Namespace, execute: Execute) -> int:
+    """Run the file, explain what it evaluates, and write the page."""
+    if parsed.serve:
+        return _serve(parsed)
+    sys.argv = [parsed.file]
+    output = Path(parsed.output or Path(parsed.file).with_suffix(".html").name)
+    status, page, summary = made(parsed, execute)
+    if status:
+        return status
+    output.write_text(page, encoding="utf-8")
+    print(f"{output}: {summary}, {len(page) / 1e6:.2f} MB")
+    if parsed.open:
+        webbrowser.open(output.resolve().as_uri())
+    return 0
+
+
+def _serve(parsed: argparse.Namespace) -> int:
+    from tenfold.command.serving import Watched, serve
+
+    options = ["--function", parsed.function] if parsed.function else []
+    options += ["--runs"] if parsed.runs else []
+
+    def ready(address: str) -> None:
+        print(f"{parsed.file} at {address} (Ctrl-C ends it)", flush=True)
+        if parsed.open:
+            webbrowser.open(address)
+
+    serve(Watched(parsed.file, options), parsed.port, ready)
+    return 0
+
+
+def made(parsed: argparse.Namespace, execute: Execute) -> tuple[int, str, str]:
+    """The exit status of the file, the page, and what is on it in a few words."""
+    title = os.path.basename(parsed.file)
+    if parsed.runs:
+        status, _names = execute(parsed.file)  # held: functions that are gone have nothing to tell
+        functions, programs = runs.compiled_functions(), runs.programs_run()
+        summary = f"{len(functions)} compiled functions, {len(programs)} programs by tier"
+        return status, "" if status else runs.page(title), summary
+    if parsed.file.endswith(".purple"):
+        return _purple(parsed.file, title)
+    before = _other_version(parsed) if parsed.against else []
+    status, explanations = _explained(parsed, execute)
+    nodes, ops = (sum(len(part) for part in parts) for parts in _parts(explanations))
+    count = len(explanations)
+    programs_ = "1 program" if count == 1 else f"{count} programs"
+    summary = f"{programs_}, {nodes:,} Trace nodes, {ops:,} FlatIR ops"
+    return status, html.page(title, [each.to_dict() for each in explanations], before=before), summary
+
+
+def _other_version(parsed: argparse.Namespace) -> list[dict[str, Any]]:
+    """The programs of another version of the file, explained by a process of its own: this one would find
+    those that both have compiled already."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "page.html"
+        command = [sys.executable, "-m", "tenfold", "explain", parsed.against, "-o", str(output)]
+        command += ["--function", parsed.function] if parsed.function else []
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            raise ArgumentError(f"{parsed.against} cannot be explained:\n{done.stderr.strip()}")
+        return html.programs_of(output.read_text(encoding="utf-8"))
+
+
+def _purple(path: str, title: str) -> tuple[int, str, str]:
+    from tenfold.purple.errors import PurpleError, report
+    from tenfold.purple.explained import explain_purple
+    from tenfold.purple.reader import read_source
+
+    try:
+        explanation = explain_purple(path)
+    except PurpleError as error:
+        sources = {path: read_source(path)} if os.path.isfile(path) else {}
+        print(report(error, sources), file=sys.stderr)
+        return 1, "", ""
+    lines = [len(stage.lines) for stage in explanation.stages]
+    summary = f"{lines[0]:,} lines, {lines[1]:,} in the owned form, {lines[2]:,} of C"
+    return 0, html.page(title, [explanation.to_dict()]), summary
+
+
+def _parts(explanations: list[Explanation]) -> tuple[list[Any], list[Any]]:
+    return [each.nodes for each in explanations], [each.ops for each in explanations]
+
+
+def _explained(parsed: argparse.Namespace, execute: Execute) -> tuple[int, list[Explanation]]:
+    with observing_programs(parsed.function) as observed:
+        status, names = execute(parsed.file, "__tenfold_explain__" if parsed.function else "__main__")
+        if status:
+            return status, []
+        if parsed.function:
+            if parsed.function not in names:
+                raise ArgumentError(f"{parsed.file} defines no {parsed.function!r}")
+            wanted, inputs = names[parsed.function], names.get("inputs", ())
+            if "inputs" in names or _takes_nothing(wanted):
+                given = inputs if isinstance(inputs, tuple | list) else (inputs,)
+                return 0, [explain_call(wanted, tuple(given), {})]
+            if not observed.drafts:  # it may be called where the file is run as a program
+                status, names = execute(parsed.file)
+        found = observed.explanations() or ([] if parsed.function else _pending(names))
+    if not found and not status:
+        what = f"calls {parsed.function} on no tensor" if parsed.function else "evaluates no tensor"
+        raise ArgumentError(
+            f"{parsed.file} {what}",
+            help="compute something, or name a function with --function and assign its arguments to `inputs`",
+        )
+    return status, found
+
+
+def _takes_nothing(function: Any) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return all(each.default is not each.empty or each.kind in several for each in parameters)
+
+
+def _pending(names: dict[str, Any]) -> list[Explanation]:
+    """Of a file that asks for no value: what it would take to have the last tensor that it leaves behind."""
+    left = [each.current() for each in names.values() if isinstance(each, tenfold.Tensor)]
+    waiting = [each for each in left if each.buffer is None]
+    if not waiting:
+        return []
+    trace, _ = collect(waiting[-1:])
+    return [explain_trace(trace, waiting[-1].device, described(trace))]

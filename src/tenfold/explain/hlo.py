@@ -1,0 +1,109 @@
+"""XLA's text of an optimised program, taken apart: its lines, its instructions, and their marks. What the
+instructions cost and hold, `profiler/hlo.py` reads from the same text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tenfold.explain.tags import PREFIX
+
+_MARK = re.compile(rf'source_file="{PREFIX}(\d+)"')
+_METADATA = re.compile(r",? metadata=\{[^{}]*\}")
+_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)$")
+_COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
+_CALLED = re.compile(
+    r"(?:calls|to_apply|body|condition|branch_computations|called_computations)=\{?((?:%?[\w.\-]+(?:, )?)+)"
+)
+
+
+@dataclass
+class Instruction:
+    """One instruction: its line, its name, the computations that it calls, and what it came from."""
+
+    line: int
+    name: str
+    opcode: str
+    called: tuple[str, ...]
+    marks: set[int]
+
+
+@dataclass
+class Computation:
+    line: int
+    name: str
+    entry: bool
+    instructions: list[Instruction] = field(default_factory=list)
+
+
+@dataclass
+class Hlo:
+    """The text without metadata, for each line the FlatIR ops that it came from, and the computations."""
+
+    lines: list[str]
+    marks: list[tuple[int, ...]]
+    computations: dict[str, Computation]
+
+    @property
+    def entry(self) -> Computation | None:
+        return next((each for each in self.computations.values() if each.entry), None)
+
+
+def take_apart(text: str) -> Hlo:
+    """An optimised program's text, taken apart."""
+    lines: list[str] = []
+    computations: dict[str, Computation] = {}
+    current: Computation | None = None
+    for raw in text.rstrip().split("\n"):
+        line = _METADATA.sub("", raw)
+        opened = _COMPUTATION.match(line)
+        if opened:
+            current = computations[opened[2]] = Computation(len(lines), opened[2], bool(opened[1]))
+        elif line.startswith("}"):
+            current = None
+        elif current is not None:
+            found = _instruction(raw, line, len(lines))
+            if found is not None:
+                current.instructions.append(found)
+        lines.append(line)
+    _join(computations)
+    return Hlo(lines, _marks(lines, computations), computations)
+
+
+def _instruction(raw: str, line: str, number: int) -> Instruction | None:
+    found = _INSTRUCTION.match(line)
+    if found is None:
+        return None
+    name, opcode, rest = found.groups()
+    called = [each.strip().lstrip("%") for group in _CALLED.findall(rest) for each in group.split(",")]
+    marks = {int(each) for each in _MARK.findall(raw)}
+    return Instruction(number, name, opcode, tuple(filter(None, called)), marks)
+
+
+def _join(computations: dict[str, Computation]) -> None:
+    """A fusion came from all that it holds; what says nothing of itself, inside of a computation that is
+    called, came from where its callers did. Callees stand before their callers."""
+    for computation in computations.values():
+        for each in computation.instructions:
+            for name in each.called:
+                if name in computations:
+                    each.marks |= {m for one in computations[name].instructions for m in one.marks}
+    for computation in reversed(computations.values()):
+        for each in computation.instructions:
+            for name in each.called:
+                inside = computations[name].instructions if name in computations else ()
+                if not any(one.marks for one in inside):
+                    for one in inside:
+                        one.marks |= each.marks
+
+
+def _marks(lines: list[str], computations: dict[str, Computation]) -> list[tuple[int, ...]]:
+    marks: list[tuple[int, ...]] = [()] * len(lines)
+    for computation in computations.values():
+        union: set[int] = set()
+        for each in computation.instructions:
+            marks[each.line] = tuple(sorted(each.marks))
+            union |= each.marks
+        if not computation.entry:
+            marks[computation.line] = tuple(sorted(union))
+    return marks

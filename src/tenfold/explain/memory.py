@@ -1,0 +1,41 @@
+"""Memory over a program: what is alive at each instruction of XLA's schedule, and what makes the peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tenfold.explain.hlo import Hlo
+from tenfold.profiler.hlo import Program
+from tenfold.profiler.memory import liveness
+
+SHOWN = 50  # of those that make the peak
+
+
+@dataclass(frozen=True)
+class Memory:
+    """For each instruction of the entry computation, in order: its line in the HLO, and the bytes alive while
+    it runs. `arguments` are those of its parameters; `holders`, lines and bytes of what makes the peak."""
+
+    lines: tuple[int, ...]
+    live: tuple[int, ...]
+    arguments: int
+    holders: tuple[tuple[int, int], ...]  # the largest first
+
+
+def memory_over(hlo: Hlo, text: str) -> Memory | None:
+    """What is alive while each instruction runs; None where XLA gave no entry computation."""
+    entry = hlo.entry
+    if entry is None or not entry.instructions:
+        return None
+    program = Program(text)
+    found = liveness(program)
+    lines = {each.name: each.line for each in entry.instructions}
+    sizes = {each.name: each.size for each in program.computations[program.entry].values()}
+    given = [each.name for each in entry.instructions if each.opcode == "parameter"]
+    holders = [(lines[each.name], each.bytes) for each in found.holders if each.name not in given]
+    return Memory(
+        tuple(lines[name] for name in found.timeline),
+        tuple(found.timeline.values()),
+        sum(sizes[name] for name in given),
+        tuple(holders[:SHOWN]),
+    )

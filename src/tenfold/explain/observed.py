@@ -1,0 +1,66 @@
+"""The programs that a script evaluates, explained: watched while it runs, finished when it has ended."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tenfold.base.devices import Device
+from tenfold.base.source import Source
+from tenfold.explain.explanation import Explanation, drafted
+from tenfold.explain.modules import Paths, watching_modules
+from tenfold.runtime import executables
+from tenfold.trace.collect import Trace
+
+KEPT = 12  # programs on one page, the largest of those that ran
+
+
+class Observed:
+    """The programs of a script so far, each once. With `function`, only those with ops recorded in it."""
+
+    def __init__(self, paths: Paths, function: str | None = None):
+        self.paths = paths
+        self.function = function
+        self.seen: set[Any] = set()
+        self.drafts: list[tuple[int, int, Callable[[], Explanation]]] = []  # nodes, order, what finishes it
+
+    def observe(self, trace: Trace, device: Device) -> None:
+        if trace.key in self.seen or not trace.nodes or not self._concerns(trace):
+            return
+        self.seen.add(trace.key)
+        smallest = min(self.drafts, default=None, key=lambda draft: draft[0])
+        if len(self.drafts) >= KEPT and smallest is not None:
+            if smallest[0] >= len(trace.nodes):
+                return
+            self.drafts.remove(smallest)
+        finish = drafted(trace, device, described(trace), self.paths)
+        self.drafts.append((len(trace.nodes), len(self.seen), finish))
+
+    def _concerns(self, trace: Trace) -> bool:
+        if self.function is None:
+            return True
+        sources = [node.source for node in trace.nodes if isinstance(node.source, Source)]
+        return any(self.function in each[0].co_qualname.split(".") for each in sources)
+
+    def explanations(self) -> list[Explanation]:
+        """The programs, the one with most nodes first."""
+        ordered = sorted(self.drafts, key=lambda draft: (-draft[0], draft[1]))
+        return [finish() for _, _, finish in ordered]
+
+
+@contextlib.contextmanager
+def observing_programs(function: str | None = None) -> Iterator[Observed]:
+    """A block whose programs are looked at as they are about to run."""
+    with watching_modules() as paths:
+        observed = Observed(paths, function)
+        with executables.observing(observed.observe):
+            yield observed
+
+
+def described(trace: Trace) -> str:
+    """A program in a few words: its last line, and how large it is."""
+    last = next((node.source for node in reversed(trace.nodes) if node.source), None)
+    count = len(trace.nodes)
+    size = f"{count} node" + ("s" if count != 1 else "")
+    return f"{last.short}, {size}" if last else size

@@ -1,0 +1,103 @@
+// The data of the page, and the one question it answers: what has a line to do with?
+
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+function listOf(link) {
+  return typeof link === "number" ? (link < 0 ? [] : [link]) : link;
+}
+
+class Program {
+  constructor(raw) {
+    Object.assign(this, raw);
+    this.nodes = raw.nodes.map(([name, op, types, inputs, module]) => ({ name, op, types, inputs, module }));
+    this.ops = raw.ops.map(([name, op, types, inputs, nodes, flops, bytes, seconds]) =>
+      ({ name, op, types, inputs, nodes, flops, bytes, seconds }));
+    raw.times?.ops.forEach((seconds, i) => { this.ops[i].time = seconds; });
+    this.opsOf = this.nodes.map(() => []);
+    this.ops.forEach((op, i) => op.nodes.forEach((node) => this.opsOf[node].push(i)));
+    for (const stage of this.stages) {
+      stage.lines = stage.absent ? [] : stage.lines.split("\n");
+      stage.links = stage.links.map(listOf);
+      stage.of = new Map();  // lines, by what they came from
+      stage.links.forEach((linked, line) => linked.forEach((each) => {
+        if (!stage.of.has(each)) stage.of.set(each, []);
+        stage.of.get(each).push(line);
+      }));
+      stage.extra ??= [];
+    }
+    if (this.memory) this.placeOf = new Map(this.memory.lines.map((line, place) => [line, place]));
+  }
+
+  stage(key) {
+    return this.stages.find((each) => each.key === key);
+  }
+
+  // What a line came from, and what came from that: nodes of the Trace and ops of FlatIR.
+  behind(key, line) {
+    const stage = this.stage(key), start = stage.links[line] ?? [];
+    return stage.level === "node" ? this.fromNodes(start) : this.fromOps(start);
+  }
+
+  fromNodes(nodes) {
+    return { nodes: new Set(nodes), ops: new Set(nodes.flatMap((node) => this.opsOf[node] ?? [])) };
+  }
+
+  fromOps(ops) {
+    return { nodes: new Set(ops.flatMap((op) => this.ops[op]?.nodes ?? [])), ops: new Set(ops) };
+  }
+
+  linesLit(stage, { nodes, ops }) {
+    const lines = new Set();
+    for (const each of stage.level === "node" ? nodes : ops) {
+      for (const line of stage.of.get(each) ?? []) lines.add(line);
+    }
+    return lines;
+  }
+
+  // For each line of a stage its share, from 0 to 1, of what the whole program costs.
+  shares(stage, metric) {
+    const cost = METRICS[metric].of;
+    const perNode = stage.level === "node" ? this.opsOf.map((ops) => total(ops.map((op) => cost(this.ops[op])))) : null;
+    return scaled(stage.links.map((linked) =>
+      total(linked.map((each) => perNode ? perNode[each] ?? 0 : this.ops[each] ? cost(this.ops[each]) : 0))));
+  }
+}
+
+const METRICS = {
+  time: { title: "measured time", of: (op) => op.time ?? 0 },
+  seconds: { title: "estimated time", of: (op) => op.seconds },
+  flops: { title: "FLOPs", of: (op) => op.flops },
+  bytes: { title: "bytes moved", of: (op) => op.bytes },
+};
+
+function total(numbers) {
+  return numbers.reduce((sum, each) => sum + each, 0);
+}
+
+function scaled(numbers) {
+  const most = numbers.reduce((a, b) => Math.max(a, b), 0);
+  return numbers.map((each) => (most ? each / most : 0));
+}
+
+function count(number) {
+  return Math.round(number).toLocaleString("en");
+}
+
+function scale(number, unit, names = ["", "k", "M", "G", "T", "P"], base = 1000) {
+  let step = 0;
+  while (number >= base && step < names.length - 1) { number /= base; step += 1; }
+  return `${number >= 100 || step === 0 ? Math.round(number) : number.toPrecision(3)} ${names[step]}${unit}`;
+}
+
+const bytesText = (number) => scale(number, "B");
+const flopsText = (number) => scale(number, "FLOP");
+
+function timeText(seconds) {
+  if (seconds >= 1) return `${seconds.toPrecision(3)} s`;
+  if (seconds >= 1e-3) return `${(seconds * 1e3).toPrecision(3)} ms`;
+  return `${(seconds * 1e6).toPrecision(3)} µs`;
+}

@@ -1,0 +1,81 @@
+// What ran where, and why functions were recorded anew: tables in the place of panes.
+
+class RunsPage {
+  constructor({ title, runs }) {
+    at("title").textContent = title;
+    for (const each of document.querySelectorAll("nav, .tools .field, .search, #memory, #help")) each.remove();
+    Page.prototype.theme.call(this);
+    const again = runs.functions.filter((each) => each.recompiled).length;
+    Page.prototype.factsOf.call(this, [
+      ["compiled functions", count(runs.functions.length)],
+      ["recompiled", count(again)],
+      ["programs", count(runs.programs.length)],
+      ["runs", count(total(runs.programs.map((each) => each.times)))],
+    ]);
+    const root = document.createElement("div");
+    root.className = "runs";
+    root.append(
+      heading("Compiled functions"),
+      runs.functions.length
+        ? table(["function", "programs", "why it was recorded again", "what is guarded"], runs.functions.map((each) => [
+          [each.name, each.place], each.programs, each.recompiled || "it was not", { code: each.guards },
+        ]))
+        : paragraph("No function of tenfold.compile was called."),
+      heading("Programs by tier"),
+      runs.programs.length
+        ? table(["times", "tier", "program", "why there"], runs.programs.map((each) => [
+          each.times, { tier: each.tier }, [each.program, each.place], each.reason,
+        ]))
+        : paragraph("Every program was found compiled, or was too small to be told apart."),
+    );
+    at("views").replaceChildren(root);
+    at("detail").textContent = "numpy: run at once on tier 0. xla: compiled first. background: run on tier 0 while XLA compiles it.";
+  }
+}
+
+function heading(text) {
+  const made = document.createElement("h2");
+  made.textContent = text;
+  return made;
+}
+
+function paragraph(text) {
+  const made = document.createElement("p");
+  made.textContent = text;
+  return made;
+}
+
+function table(titles, rows) {
+  const made = document.createElement("table"), head = made.createTHead().insertRow(), body = made.createTBody();
+  for (const title of titles) {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.textContent = title;
+    head.append(cell);
+  }
+  for (const row of rows) {
+    const line = body.insertRow();
+    for (const value of row) fill(line.insertCell(), value);
+  }
+  return made;
+}
+
+function fill(cell, value) {
+  if (Array.isArray(value)) {
+    const [text, place] = value, small = document.createElement("small");
+    small.textContent = place;
+    cell.append(text, document.createElement("br"), small);
+  } else if (value.code !== undefined) {
+    const code = document.createElement("pre");
+    code.textContent = value.code;
+    cell.append(code);
+  } else if (value.tier !== undefined) {
+    const tier = document.createElement("span");
+    tier.className = "tier";
+    tier.textContent = value.tier;
+    cell.append(tier);
+  } else {
+    if (typeof value === "number") cell.className = "num";
+    cell.textContent = typeof value === "number" ? count(value) : value;
+  }
+}

@@ -1,0 +1,62 @@
+"""What ran on which tier and why, and why functions were recorded anew: what `explain --runs` shows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from tenfold.explain import html
+from tenfold.runtime import compile, runs
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled function: its name and place, how many programs it has, what they are guarded by, and why
+    the last recompile happened, in words."""
+
+    name: str
+    place: str
+    programs: int
+    guards: str
+    recompiled: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program that ran on a tier, how often, and why there."""
+
+    times: int
+    tier: str
+    program: str
+    place: str
+    reason: str
+
+
+def compiled_functions() -> list[Compiled]:
+    """Every function of `tenfold.compile` that is still there, by its place."""
+    found = []
+    for each in compile.everyone():
+        code = getattr(each.function, "__code__", None)
+        place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+        name = getattr(each.function, "__name__", type(each.function).__name__)
+        guards = each.guards().partition("\nlast recompiled because ")[0]
+        found.append(Compiled(name, place, each.count, guards, each.recompiled))
+    return sorted(found, key=lambda one: (one.place, one.name))
+
+
+def programs_run() -> list[Run]:
+    """Every program that ran on tier 0 or was about to be compiled, the most frequent first."""
+    found = []
+    for record, times in runs.records():
+        ops = ", ".join(record.names) + (f", and {record.more} more" if record.more else "")
+        place = record.source.short if record.source else ""
+        found.append(Run(times, record.tier, ops, place, record.reason))
+    return sorted(found, key=lambda one: -one.times)
+
+
+def page(title: str) -> str:
+    """The page of what has run in this process."""
+    facts = {
+        "programs": [asdict(each) for each in programs_run()],
+        "functions": [asdict(each) for each in compiled_functions()],
+    }
+    return html.page(title, [], runs=facts)

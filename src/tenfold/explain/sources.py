@@ -1,0 +1,69 @@
+"""The user's files as a stage: their lines, and which Trace nodes were recorded at each."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Iterable, Sequence
+
+from tenfold.base.source import Source
+from tenfold.explain.stages import Stage, clipped
+from tenfold.trace.graph import Node
+
+WHOLE = 3000  # lines of a file that is shown whole
+AROUND = 100  # of a longer one, lines before and after each that recorded something
+
+
+def source_stage(nodes: Sequence[Node]) -> Stage:
+    """Every file that the nodes were recorded in, the one with most of them first."""
+    files: dict[str, dict[int, set[int]]] = {}
+    for place, node in enumerate(nodes):
+        if isinstance(node.source, Source):
+            used = files.setdefault(node.source.filename, {})
+            for line in range(node.source.line, node.source.end_line + 1):
+                used.setdefault(line, set()).add(place)
+    listing = _Listing()
+    for filename in sorted(files, key=lambda name: -len(set().union(*files[name].values()))):
+        text = [each.rstrip("\r\n") for each in linecache.getlines(filename)]
+        if text:
+            if len(files) > 1:
+                listing.blocks.append((len(listing.lines), os.path.basename(filename)))
+                listing.add(os.path.basename(filename))
+            listing.file(text, files[filename])
+    return listing.stage()
+
+
+class _Listing:
+    """Lines of files, one file after the other."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.links: list[tuple[int, ...]] = []
+        self.numbers: list[int] = []
+        self.blocks: list[tuple[int, str]] = []
+
+    def add(self, line: str, number: int = 0, linked: Iterable[int] = ()) -> None:
+        self.lines.append(line)
+        self.links.append(tuple(sorted(linked)))
+        self.numbers.append(number)
+
+    def file(self, text: Sequence[str], used: dict[int, set[int]]) -> None:
+        before = 0
+        for number in _shown(len(text), used):
+            if number != before + 1:
+                self.add(f"⋯ {number - before - 1:,} lines")
+            self.add(text[number - 1], number, used.get(number, ()))
+            before = number
+
+    def stage(self) -> Stage:
+        if not self.lines:
+            return Stage("source", "Source", "node", absent="Where this program was written is not known.")
+        lines = clipped(self.lines)
+        return Stage("source", "Source", "node", lines, self.links, self.numbers, blocks=self.blocks)
+
+
+def _shown(count: int, used: dict[int, set[int]]) -> list[int]:
+    if count <= WHOLE:
+        return list(range(1, count + 1))
+    near = {n for line in used for n in range(max(1, line - AROUND), min(count, line + AROUND) + 1)}
+    return sorted(near)

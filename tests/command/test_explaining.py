@@ -1,0 +1,118 @@
+"""`tenfold explain`, through its own entry point."""
+
+import base64
+import gzip
+import json
+import re
+
+import pytest
+
+from tenfold.command import cli
+
+
+@pytest.fixture
+def explain(tmp_path, monkeypatch):
+    """Explains a program given as text; the data of the page."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+
+    def run(text: str, *options: str) -> dict:
+        (tmp_path / "program.py").write_text(text)
+        status = cli.main(["explain", "program.py", *options])
+        assert status == 0
+        page = (tmp_path / "program.html").read_text(encoding="utf-8")
+        packed = re.search(r'id="data">([A-Za-z0-9+/=]*)</script>', page)
+        return json.loads(gzip.decompress(base64.b64decode(packed[1])))
+
+    return run
+
+
+def lines(program, key):
+    return next(stage["lines"] for stage in program["stages"] if stage["key"] == key)
+
+
+def test_each_program_that_a_file_evaluates_is_on_the_page(explain, capsys, on_all_tiers):
+    data = explain("import tenfold as tn\nx = tn.ones(3)\nprint((x + 1).sum())\nprint(x.tanh() @ x)\n")
+    assert data["title"] == "program.py"
+    assert len(data["programs"]) == 2
+    assert "aten.tanh" in lines(data["programs"][0], "trace") + lines(data["programs"][1], "trace")
+    assert "program.html: 2 programs, " in capsys.readouterr().out
+
+
+def test_a_program_that_runs_often_is_there_once(explain, on_all_tiers):
+    data = explain("import tenfold as tn\nx = tn.ones(3)\nfor i in range(5):\n    (x * 2).sum().item()\n")
+    assert len(data["programs"]) == 2  # that of `ones` with the first sum, and the other sums
+
+
+def test_a_function_is_explained_on_the_inputs_of_its_file(explain):
+    text = """
+import tenfold as tn
+def score(x):
+    return (x * 3).sum()
+inputs = tn.ones(2, 2)
+if __name__ == "__main__":
+    raise SystemExit("was run")
+"""
+    (program,) = explain(text, "--function", "score")["programs"]
+    assert program["title"] == "score"
+    assert "aten.mul" in lines(program, "trace")
+
+
+def test_a_function_without_inputs_is_looked_for_in_what_runs(explain):
+    text = """
+import tenfold as tn
+def score(x):
+    return (x * 3).sum()
+print(tn.ones(2).tanh())
+print(score(tn.ones(2, 2)))
+"""
+    (program,) = explain(text, "--function", "score")["programs"]
+    assert "aten.mul" in lines(program, "trace")
+
+
+def test_what_a_file_leaves_behind_is_explained(explain):
+    (program,) = explain("import tenfold as tn\ny = tn.ones(3).tanh()\n")["programs"]
+    assert "aten.tanh" in lines(program, "trace")
+
+
+def test_a_file_without_tensors_is_refused(tmp_path, capsys):
+    path = tmp_path / "empty.py"
+    path.write_text("x = 1\n")
+    assert cli.main(["explain", str(path)]) == 1
+    assert "evaluates no tensor" in capsys.readouterr().err
+
+
+def test_show_prints_programs_that_run_on_tier_0(tmp_path, capsys, on_all_tiers):
+    path = tmp_path / "program.py"
+    path.write_text("import tenfold as tn\nprint(tn.ones(3).tanh().sum())\n")
+    assert cli.main(["show", str(path)]) == 0
+    assert capsys.readouterr().out.count("==== Trace IR ====") == 1
+
+
+def test_runs_are_told_on_a_page_of_their_own(explain, on_all_tiers):
+    text = """
+import tenfold as tn
+@tn.compile
+def twice(x):
+    return x * 2
+twice(tn.ones(3))
+twice(tn.ones(4, 4))
+"""
+    runs = explain(text, "--runs")["runs"]
+    (twice,) = [each for each in runs["functions"] if each["name"] == "twice"]
+    assert "f32[3]" in twice["recompiled"] or twice["programs"] == 1
+
+
+def test_a_purple_program_is_explained(tmp_path, capsys):
+    path = tmp_path / "a.purple"
+    path.write_text("(print (tensor-sum (tensor '(1.0 2.0))))\n")
+    output = tmp_path / "a.html"
+    assert cli.main(["explain", str(path), "-o", str(output)]) == 0
+    assert "lines" in capsys.readouterr().out and output.exists()
+
+
+def test_another_version_is_explained_beside_it(explain, tmp_path):
+    (tmp_path / "old.py").write_text("import tenfold as tn\nprint(tn.ones(3).tanh())\n")
+    data = explain("import tenfold as tn\nprint(tn.ones(3).sin())\n", "--against", "old.py")
+    assert "aten.tanh" in lines(data["before"][0], "trace")
+    assert "aten.sin" in lines(data["programs"][0], "trace")

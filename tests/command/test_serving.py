@@ -1,0 +1,86 @@
+"""The served page: it follows the file, and answers its own pages alone."""
+
+import http.client
+import threading
+
+import pytest
+
+from tenfold.command.serving import Server, Watched
+
+
+class Quick(Watched):
+    """Makes its page without running anything."""
+
+    def _made(self):
+        return f"page of {open(self.path).read()}".encode()
+
+
+@pytest.fixture
+def server(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("one")
+    watched = Quick(str(path))
+    watched.refresh()
+    with Server(watched) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server, path="/", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def test_the_page_is_served_and_followed(server, tmp_path):
+    assert ask(server) == (200, "page of one")
+    assert ask(server, "/version") == (200, "1")
+    assert not server.watched.refresh()
+    path = tmp_path / "program.py"
+    path.write_text("two")
+    server.watched._seen = 0
+    assert server.watched.refresh()
+    assert ask(server) == (200, "page of two")
+    assert ask(server, "/version") == (200, "2")
+
+
+def test_it_listens_on_the_loopback_address_alone(server):
+    assert server.server_address[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_other_hosts_and_origins_are_refused(server, headers):
+    assert ask(server, **headers)[0] == 403
+    assert ask(server, "/version", **headers)[0] == 403
+
+
+def test_its_own_origin_is_answered(server):
+    own = f"http://127.0.0.1:{server.server_port}"
+    assert ask(server, "/version", **{"Origin": own, "Sec-Fetch-Site": "same-origin"})[0] == 200
+
+
+def test_other_paths_are_not_there(server):
+    assert ask(server, "/../../etc/passwd")[0] == 404
+
+
+def test_a_file_that_fails_shows_its_error_as_text(tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text("raise ValueError('<b>')\n")
+    watched = Watched(str(path))
+    watched.refresh()
+    page = watched.page.decode()
+    assert "ValueError" in page and "&lt;b&gt;" in page and "<b>" not in page

@@ -1,0 +1,336 @@
+"""The page in a real browser: what lights up, pinning, search, the graph, keys, dark mode, phones."""
+
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import tenfold as tn
+from tenfold.command.serving import Server, Watched
+from tenfold.explain import runs
+from tenfold.explain.explanation import drafted
+from tenfold.explain.html import page, programs_of
+from tenfold.purple.explained import explain_purple
+from tenfold.runtime.calls import record_call
+from tests.explain import programs
+from tests.explain.browser import Browser
+
+FIVE = (programs.product, programs.loop, programs.train_adam, programs.convolve, programs.repeat)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    browser = Browser()
+    yield browser
+    browser.driver.quit()
+
+
+@pytest.fixture
+def browser(shared):
+    shared.size()
+    shared.colours("light")
+    yield shared
+    assert shared.complaints == []
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory):
+    """Explanations of programs, and their pages, each made once."""
+    made = {}
+
+    def explain(function):
+        if function not in made:
+            explanation = tn.explain(function, programs.inputs_of(function))
+            path = tmp_path_factory.mktemp("page") / "page.html"
+            explanation.save(path)
+            made[function] = explanation, path
+        return made[function]
+
+    return explain
+
+
+LIT = """Object.fromEntries([...page.panes.panes].map(([key, { list }]) =>
+    [key, list ? [...list.lit].sort((a, b) => a - b) : []]))"""
+LIT_IN_SIGHT = """((wanted) => {
+    const scroller = page.panes.panes.get(wanted).list.scroller, box = scroller.getBoundingClientRect();
+    return [...scroller.querySelectorAll('.row.lit')].some((row) => {
+        const { top, bottom } = row.getBoundingClientRect();
+        return top >= box.top - 1 && bottom <= box.bottom + 1;
+    });
+})(arguments[0])"""
+CLOSE_ALL = (
+    "[...document.querySelectorAll('#graph .bar button')].find(b => b.textContent === 'Close all').click()"
+)
+SHOW_FLAT = """((wanted) => {
+    const choice = document.getElementById('graph-stage');
+    choice.value = 'flat';
+    choice.dispatchEvent(new Event('change'));
+})(arguments[0])"""
+SCROLL = """((wanted) => {
+    const scroller = page.panes.panes.get('flat').list.scroller;
+    scroller.scrollTop = wanted * scroller.scrollHeight;
+})(arguments[0])"""
+DRAWN = "[...document.querySelectorAll('.row.lit')].map(row => row.id)"
+
+
+def bring(browser, stage, line):
+    """Make a line of a stage visible, and give its selector."""
+    browser.run("page.panes.reveal(arguments[0])", stage)
+    browser.run("page.panes.panes.get(arguments[0]).list.reveal(arguments[1])", stage, line)
+    browser.frame()
+    return f"#{stage}-{line}"
+
+
+@pytest.mark.parametrize("function", FIVE, ids=lambda each: each.__name__)
+def test_pointing_at_a_line_lights_what_came_from_it_in_every_pane(browser, explained, function):
+    explanation, path = explained(function)
+    browser.open(path)
+    for stage in explanation.stages:
+        linked = [i for i, links in enumerate(stage.links) if links]
+        for line in linked[:: max(1, len(linked) // 2)][:2]:
+            browser.hover(bring(browser, stage.key, line))
+            expected = explanation.lit(stage.key, line)
+            assert browser.run(LIT) == expected, (stage.key, line)
+            drawn = {each.rpartition("-")[::2] for each in browser.run(DRAWN)}
+            assert (stage.key, str(line)) in drawn
+            assert all(int(number) in expected[key] for key, number in drawn)
+
+
+def test_a_click_pins_and_brings_the_others_into_sight(browser, explained):
+    explanation, path = explained(programs.train_adam)
+    browser.open(path)
+    last = max(i for i, links in enumerate(explanation.stage("trace").links) if links)
+    browser.click(bring(browser, "trace", last))
+    browser.hover("#title")
+    assert browser.run(LIT) == explanation.lit("trace", last)
+    assert "pinned" in browser.find("#panes").get_attribute("class")
+    assert browser.run(LIT_IN_SIGHT, "flat")
+    browser.press("\ue00c")  # Escape
+    assert browser.run(DRAWN) == []
+
+
+def test_search_finds_text_in_all_stages(browser, explained):
+    explanation, path = explained(programs.convolve)
+    browser.open(path)
+    browser.press("/", "broadcast")
+    hits = sum("broadcast" in line.lower() for stage in explanation.stages for line in stage.lines)
+    assert hits > 2
+    browser.until(f"document.getElementById('hits').textContent === '{hits} hits'")
+    assert browser.run("document.querySelectorAll('.row.found').length") > 0
+
+
+def test_everything_works_by_keys(browser, explained):
+    explanation, path = explained(programs.loop)
+    browser.open(path)
+    tab, down, enter, escape = "\ue004", "\ue015", "\ue007", "\ue00c"
+    for _ in range(40):
+        browser.press(tab)
+        if browser.run("document.activeElement.getAttribute('aria-label')?.startsWith('Trace,')"):
+            break
+    first = next(i for i, links in enumerate(explanation.stage("trace").links) if links)
+    browser.press(*[down] * (first + 1))
+    assert browser.run(LIT) == explanation.lit("trace", first)
+    active = browser.run("document.activeElement.getAttribute('aria-activedescendant')")
+    assert active == f"trace-{first}"
+    browser.press(enter)
+    assert browser.run("Boolean(page.pinned)")
+    browser.press(escape)
+    assert not browser.run("Boolean(page.pinned)")
+    browser.press("g")
+    assert browser.run("!document.getElementById('graph').hidden")
+    browser.press("?")
+    assert browser.run("document.getElementById('keys').open")
+
+
+def test_the_graph_has_a_box_for_each_node_and_lights_with_the_panes(browser, explained):
+    explanation, path = explained(programs.attend)
+    browser.open(path)
+    browser.click("#tab-graph")
+    boxes = browser.run("document.querySelectorAll('#graph .node').length")
+    assert boxes == len(explanation.nodes)
+    browser.hover("#graph .node")
+    assert len(browser.run(LIT)["trace"]) == 1
+    assert browser.run("document.querySelectorAll('#graph .node.lit').length") == 1
+    browser.run(CLOSE_ALL)
+    closed = browser.run("document.querySelectorAll('#graph .node').length")
+    assert closed < boxes
+    browser.click("#graph .node.group")
+    assert browser.run("document.querySelectorAll('#graph .node').length") > closed
+    before = browser.run("page.graph.view.k")
+    browser.run("page.graph.zoom(2)")
+    assert browser.run("page.graph.view.k") > before
+    browser.run(SHOW_FLAT)
+    assert f"for {len(explanation.ops)} ops" in browser.find("#graph .bar").text
+
+
+def test_dark_mode_follows_the_system_and_the_button(browser, explained):
+    _, path = explained(programs.loop)
+    brightness = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
+    browser.colours("dark")
+    browser.open(path)
+    assert browser.run(brightness) < 60
+    browser.click("#theme")
+    assert browser.run(brightness) > 200
+    browser.run("localStorage.clear()")
+
+
+def test_a_phone_shows_one_pane_at_a_time(browser, explained):
+    _, path = explained(programs.loop)
+    browser.size(390, 800)
+    browser.open(path)
+    shown = "[...document.querySelectorAll('.pane')].filter(p => !p.hidden).map(p => p.dataset.stage)"
+    assert browser.run(shown) == ["source"]
+    browser.click("#chips [data-stage=flat]")
+    assert browser.run(shown) == ["flat"]
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+
+
+HOSTILE = """
+def hostile(x):
+    # </script><script>globalThis.hurt = 1</script><img src=x onerror="globalThis.hurt = 2">\u2028&amp;${{1}}
+    y = x + 1  # {long}
+    return y, '"<b>', "<!--"
+"""
+
+
+def test_hostile_source_is_shown_as_text(browser, tmp_path):
+    text = HOSTILE.format(long="<i>" * 3_500_000)  # 10 MB in one line
+    path = tmp_path / "hostile.py"
+    path.write_text(text, encoding="utf-8")
+    names = {}
+    exec(compile(text, str(path), "exec"), names)
+    explanation = tn.explain(names["hostile"], tn.ones(2))
+    explanation.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size < 200_000
+    browser.open(tmp_path / "page.html")
+    comment = next(i for i, line in enumerate(explanation.stage("source").lines) if "onerror" in line)
+    shown = browser.run("document.getElementById(arguments[0]).textContent", f"source-{comment}")
+    assert shown.endswith(explanation.stage("source").lines[comment])
+    assert browser.run("globalThis.hurt === undefined && !document.querySelector('#panes img, #panes b')")
+
+
+@pytest.mark.slow
+def test_ten_thousand_lines_draw_only_what_is_seen(browser, tmp_path):
+    def long(x):
+        for _ in range(2500):
+            x = x.sin() + 1
+        return x
+
+    trace = record_call(long, (tn.ones(2),), {}, tn.Tensor).recording.trace
+    explanation = drafted(trace, trace.device, "long", compiled=False)()
+    assert len(explanation.stage("flat").lines) > 10_000
+    (tmp_path / "page.html").write_text(page("long", [explanation.to_dict()]), encoding="utf-8")
+    browser.open(tmp_path / "page.html")
+    for share in (0.25, 0.5, 1):
+        browser.run(SCROLL, share)
+        browser.frame()
+        drawn = browser.run("document.querySelectorAll('[data-stage=flat] .row').length")
+        assert 20 < drawn < 120
+    assert browser.run(
+        "Boolean(document.getElementById(arguments[0]))", f"flat-{len(explanation.stage('flat').lines) - 1}"
+    )
+
+
+def test_two_versions_are_compared_line_by_line(browser, tmp_path):
+    def before(x):
+        return (x * 2).sum()
+
+    def now(x):
+        return (x * 2 + 1).sum()
+
+    old, new = tn.explain(before, tn.ones(3)), tn.explain(now, tn.ones(3))
+    programs_before = programs_of(old.html())
+    (tmp_path / "page.html").write_text(
+        page("now", [new.to_dict()], before=programs_before), encoding="utf-8"
+    )
+    browser.open(tmp_path / "page.html")
+    assert browser.run("!document.getElementById('diff').hidden")
+    added = "[...document.querySelectorAll('.row.added')].map(row => row.textContent)"
+    browser.until("document.querySelectorAll('.row.added').length === 1")
+    (line,) = browser.run(added)
+    assert "aten.add" in line
+    assert browser.run("document.querySelectorAll('.row.removed').length") == 0
+
+
+def test_two_stages_stand_beside_each_other(browser, explained):
+    explanation, path = explained(programs.loop)
+    browser.open(path)
+    browser.press("c")
+    browser.until("document.querySelectorAll('#diff .row').length > 4")
+    right = "[...page.diff.sides.children[1].querySelectorAll('.row')].map(row => row.textContent)"
+    assert sum("Op(" in line for line in browser.run(right)) == len(explanation.ops)
+
+
+def test_listings_are_compared_as_difflib_does(browser, explained):
+    browser.open(explained(programs.loop)[1])
+    chance = random.Random(0)
+    for _ in range(40):
+        a, b = ([chance.choice("abcd") for _ in range(chance.randrange(12))] for _ in range(2))
+        found = browser.run("matches(arguments[0], arguments[1])", a, b)
+        assert all(a[i] == b[j] for i, j in found)
+        assert found == sorted(found) and len({i for i, _ in found}) == len({j for _, j in found}) == len(
+            found
+        )
+        assert len(found) == longest(a, b)
+
+
+def longest(a, b):
+    """The length of the longest common subsequence."""
+    row = [0] * (len(b) + 1)
+    for each in a:
+        before = list(row)
+        for j, other in enumerate(b):
+            row[j + 1] = before[j] + 1 if each == other else max(before[j + 1], row[j])
+    return row[-1]
+
+
+def test_runs_are_tables_on_a_page_of_their_own(browser, tmp_path):
+    @tn.compile
+    def thrice(x):
+        return x * 3
+
+    thrice(tn.ones(2))
+    (tmp_path / "runs.html").write_text(runs.page("program.py"), encoding="utf-8")
+    browser.open(tmp_path / "runs.html")
+    assert "thrice" in browser.find(".runs table").text
+    assert browser.run("document.querySelector('#title').textContent") == "program.py"
+
+
+def test_a_purple_program_lights_its_owned_form_and_its_c(browser, tmp_path):
+    path = tmp_path / "a.purple"
+    path.write_text("(define (square x) (* x x))\n(print (square (tensor '(1.0 2.0))))\n")
+    explanation = explain_purple(str(path))
+    explanation.save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.hover("#source-0")
+    lit = browser.run(LIT)
+    assert lit == explanation.lit("source", 0)
+    assert lit["owned"] and lit["c"]
+    assert browser.run("document.getElementById('tab-graph').hidden")
+
+
+def test_a_served_page_is_loaded_again_when_its_file_changes(browser, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("one")
+
+    class Quick(Watched):
+        def _made(self):
+            return page(Path(self.path).read_text(), [old.to_dict()]).encode()
+
+    old = tn.explain(lambda x: x + 1, tn.ones(2))
+    watched = Quick(str(path))
+    watched.refresh()
+    with Server(watched) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.open(server.address)
+        assert browser.run("document.querySelector('#title').textContent") == "one"
+        browser.until("globalThis.page !== undefined")
+        time.sleep(0.7)  # until it has asked for the version
+        path.write_text("two")
+        watched._seen = 0
+        watched.refresh()
+        browser.until("document.querySelector('#title').textContent === 'two'")
+        server.shutdown()
+    browser.driver.get("about:blank")

@@ -1,0 +1,28 @@
+"""What `tenfold explain --runs` tells: tiers, guards, why a function was recorded again."""
+
+import tenfold as tn
+from tenfold.explain import runs
+
+scale = 2.0
+
+
+def test_a_recompile_is_told_with_its_reason(monkeypatch):
+    @tn.compile
+    def scaled(x):
+        return x * scale
+
+    scaled(tn.ones(2))
+    monkeypatch.setitem(globals(), "scale", 3.0)
+    scaled(tn.ones(2))
+    (found,) = [each for each in runs.compiled_functions() if each.name == "scaled"]
+    assert found.programs == 2
+    assert "`scale`" in found.recompiled and "3.0" in found.recompiled
+    assert "the global `scale`" in found.guards and "last recompiled" not in found.guards
+    assert found.place.startswith(__file__)
+
+
+def test_programs_are_told_with_their_tier_and_place(on_all_tiers):
+    x = tn.ones(300, 300).eval()
+    (x @ x).erf().sum().item()
+    places = {(each.place.partition(":")[0], each.tier) for each in runs.programs_run()}
+    assert any(place == "test_runs.py" and tier in ("numpy", "background", "xla") for place, tier in places)

@@ -1,20 +1,33 @@
-"""`tenfold.jit`: the words by which code is marked for TorchScript. There is no such script here: a program
-is recorded as it runs, so a marked function is the function itself, and `tenfold.compile` compiles it."""
+"""`tenfold.jit`: TorchScript, and the words by which code is marked for it.
+
+A program is recorded as it runs, so a marked or traced function runs as it did, and `tenfold.compile`
+compiles it. What was traced can be saved as TorchScript, which libtorch writes, and files of TorchScript are
+loaded and called: by libtorch, without gradients.
+"""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+import copy
+import functools
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from tenfold.base.absent import CLASSES, absent_name
-from tenfold.base.errors import UnsupportedError, unknown_name
-from tenfold.base.source import capture
+from tenfold.base.errors import ArgumentError, UnsupportedError, located, unknown_name
+from tenfold.exporting.script import scripted
+from tenfold.serialize.atomic import replacing
+from tenfold.tensor import Tensor
+from tenfold.tensor.interchange import from_numpy
+from tenfold.trace import tree
 
 __all__ = [
-    "Attribute", "Final", "annotate", "export", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
-    "isinstance", "load", "optimize_for_inference", "save", "script", "script_if_tracing", "trace", "unused",
-]  # fmt: skip
+    "Attribute", "CompilationUnit", "Final", "ScriptModule", "annotate", "export", "freeze", "ignore",
+    "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "save",
+    "script", "script_if_tracing", "trace", "trace_module", "unused", ]  # fmt: skip
 
 Kind = TypeVar("Kind")
 
@@ -34,9 +47,63 @@ def script(obj: Kind, *args: Any, **kwargs: Any) -> Kind:
     return obj
 
 
-def trace(func: Kind, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Kind:
-    """The function or module itself: it is recorded whenever it is called."""
-    return func
+class Traced:
+    """What tracing adds to a function or model: it can be saved as TorchScript, and printed as such."""
+
+    _traced: Any  # the function or model
+    _examples: tuple[Any, ...]
+
+    @functools.cached_property
+    def _scripted(self) -> Any:
+        return scripted(self._traced, self._examples)
+
+    @property
+    def graph(self) -> str:
+        """The graph of `forward`, as libtorch prints it."""
+        return str(self._scripted.text("graph", b"forward"))
+
+    @property
+    def code(self) -> str:
+        """`forward` in TorchScript."""
+        return str(self._scripted.text("code"))
+
+    def save(self, f: Any) -> None:
+        """Write a file of TorchScript, which torch.jit.load reads."""
+        save(self, f)
+
+
+class TracedFunction(Traced):
+    """A traced function: it runs as the function does."""
+
+    def __init__(self, function: Callable[..., Any], examples: tuple[Any, ...]):
+        self._traced, self._examples = function, examples
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._traced(*args, **kwargs)
+
+
+@located
+def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """The function or model, which runs as it did; `save` writes it as TorchScript, recorded on inputs like
+    these.
+
+        traced = tenfold.jit.trace(model, x)
+        traced.save("model.pt")
+    """
+    if not callable(func):
+        raise ArgumentError(f"trace takes a function or a model, not {type(func).__name__}")
+    examples = (
+        tuple(example_inputs) if builtins.isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    )
+    if not hasattr(func, "named_parameters"):
+        return TracedFunction(func, examples)
+    traced = copy.copy(func)  # with the same parameters
+    kind = type(func)
+    traced.__class__ = type(f"Traced{kind.__name__}", (Traced, kind), {"__module__": kind.__module__})
+    object.__setattr__(traced, "_traced", func)
+    object.__setattr__(traced, "_examples", examples)
+    return traced
 
 
 def freeze(module: Kind, *args: Any, **kwargs: Any) -> Kind:
@@ -67,9 +134,14 @@ def set_fusion_strategy(strategy: Any) -> list[Any]:
     return []
 
 
-def trace_module(mod: Kind, inputs: Any = None, **options: Any) -> Kind:
-    """The module itself."""
-    return mod
+def trace_module(mod: Any, inputs: Any = None, **options: Any) -> Any:
+    """The model, traced for its `forward`: what TorchScript is made of other methods is compiled by
+    `script`."""
+    if not builtins.isinstance(inputs, dict) or set(inputs) != {"forward"}:
+        raise UnsupportedError(
+            "trace_module traces `forward`", help='{"forward": (x,)}, or save other methods apart'
+        )
+    return trace(mod, inputs["forward"], **options)
 
 
 class TracerWarning(Warning):
@@ -89,17 +161,115 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return builtins.isinstance(obj, getattr(target_type, "__origin__", target_type))
 
 
-def load(*args: Any, **kwargs: Any) -> Any:
-    raise UnsupportedError(
-        "a TorchScript file needs PyTorch's own interpreter",
-        help="save the state_dict with torch.save and load it with tenfold.load, or export StableHLO",
-    ).located("load", capture())
+class ScriptModule:
+    """A module of TorchScript, run by libtorch: its methods are attributes. It takes and gives tensors,
+    numbers, strings, None, and lists, tuples and dicts of these."""
+
+    def __init__(self, script: Any):
+        self._script = script
+
+    def __call__(self, *args: Any) -> Any:
+        return self._call("forward", args)
+
+    def _call(self, method: str, args: Sequence[Any]) -> Any:
+        found = self._script.call(method, [_arrays(each) for each in args])
+        return _tensors(found)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self._script.ask("methods"):
+            return lambda *args: self._call(name, args)
+        raise AttributeError(f"the TorchScript module has no method {name}")
+
+    @property
+    def graph(self) -> str:
+        return str(self._script.text("graph", b"forward"))
+
+    @property
+    def code(self) -> str:
+        return str(self._script.text("code"))
+
+    @property
+    def training(self) -> bool:
+        return bool(self._script.training)
+
+    def named_parameters(self) -> list[tuple[str, Tensor]]:
+        return [(name, from_numpy(array)) for name, array in self._script.ask("parameters").items()]
+
+    def parameters(self) -> list[Tensor]:
+        return [tensor for _, tensor in self.named_parameters()]
+
+    def named_buffers(self) -> list[tuple[str, Tensor]]:
+        return [(name, from_numpy(array)) for name, array in self._script.ask("buffers").items()]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Copies of the parameters and buffers, by name."""
+        return dict([*self.named_parameters(), *self.named_buffers()])
+
+    def train(self, mode: bool = True) -> ScriptModule:
+        self._script.train(mode)
+        return self
+
+    def eval(self) -> ScriptModule:
+        return self.train(False)
+
+    def save(self, f: Any) -> None:
+        save(self, f)
 
 
-def save(*args: Any, **kwargs: Any) -> Any:
-    raise UnsupportedError(
-        "TorchScript files are not written", help="use tenfold.export, or save the state_dict"
-    ).located("save", capture())
+class CompilationUnit(ScriptModule):
+    """The functions of a TorchScript source, compiled by libtorch."""
+
+    def __init__(self, source: str):
+        from tenfold.engines.libtorch_script import Script
+
+        super().__init__(Script.compile(source))
+
+
+def _arrays(argument: Any) -> Any:
+    """An argument with arrays in the place of its tensors, without a gradient."""
+    tensors: list[Tensor] = []
+    structure = tree.flatten(argument, lambda each: builtins.isinstance(each, Tensor), tensors)
+    if any(each.requires_grad for each in tensors):
+        raise UnsupportedError(
+            "gradients do not flow through a TorchScript module",
+            help="give x.detach(), or load the model itself",
+        )
+    return tree.unflatten(structure, iter([each.numpy() for each in tensors]))
+
+
+def _tensors(result: Any) -> Any:
+    arrays: list[Any] = []
+    structure = tree.flatten(result, lambda each: builtins.isinstance(each, np.ndarray), arrays)
+    return tree.unflatten(structure, iter([from_numpy(each) for each in arrays]))
+
+
+@located
+def load(f: Any, map_location: Any = None, **options: Any) -> ScriptModule:
+    """A file of TorchScript, by its name or as an open file, to be called: libtorch runs it. What it computes
+    is a program: load no file that you do not trust."""
+    from tenfold.engines.libtorch_script import Script
+
+    if map_location is not None and str(map_location) != "cpu":
+        raise UnsupportedError(f"a TorchScript module runs on the CPU here, not on {map_location}")
+    source = f.read() if hasattr(f, "read") else os.fspath(f)
+    return ScriptModule(Script.load(source))
+
+
+@located
+def save(m: Any, f: Any, **options: Any) -> None:
+    """Write what `trace`, `load` or `CompilationUnit` gave as a file of TorchScript."""
+    script = m._scripted if builtins.isinstance(m, Traced) else getattr(m, "_script", None)
+    if script is None:
+        raise UnsupportedError(
+            f"a {type(m).__name__} is no TorchScript: there are no example inputs to record it on",
+            help="save(trace(model, x), path), or use tenfold.export",
+        )
+    data = script.bytes()
+    if hasattr(f, "write"):
+        f.write(data)
+        return
+    with replacing(os.fspath(f)) as file:
+        file.write(data)
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from typing import Any
 
 from tenfold.base.errors import TraceError, UnsupportedError
@@ -26,18 +27,16 @@ POLICY = Policy("mlir.module_context", evaluate=evaluate.evaluate, apply=_refuse
 
 
 class RecordedModule:
-    """The module of a block, complete when the block ends; printing it gives its text."""
+    """The module of a block; printing it gives its text, in the block that of what was done so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, so_far: Callable[[], Any]) -> None:
         self.module: Any = None
+        self._so_far = so_far
 
     def text(self, locations: bool = False, whole: bool = False) -> str:
         """The module as text; of long literals only their types, unless `whole`."""
-        if self.module is None:
-            raise TraceError(
-                "the module is complete when its block ends", help="print it after the `with` block"
-            ).located("module_context", capture())
-        return self.module.text(locations=locations, whole=whole)
+        module = self._so_far() if self.module is None else self.module
+        return str(module.text(locations=locations, whole=whole))
 
     def __str__(self) -> str:
         return self.text()
@@ -63,7 +62,7 @@ class module_context:
             raise TraceError("module_context inside something else that is recorded").located(
                 "module_context", capture()
             )
-        self.recorded, self.recorder = RecordedModule(), Recorder(POLICY)
+        self.recorded, self.recorder = RecordedModule(self._so_far), Recorder(POLICY)
         self.recorder.nodes = self.order = _InOrder()
         recording_lock.acquire()  # recordings of other threads wait until the block ends
         context.recorder = self.recorder
@@ -76,6 +75,18 @@ class module_context:
                 self.recorded.module = self._emitted()
         finally:
             recording_lock.release()
+
+    def _so_far(self) -> Any:
+        """The module of what was recorded until now; the block goes on."""
+        if context.recorder is not self.recorder:
+            raise TraceError("the block ended with an error, so it has no module").located(
+                "module_context", capture()
+            )
+        context.recorder = None
+        try:
+            return self._emitted()
+        finally:
+            context.recorder = self.recorder
 
     def _emitted(self) -> Any:
         from tenfold.mlir import torch_dialect

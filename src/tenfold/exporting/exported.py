@@ -18,9 +18,9 @@ from tenfold.compiler import uncompiled
 from tenfold.exporting import trial
 from tenfold.exporting.dimensions import Dim, SymbolicType
 from tenfold.exporting.dynamic import OpenDims, open_dimensions
-from tenfold.exporting.merging import merged_functions
 from tenfold.exporting.recordings import Recordings
 from tenfold.flat.ir import Function, TensorType, replay
+from tenfold.flat.merging import merged_functions
 from tenfold.flat.structured import Check
 from tenfold.mlir import open_stablehlo, portable, stablehlo
 from tenfold.runtime import evaluate
@@ -185,9 +185,9 @@ def export(
         raise ArgumentError(f"kwargs holds arguments by name, and is no {type(kwargs).__name__}")
     arguments = args if isinstance(args, (tuple, list)) else (args,)
     function = uncompiled(function)
-    given, record = _recorder(function, (tuple(arguments), kwargs or {}))
+    given, record = recorder_of(function, (tuple(arguments), kwargs or {}))
     open = _open(dynamic, function, arguments, kwargs or {}) if dynamic else {}
-    recordings = Recordings(record, given, open, lambda: _members(function), dialect)
+    recordings = Recordings(record, given, open, lambda: members_of(function), dialect)
     outside = recordings.program.leaves[len(given) :]
     literals = {
         leaf: evaluate.computed_array(leaf)
@@ -229,7 +229,7 @@ def _emitted(
     input_types = [recordings.named(each.type) for each in inputs]
     further = {
         name: Tensor(leaf).detach()
-        for name, leaf in zip(_names(recordings), outside, strict=True)
+        for name, leaf in zip(names_of(recordings), outside, strict=True)
         if leaf in taken and leaf not in literals
     }
     if dialect == "stablehlo" and recordings.dims:
@@ -249,7 +249,7 @@ def _emitted(
     )
 
 
-def _recorder(
+def recorder_of(
     function: Callable[..., Any], call: tuple[Any, Any]
 ) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], Recording]]:
     """The tensors of a call, each another, and what records the function on others in their places."""
@@ -274,7 +274,7 @@ def _recorder(
     return [_apart(each, given[:i]) for i, each in enumerate(given)], record
 
 
-def _names(recordings: Recordings) -> list[str]:
+def names_of(recordings: Recordings) -> list[str]:
     """What each tensor from outside is called: as in the model, or by a number."""
     return [recordings.members.get(id(holder), f"outside{i}") for i, holder in enumerate(recordings.holders)]
 
@@ -349,7 +349,7 @@ def _apart(tensor: Tensor, before: Sequence[Tensor]) -> Tensor:
     return Tensor(tensor.current()) if any(each is tensor for each in before) else tensor
 
 
-def _members(function: Any) -> dict[int, str]:
+def members_of(function: Any) -> dict[int, str]:
     """What a model calls the memory of its parameters and buffers, by identity."""
     members: list[tuple[str, Any]] = []
     for kind in ("named_parameters", "named_buffers"):

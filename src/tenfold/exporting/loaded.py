@@ -12,8 +12,8 @@ from tenfold.engines import xla
 from tenfold.exporting import trial
 from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
 from tenfold.flat.ir import TensorType
+from tenfold.flat.sizes import Open, OpenType
 from tenfold.mlir import portable, stablehlo
-from tenfold.mlir.sizes import Open, OpenType
 from tenfold.tensor import Tensor
 from tenfold.tensor.interchange import as_tensor
 from tenfold.trace.context import context

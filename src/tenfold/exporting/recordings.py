@@ -13,7 +13,7 @@ from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO, FOR_T
 from tenfold.exporting.merging import merged_programs
 from tenfold.exporting.rewriting import Expansions, rewritten
 from tenfold.flat.ir import TensorType
-from tenfold.mlir.sizes import Formulas, Open, OpenType, other_at
+from tenfold.flat.sizes import Formulas, Open, OpenType, other_at
 from tenfold.mlir.torch_emitter import is_state
 from tenfold.ops.callee import OpCall
 from tenfold.ops.table import exact

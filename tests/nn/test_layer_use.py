@@ -80,7 +80,7 @@ def test_the_important_layers_have_examples():
         (lambda: nn.BatchNorm1d(3)(tn.ones(2, 3, 4, 5)), "BatchNorm1d: takes 2 or 3 dimensions, not 4"),
         (lambda: nn.SyncBatchNorm(3)(tn.ones(3)), "SyncBatchNorm: takes 2 dimensions or more, not 1"),
         (lambda: nn.SyncBatchNorm(0)(tn.ones(3, 0)), "SyncBatchNorm: takes one channel or more"),
-        (lambda: nn.SyncBatchNorm(3, process_group=1), "takes no process group"),
+        (lambda: nn.SyncBatchNorm(3, process_group=1), "takes a process group, not a int"),
         (lambda: nn.InstanceNorm2d(3, affine=True)(tn.ones(2, 4, 5, 5)), "takes 3 channels, not 4"),
         (lambda: nn.GroupNorm(2, 3), "GroupNorm: 3 channels do not divide into 2 groups"),
         (lambda: nn.Dropout(1.5), "Dropout: 1.5 is not a probability"),

@@ -55,6 +55,7 @@ def test_gradients_are_clipped_by_norm(norm_type, max_norm):
     assert ours[2].grad is None
 
 
+@pytest.mark.usefixtures("on_xla")
 def test_clipping_is_one_program():
     parameters = with_gradients(tn)
     utils.clip_grad_norm_(parameters, 1.0)

@@ -257,6 +257,7 @@ def test_a_compiled_step_follows_the_options_and_the_loaded_state():
     np.testing.assert_allclose(trained(True), trained(False), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("on_xla")
 @pytest.mark.parametrize("twice", [False, True], ids=["a step", "two steps in one"])
 def test_a_compiled_step_counts_for_each_parameter(twice):
     def steps(compiled: bool) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tenfold.base.errors import ArgumentError, constructor
 from tenfold.data import draws
+from tenfold.distributed.group import get_rank, get_world_size, is_initialized
 from tenfold.tensor import Tensor
 from tenfold.tensor.generators import Generator
 
@@ -156,10 +157,13 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ):
-        if num_replicas is None or rank is None:
+        if (num_replicas is None or rank is None) and not is_initialized():
             raise ArgumentError(
-                "num_replicas and rank are not known to a program of one process", help="give both"
+                "num_replicas and rank are not known to a program of one process",
+                help="give both, or call distributed.init_process_group() first",
             )
+        num_replicas = get_world_size() if num_replicas is None else num_replicas
+        rank = get_rank() if rank is None else rank
         self.dataset = dataset
         self.num_replicas = _count(num_replicas, "num_replicas")
         if not 0 <= rank < num_replicas:

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 from tenfold.base.devices import Device, get_default_device
 from tenfold.base.errors import TenfoldError
+from tenfold.data.collate import map_tensors
+from tenfold.runtime.evaluate import evaluate
+from tenfold.tensor import Tensor
 
 Fetch = Callable[[Any], Any]
 END = object()  # what a fetch gives when its samples have run out
@@ -154,11 +157,20 @@ def _work(
                     if init is not None:
                         init(info.id)
                     fetch = make_fetch()
-                slot.result = fetch(slot.indices)
+                slot.result = _computed(fetch(slot.indices))
             except BaseException as error:  # whatever it is, it is for the main thread to raise
                 slot.error = error
             slot.done.release()
             del slot
+
+
+def _computed(batch: Any) -> Any:
+    """A batch whose tensors have their data. What a worker records thus stays its own: in the program of the
+    step that takes the batch it would be computed in part, and in another part each time."""
+    tensors: list[Tensor] = []
+    map_tensors(lambda each: tensors.append(each) or each, batch)  # type: ignore[func-returns-value]
+    evaluate([each.current() for each in tensors])
+    return batch
 
 
 def _dismiss(

@@ -48,7 +48,7 @@ from tenfold.nn.functional_normalisation import local_response_norm as local_res
 from tenfold.nn.functional_normalisation import rms_norm as rms_norm
 from tenfold.nn.functional_products import *  # noqa: F403
 from tenfold.nn.functional_windows import *  # noqa: F403
-from tenfold.tensor import Tensor, dispatch
+from tenfold.tensor import Tensor, dispatch, overriding
 from tenfold.tensor.dispatch import aten
 from tenfold.tensor.indexing import one_hot as one_hot
 
@@ -362,6 +362,7 @@ def normalize(
 
 
 dispatch.fill("nn", globals())
+overriding.publish(globals(), "tenfold.nn.functional")
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from tenfold.base.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.base.warning import warn
 from tenfold.nn import draws
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, overriding
 from tenfold.tensor.generators import Generator
 
 _GAINS = {
@@ -247,6 +247,7 @@ uniform, normal, constant = _old(uniform_), _old(normal_), _old(constant_)
 eye, dirac, orthogonal, sparse = _old(eye_), _old(dirac_), _old(orthogonal_), _old(sparse_)
 xavier_uniform, xavier_normal = _old(xavier_uniform_), _old(xavier_normal_)
 kaiming_uniform, kaiming_normal = _old(kaiming_uniform_), _old(kaiming_normal_)
+overriding.publish(globals(), "tenfold.nn.init")
 
 
 def __getattr__(name: str) -> Any:

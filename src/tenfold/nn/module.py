@@ -60,6 +60,12 @@ class _Names:
 
 NAMES = _Names()
 
+# The attributes that hold a module's hooks.
+HOOKS = (
+    "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks", "_state_dict_hooks",
+    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+)  # fmt: skip
+
 
 class Module(Stateful):
     """The base of all layers and models: it holds parameters, buffers and other modules, and computes.
@@ -88,14 +94,7 @@ class Module(Stateful):
             _buffers={},
             _non_persistent_buffers_set=set(),
             _modules={},
-            _forward_pre_hooks=Hooks(),
-            _forward_hooks=Hooks(),
-            _backward_pre_hooks=Hooks(),
-            _backward_hooks=Hooks(),
-            _state_dict_hooks=Hooks(),
-            _state_dict_pre_hooks=Hooks(),
-            _load_state_dict_pre_hooks=Hooks(),
-            _load_state_dict_post_hooks=Hooks(),
+            **{name: Hooks() for name in HOOKS},
         )
 
     # Calling
@@ -356,10 +355,28 @@ class Module(Stateful):
         lines += [f"({name}): {_indented(repr(each))}" for name, each in self._modules.items()]
         return _bracketed(self._get_name(), lines, single=not self._modules)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the modules as a tree, with the number of their parameters."""
+        from tenfold.base.notebooks import branch_of, tree_html
+
+        return tree_html(branch_of(self))
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: each for name, each in self.__dict__.items() if name != "_compiled_call"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a pickle, which PyTorch may have written: its hooks are bare functions."""
+        state = dict(state)
+        for name in HOOKS:
+            held = state.get(name) or {}
+            if not isinstance(held, Hooks):
+                given_kwargs = state.get(f"{name}_with_kwargs") or {}
+                state[name] = Hooks(
+                    {
+                        key: each if isinstance(each, Hook) else Hook(each, key in given_kwargs)
+                        for key, each in held.items()
+                    }
+                )
         self.__dict__.update(state)
 
 

@@ -61,6 +61,10 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _activation(activation)
+        # What PyTorch's layer of a saved module chooses its quick way by.
+        self.activation_relu_or_gelu = (
+            {"relu": 1, "gelu": 2}.get(activation, 0) if isinstance(activation, str) else 0
+        )
 
     def forward(
         self,

@@ -15,6 +15,7 @@ from tenfold.optim.terms import (
     require_betas,
     require_options,
     shrunk,
+    squares_mixed,
     times,
     toward,
     with_decay,
@@ -35,7 +36,7 @@ def _decayed(param: Value, grad: Value, options: Any) -> tuple[Value, Value]:
 def _averages(grad: Value, state: State, options: Any) -> tuple[Value, Value]:
     beta1, beta2 = options.betas
     average = toward(state["exp_avg"], grad, 1 - beta1)
-    return average, times(state["exp_avg_sq"], beta2) + times(grad, 1 - beta2) * grad
+    return average, squares_mixed(state["exp_avg_sq"], grad, beta2)
 
 
 class Adam(Updating):

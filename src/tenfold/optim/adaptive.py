@@ -13,6 +13,7 @@ from tenfold.optim.terms import (
     plus,
     require,
     require_options,
+    squares_mixed,
     times,
     toward,
     with_decay,
@@ -117,7 +118,7 @@ class Adadelta(Updating):
     def update(param: Value, grad: Value, state: State, options: Any) -> tuple[Value, State]:
         step, _ = counted(state)
         grad = with_decay(directed(grad, options), param, options)
-        mixed = lambda average, new: times(average, options.rho) + times(new, 1 - options.rho) * new
+        mixed = lambda average, new: squares_mixed(average, new, options.rho)
         square = mixed(state["square_avg"], grad)
         root = lambda average: flat.sqrt(plus(average, options.eps))
         change = root(state["acc_delta"]) / root(square) * grad
@@ -172,7 +173,7 @@ class RMSprop(Updating):
     def update(param: Value, grad: Value, state: State, options: Any) -> tuple[Value, State]:
         step, _ = counted(state)
         grad = with_decay(directed(grad, options), param, options)
-        square = times(state["square_avg"], options.alpha) + times(grad, 1 - options.alpha) * grad
+        square = squares_mixed(state["square_avg"], grad, options.alpha)
         new = {**state, "step": step, "square_avg": square}
         spread = square
         if options.centered:

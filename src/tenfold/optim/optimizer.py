@@ -16,7 +16,7 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError, constructor, located
 from tenfold.base.source import capture
 from tenfold.base.warning import warn
-from tenfold.tensor import Tensor, leaf
+from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.interchange import as_tensor, from_dlpack
 from tenfold.tensor.views import SAVED_APART
 from tenfold.trace import graph
@@ -321,7 +321,8 @@ def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
     if hasattr(kept, "__dlpack__"):
         tensor = kept if isinstance(kept, Tensor) else _copied(from_dlpack(kept))
         follows = name not in COUNTERS and param.dtype.is_floating_point
-        value = tensor.to(device=param.device, dtype=param.dtype if follows else tensor.dtype).current()
+        tensor = tensor if tensor.device is param.device else _moved(tensor, param)
+        value = tensor.to(dtype=param.dtype if follows else tensor.dtype).current()
         # A counter may be shared with other parameters, whose own may be loaded differently.
         mine = name not in COUNTERS
         if mine and isinstance(present, Tensor) and present.current().type is value.type:
@@ -336,6 +337,13 @@ def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
     if isinstance(kept, Iterable) and not isinstance(kept, str):
         return type(kept)(_loaded(param, each, None, None) for each in kept)  # type: ignore[call-arg]
     return kept
+
+
+def _moved(tensor: Tensor, param: Tensor) -> Tensor:
+    """Loaded state where its parameter is; over a mesh, sharded as that is."""
+    if param.device.mesh is None or tuple(tensor.shape) != tuple(param.shape):
+        return tensor.to(device=param.device)
+    return sharding.leaf_like(tensor._host(), param, tensor.dtype)
 
 
 def _share_counters(states: Iterable[Any]) -> None:

@@ -36,6 +36,23 @@ def toward(start: flat.Value, end: flat.Value, weight: flat.Value) -> flat.Value
     return start + times(end - start, weight)
 
 
+def squares_mixed(average: flat.Value, new: flat.Value, decay: flat.Value) -> flat.Value:
+    """The average of squares, of which `decay` stays, with one more square."""
+    kept, part = times(average, decay), times(new, 1 - decay)
+    return _sum_of_product(part, new, kept) if new.dtype is dtypes.float32 else kept + part * new
+
+
+def _in_double(x: flat.Value, y: flat.Value, z: flat.Value) -> flat.Value:
+    x, y, z = [flat.convert(each, dtypes.float64) for each in (x, y, z)]
+    return flat.convert(z + x * y, dtypes.float32)
+
+
+@flat.differentiated(lambda ct, result, x, y, z: (ct * y, ct * x, ct), elsewhere={"numpy": _in_double})
+def _sum_of_product(x: flat.Value, y: flat.Value, z: flat.Value) -> flat.Value:
+    """z + x y, rounded once: XLA fuses the two, as PyTorch's kernels do; NumPy has no such function."""
+    return z + x * y
+
+
 def counted(state: State) -> tuple[flat.Value, flat.Value]:
     """The next step's number, and the same in float64."""
     step = state["step"] + 1

@@ -25,7 +25,7 @@ from tenfold.optim.joined import bunches, joined, parted
 from tenfold.optim.optimizer import COUNTERS, Optimizer, OptionError, scalar_dtype
 from tenfold.optim.terms import State, widened
 from tenfold.runtime import evaluate
-from tenfold.tensor import Tensor, leaf
+from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.trace import graph
 from tenfold.trace.context import context, outside
 from tenfold.trace.graph import Holder, Value
@@ -210,11 +210,12 @@ class Updating(Optimizer):
         inputs = (*params, *grads, *before, *given)
         input_types = tuple([each.type for each in inputs])
         guarded = self.found_inf is not None
-        decided = (self.decided(group), decays(group), context.grad_enabled)
+        joins = device.mesh is None  # parameters that are sharded in different ways are updated one by one
+        decided = (self.decided(group), decays(group), context.grad_enabled, joins)
         key = ("step", type(self).update, decided, tuple(names), tensors, guarded, input_types)
         counts = (len(params), len(grads), len(before), len(given))
         program = programs.get(
-            key, lambda: self._program(group, input_types, counts, names, tensors, guarded)
+            key, lambda: self._program(group, input_types, counts, names, tensors, guarded, joins)
         )
         results = graph.call_program(program, inputs, capture(), device)
         followed: dict[int, Tensor] = {}  # state that gradients flow through is not written: they need it
@@ -262,6 +263,7 @@ class Updating(Optimizer):
         names: Sequence[tuple[tuple[str, int], ...]],
         tensors: Sequence[str],
         guarded: bool,
+        joins: bool,
     ) -> Program:
         """The step of a group: parameters, gradients, state and numbers in, parameters and state out."""
         inputs = [flat.Value(each) for each in input_types]
@@ -275,7 +277,7 @@ class Updating(Optimizer):
         new_params = list(params)
         new_kept = list(kept)
         alone = [[i] for i in range(len(params))]
-        for bunch in bunches(params, kept, names) if self.elementwise else alone:
+        for bunch in bunches(params, kept, names) if self.elementwise and joins else alone:
             own = [params[i] for i in bunch]
             tensors_of: dict[str, list[int]] = {}
             for name, place in [each for i in bunch for each in names[i]]:
@@ -348,7 +350,10 @@ def _begun(param: Tensor, start: Any) -> Tensor:
     number, shape = start if len(start) == 2 else (*start, param.shape)
     if param.dtype.is_complex:  # two numbers, each with its own state
         number = complex(number, number)
-    return leaf(np.full(shape, number, param.dtype.numpy), param.device, param.dtype)
+    array = np.broadcast_to(np.asarray(number, param.dtype.numpy), shape)
+    if param.device.mesh is not None and tuple(shape) == tuple(param.shape):
+        return sharding.leaf_like(array, param)
+    return leaf(array.copy(), param.device, param.dtype)
 
 
 def _unless(overflow: flat.Value | None, before: flat.Value, after: flat.Value) -> flat.Value:

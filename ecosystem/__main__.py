@@ -40,6 +40,7 @@ class Run:
 
 RUNS = [
     *[Run(f"transformers {kind}", "transformers_models", [kind]) for kind in ("gpt2", "llama", "bert")],
+    Run("transformers Trainer, pipeline", "transformers_trainer"),
     *[Run(f"timm {kind}", "timm_models", [kind]) for kind in TIMM.split()],
     Run("vit-pytorch, einops", "vit_and_einops"),
     Run("peft LoRA", "peft_lora"),

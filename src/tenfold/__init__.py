@@ -16,7 +16,7 @@ with _kept():  # looking for garbage there would take a tenth of the time
     from tenfold.base import absent, dtypes, errors, unsupported
     from tenfold.compat import names
     from tenfold.ops import table
-    from tenfold.tensor import dispatch, indexing, methods, operators
+    from tenfold.tensor import dispatch, indexing, methods, operators, overriding, subclasses
 
 from tenfold.autograd import is_grad_enabled
 from tenfold.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -98,7 +98,11 @@ with _kept():
     indexing.install()
     methods.install()
     unsupported.install(Tensor)
+    subclasses.install()
 
+from tenfold.functional import (
+    _assert as _assert,
+)
 from tenfold.functional import (
     atleast_1d,
     atleast_2d,
@@ -132,6 +136,9 @@ from tenfold.tensor.indexing import nonzero
 from tenfold.tensor.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from tenfold.tensor.methods import empty_permuted, empty_strided, from_file, lu
 
+overriding.publish(globals(), "tenfold.functional")
+overriding.publish(globals(), "tenfold.tensor.interchange", overriding.seen_by_modes)
+nonzero = overriding.heeding(nonzero)
 # PyTorch's other names for products, which take sparse tensors there.
 dsmm, hsmm, spmm, saddmm = [dispatch.function(each, ops.TABLE[each]) for each in ("mm", "mm", "mm", "addmm")]
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
@@ -141,8 +148,8 @@ globals().update(dtypes.BY_NAME)
 # Packages that are loaded when they are first asked for, as are the modules of `names.MODULE_OF`.
 _PACKAGES = (
     "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "data", "distributed", "distributions",
-    "func", "fx", "hub", "jit", "library", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
-    "profiler", "signal", "storage", "testing", "types", "utils", "version",
+    "explain", "func", "fx", "generation", "hub", "jit", "library", "masked", "multiprocessing", "nn", "onnx",
+    "optim", "overrides", "profiler", "signal", "storage", "testing", "types", "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.
@@ -320,6 +327,8 @@ def __getattr__(name: str):
         found = unsupported.refusing(name, unsupported.FUNCTIONS[name])
     elif name in absent.CLASSES:
         found = absent.absent_name("torch", name, absent.CLASSES[name])
+    elif place := importlib.import_module("tenfold.compat.install").ELSEWHERE.get(f"torch.{name}"):
+        found = importlib.import_module(place)
     elif f"torch.{name}" in absent.MODULES:
         found = absent.AbsentModule.of(f"torch.{name}")
     else:

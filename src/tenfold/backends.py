@@ -1,6 +1,7 @@
 """`tenfold.backends`: the switches that scripts set, by PyTorch's names. Each of these is a module of its own
 for `import`. XLA chooses its algorithms itself, so a switch that would choose one is kept and has no
-effect, but for the wish that results be the same bits whenever a program runs on a GPU."""
+effect, but for the wishes that results be the same bits whenever a program runs on a GPU, and that products
+of float32 keep all bits there."""
 
 from __future__ import annotations
 
@@ -8,9 +9,12 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from tenfold.base.errors import unknown_name
+from tenfold.base.errors import ArgumentError, unknown_name
 from tenfold.compat.names import determinism
+from tenfold.compat.names.settings import get_float32_matmul_precision, set_float32_matmul_precision
 from tenfold.cuda import is_available as _cuda_is_available
+from tenfold.mlir import stablehlo
+from tenfold.runtime.compile import set_exact
 
 __path__: list[str] = []  # `import torch.backends.cudnn` asks for it; what it finds is made below
 
@@ -60,12 +64,15 @@ class _flags:
 
 
 class _Switches(ModuleType):
-    """A module of switches. The one that asks for the same bits at every run is heard."""
+    """A module of switches. Those that ask for the same bits at every run, and for all bits of float32, are
+    heard."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name == "deterministic":
             determinism.ask("cudnn", bool(value))
+        elif name == "allow_tf32":
+            set_exact(stablehlo.CONVOLUTIONS, not value)
 
 
 def _module(name: str, **contents: Any) -> ModuleType:
@@ -83,12 +90,29 @@ def _unknown(module: ModuleType, name: str) -> Any:
 
 
 class _Matmul:
-    """Switches about products of matrices; their values are kept."""
+    """Switches about products of matrices. Whether float32 factors may be rounded to TF32 is heard, the
+    others are kept."""
 
-    allow_tf32 = False
     allow_fp16_reduced_precision_reduction = True
     allow_bf16_reduced_precision_reduction = True
-    fp32_precision = "none"
+
+    @property
+    def allow_tf32(self) -> bool:
+        return get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, wanted: bool) -> None:
+        set_float32_matmul_precision("high" if wanted else "highest")
+
+    @property
+    def fp32_precision(self) -> str:
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision: str) -> None:
+        if precision not in ("none", "ieee", "tf32"):
+            raise ArgumentError(f"{precision!r} is not one of 'ieee', 'tf32', 'none'")
+        self.allow_tf32 = precision == "tf32"
 
 
 cuda = _module(

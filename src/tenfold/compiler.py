@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from tenfold.base.errors import ArgumentError, located, unknown_name
@@ -10,6 +10,7 @@ from tenfold.base.garbage import uncollected
 from tenfold.mlir import stablehlo
 from tenfold.runtime.calls import record_call
 from tenfold.runtime.compile import Programs, compiled
+from tenfold.runtime.sizes import Mark
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
 from tenfold.trace.collect import collect
@@ -18,8 +19,8 @@ from tenfold.trace.lower import lower
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
-    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance", "show",
-    "substitute_in_graph", "wrap_numpy",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "mark_dynamic", "mark_static",
+    "reset", "set_stance", "show", "substitute_in_graph", "wrap_numpy",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -76,8 +77,15 @@ def compile(
     writes are updated, and attributes and variables that it binds to tensors are bound. What else it does to
     Python happens while it is recorded, and no more. Its results are new tensors, no views of its arguments.
 
+    A dimension that has another size at the second call is open from then on: one program serves all sizes
+    up to a bound. `dynamic=True` opens all dimensions at once, `dynamic=False` none; see docs/sizes.md.
+
+    With `mode="reduce-overhead"` what a call passes and returns is copied on a GPU, if it is small, from and
+    to places that stay the same, so that the program's CUDA graph need not be written anew: for many short
+    calls, such as those that decode a token. Results stay as they are when the next call runs.
+
     PyTorch's other arguments are hints that make no difference here, but for `disable`: a program is always
-    the full graph, its sizes are those of its arguments, and XLA is what optimises it.
+    the full graph, and XLA is what optimises it.
 
         step = tenfold.compile(lambda x: (x @ x).tanh())
         step(tenfold.ones(3, 3))
@@ -86,23 +94,30 @@ def compile(
         if given not in known:
             raise ArgumentError(f"there is no {name} {given!r}", help=f"one of {', '.join(known)}")
     if model is None:
-        return lambda function: compile(function, disable=disable)
+        return lambda function: compile(function, dynamic=dynamic, mode=mode, disable=disable)
     _require_callable(model)
     if disable:
         return model
     module = getattr(type(model), "_optimized", None)
-    return compiled(model, Tensor) if module is None else module(model)
+    if module is not None:
+        return module(model, dynamic, mode)
+    return compiled(model, Tensor, dynamic, steady=mode == "reduce-overhead")
 
 
 @located
 def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **kwargs: Any) -> str:
     """The text of a function's program on these arguments.
 
-    `stage` is "trace", "flat", "stablehlo", "torch" (the torch dialect, by torch-mlir) or "hlo" (what XLA
-    made of it); without one, the first three.
+    `stage` is "trace", "flat", "stablehlo", "torch" (the torch dialect, by torch-mlir), "hlo" (what XLA
+    made of it) or, on a mesh, "sharding" (how each value is placed); without one, the first three.
     """
     _require_callable(function)
-    trace = record_call(uncompiled(function), args, kwargs, Tensor).recording.trace
+    given, recording, _ = record_call(uncompiled(function), args, kwargs, Tensor)
+    trace = recording.trace
+    if trace.device.mesh is not None:  # stand-ins have no data to tell how they are sharded
+        for leaf, source in zip(trace.leaves, recording.inputs, strict=True):
+            if type(source) is int:
+                leaf.buffer = given[source]._computed().buffer
     return stage_text(trace, trace.device, _named(stage))
 
 
@@ -140,6 +155,49 @@ def _show(self: Tensor, stage: str | None = None) -> str:
 
 
 Tensor.show = _show  # type: ignore[attr-defined]
+
+
+@located
+def mark_dynamic(
+    t: Tensor, index: int | Sequence[int], *, min: int | None = None, max: int | None = None, **hints: Any
+) -> None:
+    """Say that a dimension of a tensor, or several, will have other sizes, from `min` to `max`: compiled
+    functions that are given it are compiled once for all of them. Without `max`, once for each power of two.
+
+        batch = tenfold.ones(5, 3)
+        tenfold.compiler.mark_dynamic(batch, 0, max=64)
+    """
+    for name, bound in (("min", min), ("max", max)):
+        if bound is not None and (type(bound) is not int or bound < 1):
+            raise ArgumentError(f"mark_dynamic: {name} is a positive number, not {bound!r}")
+    for dim in _dims(t, index):
+        size = t.shape[dim]
+        if size < (min or 0) or (max is not None and size > max):
+            raise ArgumentError(f"mark_dynamic: dimension {dim} is {size}, which is not from {min} to {max}")
+        _mark(t, dim, Mark(True, min, max))
+
+
+@located
+def mark_static(t: Tensor, index: int | Sequence[int] | None = None) -> None:
+    """Say that a dimension of a tensor, or several, or all, keeps its size: another size is another
+    program."""
+    for dim in _dims(t, range(len(t.shape)) if index is None else index):
+        _mark(t, dim, Mark(False))
+
+
+def _mark(t: Tensor, dim: int, mark: Mark) -> None:
+    t._open_dims = {**t._open_dims, dim: mark}
+
+
+def _dims(t: Tensor, index: int | Sequence[int]) -> list[int]:
+    if not isinstance(t, Tensor):
+        raise ArgumentError(f"only a tensor has sizes to mark, not {type(t).__name__}")
+    rank = len(t.shape)
+    dims = [index] if isinstance(index, int) else list(index)
+    for dim in dims:
+        if type(dim) is not int or not -rank <= dim < rank:
+            raise ArgumentError(f"there is no dimension {dim!r} of {t.current().type} to mark")
+    return [dim % rank for dim in dims]
 
 
 def is_compiling() -> bool:

@@ -18,6 +18,7 @@ from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor
 from tenfold.tensor.conversions import METHODS, convert
 from tenfold.tensor.dispatch import aten, into
+from tenfold.tensor.overriding import hand_over, overriding
 from tenfold.trace.context import context
 
 
@@ -54,6 +55,18 @@ def _gather(item: Any, found: list[Tensor]) -> None:
 
 
 # Questions
+
+
+def _assert(condition: Any, message: str) -> Any:
+    """Python's assert as a function, which a graph that is traced keeps."""
+    found = overriding((condition,)) if context.heeds else []
+    if found and not isinstance(condition, Tensor):
+        return hand_over(_assert, (condition, message), {}, found)
+    if not condition:
+        raise AssertionError(message)
+
+
+_assert.__module__ = "tenfold"  # by this name graphs call it
 
 
 def is_tensor(obj: Any) -> bool:

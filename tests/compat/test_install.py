@@ -182,8 +182,11 @@ tenfold.install_as_torch()
 import torch, torch._C, torch._dynamo, torch.fx, torch.hub, torch.library, torch.onnx, torch.overrides
 import torch.multiprocessing, torch.nn.parallel, torch.profiler, torch.utils._pytree, torch.utils.hooks
 import torch._dynamo.utils, torch.distributed.fsdp, torch.utils.cpp_extension, torch.ao.quantization
-from torch.distributed import ReduceOp, init_process_group
+from torch.distributed import ReduceOp, TCPStore
 from torch.distributed.tensor import DTensor
+from torch.distributed.fsdp import FullyShardedDataParallel
+from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops import scan, map
 from torch.distributions.normal import Normal
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from torch.onnx.symbolic_helper import parse_args
@@ -194,11 +197,13 @@ assert isinstance(iter(torch.utils.data.DataLoader([1])), _BaseDataLoaderIter)
 assert not isinstance(torch.ones(1), (DTensor, torch.SymInt, torch.UntypedStorage))
 assert torch.cuda.Stream and torch.cuda.Event and torch.compiler.allow_in_graph(len) is len
 assert torch._C._nn.gelu(torch.zeros(2)).tolist() == [0.0, 0.0]
+assert not isinstance(torch.nn.Linear(1, 1), FullyShardedDataParallel)
+assert associative_scan(lambda a, b: a + b, torch.ones(3), 0).tolist() == [1.0, 2.0, 3.0]
 class Wrapped(torch.nn.Module, DTensor): pass
 try:
-    init_process_group("gloo")
+    TCPStore("127.0.0.1", 29500)
 except NotImplementedError as error:
-    assert "torch.distributed.init_process_group: programs run in one process" in str(error)
+    assert "torch.distributed.TCPStore: of PyTorch's ways to run over many devices" in str(error)
 else:
     raise AssertionError
 print("found")

@@ -567,8 +567,8 @@ def test_what_a_script_reads_of_the_machine():
     assert seen == [True]
     double = tn.jit.script(lambda x: x * 2)
     assert double(tn.ones(1)).item() == 2
-    with pytest.raises(tn.UnsupportedError, match="TorchScript"):
-        tn.jit.load("model.pt")
+    with pytest.raises(tn.UnsupportedError, match="no TorchScript"):
+        tn.jit.save(double, "model.pt")
     assert tn.ones(1).layout == tn.strided and isinstance(tn.strided, tn.layout)
     assert tn.ones(2).contiguous(memory_format=tn.contiguous_format).shape == (2,)
 
@@ -788,10 +788,10 @@ def test_a_dtype_that_tensors_cannot_have_can_be_named(name):
 
 
 def test_a_program_may_ask_whether_processes_can_work_together():
-    assert tn.distributed.is_available() is False
+    assert tn.distributed.is_available() is True
     assert tn.distributed.is_initialized() is False
-    with pytest.raises(tn.UnsupportedError, match="torch.distributed.init_process_group"):
-        tn.distributed.init_process_group()
+    with pytest.raises(tn.UnsupportedError, match="torch.distributed.TCPStore"):
+        tn.distributed.TCPStore("127.0.0.1", 29500)
 
 
 def test_dtypes_and_layouts_may_be_atens_numbers():

@@ -37,15 +37,17 @@ ELSEWHERE = {
     "torch._C": "tenfold.compat.private.c_extension",
     "torch._C._nn": "tenfold.compat.private.c_extension",
     "torch._dynamo": "tenfold.compat.private.dynamo",
-    "torch._higher_order_ops": "tenfold.func.control_flow",
-    "torch._higher_order_ops.cond": "tenfold.func.control_flow",
-    "torch._higher_order_ops.while_loop": "tenfold.func.control_flow",
+    **{
+        f"torch._higher_order_ops{name}": "tenfold.compat.private.higher_order"
+        for name in ("", ".associative_scan", ".cond", ".map", ".scan", ".while_loop")
+    },
     "torch._tensor": "tenfold.tensor",
     "torch.autograd.grad_mode": "tenfold.autograd.grad_mode",
     "torch.autograd.profiler": "tenfold.profiler",
     "torch.cuda.amp.autocast_mode": "tenfold.cuda.amp",
     "torch.cuda.amp.grad_scaler": "tenfold.cuda.amp",
     "torch.amp.grad_scaler": "tenfold.amp",
+    "torch.fx._symbolic_trace": "tenfold.fx.tracer",
     "torch.nn.attention.flex_attention": "tenfold.nn.flex_attention",
     "torch.onnx.symbolic_helper": "tenfold.onnx",
     "torch.serialization": "tenfold.serialize",
@@ -122,6 +124,7 @@ class _Finder:
             # Python takes what stands in sys.modules when a module has been run: this one, as it is.
             found = sys.modules[name] = importlib.import_module(ours)
             _reserve(name, found)
+            _complete(name, found)
             if not hasattr(found, "__path__"):
                 found.__path__ = []  # PyTorch may have modules in what is a file here
         else:
@@ -154,6 +157,21 @@ def _reserve(name: str, module: ModuleType) -> None:
         parent, _, last = inner.rpartition(".")
         if parent == name and callable(vars(module).get(last)):
             sys.modules.setdefault(inner, importlib.import_module(target))
+
+
+def _complete(name: str, module: ModuleType) -> None:
+    """Let a module that is here in part be asked for PyTorch's other names: libraries import names that a
+    program never uses, and each says why it is not there when it is used."""
+    reason = absent.reason_of(name)
+    if reason is None or "__getattr__" in vars(module):
+        return
+
+    def other(asked: str) -> Any:
+        if asked.startswith("__"):
+            raise AttributeError(asked)
+        return absent.absent_name(name, asked, reason)
+
+    vars(module)["__getattr__"] = other
 
 
 def _exists(name: str) -> bool:

@@ -152,7 +152,8 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing: who reads a value waits for it. To have tensors computed now, use `tenfold.eval`."""
+    """Wait until what was given to GPUs is done. To have lazy tensors computed, use `tenfold.eval`."""
+    xla.synchronize()
 
 
 def empty_cache() -> None:

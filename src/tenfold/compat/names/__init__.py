@@ -50,6 +50,7 @@ MODULE_OF = {
     **dict.fromkeys(("cond", "while_loop"), "func.control_flow"),
     **dict.fromkeys(("Dim", "export", "load_stablehlo", "load_vmfb"), "exporting"),
     **dict.fromkeys(("load", "save"), "serialize"),
+    "profile": "profiler",
     **dict.fromkeys(("Event", "Stream"), "cuda.streams"),
     **dict.fromkeys(("SymBool", "SymFloat", "SymInt"), "compat.names.symbols"),
     **dict.fromkeys(("install_as_torch", "uninstall_as_torch"), "compat.install"),

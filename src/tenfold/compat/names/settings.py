@@ -19,6 +19,8 @@ from tenfold.base.dtypes import DType, set_default_dtype
 from tenfold.base.errors import ArgumentError, DTypeError, located
 from tenfold.compat.names import determinism
 from tenfold.engines import xla
+from tenfold.mlir import stablehlo
+from tenfold.runtime.compile import set_exact
 from tenfold.tensor import generators
 from tenfold.tensor.typed import CUDA_TYPES, TYPES
 from tenfold.trace.context import context
@@ -96,10 +98,12 @@ def get_deterministic_debug_mode() -> int:
 
 @located
 def set_float32_matmul_precision(precision: str) -> None:
-    """Keep "highest", "high" or "medium": the least precision of products that is asked for."""
+    """How precise float32 products are on GPUs: "highest" keeps all bits, "high" and "medium" let them round
+    factors to TF32. On CPUs all bits are kept."""
     if precision not in ("highest", "high", "medium"):
         raise ArgumentError(f'{precision!r} is not one of "highest", "high", "medium"')
     _kept.precision = precision
+    set_exact(stablehlo.PRODUCTS, precision == "highest")
 
 
 def get_float32_matmul_precision() -> str:

@@ -150,7 +150,11 @@ class Namespace:
         return Overload(self._name, row.name, row.overload, call, row.text)
 
     def _plain_overload(self, row: PlainRow) -> Overload:
-        return Overload(self._name, row.name, row.overload, _located(row.name, row), row.text)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = _plain_numbers(row.schema, args, kwargs)
+            return row(*args, **kwargs)
+
+        return Overload(self._name, row.name, row.overload, _located(row.name, call), row.text)
 
     def _written(self, name: str, row: Row) -> Overload:
         call = dispatch.inplace_method(row.name, [row])
@@ -175,7 +179,7 @@ def _chosen(name: str, rows: Sequence[Row], plain: Sequence[PlainRow]) -> Callab
 
     def call(*args: Any, **kwargs: Any) -> Any:
         for row in plain:
-            bound = row.bind(args, kwargs)
+            bound = row.bind(*_plain_numbers(row.schema, args, kwargs))
             if bound is not None:
                 return _located(name, row.function)(*bound)
         if tensors is None:
@@ -192,18 +196,33 @@ def _chosen(name: str, rows: Sequence[Row], plain: Sequence[PlainRow]) -> Callab
 def _of_input(function: Callable[..., Any], schema: Schema) -> Callable[..., Any]:
     """A function of tensors, whose `self`, as schemas call it, is `input` in Python; dtypes and layouts may
     be the numbers that ATen has for them."""
-    coded = {each.name: each.type.base for each in schema.arguments if each.type.base in _CODES}
-    places = [coded.get(each.name) for each in schema.positional]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if "self" in kwargs:
             kwargs["input"] = kwargs.pop("self")
-        if coded:
-            args = tuple([_decoded(base, each) for base, each in zip(places, args)]) + args[len(places) :]
-            kwargs = {name: _decoded(coded.get(name), each) for name, each in kwargs.items()}
+        args, kwargs = _plain_numbers(schema, args, kwargs)
         return function(*args, **kwargs)
 
     return call
+
+
+def _plain_numbers(
+    schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with dtypes, layouts and formats in place of the numbers that ATen has for
+    them."""
+    coded, places = _coded(schema)
+    if not coded:
+        return args, kwargs
+    args = tuple([_decoded(base, each) for base, each in zip(places, args)]) + args[len(places) :]
+    return args, {name: _decoded(coded.get(name), each) for name, each in kwargs.items()}
+
+
+@functools.cache
+def _coded(schema: Schema) -> tuple[dict[str, str], list[str | None]]:
+    """The arguments that ATen takes as numbers: their types by name, and by position."""
+    coded = {each.name: each.type.base for each in schema.arguments if each.type.base in _CODES}
+    return coded, [coded.get(each.name) for each in schema.positional]
 
 
 # ATen's numbers for dtypes, layouts and formats of memory.

@@ -15,14 +15,18 @@ from tenfold.compat.overloads import NAMESPACES
 from tenfold.nn import functional
 from tenfold.tensor import Tensor
 from tenfold.tensor.generators import Generator
+from tenfold.tensor.overriding import DisableTorchFunction, DisableTorchFunctionSubclass, disabled
+from tenfold.trace.context import context
 
-__all__ = ["DisableTorchFunctionSubclass", "Generator", "Size", "TensorBase", "device", "dtype", "layout"]
+__all__ = [
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator", "Size", "TensorBase", "device",
+    "dtype", "layout",
+]  # fmt: skip
 
 _absent = AbsentModule.of("torch._C")
 
 TensorBase = _TensorBase = Tensor
 _nn = sys.modules[__name__]
-DisableTorchFunctionSubclass = DisableTorchFunction = contextlib.nullcontext
 _functions = _variables = _VariableFunctions = NAMESPACES["aten"]
 
 
@@ -51,9 +55,20 @@ def _is_tracing() -> bool:
     return False
 
 
-def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """The function on its arguments, as if their types had nothing to say."""
-    return func(*args, **(kwargs or {}))
+_disabled_torch_function_impl = disabled
+_TensorMeta = type(Tensor)
+
+
+def _is_torch_function_enabled() -> bool:
+    return context.heeds
+
+
+def _is_torch_function_all_disabled() -> bool:
+    return not context.heeds and not context.modes
+
+
+def _len_torch_function_stack() -> int:
+    return len(context.modes)
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:

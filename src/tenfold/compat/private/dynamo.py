@@ -8,7 +8,7 @@ from typing import Any
 
 from tenfold import compiler
 from tenfold.base.absent import AbsentModule
-from tenfold.compiler import allow_in_graph, disable, is_compiling, reset
+from tenfold.compiler import allow_in_graph, disable, is_compiling, mark_dynamic, mark_static, reset
 from tenfold.nn.optimized import OptimizedModule
 
 __all__ = [
@@ -30,15 +30,7 @@ def graph_break(msg: str = "") -> None:
     """Nothing: the graph of a compiled function is whole."""
 
 
-def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
-    """Nothing: which sizes are open is said to `tenfold.export`, by `tenfold.Dim`."""
-
-
 maybe_mark_dynamic = mark_dynamic
-
-
-def mark_static(t: Any, index: Any = None) -> None:
-    """Nothing: sizes are those of the arguments."""
 
 
 def mark_static_address(t: Any, guard: bool = True) -> None:

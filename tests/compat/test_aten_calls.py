@@ -1,0 +1,52 @@
+"""Calls of `torch.ops.aten` as generated programs write them: numbers for dtypes, masks among indices, `out=`
+of another shape, and views that share memory though their schema does not say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+
+CALLS = {
+    "a number for a dtype": lambda t: t.ops.aten.to(t.ones(2), 5),
+    "a number for a dtype of one overload": lambda t: t.ops.aten.to.dtype(t.ones(2), 3),
+    "a number for a dtype and a layout": lambda t: t.ops.aten.zeros([2], dtype=6, layout=0),
+    "an index by mask": lambda t: t.ops.aten.index(
+        t.arange(10.0).reshape(5, 2), (t.arange(5) > 2, t.tensor([0, 1]))
+    ),
+    "a mask beside an index": lambda t: t.ops.aten.index_put(
+        t.zeros(5, 5), (t.tensor([0, 2, 4]), t.arange(5) > 1), t.arange(3.0)
+    ),
+    "two masks": lambda t: t.ops.aten.index_put(
+        t.zeros(3, 4), (t.arange(3) < 2, t.arange(4) > 1), t.arange(2.0), True
+    ),
+    "a mask alone": lambda t: t.ops.aten.index_put(t.zeros(3, 4), (t.arange(3) < 2,), t.ones(4)),
+    "arange into another shape": lambda t: t.arange(start=1, end=13, out=t.zeros(3, 4)),
+    "arange.start_out": lambda t: t.ops.aten.arange.start_out(1, 5, out=t.zeros(2, 2)),
+    "linspace into another shape": lambda t: t.linspace(0, 1, 4, out=t.zeros(2, 2)),
+    "as_strided after _unsafe_view": lambda t: t.ops.aten.as_strided(
+        t.ops.aten._unsafe_view(t.arange(24.0).reshape(3, 2, 4)[1:], [4, 4]), (2, 2), (8, 1), 0
+    ),
+    "a dimension expanded in all three": lambda t: t.ops.aten._trilinear(
+        *[t.ones(2, 3, 6)] * 3, [0], [0], [0], [2], 0
+    ),
+    "the functions of torch._C._nn": lambda t: t._C._nn.gelu(t.arange(4.0)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_the_call_gives_what_pytorch_gives(call):
+    ours, theirs = call(tn), call(torch)
+    assert ours.dtype.name == str(theirs.dtype).partition(".")[2]
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6)
+
+
+def test_a_write_through_unsafe_view_reaches_what_it_views():
+    results = []
+    for t in (tn, torch):
+        x = t.zeros(2, 3)
+        t.ops.aten._unsafe_view(x, [6])[4] = 1.0
+        results.append(x.tolist())
+    assert results[0] == results[1] == [[0, 0, 0], [0, 1, 0]]

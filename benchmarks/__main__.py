@@ -12,8 +12,19 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import bindings, bindings_lua_node, capi, core, emission, purple, training
+from benchmarks import (
+    bindings,
+    bindings_lua_node,
+    capi,
+    cold,
+    core,
+    emission,
+    purple,
+    sizes,
+    training,
+)  # fmt: skip
 from benchmarks.harness import Benchmark, Result, measure, table
+from benchmarks.plot import draw
 
 EXAMPLE = """example:
   python -m benchmarks --only record --only call --json build/bench.json
@@ -22,7 +33,9 @@ EXAMPLE = """example:
 
 BENCHMARKS = (
     *core.BENCHMARKS,
+    *cold.BENCHMARKS,
     *training.BENCHMARKS,
+    *sizes.BENCHMARKS,
     *emission.BENCHMARKS,
     *capi.BENCHMARKS,
     *purple.BENCHMARKS,
@@ -43,6 +56,7 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
         "--only", metavar="NAME", action="append", choices=names, help=f"any of {', '.join(names)}"
     )
     options.add_argument("--json", metavar="FILE", type=Path, help="write every sample there too")
+    options.add_argument("--picture", metavar="FILE", type=Path, help="draw all ratios there, as a PNG")
     options.add_argument("--repeats", metavar="N", type=int, help="samples of each contender")
     chosen = options.parse_args(arguments)
 
@@ -58,6 +72,9 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
                 results.append(measure(benchmark, own, chosen.repeats))
                 print(f"{benchmark.name}: {results[-1].ratio:.2f} x {benchmark.against}", file=sys.stderr)
     print(table(results))
+    if chosen.picture and results:
+        draw(results, chosen.picture)
+        print(f"\nall ratios: {chosen.picture}")
     if chosen.json:
         chosen.json.parent.mkdir(parents=True, exist_ok=True)
         report = {"machine": machine(), "results": [result.as_json() for result in results]}

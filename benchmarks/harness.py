@@ -131,15 +131,22 @@ def first_line(
     return sample
 
 
+def printed_seconds(arguments: Sequence[str], environment: Mapping[str, str] = {}) -> Sample:
+    """Seconds that a Python process measures itself, and prints."""
+
+    def sample() -> float:
+        settings = {**os.environ, **environment}
+        command = [sys.executable, *arguments]
+        run = subprocess.run(command, cwd=ROOT, env=settings, stdout=subprocess.PIPE, text=True, check=True)
+        return float(run.stdout)
+
+    return sample
+
+
 def import_time(module: str) -> Sample:
     """Seconds that an import takes in a fresh process, the start of Python not counted."""
     code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
-
-    def sample() -> float:
-        command = [sys.executable, "-c", code]
-        return float(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout)
-
-    return sample
+    return printed_seconds(["-c", code])
 
 
 def table(results: Sequence[Result]) -> str:

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.first_result import with_jax, with_numpy
 from benchmarks.harness import Benchmark, Result, first_line, import_time, measure, readable, statement, table
+from benchmarks.plot import draw
 
 ROOT = Path(__file__).parent.parent
 
@@ -142,3 +143,13 @@ def test_every_benchmark_runs(tmp_path):
     subprocess.run(command, cwd=ROOT, check=True)
     results = json.loads(report.read_text())["results"]
     assert [result["name"] for result in results] == [benchmark.name for benchmark in BENCHMARKS]
+
+
+def test_all_ratios_are_drawn_in_one_picture(tmp_path):
+    contenders = {"Tenfold": [1.0], "JAX": [2.0], "PyTorch": [0.5]}
+    results = [
+        Result(Benchmark(name, name, "JAX", 1.0, lambda folder: {}, also=(("PyTorch", 1.5),)), contenders)
+        for name in ("one", "two")
+    ]
+    draw(results, tmp_path / "made" / "bench.png")
+    assert (tmp_path / "made" / "bench.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,1 @@
+"""Tenfold beside its peers on a GPU: training and decoding, as people write them."""

@@ -1,0 +1,94 @@
+"""The tools that choose tests and change sources at random."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from tools import mutants as mutating
+from tools.affected import ROOT, Selection, affected, declared, selections
+from tools.mutants import mutants
+
+SOURCES = ROOT / "src" / "tenfold"
+
+
+def test_a_file_of_the_op_table_is_examined_by_the_tests_of_its_rows():
+    nearest, *others = selections(SOURCES / "ops" / "softmax.py")
+    assert "_softmax]" in nearest.keyword.split(" or ")
+    assert [each.paths for each in others] == [("tests/ops",)]
+
+
+def test_schemas_over_several_lines_are_rows_too():
+    assert declared('@op(\n    "norm.Scalar(Tensor self, "\n    "Scalar p=2) -> Tensor",\n)') == [
+        "norm.Scalar"
+    ]
+
+
+def test_what_changed_is_examined_by_its_mirror_and_tests_by_themselves():
+    changed = [
+        SOURCES / "runtime" / "guards.py",
+        ROOT / "tests" / "nn" / "test_module.py",
+        ROOT / "README.md",
+    ]
+    assert affected(changed) == ["tests/runtime/test_guards.py", "tests/nn/test_module.py"]
+    assert affected([SOURCES / "capi" / "needs.py"]) == []  # its tests build a library first
+
+
+def test_modules_at_the_top_are_examined_by_their_tests_or_those_that_name_them():
+    assert affected([SOURCES / "linalg.py"]) == ["tests/test_linalg.py"]
+    assert "tests/exporting/test_script.py" in affected([SOURCES / "jit.py"])
+    assert "tests/test_open_programs.py" in affected([SOURCES / "compiler.py"])
+    assert affected([SOURCES / "hub.py"]) == ["tests/test_import.py"]
+    tests = [Path(each) for module in SOURCES.glob("*.py") for each in affected([module])]
+    assert all((ROOT / each).is_file() for each in tests)
+
+
+def test_helpers_of_tests_are_examined_by_the_tests_around_them():
+    tests = ROOT / "tests"
+    assert affected([tests / "nn" / "comparing.py", tests / "ops" / "conftest.py"]) == [
+        "tests/nn",
+        "tests/ops",
+    ]
+    assert affected([tests / "distributed" / "eight_devices" / "costs.py"]) == ["tests/distributed"]
+    assert "tests/test_import.py" in affected([tests / "conftest.py"])
+    assert affected([tests / "capi" / "conftest.py"]) == []
+
+
+def test_tests_that_fail_unchanged_kill_no_mutant(tmp_path: Path, monkeypatch, capsys):
+    source = Path("src/tenfold/nn/plus.py")
+    for root in tmp_path / "main", tmp_path / "copy":
+        (root / source).parent.mkdir(parents=True)
+        (root / source).write_text("def plus(a): return a + 1\n")
+        (root / "tests" / "nn").mkdir(parents=True)
+    monkeypatch.setattr(mutating, "ROOT", tmp_path / "main")
+    broken, good = Selection(("tests/nn/test_broken.py",)), Selection(("tests/nn/test_plus.py",))
+    monkeypatch.setattr(mutating, "selections", lambda path: [broken, good])
+    ran = []
+
+    def passes(selection, tree, seconds):
+        text = (tree / source).read_text()
+        ran.append((selection, text))
+        return selection is good and "a + 1" in text
+
+    monkeypatch.setattr(mutating, "_pass", passes)
+    baseline = mutating.Baseline(tmp_path / "copy", 1)
+    for mutant in mutants(tmp_path / "main" / source):
+        assert mutating.kill(mutant, baseline) is good
+    assert [selection for selection, _ in ran].count(broken) == 1
+    assert capsys.readouterr().out == "left out, fails unchanged: pytest tests/nn/test_broken.py\n"
+
+
+def test_every_mutant_differs_in_one_place_and_is_python(tmp_path: Path, monkeypatch):
+    path = tmp_path / "source.py"
+    path.write_text(
+        "def f(x: int = 3, *, é=True) -> int:\n"
+        "    return x + 1 if x < 2 and é else [*zip([], [], strict=True)]\n"
+        "@op(samples=lambda: 5)\ndef g(): return 7 // 2\n"
+    )
+    changed = [each.text() for each in mutants(path)]
+    assert len(changed) == len(set(changed)) == 10
+    for text in changed:
+        ast.parse(text)
+        assert len(text) - len(path.read_text()) in range(-2, 3)
+    assert sum("x - 1" in text for text in changed) == 1
+    assert all("strict=True" in text and "lambda: 5" in text and "-> int" in text for text in changed)

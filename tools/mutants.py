@@ -1,0 +1,228 @@
+"""Does a test fail when the code is wrong? Changes the sources at random, one place at a time, and sees.
+
+A mutant differs from the package by one operator, comparison, number or truth value. The tests nearest to the
+file run against it until one fails. A mutant that passes them all is printed: a test is missing or the change
+means nothing. All of these tests run once on the unchanged sources first: what fails there says nothing of a
+mutant, and is printed and left out. `python -m tools.mutants --count 30 --seed 1` runs thirty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.affected import ROOT, Selection, selections
+
+# Where a change shows in tests: not in what is printed for people, nor in what builds and measures.
+LEFT_OUT = ("command", "compat", "capi", "explain", "testing.py")
+OPERATORS: dict[type, tuple[str, str]] = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "+"),
+    ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "*"),
+    ast.Mod: ("%", "*"),
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
+    ast.And: ("and", "or"),
+    ast.Or: ("or", "and"),
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one file: the characters from `start` to `end` of its text become `new`."""
+
+    path: Path
+    line: int
+    start: int
+    end: int
+    new: str
+
+    def text(self) -> str:
+        whole = self.path.read_bytes()
+        return (whole[: self.start] + self.new.encode() + whole[self.end :]).decode()
+
+    def __str__(self) -> str:
+        lines = self.path.read_text().splitlines(), self.text().splitlines()
+        old, new = (each[self.line - 1].strip() for each in lines)
+        return f"{self.path.relative_to(ROOT)}:{self.line}\n    - {old}\n    + {new}"
+
+
+def mutants(path: Path) -> list[Mutant]:
+    """Every change of a file that is tried, in the order of its text."""
+    whole = path.read_bytes()
+    starts = [0]
+    for line in whole.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+
+    def offset(line: int, column: int) -> int:
+        return starts[line - 1] + column
+
+    found = []
+    for node, left, right in _places(ast.parse(whole)):
+        start, end = offset(*left), offset(*right)
+        between = whole[start:end].decode()
+        change = _change(node, between)
+        if change is not None and "\n" not in between:
+            old, new = change
+            at = start + len(between[: between.index(old)].encode())
+            found.append(Mutant(path, left[0], at, at + len(old.encode()), new))
+    return found
+
+
+def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, tuple[int, int], tuple[int, int]]]:
+    """What may change: operators, with the text between their operands, numbers and truth values."""
+    for node in _walked(tree):
+        if isinstance(node, ast.BinOp):
+            yield node.op, _end(node.left), _start(node.right)
+        elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+            yield node.ops[0], _end(node.left), _start(node.comparators[0])
+        elif isinstance(node, ast.BoolOp):
+            yield node.op, _end(node.values[0]), _start(node.values[1])
+        elif isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
+            yield node, _start(node), _end(node)
+
+
+def _walked(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but annotations, samples and zip's `strict`, which say nothing of what is computed."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.keyword) and child.arg in ("samples", "strict"):
+                continue
+            if isinstance(child, ast.AST):
+                yield child
+                yield from _walked(child)
+
+
+def _start(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    return node.end_lineno, node.end_col_offset
+
+
+def _change(node: ast.AST, text: str) -> tuple[str, str] | None:
+    if isinstance(node, ast.Constant):
+        number = node.value
+        return text, str(not number if isinstance(number, bool) else number + 1)  # type: ignore[operator]
+    change = OPERATORS.get(type(node))
+    return change if change is not None and change[0] in text else None
+
+
+# Running them
+
+
+class Baseline:
+    """What the tests say of the unchanged sources, in a copy of the project: each selection is run once."""
+
+    def __init__(self, tree: Path, seconds: float):
+        self.tree, self.seconds = tree, seconds
+        self.holds: dict[Selection, bool] = {}
+
+    def usable(self, path: Path) -> list[Selection]:
+        """The selections of a source file whose tests pass while nothing is changed."""
+        for each in selections(path):
+            if each not in self.holds:
+                self.holds[each] = _pass(each, self.tree, self.seconds)
+                if not self.holds[each]:
+                    print(f"left out, fails unchanged: pytest {shlex.join(each.arguments())}", flush=True)
+        return [each for each in selections(path) if self.holds[each]]
+
+
+def kill(mutant: Mutant, baseline: Baseline) -> Selection | None:
+    """The selection of tests that fails on a mutant and on nothing else, or None if all pass."""
+    usable = baseline.usable(mutant.path)
+    place = baseline.tree / mutant.path.relative_to(ROOT)
+    original = place.read_text()
+    place.write_text(mutant.text())
+    try:
+        for selection in usable:
+            if not _pass(selection, baseline.tree, baseline.seconds):
+                return selection
+    finally:
+        place.write_text(original)
+    return None
+
+
+def _pass(selection: Selection, tree: Path, seconds: float) -> bool:
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *selection.arguments()],
+            cwd=tree, env=environment, timeout=seconds, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode in (0, 5)  # 5: none was selected
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0], epilog="example: python -m tools.mutants --count 30 --seed 1"
+    )
+    parser.add_argument("--count", type=int, default=300, help="how many mutants (default: 300)")
+    parser.add_argument("--seed", type=int, default=0, help="which ones (default: 0)")
+    parser.add_argument("--seconds", type=float, default=600, help="how long tests may take (default: 600)")
+    parser.add_argument("--only", default="", help="only files whose path has this in it")
+    given = parser.parse_args()
+    sources = sorted((ROOT / "src" / "tenfold").rglob("*.py"))
+    sources = [
+        each
+        for each in sources
+        if each.relative_to(ROOT / "src" / "tenfold").parts[0] not in LEFT_OUT and given.only in str(each)
+    ]
+    everything = [mutant for path in sources for mutant in mutants(path)]
+    chosen = random.Random(given.seed).sample(everything, min(given.count, len(everything)))
+    tried, survived = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tenfold"
+        ignored = shutil.ignore_patterns(
+            ".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache"
+        )
+        shutil.copytree(ROOT, tree, ignore=ignored)
+        baseline = Baseline(tree, given.seconds)
+        for number, mutant in enumerate(chosen, 1):
+            if not baseline.usable(mutant.path):
+                print(f"{number}/{len(chosen)} not tried, no test passes unchanged: {mutant}", flush=True)
+                continue
+            tried += 1
+            began = time.monotonic()
+            killer = kill(mutant, baseline)
+            by = f"fails {killer.paths[0]}" if killer else "PASSES ALL"
+            print(f"{number}/{len(chosen)} {by}, {time.monotonic() - began:.0f} s: {mutant}", flush=True)
+            survived += [] if killer else [mutant]
+    killed = tried - len(survived)
+    print(f"{killed} of {tried} mutants fail a test ({100 * killed / max(tried, 1):.1f} %)")
+    for mutant in survived:
+        print(f"survived: {mutant}")
+
+
+if __name__ == "__main__":
+    main()

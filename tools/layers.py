@@ -15,11 +15,13 @@ from pathlib import Path
 LAYERS = (
     ("__main__", "command", "purple"),
     ("tenfold",),
-    ("compat", "backends", "cuda", "testing", "accelerator", "hub"),
+    ("compat", "backends", "cuda", "explain", "testing", "accelerator", "hub"),
     ("fx",),
+    ("overrides",),
+    ("generation", "jit"),
     ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal"),
     ("distributed", "distributions"),
-    ("compiler", "jit", "masked", "types", "overrides"),
+    ("compiler", "masked", "profiler", "types"),
     ("autograd", "functional", "random", "linalg", "fft", "special", "serialize", "library", "storage"),
     ("tensor",),
     ("runtime",),
@@ -28,7 +30,7 @@ LAYERS = (
     ("trace",),
     ("ops",),
     ("flat",),
-    ("base", "version", "cpu", "multiprocessing", "onnx", "profiler"),
+    ("base", "version", "cpu", "multiprocessing", "onnx"),
 )
 HEIGHT = {unit: -row for row, units in enumerate(LAYERS) for unit in units}
 
@@ -50,6 +52,7 @@ RARE = (
     "tenfold.autograd.checking",
     "tenfold.autograd.function",
     "tenfold.autograd.functional",
+    "tenfold.base.notebooks",
     "tenfold.flat.vmap",
 )
 # Loaded by `import tenfold` anyway, so there is nothing to gain by importing them late.

@@ -1,0 +1,62 @@
+"""The site: its op reference, its navigation, and the whole of it built by MkDocs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tenfold.ops.table import TABLE
+from tools import reference, site
+
+ROOT = Path(__file__).parent.parent
+
+
+def page(source):
+    return SimpleNamespace(file=SimpleNamespace(src_uri=source))
+
+
+def turned(text, source):
+    return site.on_page_markdown(text, page(source), None, None)
+
+
+def test_links_mean_on_the_site_what_they_mean_in_the_repository():
+    assert turned("[a](docs/tiers.md#x)", "index.md") == "[a](tiers.md#x)"
+    assert turned("[a](../README.md)", "tiers.md") == "[a](index.md)"
+    assert turned("[a](../explain.md)", "tutorials/pytorch.md") == "[a](../explain.md)"
+    assert turned("[a](../examples/python/xor.py)", "tiers.md") == "a"
+    assert turned("[a](https://x.org/b.md) [b](#c)", "tiers.md") == "[a](https://x.org/b.md) [b](#c)"
+    assert turned("```sh\n[a](../README.md)\n```", "tiers.md") == "```sh\n[a](../README.md)\n```"
+
+
+def test_documents_that_the_navigation_leaves_out_come_last():
+    config = site.on_config(SimpleNamespace(nav=["index.md", {"Inside": ["architecture.md"]}]))
+    assert "tiers.md" in config.nav[-1]["More"] and "architecture.md" not in config.nav[-1]["More"]
+
+
+def test_an_op_is_described_with_its_stages():
+    text = "\n".join(reference._op("tanh", TABLE["tanh"]))
+    assert "aten::tanh(Tensor self) -> Tensor" in text
+    assert "tn.tanh(tn.rand(" in text
+    assert all(f'??? note "{title}"' in text for title in ("Trace", "FlatIR", "StableHLO", "torch dialect"))
+    assert "stablehlo.tanh" in text and "torch.aten.tanh" in text
+
+
+def test_every_op_has_a_family():
+    families = {reference.family(rows[0]) for rows in TABLE.values()}
+    assert 10 < len(families) < 100
+    assert reference.family(TABLE["tanh"][0]) == "transcendental"
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_searches_offline(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
+    assert {"index.html", "explain.html", "CONTRIBUTING.html"} <= {each.name for each in tmp_path.iterdir()}
+    assert "softmax" in (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8")
+    fetched = 'src="http', 'rel="stylesheet" href="http'
+    assert not any(each in (tmp_path / "index.html").read_text(encoding="utf-8") for each in fetched)

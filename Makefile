@@ -8,17 +8,20 @@ PYTEST_OPTIONS ?=
 FUZZ_COUNT ?= 500
 FUZZ_SEED ?= 0
 FUZZ_OPTIONS ?=
+SINCE ?= main
+MUTANTS ?= 300
+SEED ?= 0
 # Compiled bytecode halves the time of `import tenfold`: write it, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format types stubs bench ecosystem docs fuzz clean r lua node
+.PHONY: help demo test test-all check mutants lint format types stubs bench ecosystem docs fuzz clean r lua node
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: .venv/runtime.stamp ## show a small program at every stage, train a network to read digits, time it
+demo: .venv/demo.stamp ## show a small program at every stage, train a network to read digits, time it
 	@$(BIN)/tenfold demo --picture build/digits.png
 
 test: lint types .venv/debian.stamp ## lint, types, the layer check, then the tests that are not slow
@@ -26,6 +29,14 @@ test: lint types .venv/debian.stamp ## lint, types, the layer check, then the te
 
 test-all: lint types .venv/debian.stamp ## the same with the slow tests
 	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) $(PYTEST_OPTIONS)
+
+check: lint types ## lint, types and the tests of what changed since SINCE (main), in minutes
+	@changed=$$($(BIN)/python -m tools.affected --since $(SINCE)); \
+	if [ -n "$$changed" ]; then $(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) -m "not slow" $$changed $(PYTEST_OPTIONS); \
+	else echo "No test belongs to what changed since $(SINCE)."; fi
+
+mutants: .venv/dev.stamp ## change the sources at random and see whether a test fails (MUTANTS=30 SEED=1)
+	@$(BIN)/python -m tools.mutants --count $(MUTANTS) --seed $(SEED)
 
 lint: .venv/dev.stamp ## ruff, and the check that imports point downward
 	@$(BIN)/ruff check .
@@ -43,7 +54,7 @@ stubs: .venv/runtime.stamp ## write the stubs for editors to build/stubs (an ins
 	@$(BIN)/python -c "from pathlib import Path; from tenfold.command.stubs import write; write(Path('build/stubs'))"
 
 bench: .venv/dev.stamp .venv/debian.stamp ## time Tenfold beside JAX and PyTorch (BENCH_OPTIONS="--only record")
-	@$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
+	@$(BIN)/python -m benchmarks --picture build/bench.png $(BENCH_OPTIONS)
 
 r: .venv/dev.stamp ## build libtenfold and install the R package into build/r-library
 	@$(BIN)/python -m tenfold.capi.r_package
@@ -63,28 +74,35 @@ fuzz: .venv/dev.stamp ## hostile inputs of every format that is read (FUZZ_COUNT
 ecosystem: .venv/dev.stamp ## run other packages' programs on Tenfold and PyTorch, and compare (ONLY="gpt2 timm")
 	@$(BIN)/python -m ecosystem $(ONLY)
 
-docs: .venv/dev.stamp ## build docs/*.md into build/docs and check every link
-	@$(BIN)/python -m tools.docs --out build/docs
+docs: .venv/dev.stamp ## build the site of docs/ into build/docs and check every link
+	@$(BIN)/python -m tools.docs
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "docs: build/docs/index.html"
 
 clean: ## remove everything that these targets made
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The demo needs only what `pip install tenfold` brings; the tests need the golden references too. Either set
+# The demo needs what `pip install tenfold[demo]` brings; the tests need the golden references too. Either set
 # comes from constraints.txt whole, the build backend included, so that two machines get the same versions.
 .venv/runtime.stamp: pyproject.toml constraints.txt
 	@echo "Installing Tenfold into .venv (about 500 MB)"
 	$(call install,.)
 	@touch $@
 
+.venv/demo.stamp: pyproject.toml constraints.txt
+	@echo "Installing Tenfold and matplotlib into .venv (about 550 MB)"
+	$(call install,.[demo])
+	@touch .venv/runtime.stamp $@
+
 .venv/dev.stamp: pyproject.toml constraints.txt
 	@echo "Installing Tenfold and what its tests need into .venv (about 2 GB)"
 	$(call install,.[dev])
-	@touch .venv/runtime.stamp $@
+	@touch .venv/runtime.stamp .venv/demo.stamp $@
 
 # Compilers and the other languages' own programs, where this may install them. Without one, the tests of what it
 # is for say so and are skipped.
-DEBIAN := g++ clang valgrind luajit luarocks r-base-core r-cran-knitr r-cran-markdown r-cran-bit64 r-cran-waldo cmake pkg-config guile-3.0 chicken-bin
+DEBIAN := g++ clang valgrind luajit luarocks r-base-core r-cran-knitr r-cran-markdown r-cran-bit64 r-cran-waldo cmake pkg-config guile-3.0 chicken-bin chezscheme chromium chromium-driver
 .venv/debian.stamp: .venv/dev.stamp
 	@missing=$$(for each in $(DEBIAN); do dpkg -s $$each >/dev/null 2>&1 || echo $$each; done); \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 # Before any import of Tenfold: a test must not pass because of what an earlier run has left on disk.
 os.environ["TENFOLD_CACHE_DIR"] = ""
-# The suite examines what XLA computes at any run. The fixture `on_all_tiers` gives the policy back; so does
-# TENFOLD_TIER= for the whole suite.
-os.environ.setdefault("TENFOLD_TIER", "xla")
+TIER = os.environ.get("TENFOLD_TIER")
+# Folders whose tests run as programs of users do, by the policy of tiers. Those of the others examine what
+# XLA computes. A test that needs one or the other says so by a fixture, `on_xla` or `on_all_tiers`.
+BY_POLICY = ("autograd", "nn", "optim", "runtime", "tensor")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Choose the tier before any fixture of the test is made. TENFOLD_TIER chooses for the whole suite."""
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    os.environ["TENFOLD_TIER"] = TIER if TIER is not None else "" if folder in BY_POLICY else "xla"
+    _read_again()
+
+
+def _read_again() -> None:
+    tiers = sys.modules.get("tenfold.runtime.tiers")
+    if tiers is not None:
+        tiers.setting.cache_clear()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -47,9 +65,26 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.fixture
-def on_all_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
+def choose_tier(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Chooses a tier: "numpy", "xla", or "" for what the policy says."""
+
+    def choose(name: str) -> None:
+        monkeypatch.setenv("TENFOLD_TIER", name)
+        _read_again()
+
+    return choose
+
+
+@pytest.fixture
+def on_all_tiers(choose_tier: Callable[[str], None]) -> None:
     """Let programs run where the policy of tiers says, as they do for users."""
-    monkeypatch.setenv("TENFOLD_TIER", "")
+    choose_tier("")
+
+
+@pytest.fixture
+def on_xla(choose_tier: Callable[[str], None]) -> None:
+    """Let XLA compile all programs: the test is about executables, or compares results to the last bit."""
+    choose_tier("xla")
 
 
 @pytest.fixture

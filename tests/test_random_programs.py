@@ -2,22 +2,26 @@
 
 A program is a list of steps over a pool of tensors of several dtypes and shapes; steps append to the pool or
 write into it. Steps are well-conditioned on floats, so that rounding does not grow: what jumps (comparisons,
-division of integers, argmax) is applied to integers.
+division of integers, argmax) is applied to integers. TENFOLD_RANDOM_PROGRAMS=10000 and TENFOLD_RANDOM_SEED=1
+run more of them, and others, by the policy of tiers.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
+from tenfold.runtime import tiers
 from tests.ops import golden
 
 DTYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
@@ -146,14 +150,7 @@ def programs(draw: Any, length: int = 30) -> Trace:
         step = draw(st.sampled_from(STEPS))
         places = tuple(draw(st.integers(0, len(pool) - 1)) for _ in range(step.operands))
         use = Use(step, places, draw(st.integers(0, 3)))
-        kind = (
-            "f"
-            if pool[places[0]].is_floating_point()
-            else "b"
-            if pool[places[0]].dtype == torch.bool
-            else "i"
-        )
-        if kind not in step.kinds:
+        if kind_of(pool[places[0]]) not in step.kinds:
             continue
         before = [each.clone() for each in pool]
         try:
@@ -170,6 +167,10 @@ def programs(draw: Any, length: int = 30) -> Trace:
         if len(uses) == wanted:
             break
     return Trace(inputs, uses, draw(st.sampled_from([1, 4, 1000])), pool)
+
+
+def kind_of(x: torch.Tensor) -> str:
+    return "f" if x.is_floating_point() else "b" if x.dtype == torch.bool else "i"
 
 
 def apply(lib: Any, pool: list[Any], use: Use) -> Any:
@@ -245,6 +246,19 @@ def on_tier_0() -> Iterator[None]:
 def test_programs_on_tier_0_agree_with_pytorch(program):
     with on_tier_0():
         check(program, run(program, [tn.tensor(each) for each in program.inputs], program.pause))
+
+
+PROGRAMS = int(os.environ.get("TENFOLD_RANDOM_PROGRAMS", "60"))
+SEED = int(os.environ.get("TENFOLD_RANDOM_SEED", "0"))
+
+
+@seed(SEED)
+@settings(each_program, max_examples=PROGRAMS, derandomize=False, database=None)
+@given(programs())
+def test_programs_run_by_the_policy_of_tiers_agree_with_pytorch(program):
+    with mock.patch.object(tiers, "setting", lambda: ""):
+        for pause in (1, 3, 1000):
+            check(program, run(program, [tn.tensor(each) for each in program.inputs], pause))
 
 
 @pytest.mark.slow

@@ -92,9 +92,8 @@ def main() -> float:
     model.eval()
     answers, labels = read(test.images).numpy(), test.labels.numpy()
     wrong = (answers != labels).nonzero()[0]
-    captions = [f"{labels[each]}>{answers[each]}" for each in wrong]
-    misread = picture.grid(test.images.numpy()[wrong, 0], columns=8, captions=captions)
-    picture.save(options.picture, picture.stack(picture.curve(losses), misread))
+    captions = [f"{labels[each]}, read {answers[each]}" for each in wrong]
+    picture.learning(options.picture, losses, test.images.numpy()[wrong, 0], captions)
     print(f"{len(wrong)} of {len(labels)} test digits misread: see {options.picture}")
 
     accuracy = float((answers == labels).mean())

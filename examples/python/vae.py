@@ -86,7 +86,7 @@ def main() -> float:
         given = test.images[:COLUMNS]
         back = model.decoder(model.mean(model.encoder(given))).sigmoid()
     rows = np.concatenate([drawn.numpy(), given.numpy(), back.numpy()])
-    picture.save(options.picture, picture.grid(rows[:, 0], COLUMNS))
+    picture.gallery(options.picture, rows[:, 0], COLUMNS)
     print(f"samples and reconstructions: see {options.picture}")
     print(f"loss {loss:.2f} for each test digit")
     return loss

@@ -140,6 +140,11 @@ SHALLOW = {
         lambda names: names.gpt2(vocabulary=40, context=16, width=24, layers=1, heads=3, dropout=0.0),
         (2, 11),
     ),
+    "llama": (
+        "llama",
+        lambda names: names.Llama(40, 16, width=24, hidden=40, layers=1, heads=6, shared_heads=2),
+        (2, 11),
+    ),
     "lstm_lm": (
         "lstm_lm",
         lambda names: names.LSTMLanguageModel(40, width=12, hidden=12, dropout=0.0, tied=True),

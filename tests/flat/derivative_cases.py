@@ -15,8 +15,10 @@ from tenfold.flat import structured as s
 from tenfold.flat.grad_products import triangle
 from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
 from tenfold.flat.ir import Value
+from tenfold.flat.sharding import constrained
 from tenfold.flat.windows import ConvDimensions, Convolution, ReduceWindow
 from tests.flat.derivatives import Build, Case, listed
+from tests.flat.machine import on_one_device
 
 RANDOM = np.random.default_rng(7)
 
@@ -94,6 +96,8 @@ def movement() -> Iterator[Case]:
     yield from twice("a number everywhere", lambda x: flat.broadcast_to(x, (2, 3)), real())
     yield from twice("reshape", lambda x: flat.reshape(x, (6, 2)), real(3, 4))
     yield from twice("transpose", lambda x: flat.transpose(x, (2, 0, 1)), wavy(3, 4, 2))
+    forth, back = on_one_device(0), on_one_device(1)
+    yield from twice("sharding constraint", lambda x: constrained(x, forth, back), real(4, 3))
     yield from twice("reverse", lambda x: flat.reverse(x, (0,)), real(4, 3))
     yield from twice("slice", lambda x: flat.slice(x, (1, 0), (6, 3), (2, 1)), real(7, 4))
     yield Case("slice of nothing", lambda x: flat.slice(x, (1, 0), (1, 3), (2, 1)), [real(7, 4)])

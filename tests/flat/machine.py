@@ -11,6 +11,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
+from tenfold.base.meshes import Mesh, Sharding
 from tenfold.engines import numpy as tier0
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, Op, TensorType, Value
@@ -84,6 +85,12 @@ def same(array: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
 
 def params(*types: tuple[DType, tuple[int, ...]]) -> list[Value]:
     return [Value(TensorType(dtype, shape)) for dtype, shape in types]
+
+
+def on_one_device(dim: int) -> Sharding:
+    """A matrix whose dimension `dim` is split over a mesh of one device."""
+    mesh = Mesh("cpu", (("data", 1),), (0,))
+    return Sharding(mesh, [(mesh.axis("data"),) if each == dim else () for each in range(2)])
 
 
 def verdict(op: Op) -> str:

@@ -11,7 +11,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, IndexOutOfRange, ShapeError
 from tenfold.flat import data_ops as movement
-from tenfold.flat import elementwise, indexed, structured, windows
+from tenfold.flat import elementwise, indexed, sharding, structured, windows
 from tenfold.flat import ir as graph
 from tenfold.flat.ir import Function, Op, TensorType, Value, in_order
 from tenfold.flat.printer import print_flat
@@ -20,7 +20,7 @@ from tests.flat.machine import params
 F32, I64 = dtypes.float32, dtypes.int64
 CLASSES = [
     each
-    for module in (elementwise, indexed, movement, structured, windows)
+    for module in (elementwise, indexed, movement, sharding, structured, windows)
     for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, Op) and each.__dict__.get("name")
 ]
@@ -44,7 +44,7 @@ def test_a_negative_extent_is_refused_every_time():
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_an_op_is_named_after_stablehlos_and_its_fields_are_declared(kind):
     dialect, _, name = kind.name.partition(".")
-    assert dialect in ("stablehlo", "chlo", "tenfold")
+    assert dialect in ("stablehlo", "chlo", "sdy", "tenfold")
     assert kind.__name__.lower() == name.replace("_", "")
     assert kind.fields or kind.operand_fields == ()
     assert {field for field, _ in kind.operand_fields} <= set(kind.fields)

@@ -9,12 +9,13 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise as e
-from tenfold.flat import indexed, structured, windows
+from tenfold.flat import indexed, sharding, structured, windows
 from tenfold.flat.composite import Composite, differentiated
 from tenfold.flat.ir import Op, TensorType
 from tenfold.flat.vmap import BATCHING
 from tests.flat import batches
 from tests.flat.batches import Case, bools, complexes, floats, ints
+from tests.flat.machine import on_one_device
 
 pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
 
@@ -72,6 +73,7 @@ MOVEMENT = [
     Case("reshape", lambda x: flat.reshape(x, (3, 2, 2)), [floats(4, 3)]),
     Case("reshape to a number", lambda x: flat.reshape(x, ()), [floats(1, 1)]),
     Case("transpose", lambda x: flat.transpose(x, (2, 0, 1)), [floats(2, 3, 4)]),
+    Case("sharding constraint", lambda x: sharding.constrained(x, on_one_device(0)), [floats(4, 3)]),
     Case("slice", lambda x: flat.slice(x, (1, 0), (4, 2), (2, 1)), [floats(5, 3)]),
     Case("concatenate", lambda x, y: flat.concatenate((x, y, x), 1), [floats(2, 1), floats(2, 3)]),
     Case("pad", lambda x, v: flat.pad(x, (1, -1), (0, 2), v, (1, 0)), [floats(2, 3), floats()]),
@@ -334,7 +336,7 @@ def test_a_batch_gives_what_a_loop_over_its_elements_gives(group):
 
 
 def test_every_op_with_operands_has_a_rule_and_a_case():
-    modules = (e, movement, indexed, windows, structured)
+    modules = (e, movement, indexed, sharding, windows, structured)
     kinds = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
     known = {each for each in kinds if issubclass(each, Op) and each.name and each.operand_fields}
     assert set(BATCHING) == known | {Composite}

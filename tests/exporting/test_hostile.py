@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -87,6 +90,15 @@ def test_a_file_that_takes_its_reader_forever_is_refused(monkeypatch):
     trial._stop()
     with pytest.raises(tn.FormatError, match="takes over"):
         tn.load_stablehlo(b"module { func.func @main() { return } }")
+
+
+def test_a_reader_whose_parent_was_killed_ends_by_itself():
+    program = "from tenfold.exporting import trial; trial._done = lambda *_: {}; trial.serve()"
+    forever = program.format("exec('while True: pass')")
+    with subprocess.Popen([sys.executable, "-c", forever], stdin=-1, stdout=-1) as child:
+        assert child.stdout.readline() == b"ready\n"
+        trial._write(child.stdin, {"do": "read", "seconds": 0}, b"")
+        assert child.wait(60) == -signal.SIGALRM
 
 
 def test_an_interpreter_that_does_not_start_is_said(monkeypatch):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -136,7 +137,7 @@ def _exchange(
     end = time.monotonic() + seconds
     try:
         with contextlib.suppress(BrokenPipeError):
-            _write(child.stdin, request, data)
+            _write(child.stdin, {**request, "seconds": seconds}, data)
         return _receive(child.stdout)
     except EOFError:
         if time.monotonic() >= end:
@@ -225,6 +226,7 @@ def _receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
 def serve() -> None:
     """The child: answer requests until the other end closes, or is silent for long."""
     _confine(0)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
     waiting = selectors.DefaultSelector()
@@ -237,6 +239,7 @@ def serve() -> None:
         except EOFError:
             return
         _confine(len(data))
+        signal.alarm(math.ceil(request["seconds"]) + 1)  # ends this process even if its parent was killed
         try:
             reply, result = {}, _done(request, data)
         except TenfoldError as error:
@@ -248,6 +251,7 @@ def serve() -> None:
         except Exception as error:
             message = f"this is no file that can be read: {type(error).__name__}: {error}"
             reply, result = {"error": "FormatError", "message": message, "help": None}, b""
+        signal.alarm(0)
         _write(replies, reply, result)
 
 

@@ -77,6 +77,10 @@ def test_ddp_and_fully_shard_train_as_one_process_does():
     ("what", "who", "message"),
     [
         ("differ", 1, r"rank 0 runs another program than rank 1: here one on \[2x4xf32\], there .*2x5xf32"),
+        pytest.param(
+            *("elsewhere", 1, r"rank 0 runs another program than rank 1: here .*2x4xf32.*, there .*8xf32"),
+            marks=pytest.mark.slow,
+        ),
         ("die", 0, "rank 0 has died"),
         pytest.param("die", 1, "rank 1 has died", marks=pytest.mark.slow),
         pytest.param("stop", 1, "rank 1 is stopped", marks=pytest.mark.slow),
@@ -88,6 +92,7 @@ def test_failed_process_is_named_and_no_other_aborts(what, who, message):
     command = [sys.executable, str(SCRIPTS / "faults.py"), what, str(who)]
     environment = {**os.environ, "WORLD_SIZE": "2", "MASTER_PORT": str(port)}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    environment["TENFOLD_CPU_DEVICES"] = "2" if what == "elsewhere" else "1"
     running = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**environment, "RANK": str(rank)})
         for rank in range(2)

@@ -19,6 +19,7 @@ from typing import Any
 
 from tenfold.base.errors import DistributedError
 from tenfold.engines import coordinator, xla
+from tenfold.engines.agreement import Program, Turn
 from tenfold.mlir.interrupts import pass_on
 from tenfold.version import release
 
@@ -151,48 +152,41 @@ class Connection:
             pass_on(error)
             return None
 
+    def soon(self, key: str) -> str | None:
+        """What another process sets; None once this one has heard of a failure."""
+        while not self.failure:
+            with contextlib.suppress(Exception):
+                return self.runtime.blocking_key_value_get(f"tenfold/{key}", int(POLL * 1000))
+        return None
+
     # Programs that processes run together
 
-    def program(self, devices: tuple[int, ...], ranks: list[int], digest: str, text: str) -> Program:
-        return Program(devices, ranks, digest, text)
+    def has_run(self, devices: tuple[int, ...]) -> int:
+        """How many programs this process has run on these devices together with others."""
+        return self._counts.get(devices, 0)
+
+    def differ(self, rank: int, text: str, digest: str) -> None:
+        """Raise the error of a process that runs another program than this one."""
+        theirs = self.known(f"program/{digest}") or "another one"
+        error = DistributedError(
+            f"rank {self.rank} runs another program than rank {rank}: here {text}, there {theirs}",
+            help="let every process take the same steps, on tensors of the same shapes",
+        )
+        self.failure = f"rank {self.rank} runs another program than rank {rank}"
+        raise error
 
     def run(self, program: Program, run: Callable[[], Any]) -> Any:
-        """What a program gives that exchanges data with other processes. To run different ones would be to
-        wait forever, or worse: so before a new one runs, and when the others let this process wait, what they
-        run is compared. TORCH_DISTRIBUTED_DEBUG=DETAIL compares before every run."""
+        """What a program gives that exchanges data with other processes. Those that run different ones wait
+        forever, or gloo ends them. So they compare what they run before a new program runs, and before each
+        run where that is the program's way or TORCH_DISTRIBUTED_DEBUG=DETAIL asks for it."""
         number = self._counts[program.devices] = self._counts.get(program.devices, 0) + 1
-        key = f"run/{'-'.join(map(str, program.devices))}/{number}"
-        told = json.dumps([program.digest, program.text])
-
-        def compare() -> list[int]:
-            self.set(f"{key}/{self.rank}", told)
-            return self._compare(key, program)
-
-        def agree() -> None:
-            while compare():
-                time.sleep(POLL / 50)
-
-        if program.is_new or os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL":
-            self.watched(agree, compare)
+        turn = Turn(self, program, number)
+        if program.is_new:
+            self.set(f"program/{program.digest}", program.text)
+        if program.is_new or program.always or os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL":
+            self.watched(turn.agree, turn.look)
             program.is_new = False
-        return self.watched(run, compare)
-
-    def _compare(self, key: str, program: Program) -> list[int]:
-        """Raise if another process runs another program next; gives those that are not there yet."""
-        missing = []
-        for rank in program.ranks:
-            theirs = self.known(f"{key}/{rank}")
-            if theirs is None:
-                missing.append(rank)
-                continue
-            digest, text = json.loads(theirs)
-            if digest != program.digest:
-                self.failure = f"rank {self.rank} runs another program than rank {rank}"
-                raise DistributedError(
-                    f"{self.failure}: here {program.text}, there {text}",
-                    help="let every process take the same steps, on tensors of the same shapes",
-                )
-        return missing
+        return self.watched(run, turn.look)
 
     # Noticing that one is gone
 
@@ -238,9 +232,9 @@ class Connection:
                 found.append(f"rank {rank} {state}")
         return found
 
-    def watched(self, run: Callable[[], Any], compare: Callable[[], list[int]] | None = None) -> Any:
+    def watched(self, run: Callable[[], Any], look: Callable[[], list[int]] | None = None) -> Any:
         """What a call gives that may wait for other processes. It runs in another thread, so that this one
-        hears when one of them is gone."""
+        hears when one of them is gone. `look` gives those that are not there yet, or raises."""
         if not self.peers:
             return run()
         if self.failure:
@@ -259,9 +253,11 @@ class Connection:
         self._runs.put(work)
         end, looked = time.monotonic() + self.timeout, time.monotonic()
         while not done.wait(POLL):
-            missing = compare() if compare is not None else []
+            missing = look() if look is not None else []
             now = time.monotonic()
             if self.failure or (now - looked > 1 and self._gone()):
+                if self.failure and done.wait(2 * POLL) and errors:
+                    raise errors[0]  # that of the failure itself
                 raise self.lost()
             looked = now if now - looked > 1 else looked
             if now > end:
@@ -315,16 +311,6 @@ class Connection:
             self.failure = "the process group was destroyed"
             with contextlib.suppress(Exception):
                 self.set(f"beat/{self.rank}", "bye")
-
-
-class Program:
-    """A program as processes compare it: on which devices it runs, of which other ranks, and what it is."""
-
-    __slots__ = ("devices", "digest", "is_new", "ranks", "text")
-
-    def __init__(self, devices: tuple[int, ...], ranks: list[int], digest: str, text: str):
-        self.devices, self.ranks, self.digest, self.text = devices, ranks, digest, text
-        self.is_new = True
 
 
 def connect(address: str, rank: int, world: int, timeout: float) -> Connection:

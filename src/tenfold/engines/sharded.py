@@ -17,6 +17,7 @@ from tenfold.base.digests import sha256
 from tenfold.base.errors import DeviceError, EngineError
 from tenfold.base.meshes import Mesh, Partitioned, Sharding, from_tiles
 from tenfold.engines import xla
+from tenfold.engines.agreement import Program
 from tenfold.flat.ir import TensorType
 from tenfold.flat.sharding import ShardingConstraint
 from tenfold.mlir import stablehlo
@@ -232,7 +233,8 @@ def exchange_of(loaded: Any, module: stablehlo.Module, mesh: Mesh) -> Any:
     main = re.search(r"func.func @main\((.*?)\) -> (.*?) \{\n", text)
     types = re.findall(r"tensor<([^>]*)>", main.group(1)) if main else []
     digest = sha256(text.encode()).hex()
-    return xla.cluster.program(mesh.devices, ranks, digest, f"one on [{', '.join(types)}]")
+    text = f"one on [{', '.join(types)}]"
+    return Program(mesh.devices, ranks, digest, text, always=mesh.platform == "cpu")
 
 
 def compile(module: stablehlo.Module, place: Partitioned) -> Executable:

@@ -1,11 +1,15 @@
-"""Shardy's op: a value laid out over the devices of a mesh as it is told."""
+"""Shardy's op: a value laid out over the devices of a mesh as it is told; and parameters that are gathered
+and whose cotangents are reduced in a dtype of their own."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from tenfold.base.dtypes import DType
 from tenfold.base.errors import ShapeError
 from tenfold.base.meshes import Sharding
+from tenfold.flat.build import convert
+from tenfold.flat.composite import differentiated
 from tenfold.flat.ir import Op, TensorType, Value
 
 
@@ -35,3 +39,17 @@ def pulled_back(ct: Value, op: ShardingConstraint) -> tuple[Value]:
 
 def with_batch(sharding: Sharding | None) -> Sharding | None:
     return None if sharding is None else sharding.with_batch()
+
+
+def gathered(x: Value, whole: Sharding, kept: Sharding, dtype: DType, reduce_dtype: DType) -> Value:
+    """A parameter of sharding `kept` in another dtype and sharding, for a computation. Its cotangent is added
+    up over the devices in `reduce_dtype`, and laid out as the parameter."""
+
+    def reduced(ct: Value, result: Value, x: Value) -> tuple[Value]:
+        return (convert(constrained(convert(ct, reduce_dtype), kept, whole), x.dtype),)
+
+    @differentiated(reduced)
+    def gather(x: Value) -> Value:
+        return constrained(convert(x, dtype), whole, kept)
+
+    return gather(x)

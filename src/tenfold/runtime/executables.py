@@ -23,6 +23,7 @@ from tenfold.engines import xla
 from tenfold.flat.ir import Function, TensorType
 from tenfold.flat.narrow import narrowed
 from tenfold.flat.quotients import rounded_once
+from tenfold.flat.reducing import summed_wide
 from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.ops.cusolver import on_cuda
@@ -179,6 +180,8 @@ def _loaded(
 
 
 def _prepared(function: Function, device: Device) -> Function:
+    if device.mesh is not None:
+        function = summed_wide(function)
     return narrowed(on_cuda(function)) if device.type == "cuda" else rounded_once(function)
 
 

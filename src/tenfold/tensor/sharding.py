@@ -11,7 +11,7 @@ from tenfold.base.dtypes import DType
 from tenfold.base.meshes import MeshDevice, Sharding
 from tenfold.base.source import capture
 from tenfold.flat.ir import TensorType, Value
-from tenfold.flat.sharding import constrained
+from tenfold.flat.sharding import constrained, gathered
 from tenfold.ops.callee import Program, programs
 from tenfold.tensor.tensor import Tensor
 from tenfold.trace import graph
@@ -63,6 +63,21 @@ def constrain(tensor: Tensor, sharding: Sharding, backward: Sharding | None = No
     key = ("redistribute", value.type, sharding, backward)
     program = programs.get(key, lambda: _constraint(value.type, sharding, backward))
     return Tensor(graph.call_program(program, (value,), capture(), MeshDevice(sharding.mesh))[0])
+
+
+def gather(tensor: Tensor, whole: Sharding, kept: Sharding, dtype: DType, reduce_dtype: DType) -> Tensor:
+    """A parameter of sharding `kept` in another dtype and sharding; its gradient is added up over the devices
+    in `reduce_dtype`, and sharded as the parameter."""
+    value = tensor.current()
+    key = ("gather", value.type, whole, kept, dtype, reduce_dtype)
+
+    def build() -> Program:
+        param = Value(value.type)
+        result = gathered(param, whole, kept, dtype, reduce_dtype)
+        return Program(flat.Function([param], [result], "gather"))
+
+    program = programs.get(key, build)
+    return Tensor(graph.call_program(program, (value,), capture(), MeshDevice(whole.mesh))[0])
 
 
 def as_sharded(tensor: Tensor, like: Tensor) -> Tensor:

@@ -125,6 +125,33 @@ def test_parameters_are_gathered_in_the_policys_dtype():
     assert result.dtype is tn.bfloat16 and module.up.weight.dtype is tn.float32
 
 
+def test_gradients_are_added_up_in_the_policys_dtype():
+    mesh = init_device_mesh("cpu", (8,))
+    slopes = {}
+    for dtype in (tn.bfloat16, tn.float32):
+        layer = nn.Linear(8, 8)
+        policy = MixedPrecisionPolicy(param_dtype=tn.bfloat16, reduce_dtype=dtype)
+        fully_shard(layer, mesh=mesh, mp_policy=policy)
+        x = tn.ones(8, 8)
+        x[0] = 256.0  # 256 + 7 is not a number of bfloat16
+        layer(distribute_tensor(x, mesh, [Shard(0)])).sum().backward()
+        assert layer.weight.grad.dtype is tn.float32 and layer.weight.grad.placements == (Shard(0),)
+        slopes[dtype] = layer.weight.grad.full_tensor().unique().tolist(), layer.bias.grad.tolist()
+    assert slopes == {tn.bfloat16: ([264.0], [8.0] * 8), tn.float32: ([263.0], [8.0] * 8)}
+
+
+def test_batch_norm_keeps_its_dtype_under_a_policy():
+    mesh = init_device_mesh("cpu", (8,))
+    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 8))
+    policy = MixedPrecisionPolicy(param_dtype=tn.bfloat16, reduce_dtype=tn.float32)
+    fully_shard(model, mesh=mesh, mp_policy=policy)
+    result = model(tn.linspace(-1, 1, 128).reshape(16, 8))
+    result.float().square().sum().backward()
+    assert result.dtype is tn.bfloat16 and model[1].running_mean.dtype is tn.float32
+    assert all(each.grad.dtype is tn.float32 for each in model.parameters())
+    assert model[1].running_var.ne(1).all()
+
+
 def test_batch_that_does_not_divide_is_refused():
     module = fully_shard(made(), mesh=init_device_mesh("cpu", (8,)))
     with pytest.raises(tn.ShapeError, match="a batch of 12 cannot be split evenly over 8 devices"):

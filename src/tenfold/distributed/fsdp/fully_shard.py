@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError, located
 from tenfold.base.meshes import Axis, Sharding
 from tenfold.distributed.device_mesh import DeviceMesh
@@ -30,7 +31,9 @@ from tenfold.tensor import Tensor, sharding
 
 @dataclass(frozen=True)
 class MixedPrecisionPolicy:
-    """In which dtype parameters are gathered and inputs cast; None leaves them as they are."""
+    """In which dtype parameters are gathered and inputs cast, gradients added up over the devices, and
+    results given; None leaves them as they are. Layers that keep running statistics, such as BatchNorm, have
+    their parameters in the dtype of these."""
 
     param_dtype: Any = None
     reduce_dtype: Any = None
@@ -135,10 +138,10 @@ def own_modules(module: Any) -> Iterator[Any]:
             yield from own_modules(child)
 
 
-def own_parameters(module: Any) -> list[tuple[tuple[dict[str, Any], str], Tensor]]:
-    """The parameters that a module gathers itself, each with where it is kept."""
+def own_parameters(module: Any) -> list[tuple[tuple[Any, str], Tensor]]:
+    """The parameters that a module gathers itself, each with the layer that has it and its name there."""
     return [
-        ((owner._parameters, name), each)
+        ((owner, name), each)
         for owner in own_modules(module)
         for name, each in owner._parameters.items()
         if each is not None
@@ -198,23 +201,32 @@ def gathered(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> Ite
     whole: dict[int, Tensor] = {}
     slots = own_parameters(module)
     try:
-        for (holder, name), parameter in slots:
+        for (owner, name), parameter in slots:
             if id(parameter) not in whole:
-                whole[id(parameter)] = _gather(parameter, mesh, policy)
-            holder[name] = whole[id(parameter)]
+                whole[id(parameter)] = _gather(parameter, mesh, policy, _dtype(owner, parameter, policy))
+            owner._parameters[name] = whole[id(parameter)]
         yield
     finally:
-        for (holder, name), parameter in slots:
-            holder[name] = parameter
+        for (owner, name), parameter in slots:
+            owner._parameters[name] = parameter
 
 
-def _gather(parameter: Tensor, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> Tensor:
+def _dtype(owner: Any, parameter: Tensor, policy: MixedPrecisionPolicy) -> DType:
+    """In which dtype a layer computes with its parameter."""
+    if policy.param_dtype is None or "running_mean" in owner._buffers:
+        return parameter.dtype
+    return policy.param_dtype
+
+
+def _gather(parameter: Tensor, mesh: DeviceMesh, policy: MixedPrecisionPolicy, dtype: DType) -> Tensor:
     placed = sharding.placed_as(parameter)
     if placed is None:
         return parameter
-    narrow = parameter if policy.param_dtype is None else parameter.to(policy.param_dtype)
     whole = _without(placed, mesh.axes)
-    return narrow if whole is placed else sharding.constrain(narrow, whole, placed)
+    if policy.reduce_dtype in (None, dtype):
+        narrow = parameter if dtype is parameter.dtype else parameter.to(dtype)
+        return narrow if whole is placed else sharding.constrain(narrow, whole, placed)
+    return sharding.gather(parameter, whole, placed, dtype, policy.reduce_dtype)
 
 
 def _any_on_mesh(arguments: Any) -> bool:
@@ -233,11 +245,9 @@ def gathered_here(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -
     )
     slots = own_parameters(module)
     pairs: dict[int, tuple[Tensor, Tensor]] = {}
-    for _, parameter in slots:
+    for (owner, _), parameter in slots:
         if id(parameter) not in pairs:
-            whole = plain(parameter)
-            if policy.param_dtype is not None:
-                whole = whole.to(policy.param_dtype)
+            whole = plain(parameter).to(_dtype(owner, parameter, policy))
             pairs[id(parameter)] = parameter, whole.requires_grad_(parameter.requires_grad)
     trained = [pair for pair in pairs.values() if pair[0].requires_grad]
 
@@ -246,12 +256,12 @@ def gathered_here(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -
 
     when_accumulated([whole for _, whole in trained], object(), scatter)
     try:
-        for (holder, name), parameter in slots:
-            holder[name] = pairs[id(parameter)][1]
+        for (owner, name), parameter in slots:
+            owner._parameters[name] = pairs[id(parameter)][1]
         yield
     finally:
-        for (holder, name), parameter in slots:
-            holder[name] = parameter
+        for (owner, name), parameter in slots:
+            owner._parameters[name] = parameter
 
 
 def _scatter(pairs: list[tuple[Tensor, Tensor]], mesh: DeviceMesh, dtype: Any) -> None:

@@ -256,7 +256,7 @@ class Connection:
             missing = look() if look is not None else []
             now = time.monotonic()
             if self.failure or (now - looked > 1 and self._gone()):
-                if self.failure and done.wait(2 * POLL) and errors:
+                if done.wait(2 * POLL) and errors:
                     raise errors[0]  # that of the failure itself
                 raise self.lost()
             looked = now if now - looked > 1 else looked

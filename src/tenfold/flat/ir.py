@@ -8,10 +8,10 @@ results and whatever lies between them.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast, dataclass_transform
 
+from tenfold.base import owners
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, ShapeError, SizeOutOfRange
 
@@ -50,7 +50,7 @@ class TensorType:
         """Let go of types that nothing else refers to: a long run meets ever new shapes."""
         for key in list(cls._interned):
             found = cls._interned.get(key)
-            if sys.getrefcount(found) <= 3:  # those of the table, of `found` and of the call itself
+            if owners.count(found) <= owners.NAMED + 1:  # the table's
                 cls._interned.pop(key, None)
         cls._bound = max(BOUND, 2 * len(cls._interned))
 

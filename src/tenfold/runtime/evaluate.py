@@ -6,7 +6,6 @@ written, so that nothing is computed twice.
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from tenfold.base.errors import (
     TraceError,
     UnsupportedError,
 )
+from tenfold.base.owners import NAMED, PASSED, count
 from tenfold.base.source import capture
 from tenfold.engines import sharded, xla
 from tenfold.flat.ir import TensorType
@@ -202,27 +202,15 @@ def donatable(before: TensorType, after: TensorType) -> bool:
     return before is after and size_in_bytes(before) >= WORTHWHILE
 
 
-def only_known(holder: Any, known: int) -> bool:
-    """Whether nothing refers to an object but the `known` references, those of the caller's names among them.
-    Two more are this function's argument and getrefcount's."""
-    return sys.getrefcount(holder) <= known + 2
+def unshared(value: Value, buffer: Any, owners: int) -> bool:
+    """Whether a value has only the `owners` that the caller knows of, so that nobody can read its data again.
+    The buffer is owned by the value and by the list that it came from. Both are local names of the caller."""
+    return count(value) <= PASSED + owners and count(buffer) <= PASSED + 2
 
 
-def lent(value: Value, buffer: Any, known: int) -> Any:
-    """A buffer to donate: the value's own, if nobody but the `known` references can ask for it again; else a
-    copy. Two more of each are this function's arguments and those of the next."""
-    return buffer if _unshared(value, buffer, known + 1, 3) else xla.copy(buffer, value.device)
-
-
-def _unshared(value: Value, buffer: Any, known: int, of_buffer: int = 2) -> bool:
-    """Whether nobody can ask for a value again but by the `known` references. Two more are this function's
-    argument and getrefcount's; those to the buffer are the value's own and that of the list it came from."""
-    return sys.getrefcount(value) <= known + 2 and sys.getrefcount(buffer) <= of_buffer + 2
-
-
-def _known_references(program: Trace) -> dict[Value, int]:
-    """How many references to each leaf this file knows of where a leaf is to be donated: those of nodes, of
-    this table, program.leaves, the writes, and the table of what was replaced."""
+def _known_owners(program: Trace) -> dict[Value, int]:
+    """How many owners each leaf has while a program is prepared that may take its memory: nodes, this table,
+    program.leaves, the writes, and the table of what was replaced."""
     known = dict.fromkeys(program.leaves, 4)
     for node in program.nodes:
         for each in node.inputs:
@@ -233,21 +221,23 @@ def _known_references(program: Trace) -> dict[Value, int]:
 
 def _lend(program: Trace, donated: Donations, buffers: list[Any]) -> None:
     """Put buffers that may be given away in the places of donated leaves."""
-    known = _known_references(program)
+    known = _known_owners(program)
     for place, _ in donated:
-        buffers[place] = lent(program.leaves[place], buffers[place], known[program.leaves[place]])
+        leaf, buffer = program.leaves[place], buffers[place]
+        if not unshared(leaf, buffer, known[leaf]):
+            buffers[place] = xla.copy(buffer, leaf.device)
 
 
 def _hand_on(program: Trace, donated: Donations, arrays: list[np.ndarray], results: list[Any]) -> None:
     """Move results to the memory of the leaves that are donated to them, where nobody else looks at it: what
     is written in place stays where it is."""
-    known = _known_references(program) if donated else {}
+    known = _known_owners(program) if donated else {}
     for place, result in donated:
-        leaf = program.leaves[place]  # one reference more than are known
-        own = leaf.buffer is arrays[place] and arrays[place].base is None and arrays[place].flags.writeable
-        if own and _unshared(leaf, arrays[place], known[leaf] + 1):
-            np.copyto(arrays[place], results[result])
-            results[result] = arrays[place]
+        leaf, array = program.leaves[place], arrays[place]
+        own = leaf.buffer is array and array.base is None and array.flags.writeable
+        if own and unshared(leaf, array, known[leaf]):
+            np.copyto(array, results[result])
+            results[result] = array
 
 
 def _prepared(program: Trace, device: Device, donated: Donations) -> tuple[Loaded, list[Any], Donations]:
@@ -306,8 +296,8 @@ def get_engine() -> str:
 
 def held(uses: dict[Value, int]) -> list[Value]:
     """The values of a program that something outside of it refers to: else they would be computed again."""
-    own = 4  # the key of `uses`, the item, the loop's name, and getrefcount's argument
-    return [value for value, count in list(uses.items()) if sys.getrefcount(value) > count + own]
+    own = NAMED + 2  # the key of `uses` and the item
+    return [value for value, uses_in in list(uses.items()) if count(value) > uses_in + own]
 
 
 def written(holder: Holder, before: Value) -> None:

@@ -8,7 +8,6 @@ vector when somebody asks for it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
+from tenfold.base.owners import NAMED, count
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, TensorType
 from tenfold.flat.rejoining import rejoined
@@ -85,16 +85,16 @@ class State(Vector):
         """The vector to run with, which the run may write over: the last result, if nobody has written one of
         the tensors since. Values that somebody else holds keep their data apart from now on. None if a tensor
         is of other memory than it was, or requires gradients and did not."""
-        references, pending, kept = sys.getrefcount, self.pending, self.kept
+        references, pending, kept = count, self.pending, self.kept
         if pending is None:
             return self._gathered(device, fetch)
-        shared = 3  # references to what is pending: this object's, the name here, the call's
+        shared = NAMED + 1  # owners of what is pending: this object
         i = 0
         for root, front, leaf in self.roots:
             value = kept[i]
             if root.value is not value:
                 return self._gathered(device, fetch)
-            own = 4  # references to the value: the memory's, the list's, the name here, the call's
+            own = NAMED + 2  # owners of the value: the memory and the list
             if front is not None:
                 if not is_in_front(front, root):
                     return None
@@ -107,7 +107,7 @@ class State(Vector):
                     value.buffer = pending.take(value.index)
             shared += value.buffer is pending
             i += 1
-        self.intact = shared == i + 3
+        self.intact = shared == i + NAMED + 1
         buffer = pending.results
         if type(buffer) is np.ndarray:  # a run was to have it, and did not begin
             return self._gathered(device, fetch)
@@ -175,8 +175,8 @@ def collect(
     found = leaf.collected
     if found is not None and found._alias is None and found.__class__ is wrap:
         value = found._value
-        # References: to the tensor by its leaf, the name here and the call; to the value by the tensor, too.
-        unshared = sys.getrefcount(found) <= 3 and sys.getrefcount(value) <= 3
+        # Only the leaf owns the tensor, and only the tensor its value.
+        unshared = count(found) <= NAMED + 1 and count(value) <= NAMED + 1
         settled = value.node is None and value.origin is None
         if unshared and settled and value.type is type and value.device is device:
             value.buffer, value.index = buffer, index

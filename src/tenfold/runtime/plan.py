@@ -10,6 +10,7 @@ import numpy as np
 
 from tenfold.base.devices import Device
 from tenfold.base.errors import TraceError
+from tenfold.base.owners import NAMED, count
 from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.flat.ir import TensorType
@@ -44,7 +45,7 @@ class Cleared:
 
     def current(self) -> Value:
         gradient = self.origin.collected
-        if gradient is not None and gradient._alias is None and evaluate.only_known(gradient, 2):
+        if gradient is not None and gradient._alias is None and count(gradient) <= NAMED + 1:
             value = gradient._value
             known = value.type is self._type and value.device is self._device and value.origin is None
             if known and value.buffer is not None and type(value.buffer) not in (np.ndarray, Pending):

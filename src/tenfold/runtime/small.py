@@ -8,12 +8,12 @@ keeps. Whatever a gradient flows through, and ops that check data or call librar
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tenfold.base import owners
 from tenfold.base.errors import UnsupportedError
 from tenfold.base.garbage import uncollected
 from tenfold.flat.composite import Composite
@@ -97,8 +97,12 @@ def _settle(node: Node, value: Value, results: list[np.ndarray]) -> None:
     """Give the values of a node their data, each in memory of its own."""
     for i in range(len(results)):
         result = results[i]
-        # Where it is an operand or a constant there are more references than the list's, this and the call's.
-        if sys.getrefcount(result) > 3 or result.base is not None or not result.flags.c_contiguous:
+        # An operand or a constant has more owners than the list.
+        if (
+            owners.count(result) > owners.NAMED + 1
+            or result.base is not None
+            or not result.flags.c_contiguous
+        ):
             results[i] = np.array(result, order="C")
     if not node.results:
         value.settle(results[0])

@@ -3,13 +3,13 @@ does to tensors."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tenfold.base.errors import EngineError, TenfoldError
+from tenfold.base.owners import NAMED, count
 from tenfold.base.source import capture
 from tenfold.engines import sharded, xla
 from tenfold.flat.ir import TensorType
@@ -212,16 +212,15 @@ class Specialization:
         """Put copies in the places of donated buffers that somebody else may still read; which those are."""
         copied = []
         for i, front, _ in self.plan.lent:
-            # Known are the references of the memory, the list, and the tensor in front if it has looked.
+            value, buffer = values[i], buffers[i]
             if type(front) is int:
                 memory = arguments[front].memory
-                looked = memory is not arguments[front] and memory.value is values[i]
+                looked = memory is not arguments[front] and memory.value is value
             else:
-                looked = front is not None and front._value is values[i]
-            known = 2 + looked
-            buffer = evaluate.lent(values[i], buffers[i], known)
-            if buffer is not buffers[i]:
-                buffers[i] = buffer
+                looked = front is not None and front._value is value
+            # Its owners are the memory, the list, and the tensor in front if it has looked.
+            if not evaluate.unshared(value, buffer, 2 + looked):
+                buffers[i] = xla.copy(buffer, value.device)
                 copied.append(i)
         return copied
 
@@ -274,16 +273,14 @@ class Specialization:
         is left."""
         plan, device = self.plan, self.plan.device
         value: Any
-        references = sys.getrefcount
         for i, front, result, root, in_place in plan.kept if values else ():
             value = values[i]
             if root.value is not value:
                 continue  # it is done, before an interrupt
-            # A value that nobody else holds is used again. Known are the references of the memory, the list,
-            # the name here, the call, and the tensor in front if it has looked.
-            if (in_place and i not in copied) or references(value) <= 4 + (
-                front is not None and front._value is value
-            ):
+            # A value that nobody else holds is used again. Its owners are the memory, the list, and the
+            # tensor in front if it has looked.
+            own = NAMED + 2 + (front is not None and front._value is value)
+            if (in_place and i not in copied) or count(value) <= own:
                 value.buffer = computed[result]
                 root.version += 1
             else:

@@ -7,13 +7,13 @@ and what is returned do not: here they are copied, from and to places that stay.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tenfold.base import owners
 from tenfold.base.devices import Device
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, TensorType, Value
@@ -94,8 +94,7 @@ class Steady:
         """Memory for results: that of earlier ones which nobody holds any more. Fresh memory now and then
         would make XLA place its own elsewhere."""
         for i, copies in enumerate(self._given):
-            # Known are the references of the list, of the loop and of the call.
-            if all(sys.getrefcount(each) <= 3 for each in copies):
+            if all(owners.count(each) <= owners.NAMED + 1 for each in copies):  # the list's
                 return self._given.pop(i)
         del self._given[:-MOST]
         return _zeros(self._types, self._device)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
+from tenfold.base import owners
 from tenfold.base.errors import ArgumentError
 from tenfold.base.source import capture
 from tenfold.tensor import Tensor
@@ -26,7 +26,7 @@ class Parameter(Tensor):
             super().__init__(())
         elif isinstance(data, Tensor):
             # Shares the memory of a tensor that others see; from one made for the purpose, takes it over.
-            held = data._alias is not None or sys.getrefcount(data) > 3
+            held = data._alias is not None or owners.count(data) > owners.CONSTRUCTED
             shared = data.detach() if held else data
             super().__init__(graph.fresh(shared.current(), capture()), shared._alias)
         else:

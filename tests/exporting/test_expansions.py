@@ -11,7 +11,7 @@ import pytest
 import tenfold as tn
 from tenfold.base import dtypes
 from tenfold.base.errors import TenfoldError
-from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO, LONG
+from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO, STEPS
 from tenfold.exporting.rewriting import rewritten
 from tenfold.ops.table import TABLE, Row, all_rows
 from tenfold.tensor import Tensor
@@ -102,12 +102,16 @@ def test_a_query_that_may_attend_to_nothing_gets_zeros():
 
 
 def test_every_form_that_a_row_states_names_its_arguments_and_functions_that_exist():
-    for row in (each for each in all_rows() if each.torch_dialect not in ("", "own name")):
-        if row.torch_dialect in LONG:
-            continue
-        names = {node.id for node in ast.walk(ast.parse(row.torch_dialect)) if isinstance(node, ast.Name)}
-        others = names - {each.name for each in row.schema.arguments} - {"full_tensor"}
-        assert others <= TABLE.keys(), row.qualified
+    used = set()
+    for row in all_rows():
+        for text in (row.torch_dialect, row.torch_lowering, row.open_stablehlo):
+            if text not in ("", "own name"):
+                names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+                others = names - {each.name for each in row.schema.arguments}
+                assert others <= TABLE.keys() | STEPS.keys(), row.qualified
+                used |= others
+    assert STEPS.keys() <= used
+    assert not STEPS.keys() & TABLE.keys()
 
 
 def test_an_alias_is_written_by_the_first_name_of_its_op():

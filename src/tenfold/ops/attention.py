@@ -164,6 +164,7 @@ def _calls():
     samples=_calls,
     autocast="lower",
     needs="grouped_heads<7>",
+    torch_lowering="attention",
 )
 def scaled_dot_product_attention(
     state, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa

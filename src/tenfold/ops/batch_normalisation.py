@@ -152,7 +152,7 @@ def _native_batch_norm_legit_no_training(x, weight, bias, running_mean, running_
         S(T(1, 3, dtype="float32"), None, None, *[T(3, dtype="float32", low=0.5)] * 2, True, 1.0, 1e-3),
     ],
     needs="statistics",
-    torch_dialect="batch_norm",
+    torch_dialect="batch_norm_by_parts",
 )
 def _native_batch_norm_legit_functional(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """`native_batch_norm`, and the running statistics moved by `momentum` towards those of the batch."""

@@ -173,7 +173,7 @@ def _puts():
     samples=_puts,
     autocast="cuda: widest",
     forms="function_",
-    torch_dialect="put",
+    torch_dialect="put_from_start",
 )
 def index_put(x, indices, values, accumulate):
     """self after self[indices] = values, or += values; of several at one place the last stays."""

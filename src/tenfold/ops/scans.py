@@ -54,6 +54,7 @@ def typed_scan_samples():
     inplace=True,
     samples=typed_scan_samples,
     autocast="cuda: float32 result",
+    open_stablehlo="running(self, dim, add, dtype)",
 )
 def cumsum(x, dim, dtype):
     """result[i] = x[0] + ... + x[i]; of integers and bools as int64."""
@@ -89,6 +90,7 @@ def _running_sum(x, dim):
     inplace=True,
     samples=typed_scan_samples,
     autocast="cuda: float32 result",
+    open_stablehlo="running(self, dim, mul, dtype)",
 )
 def cumprod(x, dim, dtype):
     """result[i] = x[0] * ... * x[i]; of integers and bools as int64."""
@@ -110,13 +112,21 @@ def _running_extreme(name, x, kind, dim):
     return flat.take_along(x, places, dim), flat.convert(places, dtypes.int64)
 
 
-@op("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", samples=scan_samples)
+@op(
+    "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+    samples=scan_samples,
+    open_stablehlo="running_extreme(self, dim, maximum)",
+)
 def cummax(x, dim):
     """The largest element so far and its last place; once NaN, NaN."""
     return _running_extreme("cummax", x, "max", dim)
 
 
-@op("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", samples=scan_samples)
+@op(
+    "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+    samples=scan_samples,
+    open_stablehlo="running_extreme(self, dim, minimum)",
+)
 def cummin(x, dim):
     """The smallest element so far and its last place; once NaN, NaN."""
     return _running_extreme("cummin", x, "min", dim)
@@ -128,7 +138,11 @@ def positive_scan_samples():
     return [S(T(*shape, low=0, high=1), dim) for shape, dim in calls]
 
 
-@op("logcumsumexp(Tensor self, int dim) -> Tensor", samples=positive_scan_samples)
+@op(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    samples=positive_scan_samples,
+    open_stablehlo="running(self, dim, logaddexp)",
+)
 def logcumsumexp(x, dim):
     """result[i] = log(exp(x[0]) + ... + exp(x[i]))"""
     inexact("logcumsumexp", x)

@@ -68,7 +68,7 @@ def index_twin(x, indices):
     samples=_put_samples,
     autocast="cuda: widest",
     forms="function_",
-    torch_dialect="put",
+    torch_dialect="put_from_start",
 )
 @op(
     "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",

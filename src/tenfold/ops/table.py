@@ -123,10 +123,11 @@ class Facts:
     recodes: bool = False
     storage: bool = False
 
-    # How the torch dialect says it, where it lacks it: an expression of ATen's functions and the arguments,
-    # "transpose(self, -2, -1)"; or the name of a longer one in `exporting/expansions.py`. An alias is written
-    # by its op's first name, unless this says "own name".
-    torch_dialect: str = ""
+    # How it is written for a dialect that lacks it: an expression of the arguments, ATen's functions and
+    # those of `exporting/steps.py`, "transpose(self, -2, -1)"; a function alone takes all arguments.
+    torch_dialect: str = ""  # an alias is written by its op's first name, unless this says "own name"
+    torch_lowering: str = ""  # for torch-mlir's ways down from the torch dialect, which has it
+    open_stablehlo: str = ""  # for StableHLO where sizes are open
 
     # Positions, which R counts from one, where the names of arguments and results do not tell: other
     # arguments, after `not` those that are none, after `->` the results' numbers. "target", "-> 0".

@@ -12,9 +12,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tenfold.base import dtypes
-from tenfold.capi.bindings_r import OWN_WAYS, ROperator, argument_names, operators
+from tenfold.capi.bindings_r import ROperator, argument_names, operators
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch
+from tenfold.capi.r_by_hand import changed_signatures
 from tenfold.capi.r_places import counts_from_one, result_places
 from tenfold.ops.schema import Argument, Schema
 from tenfold.ops.table import all_rows
@@ -75,7 +76,7 @@ class Sweep:
     @classmethod
     def collected(cls, letters: str) -> Sweep:
         sweep = cls({}, [], [], [], set())
-        own = {row.qualified for row in all_rows() if row.name in OWN_WAYS}
+        own = {row.qualified for row in all_rows() if row.name in changed_signatures()}
         by_overload = {
             form.schema.qualified: (op, form)
             for op in operators(describe(find_libtorch()).functions)

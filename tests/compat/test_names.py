@@ -15,12 +15,12 @@ import torch.ao.quantization.fx._decomposed  # defines torch.ops.quantized_decom
 
 import tenfold as tn
 from tenfold.base import absent, named_dtypes, unsupported
-from tenfold.command.listing import pytorch_names
 from tenfold.compat import names
 from tenfold.compat.overloads import NAMESPACES
 from tenfold.engines import xla
 from tenfold.mlir import torch_dialect
 from tenfold.ops.plain import PLAIN
+from tenfold.ops.pytorch_names import pytorch_names
 from tenfold.ops.schema import parse
 from tenfold.ops.table import RENAMED, TABLE, with_form
 from tools.docs import with_generated

@@ -1,4 +1,4 @@
-# Operators that R calls in another way than their schemas have it; bindings_r.py knows their arguments.
+# Operators that R calls in another way than their schemas have it; r_by_hand.py reads their arguments.
 
 # As R's seq, and unlike libtorch's arange, this reaches `end` where the steps do.
 torch_arange <- function(start, end, step = NULL, dtype = NULL, layout = NULL, device = NULL, pin_memory = NULL,

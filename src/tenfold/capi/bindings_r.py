@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tenfold.capi import r_by_hand
 from tenfold.capi.describe import Enum, Function
 from tenfold.capi.r_places import counts_from_one, result_places
+from tenfold.ops.pytorch_names import pytorch_names
 from tenfold.ops.schema import MISSING, Argument, Schema, parse
 
 __all__ = [
-    "OWN_WAYS",
     "ROperator",
     "argument_names",
     "c_source",
@@ -27,32 +28,6 @@ __all__ = [
 
 # Written by hand in the package, with R's own ways of giving their arguments.
 BY_HAND = frozenset({"to", "tensor"})
-# Operators that are functions of neural networks under their own names: nnf_relu is torch_relu.
-FUNCTIONAL = {
-    "relu", "relu_", "leaky_relu", "elu", "elu_", "selu", "selu_", "celu", "celu_", "gelu", "silu",
-    "mish", "hardswish", "hardsigmoid", "hardtanh", "hardtanh_", "softplus", "softshrink", "hardshrink",
-    "threshold", "threshold_", "glu", "prelu", "rrelu", "rrelu_", "sigmoid", "tanh", "conv1d", "conv2d",
-    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "avg_pool1d",
-    "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
-    "group_norm", "bilinear", "pixel_shuffle", "pixel_unshuffle", "cosine_similarity",
-    "pairwise_distance", "pdist", "huber_loss", "kl_div", "soft_margin_loss", "hinge_embedding_loss",
-    "margin_ranking_loss", "triplet_margin_loss", "cosine_embedding_loss", "multi_margin_loss",
-    "scaled_dot_product_attention",
-}  # fmt: skip
-# Operators that R calls in another way: the arguments of the functions in bindings/r/R/changed_operators.R.
-_MADE = "dtype = NULL, layout = NULL, device = NULL, pin_memory = NULL, requires_grad = FALSE"
-OWN_WAYS = {
-    "arange": f"start, end, step = NULL, {_MADE}",
-    "scalar_tensor": f"value, {_MADE}",
-    "nonzero": "self, as_list = FALSE",
-    "norm": "self, p = 2, dim = NULL, keepdim = FALSE, dtype = NULL",
-    "range": f"start, end, step = 1, {_MADE}",
-    "normal": f"mean = NULL, std = NULL, size = NULL, generator = NULL, {_MADE}",
-    "polygamma": "n, input",
-    "stft": "input, n_fft, hop_length = NULL, win_length = NULL, window = NULL, center = TRUE, "
-    'pad_mode = "reflect", normalized = FALSE, onesided = NULL, return_complex = NULL',
-    "tensordot": "a, b, dims = 2",
-}
 FACTORY = ("dtype", "layout", "device", "pin_memory")
 _KINDS = {
     "Tensor": "T", "int": "i", "float": "d", "bool": "b", "Scalar": "S", "str": "s", "ScalarType": "D",
@@ -83,7 +58,14 @@ class ROperator:
 
     @property
     def functional(self) -> str | None:
-        return f"nnf_{self.name}" if self.name in FUNCTIONAL else None
+        """The function of torch.nn.functional that it is, unless the package has one of its own."""
+        theirs = self.name in pytorch_names()["torch.nn.functional"]
+        return f"nnf_{self.name}" if theirs and self.name not in r_by_hand.functionals() else None
+
+    @property
+    def own_signature(self) -> str | None:
+        """Its arguments in R, where the package defines it in a way of its own."""
+        return r_by_hand.changed_signatures().get(self.name)
 
     @property
     def is_factory(self) -> bool:
@@ -337,7 +319,7 @@ def _c_text(text: str) -> str:
 def r_source(made: Sequence[ROperator]) -> str:
     lines = ["# operators.R: written by tenfold.capi.bindings_r.", ""]
     for op in made:
-        if op.name in OWN_WAYS:
+        if op.own_signature is not None:
             continue
         lines.append(f"{op.r_name} <- function({signature_of(op)}) {_body(op)}")
     for op in made:
@@ -349,8 +331,8 @@ def r_source(made: Sequence[ROperator]) -> str:
 
 
 def signature_of(op: ROperator) -> str:
-    if op.name in OWN_WAYS:
-        return OWN_WAYS[op.name]
+    if op.own_signature is not None:
+        return op.own_signature
     shown = []
     for place, name in enumerate(op.arguments):
         if op.takes_sizes and name == "size":

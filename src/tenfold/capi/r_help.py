@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tenfold.capi.bindings_r import OWN_WAYS, ROperator, argument_names, functional_signature, signature_of
+from tenfold.capi.bindings_r import ROperator, argument_names, functional_signature, signature_of
 
 __all__ = ["help_page"]
 
@@ -14,7 +14,7 @@ def help_page(op: ROperator) -> str:
     if doc.startswith("aten::") or not doc:
         doc = f"The operator {op.name}"
     arguments = []
-    own = [each.split(" = ")[0] for each in re.split(r", ", OWN_WAYS.get(op.name, "")) if each]
+    own = [each.split(" = ")[0] for each in re.split(r", ", op.own_signature or "") if each]
     for name in own or op.arguments:
         types = {
             str(a): None

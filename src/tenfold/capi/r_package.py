@@ -20,11 +20,10 @@ from tenfold.capi.bindings_r import c_source, enums_source, operators, r_source
 from tenfold.capi.build import build
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch
+from tenfold.capi.r_by_hand import SOURCES
 from tenfold.capi.r_help import help_page
 
 __all__ = ["built_library", "install", "lay_out"]
-
-SOURCES = Path(__file__).resolve().parents[3] / "bindings" / "r"
 
 
 def lay_out(folder: Path, sources: Path = SOURCES) -> str:

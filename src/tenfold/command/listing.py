@@ -7,7 +7,6 @@ import argparse
 import inspect
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -15,7 +14,6 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 import tenfold
-from tenfold import ops
 from tenfold.base import unsupported
 from tenfold.base.errors import ArgumentError, MissingEngine, did_you_mean
 from tenfold.base.terminal import console
@@ -23,6 +21,7 @@ from tenfold.compat.overloads import NAMESPACES
 from tenfold.mlir import torch_dialect
 from tenfold.ops import lapack
 from tenfold.ops.plain import PLAIN, PlainRow
+from tenfold.ops.pytorch_names import pytorch_names
 from tenfold.ops.table import OTHERS, TABLE, Row, all_rows
 
 # Modules of Python's names, and what a row calls them.
@@ -145,13 +144,6 @@ def _is_op(name: str) -> bool:
     packet, _, overload = name.partition(".")
     found = getattr(NAMESPACES["aten"], packet, None)
     return found is not None and hasattr(found, overload or "default")
-
-
-def pytorch_names() -> dict[str, list[str]]:
-    """PyTorch's public functions and methods, by module."""
-    listed = Path(ops.__file__).with_name("pytorch_names.txt").read_text(encoding="utf-8")
-    sections = [section.partition("]\n") for section in listed.split("[")[1:]]
-    return {title: names.split() for title, _, names in sections}
 
 
 def _describe(row: Row | PlainRow) -> None:

@@ -3,13 +3,14 @@ from there: to StableHLO, linalg and TOSA. How a program is written in the diale
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
 import re
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +30,7 @@ from tenfold.mlir.torch_emitter import Emitter
 from tenfold.mlir.torch_sizes import Symbols
 from tenfold.ops.callee import OpCall
 from tenfold.trace.collect import Trace
-from tenfold.trace.graph import Value
+from tenfold.trace.graph import Node, Value
 
 TITLE = "==== Torch IR ===="
 INSTALL = "pip install tenfold[torch-dialect]"
@@ -89,16 +90,25 @@ class TorchModule:
 
     dialect = "torch"
 
-    def __init__(self, module: Any, context: Any, functions: dict[str, Interface] | None = None):
+    def __init__(
+        self,
+        module: Any,
+        context: Any,
+        functions: dict[str, Interface] | None = None,
+        unfinished: bool = False,
+    ):
         self.module = module
         self.context = context
         self.functions = functions or {}
+        self.unfinished = unfinished  # still being built: it is printed as it is, not verified
 
     def text(self, locations: bool = False, whole: bool = False) -> str:
         """The module as text; of long literals only their types, unless `whole`."""
         limits = {} if whole else {"large_elements_limit": 32, "large_resource_limit": 64}
         with _lock:
-            text = self.module.operation.get_asm(enable_debug_info=locations, **limits)
+            text = self.module.operation.get_asm(
+                enable_debug_info=locations, assume_verified=self.unfinished, **limits
+            )
         return text.replace(NOTHING_KEPT, "")
 
     def bytecode(self) -> bytes:
@@ -124,9 +134,9 @@ class TorchModule:
         done = subprocess.run([compiler(), *flags], input=bytecode, capture_output=True)
         if done.returncode:
             crashed = done.returncode < 0
-            reason = "its compiler crashed" if crashed else _reason(done.stderr.decode(errors="replace"))
+            why = "its compiler crashed" if crashed else reason(done.stderr.decode(errors="replace"))
             raise UnsupportedError(
-                f"torch-mlir cannot lower this module to {dialect}: {reason}",
+                f"torch-mlir cannot lower this module to {dialect}: {why}",
                 help="export StableHLO, for which Tenfold has lowerings of its own",
             )
         return Lowered(done.stdout, dialect)
@@ -149,7 +159,7 @@ class Lowered:
             flags += ["--mlir-elide-elementsattrs-if-larger=32", "--mlir-elide-resource-strings-if-larger=64"]
         done = subprocess.run([compiler(), *flags], input=self._bytecode, capture_output=True)
         if done.returncode:
-            raise EngineError(f"torch-mlir cannot print the module: {_reason(done.stderr.decode())}")
+            raise EngineError(f"torch-mlir cannot print the module: {reason(done.stderr.decode())}")
         return done.stdout.decode().replace(NOTHING_KEPT, "")
 
     def bytecode(self) -> bytes:
@@ -185,6 +195,30 @@ def aten_ops() -> list[str]:
 
 
 @functools.cache
+def operations() -> dict[str, type]:
+    """The generated class of each op that the dialect defines, by the op's name, `torch.aten.add.int`."""
+    ir = bindings().ir
+    from torch_mlir.dialects import torch as generated
+
+    classes = [each for each in vars(generated).values() if isinstance(each, type)]
+    return {
+        each.OPERATION_NAME: each
+        for each in classes
+        if issubclass(each, ir.OpView) and hasattr(each, "OPERATION_NAME")
+    }
+
+
+@contextlib.contextmanager
+def building(context: Any, block: Any = None) -> Iterator[Any]:
+    """A block in which ops are made by hand, at the end of an MLIR block if one is given."""
+    ir = bindings().ir
+    with _lock, context, ir.Location.unknown():
+        point = ir.InsertionPoint(block) if block is not None else contextlib.nullcontext()
+        with point:
+            yield ir
+
+
+@functools.cache
 def _known() -> Any:
     return new_context()
 
@@ -199,7 +233,7 @@ def read(text: str | bytes) -> TorchModule:
                 module = b.ir.Module.parse(text)
             except Exception as error:
                 pass_on(error)
-                raise FormatError(f"torch-mlir cannot read this module: {_reason(str(error))}") from None
+                raise FormatError(f"torch-mlir cannot read this module: {reason(str(error))}") from None
     return TorchModule(module, context)
 
 
@@ -250,26 +284,31 @@ def emit_all(
             for name, program in programs.items():
                 emitter = Emitter(b.ir, context, value_tensors, symbols, annotated)
                 functions[name] = emitter.function(module, name, program, literals or {}, kept)
-            try:
-                module.operation.verify()
-            except Exception as error:
-                pass_on(error)
-                raise _refused(str(error), list(programs.values())) from None
+            require_verified(module, [node for program in programs.values() for node in program.nodes])
     return TorchModule(module, context, functions)
 
 
-def _refused(told: str, programs: Sequence[Trace]) -> UnsupportedError:
+def require_verified(module: Any, nodes: Sequence[Node]) -> None:
+    """Refuse a module, emitted from these nodes, that does not verify."""
+    try:
+        module.operation.verify()
+    except Exception as error:
+        pass_on(error)
+        raise _refused(str(error), nodes) from None
+
+
+def _refused(told: str, nodes: Sequence[Node]) -> UnsupportedError:
     """The error for a module that does not verify: the dialect is stricter than ATen in places."""
     error = UnsupportedError(
-        f"torch-mlir refuses this op: {_reason(told)}", help="emit StableHLO, from Tenfold's own lowerings"
+        f"torch-mlir refuses this op: {reason(told)}", help="emit StableHLO, from Tenfold's own lowerings"
     )
-    for node in [node for program in programs for node in program.nodes]:
+    for node in nodes:
         if isinstance(node.callee, OpCall) and f"'torch.aten.{node.callee.row.qualified}'" in told:
             return error.located(node.callee.name, node.source)
     return error
 
 
-def _reason(told: str) -> str:
+def reason(told: str) -> str:
     """The first line of MLIR's diagnostics that says something: headings end in a colon. The op that follows
     is left out, but for an ATen op that was passed through under its name."""
     passed = re.search(r'"torch\.operator".*?name = "torch\.(\w+\.[\w.]+)"', told)

@@ -73,7 +73,7 @@ class Emitter:
         given = [each for each in program.outputs if not is_state(program, *each)]
         nodes = _needed(program, given)
         for node in nodes:
-            _require_aten(node)
+            require_aten(node)
         taken = {each for node in nodes for each in data_of(node)}
         passed = {program.leaves[-1 - place] for place, _ in given if place < 0}
         dropped = {each for node in program.nodes for each in node.inputs} - taken - passed - set(kept)
@@ -279,9 +279,17 @@ class Emitter:
         attributes: dict[str, Any] | None = None,
         regions: int = 0,
     ) -> Any:
-        return self.ir.Operation.create(
-            name, types, operands, attributes or {}, None, regions, self.location
-        ).results
+        return self.create_op(name, types, operands, attributes, regions).results
+
+    def create_op(
+        self,
+        name: str,
+        types: Sequence[Any],
+        operands: Sequence[Any],
+        attributes: dict[str, Any] | None = None,
+        regions: int = 0,
+    ) -> Any:
+        return self.ir.Operation.create(name, types, operands, attributes or {}, None, regions, self.location)
 
     def tensor(self, type: TensorType) -> Any:
         found = self.types.get(type)
@@ -325,7 +333,7 @@ def _is_complex(node: Node) -> bool:
     return callee.row.qualified in OF_TENSORS and isinstance(callee.arguments[1], complex)
 
 
-def _require_aten(node: Node) -> None:
+def require_aten(node: Node) -> None:
     """Refuse what is no op of ATen's: gradients, and programs that stand as one node in another."""
     callee = node.callee
     if not isinstance(callee, OpCall) and callee.name == "gradient":
@@ -337,7 +345,7 @@ def _require_aten(node: Node) -> None:
         torch_control.require_drawless(node)
         for part in node.parts:
             for each in part.trace.nodes:
-                _require_aten(each)
+                require_aten(each)
         return
     if not isinstance(callee, OpCall):
         name = callee.name

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tenfold.base.dtypes import DType
+from tenfold.base.dtypes import ALL, DType
 from tenfold.base.errors import UnsupportedError
 from tenfold.flat.ir import TensorType
 
@@ -55,6 +56,16 @@ def tensor_text(type: TensorType, values: bool) -> str:
     """`!torch.vtensor<[2,3],f32>`, or `!torch.tensor<…>` for one that may be written to."""
     extents = ",".join(map(str, type.shape))
     return f"!torch.{'vtensor' if values else 'tensor'}<[{extents}],{element_text(type.dtype)}>"
+
+
+def read_tensor(text: str, values: bool) -> TensorType | None:
+    """The type that `tensor_text` writes so; None for one whose shape or dtype is not known, or that is no
+    such tensor."""
+    found = re.fullmatch(rf"!torch\.{'vtensor' if values else 'tensor'}<\[([\d,]*)\],([^,<>]+)>", text)
+    dtype = next((each for each in ALL if found and element_text(each) == found[2]), None)
+    if found is None or dtype is None:
+        return None
+    return TensorType(dtype, tuple([int(each) for each in found[1].split(",") if each]))
 
 
 def builtin_text(type: TensorType) -> str:

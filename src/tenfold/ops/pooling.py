@@ -256,6 +256,8 @@ def _same(dims, *numbers):
 
 
 def _fits(cotangent, x, dims, counts):
+    if x.rank <= dims:
+        raise ShapeError(f"the pool takes a tensor of {dims + 1} or {dims + 2} dimensions, not {x.type}")
     expected = (*x.shape[: x.rank - dims], *counts)
     if cotangent.shape != expected:
         raise ShapeError(f"grad_output {cotangent.type} is not of the result's shape {list(expected)}")

@@ -41,7 +41,9 @@ class Protocols(Described):
 
     def __repr__(self) -> str:
         if context.recorder is not None:
-            return f"Tensor({self._value.type}, recorded)"
+            describes = context.recorder.policy.describes
+            told = f"{self._value.type}, recorded" if describes is None else describes(self.current())
+            return f"Tensor({told})"
         suffixes = [] if self.device.type == "cpu" else [f"device='{self.device.resolved}'"]
         if self._leaf is not None:
             suffixes.append("requires_grad=True")

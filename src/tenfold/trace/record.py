@@ -53,6 +53,7 @@ class Policy(NamedTuple):
     listener: Listener | None = None
     # What a call of the user's own `autograd.Function` gives; None: forward is recorded, and backward runs.
     apply: Callable[[Any, tuple[Any, ...]], Any] | None = None
+    describes: Callable[[Value], str] | None = None  # how a recorded value prints; None: by its type
 
 
 class Recorder:

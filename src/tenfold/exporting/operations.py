@@ -1,0 +1,302 @@
+"""Ops of the torch dialect made by hand in a `module_context`: by name, with regions, and in functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.base.errors import ArgumentError, TenfoldError, TraceError
+from tenfold.base.source import capture
+from tenfold.exporting.building import WHAT, Builder, Scope
+from tenfold.exporting.calls import Call, by_row
+from tenfold.exporting.operands import Rendering, renderings
+from tenfold.exporting.ssa import SSAValue
+from tenfold.flat.ir import TensorType
+from tenfold.mlir import torch_dialect, torch_types
+from tenfold.mlir.interrupts import pass_on
+from tenfold.mlir.torch_operations import Verifier, overloads, signature
+from tenfold.tensor import Tensor
+from tenfold.trace import tree
+from tenfold.trace.record import Recorder
+
+__all__ = ["Function", "Operations", "Ops"]
+
+
+class Ops:
+    """The ops under a name: `module.aten.add.int(2, 3)`, or `module.aten.add(2, 3)` for the overload that
+    takes such operands."""
+
+    def __init__(self, builder: Operations, name: str):
+        self._builder, self._name = builder, name
+
+    def __getattr__(self, name: str) -> Ops:
+        found = Ops(self._builder, f"{self._name}.{name}")
+        if name.startswith("__") and not overloads(f"torch.{found._name}"):
+            raise AttributeError(name)  # a question of Python's own
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._builder.op(self._name, *args, **kwargs)
+
+    def __dir__(self) -> list[str]:
+        start = f"torch.{self._name}."
+        known = torch_dialect.operations()
+        return sorted({each.removeprefix(start).split(".")[0] for each in known if each.startswith(start)})
+
+    def __repr__(self) -> str:
+        found = overloads(f"torch.{self._name}")
+        return "\n".join([str(signature(each)) for each in found]) or f"<ops of torch.{self._name}>"
+
+
+class Function:
+    """A function of the module under construction; calling it builds a call."""
+
+    def __init__(self, builder: Operations, name: str, takes: list[Any], gives: list[Any], structure: Any):
+        self.name, self.arguments, self.results = name, [str(t) for t in takes], [str(t) for t in gives]
+        self._builder, self._gives, self._structure = builder, gives, structure
+
+    def __call__(self, *args: Any) -> Any:
+        builder = self._builder
+        given = [_fitting(builder, each, type) for each, type in zip(args, self.arguments, strict=False)]
+        if len(args) != len(self.arguments) or None in given:
+            raise ArgumentError(
+                f"@{self.name} takes ({', '.join(self.arguments)})", help="the types must be the same"
+            ).located(self.name, capture())
+
+        def make(at: Any) -> Any:
+            callee = {"callee": builder.ir.FlatSymbolRefAttr.get(self.name)}
+            operands = [each.emit(at) for each in given if each is not None]
+            return at.create("func.call", self._gives, operands, callee)
+
+        builder.mark()
+        made = builder.emit(make)
+        return tree.unflatten(self._structure, iter([builder.wrap(each) for each in made]))
+
+    def __repr__(self) -> str:
+        return f"<Function @{self.name}({', '.join(self.arguments)}) -> ({', '.join(self.results)})>"
+
+
+class Operations(Builder):
+    """Ops by hand. What they give is a tensor where its type is known whole, else an `SSAValue`."""
+
+    def __init__(self, recorder: Recorder, value_tensors: bool):
+        super().__init__(recorder, value_tensors)
+        self.verifier = Verifier(self.ir, self.context)
+
+    def __getattr__(self, name: str) -> Ops:
+        known = f"torch.{name}"
+        if name.startswith("_") or not any(
+            each == known or each.startswith(f"{known}.") for each in torch_dialect.operations()
+        ):
+            raise AttributeError(
+                f"a module has no attribute {name}, and the torch dialect no ops of that name"
+            )
+        return Ops(self, name)
+
+    def mark(self) -> None:
+        """Note that an op is made by hand."""
+        self.acts = self.acts or len(self.scopes) <= 1
+
+    def op(
+        self, name: str, *args: Any, results: Any = None, regions: Sequence[Any] = (), **kwargs: Any
+    ) -> Any:
+        """Build an op by its name, `aten.size.int`, on tensors, SSAValues and Python values.
+
+        The types of its `results` are those that the dialect or the op's row infers; where they may be
+        several, they are said: `results=["!torch.int"]`. A region is a pair: the types of its arguments, and
+        a function on those that builds its ops, the terminator included.
+        """
+        try:
+            if results is None and not regions:
+                call = by_row(name, args, kwargs)
+                if call is not None:
+                    return call(*args, **kwargs)
+            names = overloads(f"torch.{name}") or [f"torch.{name}"]
+            return self._built(self._choose(names, args, kwargs), results, regions)
+        except TenfoldError as error:
+            raise error.located(name, capture()) from None
+
+    def _choose(self, names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+        """The overload that takes these operands, with the fewest of them converted."""
+        refusals, calls = [], []
+        for each in names:
+            try:
+                calls.append(Call(self, signature(each), args, kwargs))
+            except ArgumentError as error:
+                refusals.append(error)
+        if calls:
+            return min(calls, key=lambda call: call.converted)
+        if len(refusals) == 1:
+            raise refusals[0]
+        raise ArgumentError(
+            "no overload takes these operands",
+            help="there are " + "; ".join(str(signature(n)) for n in names),
+        )
+
+    def _built(self, call: Call, results: Any, regions: Sequence[Any]) -> Any:
+        types = call.result_types(results)
+        if len(regions) != call.of.regions:
+            raise ArgumentError(
+                f"{call.of} has {call.of.regions} regions, not {len(regions)}",
+                help="give regions=[((), body)], with the types of a region's arguments first",
+            )
+        self.mark()
+        operation = self.emit(lambda at: call.make(at, types))
+        try:
+            for region, (arguments, body) in zip(operation.regions, regions, strict=True):
+                self._fill(region, [self.parsed(each) for each in arguments], body, None)
+            with torch_dialect.building(self.context):
+                operation.verify()
+        except Exception as error:
+            pass_on(error)
+            with torch_dialect.building(self.context):
+                operation.erase()
+            if isinstance(error, TenfoldError) or type(error).__name__ != "MLIRError":
+                raise
+            raise ArgumentError(torch_dialect.reason(str(error))) from None
+        made = [self.wrap(each) for each in operation.results]
+        return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+    def parsed(self, type: Any) -> Any:
+        """A type: as text with or without `!torch.`, or that of a tensor or value."""
+        if isinstance(type, Tensor):
+            type = type.current().type
+        if isinstance(type, SSAValue):
+            return type.mlir.type
+        if isinstance(type, TensorType):
+            type = torch_types.tensor_text(type, self.value_tensors)
+        with torch_dialect.building(self.context) as ir:
+            try:
+                return ir.Type.parse(type if type.startswith("!") else f"!torch.{type}")
+            except Exception as error:
+                pass_on(error)
+                raise ArgumentError(f"{type} is no type of the torch dialect").located(
+                    WHAT, capture()
+                ) from None
+
+    # Regions
+
+    def _fill(self, region: Any, types: Sequence[Any], body: Callable[..., Any], end: str | None) -> Any:
+        """Build a region: call `body` on its arguments, and end it with what that returns."""
+        with torch_dialect.building(self.context):
+            block = region.blocks.append(*types)
+            inner = Scope(self.scope.emitter.inner(), block, self.scope.name)
+        with self.entered(inner):
+            returned, structure, values = self._run(body, block)
+            if end is not None:
+                self.emit(lambda at: at.create(end, [], values))
+        return structure, values, returned
+
+    def _run(self, body: Callable[..., Any], block: Any) -> tuple[list[Any], Any, list[Any]]:
+        """What a body returns: flat, how it was nested, and as SSA values."""
+        result = body(*[self.wrap(each) for each in block.arguments])
+        returned: list[Any] = []
+        structure = tree.flatten(
+            result, lambda each: isinstance(each, (Tensor, SSAValue, int, float)), returned
+        )
+        ways = [renderings(self, each)[0] for each in returned]
+        return returned, structure, [self.emit(way.emit) for way in ways]
+
+    def if_(self, condition: Any, on_true: Callable[[], Any], on_false: Callable[[], Any]) -> Any:
+        """`torch.prim.If`: what one of two functions gives, by a `!torch.bool`."""
+        call = Call(self, signature("torch.prim.If"), (condition,), {})
+        self.mark()
+        draft = self.emit(
+            lambda at: at.create_op("torch.prim.If", [], [call.operands[0].emit(at)], regions=2)
+        )
+        try:
+            parts = [
+                self._fill(region, [], body, "torch.prim.If.yield")
+                for region, body in zip(draft.regions, (on_true, on_false), strict=True)
+            ]
+            kinds = [[str(each.type) for each in values] for _, values, _ in parts]
+            if kinds[0] != kinds[1]:
+                told = " or ".join([", ".join(each) or "nothing" for each in kinds])
+                raise TraceError(
+                    f"the choice gives {told}",
+                    help="let both functions give values of the same types",
+                ).located("if_", capture())
+            types = [each.type for each in parts[0][1]]
+            made = self.emit(lambda at: at.create_op("torch.prim.If", types, list(draft.operands), regions=2))
+            with torch_dialect.building(self.context):
+                for region, drafted in zip(made.regions, draft.regions, strict=True):
+                    drafted.blocks[0].append_to(region)
+        finally:
+            with torch_dialect.building(self.context):
+                draft.erase()
+        return tree.unflatten(parts[0][0], iter([self.wrap(each) for each in made.results]))
+
+    def loop(self, count: Any, body: Callable[..., Any], *starts: Any, while_: Any = None) -> Any:
+        """`torch.prim.Loop`: `body(i, *carried)` gives what is carried on, `count` times. With `while_`, the
+        first condition, it gives the next condition before that."""
+        condition = True if while_ is None else while_
+        call = Call(self, signature("torch.prim.Loop"), (count, condition, list(starts)), {})
+        types = [self.parsed(each.type) for each in call.operands[2:]]
+        self.mark()
+        made = self.emit(
+            lambda at: at.create_op(
+                "torch.prim.Loop", types, [each.emit(at) for each in call.operands], regions=1
+            )
+        )
+
+        def step(*arguments: Any) -> Any:
+            given = body(*arguments)
+            several = given if isinstance(given, (tuple, list)) else () if given is None else (given,)
+            return tuple(several) if while_ is not None else (True, *several)
+
+        try:
+            index = self.parsed("!torch.int")
+            self._fill(made.regions[0], [index, *types], step, "torch.prim.Loop.condition")
+            with torch_dialect.building(self.context):
+                made.verify()
+        except Exception as error:
+            pass_on(error)
+            with torch_dialect.building(self.context):
+                made.erase()
+            if isinstance(error, TenfoldError) or type(error).__name__ != "MLIRError":
+                raise
+            raise ArgumentError(torch_dialect.reason(str(error))).located("loop", capture()) from None
+        results = [self.wrap(each) for each in made.results]
+        return None if not results else results[0] if len(results) == 1 else tuple(results)
+
+    # Functions
+
+    def function(self, *types: Any, name: str | None = None) -> Callable[[Callable[..., Any]], Function]:
+        """A decorator: builds a function of the module at once, on arguments of these types, and gives what
+        calls it."""
+
+        def decorate(body: Callable[..., Any]) -> Function:
+            called = name or body.__name__
+            if called in self.names:
+                raise ArgumentError(f"the module has a function {called} already").located(called, capture())
+            self.catch_up()
+            takes = [self.parsed(each) for each in types]
+            made = self.add_function(called, takes)
+            self.names.add(called)
+            _ = self.scope  # main, below the function's own
+            block = made.regions[0].blocks[0]
+            try:
+                with self.entered(Scope(self.emitter(), block, called)):
+                    _, structure, values = self._run(body, block)
+                    self.emit(lambda at: at.create("func.return", [], values))
+            except BaseException:
+                self.names.discard(called)
+                with torch_dialect.building(self.context):
+                    made.erase()
+                raise
+            gives = [each.type for each in values]
+            self.set_results(made, gives)
+            return Function(self, called, takes, gives, structure)
+
+        return decorate
+
+    def returns(self, *values: Any) -> None:
+        """Say what main gives, where it is not the tensors that are left."""
+        ways = [renderings(self, each)[0] for each in values]
+        self.returned = [self.emit(way.emit) for way in ways]
+        self.mark()
+
+
+def _fitting(builder: Operations, value: Any, type: str) -> Rendering | None:
+    """The way to write a value that has just this type."""
+    return next((each for each in renderings(builder, value) if each.type == type), None)

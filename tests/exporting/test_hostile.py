@@ -93,12 +93,31 @@ def test_a_file_that_takes_its_reader_forever_is_refused(monkeypatch):
 
 
 def test_a_reader_whose_parent_was_killed_ends_by_itself():
-    program = "from tenfold.exporting import trial; trial._done = lambda *_: {}; trial.serve()"
+    program = "from tenfold.exporting import trial; trial.portable.read = lambda _: {}; trial.serve()"
     forever = program.format("exec('while True: pass')")
     with subprocess.Popen([sys.executable, "-c", forever], stdin=-1, stdout=-1) as child:
         assert child.stdout.readline() == b"ready\n"
         trial._write(child.stdin, {"do": "read", "seconds": 0}, b"")
         assert child.wait(60) == -signal.SIGALRM
+
+
+SLOW = """
+from tenfold.exporting import trial
+
+def endless(data):
+    while True:
+        pass
+
+trial.portable.read, trial.PROCESSOR_SECONDS = endless, 0.1
+trial.serve()
+"""
+
+
+def test_a_file_that_its_reader_computes_on_for_long_is_refused(monkeypatch):
+    monkeypatch.setattr(trial, "COMMAND", SLOW)
+    trial._stop()
+    with pytest.raises(tn.FormatError, match="too long for its length"):
+        tn.load_stablehlo(b"module { func.func @main() { return } }")
 
 
 def test_an_interpreter_that_does_not_start_is_said(monkeypatch):

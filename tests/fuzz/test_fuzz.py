@@ -37,12 +37,14 @@ print("done")
     ("what", "told"),
     [
         ("import os; os.abort()", "died with -6"),
-        ("time.sleep(60)", "hangs for over 1 s"),
+        ("time.sleep(60)", "hangs for over 2 s"),
+        ("while True: pass", "computes for over 1 s"),
         ("held = b'x' * (1 << 28); print('at 100', flush=True); time.sleep(1)", "holds"),
     ],
 )
 def test_a_worker_that_goes_wrong_is_a_finding(what, told, monkeypatch):
     monkeypatch.setattr(driver, "SECONDS", 1.0)
+    monkeypatch.setattr(driver, "WAIT", 2.0 if "sleep(60)" in what else 600.0)
     monkeypatch.setattr(driver, "BYTES", 1 << 28)
     command = [sys.executable, "-c", BROKEN.format(what)]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import IO, Any
 
 from tenfold import version
@@ -32,7 +33,8 @@ from tenfold.engines import xla
 from tenfold.mlir import portable, stablehlo
 from tenfold.runtime import cache
 
-SECONDS = 60.0  # that reading a file may take, and one more for each megabyte
+SECONDS = 60.0  # of the clock that reading a file may take, and one more for each megabyte
+PROCESSOR_SECONDS = 3.0  # of computing, likewise
 COMPILE_SECONDS = 3600.0
 IDLE_SECONDS = 20.0  # after which the child ends
 MEMORY = 4 << 30  # bytes that the child may ask for, and as many more as a large file needs
@@ -106,6 +108,10 @@ def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
             except EOFError:
                 fresh = _child is not before
                 status = _stop()
+                if status == signal.SIGXCPU.name:
+                    raise FormatError(
+                        "reading the file takes too long for its length: it is refused"
+                    ) from None
                 if fresh:
                     break
                 continue
@@ -225,7 +231,7 @@ def _receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
 
 def serve() -> None:
     """The child: answer requests until the other end closes, or is silent for long."""
-    _confine(0)
+    _confine(0, COMPILE_SECONDS)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
@@ -238,10 +244,12 @@ def serve() -> None:
             request, data = _receive(requests)
         except EOFError:
             return
-        _confine(len(data))
         signal.alarm(math.ceil(request["seconds"]) + 1)  # ends this process even if its parent was killed
         try:
-            reply, result = {}, _done(request, data)
+            work = _prepared(request)
+            reading = PROCESSOR_SECONDS + len(data) / 1e6
+            _confine(len(data), COMPILE_SECONDS if request["do"] == "compile" else reading)
+            reply, result = {}, work(data)
         except TenfoldError as error:
             help = error.help() if callable(error.help) else error.help
             reply, result = {"error": type(error).__name__, "message": error.message, "help": help}, b""
@@ -255,23 +263,34 @@ def serve() -> None:
         _write(replies, reply, result)
 
 
-def _done(request: dict[str, Any], data: bytes) -> bytes:
+def _prepared(request: dict[str, Any]) -> Callable[[bytes], bytes]:
+    """What does a request to a file. Libraries are loaded here: their time is not the file's."""
     if request["do"] == "load":
         from tenfold.engines import iree
 
-        iree.Executable(data, request["target"])
-        return b""
-    module = portable.read(data)
-    if request["do"] == "read":
-        return b""
-    return xla.serialize(xla.compile(module, Device("cpu")))
+        iree.runtime()
+        return lambda data: _loaded(iree.Executable, data, request["target"])
+    stablehlo.bindings()
+    return _compiled if request["do"] == "compile" else lambda data: _loaded(portable.read, data)
 
 
-def _confine(size: int) -> None:
-    """No core files, and no more memory than reading a file of this size may take."""
+def _loaded(load: Callable[..., object], *arguments: Any) -> bytes:
+    load(*arguments)
+    return b""
+
+
+def _compiled(data: bytes) -> bytes:
+    return xla.serialize(xla.compile(portable.read(data), Device("cpu")))
+
+
+def _confine(size: int, seconds: float) -> None:
+    """No core files, and no more memory and processor time than a file of this size may take."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    soft = MEMORY + PER_BYTE * size
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
+    for limit, soft in (
+        (resource.RLIMIT_DATA, MEMORY + PER_BYTE * size),
+        (resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds)),
+    ):
+        _, hard = resource.getrlimit(limit)
+        resource.setrlimit(limit, (soft if hard < 0 else min(soft, hard), hard))

@@ -58,6 +58,7 @@ from tenfold.base.layouts import (
     sparse_csr,
     strided,
 )
+from tenfold.base.progress import progress
 from tenfold.base.size import Size
 from tenfold.compiler import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -252,6 +253,7 @@ __all__ = [
     "ops",
     "optim",
     "preserve_format",
+    "progress",
     "promote_types",
     "random",
     "result_type",

@@ -9,9 +9,7 @@ import signal
 import sys
 import time
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+from tenfold.base.progress import Progress
 from tenfold.base.subcommands import Command, adder
 from tenfold.base.terminal import console
 from tenfold.capi.build import SANITIZERS, Built, build
@@ -68,17 +66,15 @@ def built_with_a_bar(sanitize: tuple[str, ...] = (), jobs: int | None = None) ->
     for each in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(each) is not signal.SIG_IGN:  # as nohup asks for
             signal.signal(each, lambda number, frame: sys.exit(128 + number))
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("libtenfold", total=None)
-        told = bar.console.is_terminal  # where there is no bar to see, a line says what takes so long
+    with Progress[None](description="libtenfold") as bar:
+        told = False
 
         def progress(done: str, step: int, steps: int) -> None:
             nonlocal told
-            if not told:
-                bar.console.print("building libtenfold against libtorch: this takes some minutes, once")
-                told = True
-            bar.update(task, description=done, completed=step, total=steps)
+            if not told and not sys.stderr.isatty():  # in a log, a line says what takes so long
+                bar.write("building libtenfold against libtorch: this takes some minutes, once", sys.stderr)
+            told, bar.total = True, steps
+            bar.advance(step - bar.done, done)
 
         return build(sanitize=sanitize, jobs=jobs, progress=progress)
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tenfold.base import log
+from tenfold.base import log, progress
 from tenfold.base.devices import Device
 from tenfold.base.errors import EngineError, TenfoldError
 from tenfold.base.forking import forkable
@@ -207,7 +207,7 @@ def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
             cache.discard(name, f"XLA cannot load it ({error})")
     elif cache.folder() is not None:
         log.write("cache", f"no program {name[:12]} on disk")
-    with log.timed("compile", f"{name[:12]} for {device}"):
+    with log.timed("compile", f"{name[:12]} for {device}"), progress.compiling():
         executable = xla.compile(module, device)
     with _counting:
         _compiles += 1

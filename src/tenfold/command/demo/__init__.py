@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import track
 
 from tenfold import nn, no_grad, ones
 from tenfold.base.errors import ArgumentError
+from tenfold.base.progress import progress
 from tenfold.command.demo import digits, picture
 from tenfold.compiler import compile, show
 from tenfold.data import DataLoader, TensorDataset
@@ -86,11 +86,9 @@ def _learn_digits(console: Console, path: Path) -> None:
     batches = DataLoader(TensorDataset(*train), batch_size=BATCH, shuffle=True, drop_last=True)
     start = time.perf_counter()
     losses: list[Tensor] = []
-    epochs = track(
-        range(EPOCHS), "training", console=console, transient=True, disable=not console.is_terminal
-    )
-    for _ in epochs:
+    for _ in (bar := progress(range(EPOCHS), "training")):
         losses += [step(images, labels) for images, labels in batches]
+        bar.report(loss=losses[-1])
     read = reader.read(test.images).numpy()
     seconds = time.perf_counter() - start
     meant = test.labels.numpy()

@@ -9,7 +9,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.base.watched import Asked, Watched, plain
-from tenfold.runtime import opened
+from tenfold.runtime import recordings
 
 SIZES = (20, 25, 21, 29, 30, 45, 37, 40, 17, 32)
 TABLE = [i * i % 7 for i in range(100)]
@@ -100,7 +100,7 @@ def test_a_decision_that_comes_out_the_same_everywhere_costs_nothing(monkeypatch
     for size in (20, 25):
         attend(tn.ones(size, 4))
     assert "any size from 17 to 32" in attend.guards()
-    monkeypatch.setattr(opened, "record_call", None)  # nothing is recorded any more
+    monkeypatch.setattr(recordings, "record_call", None)  # nothing is recorded any more
     for size in range(17, 33):
         assert attend(tn.ones(size, 4)).shape == (size, 4)
 

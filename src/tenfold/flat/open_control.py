@@ -15,8 +15,8 @@ from tenfold.flat.open_state import Padding, Placed, extents_of
 def inner(function: Function, p: Padding, passed_on: bool = False) -> Function:
     """A function inside an op at its bounds, whose last parameters are the sizes; if they are `passed_on`,
     they are its last results as well."""
-    given = [Value(TensorType(SIZE, ())) for _ in p.sizes.ranges]
-    inside = Padding(Sizes(p.sizes.ranges, given), p.apply)
+    given = [Value(TensorType(SIZE, ())) for _ in p.sizes.known]
+    inside = Padding(Sizes(p.sizes.known, given), p.apply)
     params = []
     for param in function.params:
         layouts = simple_layouts(param, p)
@@ -32,7 +32,7 @@ def simple_layouts(value: Value, p: Padding) -> Layouts:
 
 
 def sizes_of(p: Padding) -> list[Value]:
-    return [p.sizes.scalar(each) for each in p.sizes.ranges]
+    return [p.sizes.scalar(each) for each in p.sizes.known]
 
 
 def while_rule(op: s.While, p: Padding) -> Sequence[Placed]:

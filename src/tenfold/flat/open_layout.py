@@ -95,12 +95,17 @@ def joined(factors: Iterable[Factor]) -> Layout:
 
 class Sizes:
     """The open sizes of a program: `ranges` says for each symbol from where to where it goes, `given` which
-    value tells it when the program runs."""
+    value tells it when the program runs; those of the last are counted by the program itself."""
 
     def __init__(self, ranges: dict[Open, tuple[int, int]], given: Sequence[Value]):
         self.ranges = ranges
         self.formulas = Formulas(ranges)
-        self.scalars: dict[Open, Value] = dict(zip(ranges, given, strict=True))
+        self.scalars: dict[Open, Value] = dict(zip(ranges, given))
+
+    @property
+    def known(self) -> dict[Open, tuple[int, int]]:
+        """The sizes that have been told or counted so far."""
+        return {each: ends for each, ends in self.ranges.items() if each in self.scalars}
 
     def formula(self, number: Open) -> Formula:
         whole = all(float(each).is_integer() for each in number.values)

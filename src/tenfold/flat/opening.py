@@ -21,12 +21,14 @@ from tenfold.flat import open_moves as moves
 from tenfold.flat import open_rules as rules
 from tenfold.flat import structured as s
 from tenfold.flat import windows as w
+from tenfold.flat.build import convert, ge, le, logical_and
 from tenfold.flat.composite import Composite
 from tenfold.flat.indexed import Gather, Scatter
-from tenfold.flat.ir import Function, Op, TensorType, Value
+from tenfold.flat.ir import Function, Op, TensorType, Value, give_source, in_order
 from tenfold.flat.open_layout import SIZE, Extent, Sizes, physical
 from tenfold.flat.open_state import Padding, Rule, is_open
 from tenfold.flat.sizes import Open
+from tenfold.flat.structured import Check
 
 
 class Opened(NamedTuple):
@@ -37,10 +39,27 @@ class Opened(NamedTuple):
     shapes: tuple[tuple[Extent, ...], ...]
 
 
-def opened(function: Function, ranges: dict[Open, tuple[int, int]]) -> Opened:
-    """A merged function at its bounds; `ranges` says for each open size from where to where it goes."""
+class Counted(NamedTuple):
+    """A size that depends on data: its symbol, from where to where it may go, and the most that arrays have
+    room for. Where it goes further, `error` is raised with `message`."""
+
+    symbol: Open
+    low: int
+    high: int
+    bound: int
+    error: type[Exception]
+    message: str
+    source: Any
+
+
+def opened(
+    function: Function, ranges: dict[Open, tuple[int, int]], counted: Sequence[Counted] = ()
+) -> Opened:
+    """A merged function at its bounds; `ranges` says for each open size from where to where it goes. Its last
+    results are the sizes that are `counted`."""
     given = [Value(TensorType(SIZE, ())) for _ in ranges]
-    padding = Padding(Sizes(ranges, given), _apply)
+    bounds = {each.symbol: (0, each.bound) for each in counted}
+    padding = Padding(Sizes({**ranges, **bounds}, given), _apply)
     params = []
     for param in function.params:
         layouts = tuple([padding.sizes.simple(extent) for extent in param.type.shape])
@@ -48,10 +67,29 @@ def opened(function: Function, ranges: dict[Open, tuple[int, int]]) -> Opened:
         value.name = param.name
         params.append(value)
         padding.put(param, value, layouts)
-    padding.follow(function.ops)
+    _follow(function, padding, counted)
     results = [padding.simple(each) for each in function.results]
+    for each in counted:
+        size = padding.sizes.scalar(each.symbol)
+        if each.low > 0 or each.high < each.bound:
+            holds = logical_and(ge(size, each.low), le(size, each.high))
+            results[0] = Check(results[0], holds, each.error, each.message).result
+            give_source(results[:1], each.source, set())
     shapes = tuple([tuple(each.type.shape) for each in function.results])
     return Opened(Function([*params, *given], results, function.name), shapes)
+
+
+def _follow(function: Function, padding: Padding, counted: Sequence[Counted]) -> None:
+    """Open all ops. What counts a size comes first: others may need it that do not depend on its results."""
+    ops = function.ops
+    done: set[Op] = set()
+    counts = function.results[len(function.results) - len(counted) :]
+    for each, count in zip(counted, counts):
+        needed = set(in_order([count])) - done
+        padding.follow([op for op in ops if op in needed])
+        done |= needed
+        padding.sizes.scalars[each.symbol] = convert(padding.at(count), SIZE)
+    padding.follow([op for op in ops if op not in done])
 
 
 def _apply(op: Op, padding: Padding) -> Sequence[tuple[Value, Any]]:

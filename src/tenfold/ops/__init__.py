@@ -18,6 +18,7 @@ from tenfold.ops import (  # noqa: F401
     ctc,
     differences,
     distance,
+    distinct,
     division,
     dropout,
     einsum,

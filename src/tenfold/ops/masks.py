@@ -1,6 +1,7 @@
 """Rows that choose by a condition: where, masks, and the places that are not zero.
 
-What `nonzero` and `masked_select` give depends on data in its shape, so these run on the host.
+What `nonzero` and `masked_select` give depends on data in its shape, so these run on the host; inside a
+compiled function they have rows up to a bound, the first of them valid.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.ops.numbers import number_in
 from tenfold.ops.promote import promotion, result_dtype
 from tenfold.ops.samples import S, T
-from tenfold.ops.table import op
+from tenfold.ops.table import Sized, op
 
 
 def value_in(value, x):
@@ -171,7 +172,20 @@ def masked_scatter(x, mask, source):
     return flat.where(mask, elements, x)
 
 
-@op("masked_select(Tensor self, Tensor mask) -> Tensor", host=True, chooses=True, samples=_masked(()))
+def _selected(size, x, mask):
+    x, mask = flat.broadcast(x, _mask(mask))
+    elements = flat.reshape(x, (x.numel,))
+    (places,), count = _places(size, flat.reshape(mask, (x.numel,)))
+    return (flat.take(elements, places, 0) if x.numel else flat.full((size,), 0, x.dtype),), count
+
+
+@op(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    host=True,
+    chooses=True,
+    sized=Sized(_selected, lambda x, mask: flat.broadcast(x, mask)[0].numel),
+    samples=_masked(()),
+)
 def masked_select(x, mask):
     """The elements of self where the mask is true, in one dimension."""
     if mask.dtype != bool:
@@ -186,14 +200,54 @@ def masked_select(x, mask):
 # Places that are not zero
 
 
-@op("nonzero(Tensor self) -> Tensor", "argwhere(Tensor self) -> Tensor", host=True, positions="-> 0")
+def _coordinates(size, x):
+    """Coordinates of what is not zero, and how many there are."""
+    rows = nonzero_static(x, size, 0)
+    return (rows,), flat.reduce(flat.convert(flat.reshape(_nonzero(x), (x.numel,)), dtypes.int64), "add")
+
+
+def _places(size, x):
+    """The same, one vector for each dimension."""
+    x = x if x.rank else flat.reshape(x, (1,))
+    (rows,), count = _coordinates(size, x)
+    return [flat.reshape(flat.slice_dim(rows, 1, d, d + 1), (size,)) for d in range(x.rank)], count
+
+
+def _nonzero(x):
+    return x if x.dtype.kind == "bool" else flat.ne(x, 0)
+
+
+def _elements(x):
+    return x.numel
+
+
+@op(
+    "nonzero(Tensor self) -> Tensor",
+    "argwhere(Tensor self) -> Tensor",
+    host=True,
+    sized=Sized(_coordinates, _elements),
+    positions="-> 0",
+)
 def nonzero(x):
     """The places that are not zero: one row of coordinates for each."""
     return np.argwhere(x).astype(np.int64)
 
 
-@op("nonzero_numpy(Tensor self) -> Tensor[]", host=True, function=False, method=False, positions="-> 0")
-@op("where(Tensor condition) -> Tensor[]", host=True, method=False, positions="-> 0")
+@op(
+    "nonzero_numpy(Tensor self) -> Tensor[]",
+    host=True,
+    sized=Sized(_places, _elements),
+    function=False,
+    method=False,
+    positions="-> 0",
+)
+@op(
+    "where(Tensor condition) -> Tensor[]",
+    host=True,
+    sized=Sized(_places, _elements),
+    method=False,
+    positions="-> 0",
+)
 def nonzero_numpy(x):
     """The places that are not zero: one tensor for each dimension."""
     return [each.astype(np.int64) for each in np.nonzero(np.atleast_1d(x))]
@@ -215,7 +269,7 @@ def nonzero_static(x, size, fill_value):
     """`nonzero` with a given number of rows: the first ones, and fill_value after the last."""
     if size < 0:
         raise ArgumentError(f"size must not be negative, not {size}")
-    mask = flat.ne(x, 0) if x.dtype.kind != "bool" else x
+    mask = _nonzero(x)
     rows = flat.full((size, x.rank), fill_value, dtypes.int64)
     if not size or not x.rank or not x.numel:
         return rows

@@ -1,7 +1,4 @@
-"""Rows that find and count: binary search, sets of distinct elements, membership.
-
-How many distinct elements there are depends on data: those rows run on the host, on NumPy arrays.
-"""
+"""Rows that find and count: binary search, membership, bins."""
 
 import numpy as np
 
@@ -12,7 +9,7 @@ from tenfold.ops.promote import promotion
 from tenfold.ops.reductions import finite, real
 from tenfold.ops.samples import S, T
 from tenfold.ops.sorting import order
-from tenfold.ops.table import op, written
+from tenfold.ops.table import Sized, op, written
 
 # Binary search
 
@@ -160,9 +157,37 @@ def isin(elements, tests, assume_unique, invert):
 # Histograms
 
 
+def _bins(size, x, weights, minlength):
+    """The counts of so many numbers, and how many there are."""
+    if x.dtype.kind != "int":
+        raise DTypeError(f"bincount takes integer tensors, not {x.dtype.name}")
+    negative = "bincount takes a one-dimensional tensor of integers that are not negative"
+    if x.rank != 1:
+        raise ArgumentError(negative)
+    if minlength < 0:
+        raise ArgumentError(f"bincount: minlength must not be negative, not {minlength}")
+    if weights is not None and weights.shape != x.shape:
+        raise ShapeError(f"bincount: {x.numel} elements need as many weights, not {list(weights.shape)}")
+    x = flat.convert(x, dtypes.int64)
+    x = flat.check(x, x >= 0, ArgumentError, negative)
+    kept = dtypes.int64 if weights is None or not x.numel else dtypes.float64
+    kept = dtypes.float32 if kept is dtypes.float64 and weights.dtype is dtypes.float32 else kept
+    each = flat.full(x.shape, 1, kept) if kept is dtypes.int64 else flat.convert(weights, kept)
+    bins = flat.scatter(
+        flat.full((size,), 0, kept),
+        flat.unsqueeze(x, 1),
+        each,
+        flat.ScatterDimensions((), (0,), (0,), 1),
+        "add",
+    )
+    most = flat.reduce(x, "max") + 1 if x.numel else flat.constant(0, dtypes.int64)
+    return (bins,), flat.maximum(most, minlength)
+
+
 @op(
     "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
     host=True,
+    sized=Sized(_bins, None),
     samples=lambda: [
         S(T(9, low=0, high=5)), S(T(9, low=0, high=5), None, 8), S(T(0), minlength=2),
         S(T(9, dtype="int64", low=0, high=5), T(9)),
@@ -183,136 +208,3 @@ def bincount(x, weights, minlength):
         return np.bincount(x.astype(np.int64), minlength=minlength).astype(np.int64)
     kept = weights.dtype if weights.dtype == np.float32 else np.float64
     return np.bincount(x.astype(np.int64), weights.astype(np.float64), minlength).astype(kept)
-
-
-# Distinct elements, on the host
-
-
-def _comparable(x):
-    """The array in a dtype that NumPy sorts and compares natively."""
-    if x.dtype.kind == "c":
-        raise DTypeError("unique is not defined for complex tensors", help="complex numbers have no order")
-    return x.astype(np.float32) if x.dtype.kind == "V" or x.dtype.isbuiltin != 1 else x
-
-
-def _runs(rows):
-    """Where along the first dimension runs of equal entries begin. NaN equals nothing."""
-    changed = rows[1:] != rows[:-1]
-    return np.concatenate([np.ones(min(len(rows), 1), bool), changed.any(axis=tuple(range(1, rows.ndim)))])
-
-
-def _distinct(x, permutation, inverse_shape):
-    """The first of each run of x[permutation], the run of each entry of x, and the lengths of runs."""
-    rows = x[permutation]
-    begins = _runs(_comparable(rows))
-    inverse = np.empty(len(x), np.int64)
-    inverse[permutation] = np.cumsum(begins) - 1
-    counts = np.diff(np.append(np.flatnonzero(begins), len(rows)))
-    return rows[begins], inverse.reshape(inverse_shape), counts.astype(np.int64)
-
-
-def _wanted(result, return_inverse, return_counts):
-    values, inverse, counts = result
-    nothing = np.empty(0, np.int64)
-    return values, inverse if return_inverse else nothing, counts if return_counts else nothing
-
-
-UNIQUE = "bool sorted=True, bool return_inverse=False"
-
-
-@op(
-    f"_unique2(Tensor self, {UNIQUE}, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-    host=True,
-    method=False,
-    samples=lambda: [
-        S(T(3, 4), True, True, True),
-        S(T(9)),
-        S(T(), True, True, True),
-        S(T(0), True, True, True),
-    ],
-    positions="-> 1",
-)
-def _unique2(x, sorted, return_inverse, return_counts):
-    """The distinct elements in order, where each element's equal is among them, and how often each occurs."""
-    entries = x.reshape(-1)
-    permutation = np.argsort(_comparable(entries), kind="stable")
-    return _wanted(_distinct(entries, permutation, x.shape), return_inverse, return_counts)
-
-
-@op(
-    f"_unique(Tensor self, {UNIQUE}) -> (Tensor, Tensor)",
-    host=True,
-    method=False,
-    samples=lambda: [S(T(3, 4), True, True), S(T(9))],
-    positions="-> 1",
-)
-def _unique(x, sorted, return_inverse):
-    return _unique2(x, sorted, return_inverse, False)[:2]
-
-
-def _slices(x, dim):
-    """The slices of x along a dimension, as the first dimension of an array."""
-    if not x.ndim:
-        raise IndexOutOfRange(f"unique: a tensor of no dimensions has no dimension {dim}")
-    dim = flat.axis(dim, x.ndim)
-    if 0 in x.shape[:dim] + x.shape[dim + 1 :] and x.shape[dim]:
-        raise ShapeError(f"unique: the slices of {list(x.shape)} along dimension {dim} are empty")
-    return np.moveaxis(x, dim, 0), dim
-
-
-@op(
-    f"unique_dim(Tensor self, int dim, {UNIQUE}, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-    host=True,
-    function=False,
-    method=False,
-    samples=lambda: [
-        S(finite(6, 2), 0),
-        S(finite(2, 6), -1, True, True, True),
-        S(finite(5), 0),
-        S(T(0, 2), 0),
-    ],
-    positions="-> 1",
-)
-def unique_dim(x, dim, sorted, return_inverse, return_counts):
-    """The distinct slices along a dimension in order, where each slice's equal is, and how often."""
-    slices, dim = _slices(x, dim)
-    keys = _comparable(slices)
-    permutation = np.lexsort(keys.reshape(len(keys), -1).T[::-1]) if keys.size else np.arange(len(keys))
-    values, inverse, counts = _distinct(slices, permutation, (len(slices),))
-    return np.moveaxis(values, 0, dim), inverse, counts
-
-
-@op(
-    "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) "
-    "-> (Tensor, Tensor, Tensor)",
-    host=True,
-    function=False,
-    method=False,
-    samples=lambda: [S(T(6, 2), 0), S(T(2, 6), -1, True, True), S(T(5), 0), S(T(0, 2), 0, True, True)],
-)
-def unique_dim_consecutive(x, dim, return_inverse, return_counts):
-    """The slices along a dimension without repetitions of the one before."""
-    slices, dim = _slices(x, dim)
-    values, inverse, counts = _distinct(slices, np.arange(len(slices)), (len(slices),))
-    return np.moveaxis(values, 0, dim), inverse, counts
-
-
-@op(
-    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
-    "-> (Tensor, Tensor, Tensor)",
-    host=True,
-    samples=lambda: [
-        S(T(9)),
-        S(T(9, low=0, high=2), True, True),
-        S(T(3, 4), True, True),
-        S(T(6, 1), True, True, 0),
-        S(T()),
-    ],
-    positions="-> 1",
-)
-def unique_consecutive(x, return_inverse, return_counts, dim):
-    """The elements, or the slices along a dimension, without repetitions of the one before."""
-    if dim is not None:
-        return unique_dim_consecutive(x, dim, return_inverse, return_counts)
-    entries = x.reshape(-1)
-    return _wanted(_distinct(entries, np.arange(entries.size), x.shape), return_inverse, return_counts)

@@ -79,10 +79,11 @@ def _check_output(given, found):
 
 
 def total(repeats):
-    """The number of elements that a tensor of repeats asks for: it must be known, so it is computed now."""
+    """The number of elements that a tensor of repeats asks for: it must be known, so it is computed now;
+    inside a compiled function it stays open."""
     if repeats.dtype.kind != "int":
         raise DTypeError(f"repeat_interleave: the repeats must be integers, not {repeats.dtype.name}")
-    return int(repeats.sum().item())
+    return repeats.sum()._as_size()
 
 
 def with_total(repeats, output_size):
@@ -121,7 +122,7 @@ def repeated_places(repeats, output_size):
     places = flat.check(
         places, repeats >= 0, ArgumentError, "repeat_interleave: a number of repeats is negative"
     )
-    fits = flat.eq(flat.sum(repeats), output_size)
+    fits = flat.eq(flat.sum(flat.convert(repeats, dtypes.int64)), output_size)
     return flat.check(
         places, fits, ShapeError, f"repeat_interleave: the repeats do not add up to {output_size}"
     )

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from sys import _getframe
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold import flat
 from tenfold.base import dtypes
@@ -78,6 +78,14 @@ def exact(number: Any) -> Any:
     return math.nan if number != number else number
 
 
+class Sized(NamedTuple):
+    """How a row whose result's size depends on data is lowered to FlatIR where that size stays open."""
+
+    # From a size and the arguments to the results, were they of this size, and the size that they have.
+    lowering: Callable
+    bound: Callable[..., int] | None  # from the arguments, the most elements; None: as many as the data say
+
+
 class Facts:
     """What a row may state besides its schema and its lowering, and what holds where it does not."""
 
@@ -102,6 +110,7 @@ class Facts:
     random: bool = False  # the lowering takes a generator's state first and returns the next one last
     host: bool = False  # a NumPy function, whose result's shape depends on data
     chooses: bool = False  # a host function that gives places, of elements of its first argument
+    sized: Sized | None = None  # how a host function is recorded inside a compiled function
     prepare: Callable | None = None  # completes a call's arguments by numbers that its tensors hold
     # From a signature's types and arguments to the arguments in which numbers that may stay open until a
     # program runs are replaced by their types, and those numbers. Else Scalars, floats and LATE_NAMES may.

@@ -11,7 +11,7 @@ from contextlib import ContextDecorator
 from typing import Any, NamedTuple
 
 from tenfold.engines import xla
-from tenfold.runtime import calls, evaluate, executables, runs, small, specialization
+from tenfold.runtime import calls, evaluate, executables, recordings, runs, small, specialization
 from tenfold.trace.collect import Trace
 from tenfold.trace.graph import Node, Value
 
@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 # The functions that are timed while a profile is taken: where they stand, and what they do.
 PHASES: tuple[tuple[Any, str, str], ...] = (
-    (specialization, "record_call", "tenfold: recording a function"),
+    (recordings, "record_call", "tenfold: recording a function"),
     (specialization.Specialization, "fits", "tenfold: guards"),
     (specialization.Specialization, "_lend", "tenfold: lending memory"),
     (specialization.Specialization, "_place", "tenfold: placing results"),
@@ -46,7 +46,7 @@ PHASES: tuple[tuple[Any, str, str], ...] = (
     (xla, "copy", "tenfold: copying on the device"),
 )
 NAMED = 4  # ops in the name of a program on tier 0
-assert calls.record_call is specialization.record_call
+assert calls.record_call is recordings.record_call
 
 _recorded: list[Span] | None = None  # of the profile that is being taken
 _open = threading.local()

@@ -15,6 +15,7 @@ from tenfold.runtime import evaluate
 from tenfold.runtime.dependencies import Dependencies
 from tenfold.trace import tree
 from tenfold.trace.context import context, outside
+from tenfold.trace.counts import Counts
 from tenfold.trace.graph import Origin, Value
 from tenfold.trace.record import Policy, Recording, record, recording_lock
 
@@ -35,9 +36,11 @@ def record_call(
     tensor: type,
     shapes: Mapping[int, tuple[int, ...]] | None = None,
     asked: list[Asked] | None = None,
+    counts: Counts | None = None,
 ) -> Call:
     """Record a function on arguments like these, some of their tensors in other `shapes`, and what it asks of
-    sizes in `asked`. `tensor` is the class of tensors, made from a Value."""
+    sizes in `asked`; `counts` takes sizes that depend on data for numbers. `tensor` is the class of tensors,
+    made from a Value."""
     given: list[Any] = []
     structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
     by_tensor: dict[int, Any] = {}  # one stand-in for a tensor that is given twice
@@ -55,7 +58,7 @@ def record_call(
             context.asked = before
 
     dependencies = Dependencies(function, (args, kwargs), tensor)
-    policy = Policy("compile", evaluate=evaluate.evaluate, listener=dependencies)
+    policy = Policy("compile", evaluate=evaluate.evaluate, listener=dependencies, counts=counts)
     start = time.perf_counter()
     with recording_lock:
         try:

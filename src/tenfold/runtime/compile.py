@@ -14,10 +14,10 @@ from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.calls import shares_memory
-from tenfold.runtime.opened import OpenSpecialization, Recorder
-from tenfold.runtime.plan import Plan
+from tenfold.runtime.opened import OpenSpecialization, specialize, specialized
+from tenfold.runtime.recordings import Recorder
 from tenfold.runtime.sizes import OpenPrograms
-from tenfold.runtime.specialization import OTHER, Specialization, specialize
+from tenfold.runtime.specialization import OTHER, Specialization
 from tenfold.trace import tree
 from tenfold.trace.context import context
 from tenfold.trace.graph import Value
@@ -137,8 +137,8 @@ class Programs:
     """The programs of a function, one for each signature of its arguments."""
 
     __slots__ = (
-        "__weakref__", "_open", "_recorded", "_tensor", "call", "function", "last", "recompiled", "short",
-        "steady",
+        "__weakref__", "_open", "_recorded", "_tensor", "call", "function", "last", "recompiled", "room",
+        "short", "steady",
     )  # fmt: skip
 
     def __init__(
@@ -151,6 +151,7 @@ class Programs:
         self._tensor = tensor
         self._recorded: dict[Signature, list[Specialization]] = {}
         self._open = None if dynamic is False else OpenPrograms(dynamic is True)
+        self.room: dict[int, int] = {}  # elements, by place, of sizes that depend on data
         self.recompiled = ""  # why the last program but the first was needed
         # What a call like the last one needs, to start the program at once, or to run it as usual.
         self.short: tuple[Any, ...] | None = None
@@ -224,9 +225,9 @@ class Programs:
     ) -> tuple[Specialization, Any]:
         """A program for a call that none of the variants fits, and what it gives: one for open sizes if it
         can be one."""
-        plan: Plan | None = None
+        recorder: Recorder | None = None
         if all(isinstance(each, OpenSpecialization) for each in variants):
-            found, result, plan = self._run_open(key, args, kwargs, given)
+            found, result, recorder = self._run_open(key, args, kwargs, given)
             if found is not None and result is not OTHER:
                 variants[:] = [found, *[each for each in variants if each is not found]][:MAX_VARIANTS]
                 return found, result
@@ -234,17 +235,17 @@ class Programs:
             self.recompiled = variants[0].broken(given)
         elif self._recorded:
             self.recompiled = next(reversed(self._recorded)).difference(key)
-        return self._record_until_it_fits(args, kwargs, variants, given, plan)
+        return self._record_until_it_fits(args, kwargs, variants, given, recorder)
 
     def _run_open(
         self, key: Signature, args: tuple, kwargs: dict[str, Any], given: list[Any]
-    ) -> tuple[OpenSpecialization | None, Any, Plan | None]:
+    ) -> tuple[OpenSpecialization | None, Any, Recorder | None]:
         """A program for open sizes, and what it gives for a call; OTHER if there is none and can be none.
-        With the plan of the call, if one was recorded."""
+        With what recorded the call, if it was."""
         call = None if self._open is None else self._open.find(key.loose, given)
         if call is None:
             return None, OTHER, None
-        recorder = Recorder(self.function, args, kwargs, self._tensor)
+        recorder = Recorder(self.function, args, kwargs, self._tensor, self.room)
         for each in call.programs:
             if each.admits(call.shapes) and each.holds(call.shapes, recorder):
                 result = each.run(given, self._tensor)
@@ -252,7 +253,7 @@ class Programs:
                     return each, result, None
         made = None if call.refused else call.record(recorder)
         if made is None:
-            return None, OTHER, recorder.own
+            return None, OTHER, recorder
         if self._recorded:
             self.recompiled = next(reversed(self._recorded)).difference(key)
         return made, made.run(given, self._tensor), None
@@ -268,7 +269,7 @@ class Programs:
         lines = []
         for signature, variants in self._recorded.items():
             tensors = ", ".join(str(type) for type, _ in signature.types) or "no tensors"
-            for each in [each for each in variants if not isinstance(each, OpenSpecialization)]:
+            for each in [each for each in variants if not each.of_open_arguments]:
                 lines += [f"for {tensors}:", *[f"    {guard}" for guard in each.described() or ["no guards"]]]
         for what, guards in self._open.described() if self._open is not None else ():
             lines += [f"{what}:", *[f"    {guard}" for guard in guards]]
@@ -282,10 +283,10 @@ class Programs:
         kwargs: dict[str, Any],
         variants: list[Specialization],
         given: list[Any],
-        plan: Plan | None,
+        recorder: Recorder | None,
     ) -> tuple[Specialization, Any]:
         for i in range(MAX_VARIANTS):
-            recorded = self._record(args, kwargs, variants, None if i else plan)
+            recorded = self._record(args, kwargs, variants, None if i else recorder)
             result = recorded.run(given, self._tensor)
             if result is not OTHER:
                 return recorded, result
@@ -295,12 +296,12 @@ class Programs:
         ).located("compile", capture())
 
     def _record(
-        self, args: tuple, kwargs: dict[str, Any], variants: list[Specialization], plan: Plan | None
+        self, args: tuple, kwargs: dict[str, Any], variants: list[Specialization], recorder: Recorder | None
     ) -> Specialization:
-        if plan is None:
-            recorded = specialize(self.function, args, kwargs, self._tensor)
+        if recorder is None or recorder.own is None:
+            recorded = specialize(self.function, args, kwargs, self._tensor, self.room)
         else:
-            recorded = Specialization(plan)
+            recorded = specialized(recorder, recorder.own)
         numbers: list[Any] = []
         tree.flatten((args, kwargs), lambda each: type(each) in (int, float), numbers)
         recorded.for_numbers = bool(numbers)

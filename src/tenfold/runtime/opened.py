@@ -3,90 +3,60 @@ are padded to the bounds and its results cut to their true sizes."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.garbage import uncollected
-from tenfold.base.watched import Asked
 from tenfold.engines import xla
-from tenfold.flat.ir import TensorType
+from tenfold.flat.ir import Function, TensorType
 from tenfold.flat.merging import merged_functions
 from tenfold.flat.open_layout import Sizes
 from tenfold.flat.opening import Opened, opened
 from tenfold.flat.sizes import Formula, Open, OpenText
-from tenfold.runtime import evaluate, executables
-from tenfold.runtime.calls import record_call
+from tenfold.runtime import counting, evaluate, executables
 from tenfold.runtime.checks import Loaded
 from tenfold.runtime.decisions import Proof, holds_throughout
-from tenfold.runtime.plan import Cleared, Plan
+from tenfold.runtime.plan import Plan
+from tenfold.runtime.recordings import (
+    OpenDims,
+    Range,
+    Recorder,
+    chosen,
+    possible,
+    require_alike,
+    require_plain,
+)
 from tenfold.runtime.specialization import Specialization
 from tenfold.trace.graph import Value
 
-Range = tuple[int, int]
 OPEN = "open"  # what lowerings are told in the place of a type of device
-BETWEEN = 3  # sizes at which a function is recorded, besides the call's own and both ends of a range
 
 
-class OpenDims(NamedTuple):
-    """Which dimensions of a call's tensors are open: for each a symbol, `dims[tensor, axis]`; and for each
-    symbol the sizes that it may have."""
-
-    dims: Mapping[tuple[int, int], int]
-    ranges: tuple[Range, ...]
-
-    def sizes(self, shapes: Sequence[Sequence[int]]) -> list[int]:
-        """The size of each symbol in a call."""
-        found = [0] * len(self.ranges)
-        for (tensor, axis), symbol in self.dims.items():
-            found[symbol] = shapes[tensor][axis]
-        return found
-
-    def shapes(self, shapes: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[list[int]]:
-        """The shapes of a call's tensors at other sizes."""
-        changed = [list(each) for each in shapes]
-        for (tensor, axis), symbol in self.dims.items():
-            changed[tensor][axis] = sizes[symbol]
-        return changed
-
-    def narrowed(self, own: Sequence[int], ranges: Sequence[Range]) -> OpenDims:
-        """The same with other ranges; a symbol that can have no size but its own is not open."""
-        kept = [i for i, (low, high) in enumerate(ranges) if low < high]
-        if not kept:
-            raise UnsupportedError(f"the function fails at sizes other than {', '.join(map(str, own))}")
-        dims = {place: kept.index(symbol) for place, symbol in self.dims.items() if symbol in kept}
-        return OpenDims(dims, tuple([ranges[i] for i in kept]))
+def specialize(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type, room: dict[int, int]
+) -> Specialization:
+    """Record a function on arguments like these, to be called again."""
+    recorder = Recorder(function, args, kwargs, tensor, room)
+    return specialized(recorder, recorder.plainly())
 
 
-class Recorder:
-    """Records a call with its tensors in other shapes, once for each, and what it asks of sizes meanwhile."""
-
-    def __init__(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type):
-        self.call = (function, args, kwargs, tensor)
-        self.plans: dict[Any, Plan] = {}
-        self.asked: dict[Any, list[Asked]] = {}  # of sizes, by the function
-        self.own: Plan | None = None  # of the call as it is, once that is recorded
-
-    def at(self, shapes: Sequence[Sequence[int]]) -> Plan:
-        key = tuple([tuple(each) for each in shapes])
-        if key not in self.plans:
-            asked = self.asked[key] = []
-            given, recording, dependencies = record_call(*self.call, dict(enumerate(key)), asked)
-            self.plans[key] = Plan(given, recording, dependencies.found(given, recording))
-        return self.plans[key]
-
-    def asked_at(self, shapes: Sequence[Sequence[int]]) -> list[Asked]:
-        """What the function asked of sizes when it was recorded at these shapes."""
-        return self.asked[tuple([tuple(each) for each in shapes])]
-
-    def plainly(self) -> Plan:
-        """Record the call as it is, with plain sizes."""
-        given, recording, dependencies = record_call(*self.call)
-        self.own = Plan(given, recording, dependencies.found(given, recording))
-        return self.own
+def specialized(recorder: Recorder, plan: Plan) -> Specialization:
+    """A function for closed sizes of its arguments. Where there are sizes that depend on data, these are
+    open."""
+    if not plan.counts:
+        return Specialization(plan)
+    shapes = [tuple(each.shape) for each in recorder.given]
+    try:
+        return open_specialization(recorder, OpenDims({}, ()), shapes, steady=False)
+    except UnsupportedError as error:
+        first = plan.counts[0]
+        raise UnsupportedError(
+            f"the size of {first.what} depends on data, and cannot be open here: {why(error)}",
+            help=error.help,
+        ).located("compile", first.source) from None
 
 
 def open_specialization(
@@ -95,19 +65,20 @@ def open_specialization(
     """Record a call at several sizes and open what differs. UnsupportedError says why that cannot be; with
     `steady`, also since the function changes Python state whenever it is recorded."""
     first = recorder.own or recorder.plainly()
-    _require_plain(first, steady)
-
-    def at(sizes: Sequence[int]) -> Plan:
-        return recorder.at(open.shapes(shapes, sizes))
-
+    require_plain(first, steady)
     own = open.sizes(shapes)
-    open = open.narrowed(own, _possible(at, open.ranges, own))
+    open = open.narrowed(
+        own, possible(lambda sizes: recorder.at(open.shapes(shapes, sizes)), open.ranges, own)
+    )
     own = open.sizes(shapes)
-    sizes = [own, own, *_chosen(open.ranges, own, {each for shape in shapes for each in shape})]
+    sizes = [own, own, *chosen(open.ranges, own, {each for shape in shapes for each in shape})]
+    sizes += [own] * (counting.RECORDINGS - len(sizes) if first.counts else 0)
+    # Sizes that depend on data are others each time.
+    turns = [turn if first.counts else 1 for turn in range(len(sizes))]
     plans = [first]
-    for each in sizes[1:]:
+    for each, turn in zip(sizes[1:], turns[1:]):
         try:
-            plans.append(at(each))
+            plans.append(recorder.at(open.shapes(shapes, each), turn))
         except TenfoldError as error:
             told = ", ".join(map(str, each))
             raise UnsupportedError(f"at sizes {told} the function fails: {error.message}").located(
@@ -116,137 +87,58 @@ def open_specialization(
     filled: dict[int, Any] = {}
     for other in plans[1:]:
         filled.update(require_alike(first, other))
-    symbols = [Open([each[i] for each in sizes]) for i in range(len(own))]
-    if len(set(symbols)) < len(symbols):
+    ranges = {Open([each[i] for each in sizes]): open.ranges[i] for i in range(len(own))}
+    if len(ranges) < len(own):
         raise UnsupportedError("two sizes cannot be told apart in so small a range")
-    functions = [executables.lowered(each.trace, each.device, OPEN) for each in plans]
-    ranges = dict(zip(symbols, open.ranges))
-    with uncollected():
-        merged = merged_functions(functions, lambda k: f"sizes {', '.join(map(str, sizes[k]))}")
-        made = opened(merged, ranges)
-    _require_closed_state(first, made)
+    asked = [recorder.asked_at(open.shapes(shapes, each), turn) for each, turn in zip(sizes[1:], turns[1:])]
+    limits = counting.limits(recorder, shapes, plans, ranges)
     if not first.found.steady:
         recorder.plainly()  # what the function left behind is to come from the call as it is
-    asked = [recorder.asked_at(open.shapes(shapes, each)) for each in sizes]
-    proof = None if holds_throughout(asked, ranges) else Proof(functions, ranges, made)
-    given = Sizes(ranges, made.function.params[-len(own) :])
-    return OpenSpecialization(first, open, shapes, made, given, filled, proof)
+    program = OpenProgram(plans, sizes, ranges, limits)
+    proof = None
+    watched = {Open(each.values[1:]): ends for each, ends in program.ranges.items()}
+    if not holds_throughout(asked, watched):
+        counting.require_none(first)
+        proof = Proof(program.functions, ranges, program.made)
+    return OpenSpecialization(first, open, shapes, program, filled, proof, recorder.room)
 
 
-def _possible(record: Callable[[Sequence[int]], Any], given: Sequence[Range], own: list[int]) -> list[Range]:
-    """The ranges, narrowed to the sizes at which the function can be recorded at all: beyond a table of
-    positions, say, it raises an error."""
-    ranges = []
-    for symbol, (low, high) in enumerate(given):
+class OpenProgram:
+    """Recordings at several sizes as one program at the bounds of its sizes: `given` ones, which the
+    arguments tell, and then those that depend on data, by their `limits`."""
 
-        def fails(size: int, symbol: int = symbol) -> bool:
-            try:
-                record([*own[:symbol], size, *own[symbol + 1 :]])
-            except Exception:  # whatever the user's function raises there
-                return True
-            return False
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        sizes: Sequence[Sequence[int]],
+        given: Mapping[Open, Range],
+        limits: Sequence[counting.Limit],
+    ):
+        self.functions = [executables.lowered(each.trace, each.device, OPEN) for each in plans]
+        with uncollected():
+            self.merged = merged_functions(
+                self.functions, lambda k: f"sizes {', '.join(map(str, sizes[k]))}" if sizes[k] else "others"
+            )
+        self.given = given
+        self.limits = list(limits)
+        self.made: Opened
+        self.sizes: Sizes
+        self._open()
+        _require_closed_state(plans[0], self.made)
 
-        ranges.append((_end(fails, own[symbol], low), _end(fails, own[symbol], high)))
-    return ranges
+    @property
+    def ranges(self) -> dict[Open, Range]:
+        return {**self.given, **{each.symbol: (each.low, each.high) for each in self.limits}}
 
+    def _open(self) -> None:
+        with uncollected():
+            self.made = opened(self.merged, dict(self.given), [each.opened for each in self.limits])
+        params = self.function.params
+        self.sizes = Sizes(self.ranges, params[len(params) - len(self.given) :])
 
-def _end(fails: Callable[[int], bool], fine: int, end: int) -> int:
-    """The size nearest to an end at which nothing fails, between it and one that is fine."""
-    if fine == end or not fails(end):
-        return end
-    if fails(fine + (1 if end > fine else -1)):
-        return fine
-    while abs(end - fine) > 1:
-        middle = (fine + end) // 2
-        if fails(middle):
-            end = middle
-        else:
-            fine = middle
-    return fine
-
-
-def _chosen(ranges: Sequence[Range], own: Sequence[int], fixed: set[int]) -> list[list[int]]:
-    """The sizes to record at, besides the call's own: both ends of each range, and others in between; in
-    another order for each symbol, so that no two have the same sizes throughout."""
-    columns = []
-    for symbol, (low, high) in enumerate(ranges):
-        chance = random.Random(symbol)
-        between = [each for each in range(low + 1, min(high, low + 4096)) if each != own[symbol]]
-        apart = [each for each in between if each not in fixed] or between or [low]
-        picked = chance.sample(apart, min(BETWEEN, len(apart)))
-        column = [low, high, *picked]
-        while len(column) < 2 + BETWEEN:
-            column.append(chance.choice((low, high)))
-        turn = symbol % len(column)
-        columns.append(column[turn:] + column[:turn])
-    rows = [list(each) for each in zip(*columns)]
-    return [each for i, each in enumerate(rows) if each not in rows[:i] and each != list(own)]
-
-
-def require_alike(first: Plan, other: Plan) -> dict[int, Any]:
-    """Refuse a function that reads or writes other tensors at other sizes. Of tensors that it makes itself
-    and that are of open size, the number that each is full of."""
-    filled: dict[int, Any] = {}
-    for fact in ("structure", "argument_writes", "donated", "returned", "writes", "differentiable"):
-        if not _same(getattr(first, fact), getattr(other, fact)):
-            raise UnsupportedError("the function does other things to tensors outside at other sizes")
-    if len(first.inputs) != len(other.inputs) or not _same(first.gradients.made, other.gradients.made):
-        raise UnsupportedError("the function reads other tensors at other sizes")
-    leaves = zip(first.trace.leaves, other.trace.leaves, strict=True)
-    for i, (one, two, (leaf, other_leaf)) in enumerate(zip(first.inputs, other.inputs, leaves)):
-        if one is two or (type(one) is int and one == two) or _equal(one, two, leaf, other_leaf):
-            continue
-        number = _number(one, two, leaf, other_leaf)
-        if number is None:
-            raise UnsupportedError(
-                "the function makes a tensor of Python's numbers that is another one at other sizes",
-                help="make it from shapes with arange, full and their like",
-            ).located("tensor", leaf.made_at)
-        filled[i] = number
-    return filled
-
-
-def _same(one: Any, two: Any) -> bool:
-    if isinstance(one, (list, tuple)) and isinstance(two, (list, tuple)):
-        return len(one) == len(two) and all(map(_same, one, two))
-    return one is two or (type(one) is type(two) and one == two)
-
-
-def _equal(one: Any, two: Any, leaf: Value, other: Value) -> bool:
-    """Whether two tensors that the function makes itself hold the same."""
-    if isinstance(one, Cleared) and isinstance(two, Cleared):
-        return one.origin is two.origin
-    if leaf.type is not other.type or isinstance(one, (int, Cleared)) or isinstance(two, (int, Cleared)):
-        return False
-    arrays = [evaluate.computed_array(each) for each in (leaf, other)]
-    return arrays[0].tobytes() == arrays[1].tobytes()
-
-
-def _number(one: Any, two: Any, leaf: Value, other: Value) -> Any:
-    """The number that two tensors are full of; None if there is none."""
-    if isinstance(one, (int, Cleared)) or isinstance(two, (int, Cleared)) or not leaf.type.numel:
-        return None
-    arrays = [evaluate.computed_array(each) for each in (leaf, other)]
-    number = arrays[0].ravel()[0]
-    # By their bytes: 0.0 equals -0.0 and is another number.
-    full = all(each.tobytes() == number.tobytes() * each.size for each in arrays)
-    return number if full and arrays[0].dtype == arrays[1].dtype else None
-
-
-def _require_plain(plan: Plan, steady: bool) -> None:
-    """Refuse calls that are not just run, and functions that should not be called once more than needed."""
-    if steady and not plan.found.steady:
-        raise UnsupportedError(
-            "the function changes Python state, and to open sizes it is called several times",
-            help="compile it with dynamic=True if that does no harm",
-        )
-    if plan.device.mesh is not None:
-        raise UnsupportedError("sizes of tensors that lie on several devices are not open")
-    if plan.differentiable:
-        raise UnsupportedError(
-            "gradients of a compiled function's results are followed outside of it",
-            help="call backward() inside the function",
-        )
+    @property
+    def function(self) -> Function:
+        return self.made.function
 
 
 def _require_closed_state(plan: Plan, made: Opened) -> None:
@@ -264,26 +156,29 @@ class OpenSpecialization(Specialization):
         plan: Plan,
         open: OpenDims,
         shapes: Sequence[Sequence[int]],
-        made: Opened,
-        sizes: Sizes,
+        program: OpenProgram,
         filled: Mapping[int, Any],
         proof: Proof | None,
+        room: dict[int, int],
     ):
         super().__init__(plan)
         self.proof = proof
         self.plain = False
         self.open = open
         self.shapes = [tuple(each) for each in shapes]
-        self.made = made
+        self.open_program = program
+        self.of_open_arguments = bool(open.dims)
         self.padded = {tensor for tensor, _ in open.dims}
-        self.symbols = list(sizes.ranges)
-        self.formulas = sizes
+        self.symbols = list(program.ranges)
         # For each result of open size, its extents: numbers, or formulas over the symbols.
         self.extents: dict[int, list[int | Formula]] = {
-            i: [sizes.formula(each) if isinstance(each, Open) else each for each in shape]
-            for i, shape in enumerate(made.shapes)
+            i: [program.sizes.formula(each) if isinstance(each, Open) else each for each in shape]
+            for i, shape in enumerate(program.made.shapes)
             if any(isinstance(each, Open) for each in shape)
         }
+        self.room = room
+        self.outgrown = False  # whether there were more elements than it has room for
+        self.counts = [i for i, (kind, _) in enumerate(plan.alone_targets) if kind == "count"]
         self.given: dict[int, Any] = {}  # sizes, as buffers on the device
         # Inputs that are full of one number, as numbers and as buffers at the bound.
         self.filled = dict(filled)
@@ -328,6 +223,7 @@ class OpenSpecialization(Specialization):
                 f"{' and '.join(places[symbol])}: any size from {low} to {high}{decided}"
                 for symbol, (low, high) in enumerate(self.open.ranges)
             ],
+            *[each.described for each in self.open_program.limits],
             *super().described(),
         ]
 
@@ -336,12 +232,12 @@ class OpenSpecialization(Specialization):
 
     def _load(self) -> Loaded:
         plan = self.plan
-        return executables.build_function(self.made.function, plan.device, plan.donated, plan.packing)
+        return executables.build_function(self.open_program.function, plan.device, plan.donated, plan.packing)
 
     def _buffers(self, values: list[Value], arguments: Sequence[Any]) -> list[Any]:
         """The data of the values, on the device, padded where they are open; and the sizes."""
         device = self.plan.device
-        whole = [each.type for each in self.made.function.params]
+        whole = [each.type for each in self.open_program.function.params]
         padded = {
             i: self._padded(value, whole[place].shape)
             for i, (place, value) in enumerate(zip(self.plan.places, values, strict=True))
@@ -376,23 +272,53 @@ class OpenSpecialization(Specialization):
         whole[tuple([slice(0, extent) for extent in array.shape])] = array
         return xla.put(whole, self.plan.device)
 
-    def _explained(self, failure: Any, arguments: Sequence[Any]) -> Any:
+    def _explained(self, failure: Any, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
         """The error with the sizes of this call in its message."""
         text = failure.message if isinstance(failure, TenfoldError) else None
         if not isinstance(text, OpenText):
             return failure
-        at = dict(zip(self.symbols, self._sizes(arguments)))
-        told = [each if isinstance(each, str) else self.formulas.formula(each).at(at) for each in text.parts]
+        at = self._sizes_by_symbol(arguments, computed)
+        told = [
+            each if isinstance(each, str) else self.open_program.sizes.formula(each).at(at)
+            for each in text.parts
+        ]
         error = type(failure)("".join(map(str, told)), help=failure.help)
         return error.located(failure.op, failure.source, failure.operands)
 
-    def _outcome(self, place: int, type: TensorType, buffer: Any, arguments: Sequence[Any]) -> Value:
+    def _counted(self, computed: Sequence[Any]) -> list[int]:
+        """The sizes that depend on data, of one run."""
+        return [int(xla.fetch(computed[place])) for place in self.counts]
+
+    def _sizes_by_symbol(self, arguments: Sequence[Any], computed: Sequence[Any]) -> dict[Open, int]:
+        return dict(zip(self.symbols, [*self._sizes(arguments), *self._counted(computed)]))
+
+    def _outgrown(self, computed: Sequence[Any]) -> bool:
+        """Whether there were more elements than the program has room for."""
+        if self.plan.keeps_nothing:
+            return False
+        for place, (count, limit) in enumerate(zip(self._counted(computed), self.open_program.limits)):
+            if count > limit.bound:
+                self.outgrown, self.room[place] = True, count
+        return self.outgrown
+
+    def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
+        return None if self.outgrown else super().fits(arguments)
+
+    def broken(self, arguments: Sequence[Any]) -> str:
+        if self.outgrown:
+            return "a size that depends on data was larger than there was room for"
+        return super().broken(arguments)
+
+    def _outcome(
+        self, place: int, type: TensorType, computed: Sequence[Any], arguments: Sequence[Any]
+    ) -> Value:
         extents = self.extents.get(self.plan.results[place])
         if extents is None:
-            return super()._outcome(place, type, buffer, arguments)
-        at = dict(zip(self.symbols, self._sizes(arguments)))
+            return super()._outcome(place, type, computed, arguments)
+        at = self._sizes_by_symbol(arguments, computed)
         shape = tuple([each if isinstance(each, int) else each.at(at) for each in extents])
         cut = TensorType(type.dtype, shape)
+        buffer = computed[place]
         array = xla.fetch(buffer)
         if array.shape != shape:
             buffer = np.ascontiguousarray(array[tuple([slice(0, extent) for extent in shape])])

@@ -96,6 +96,7 @@ class Plan:
         self.writes = recording.outside_writes
         self.argument_writes = recording.argument_writes
         self.gradients = recording.gradients
+        self.counts = recording.counts
         self._connect(given, recording)
         self.types = [leaf.type for leaf in self.trace.leaves]
         self.result_types = [self.trace.type_of(*each) for each in self.trace.outputs]
@@ -104,10 +105,11 @@ class Plan:
             [
                 (place, result)
                 for place, result in self.replaced
-                if evaluate.donatable(self.types[place], self.result_types[result])
+                if self.keeps_nothing and evaluate.donatable(self.types[place], self.result_types[result])
             ]
         )
-        self.packing = None if self.differentiable or self.device.mesh else self._packing()
+        apart = self.differentiable or self.device.mesh or not self.keeps_nothing
+        self.packing = None if apart else self._packing()
         self._part_packed()
 
     def _connect(self, given: Sequence[Any], recording: Recording) -> None:
@@ -149,6 +151,12 @@ class Plan:
         self.fronts = {i: each for i, each in enumerate(inputs) if each is not self.inputs[i]}
         # For each returned tensor: an argument, one from outside, one returned before, or None for a new one.
         self.returned = _returned(recording, arguments)
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether memory may be lent: a program that may have to run again, since there are more elements
+        than it was made for, must not write over what it reads."""
+        return all(each.bounded for each in self.counts)
 
     def _part_packed(self) -> None:
         """Tell inputs and results that travel packed from the others, which are `alone`."""
@@ -198,6 +206,7 @@ class Plan:
             *[("written", root) for root in self.writes],
             *[("argument", i) for i in self.argument_writes],
             *[("gradient", owner) for owner in self.gradients.made],
+            *[("count", i) for i in range(len(self.counts))],
         ]
 
     def _packing(self) -> Packing | None:
@@ -245,7 +254,8 @@ def _cleared_gradients(recording: Recording, inputs: list[Any]) -> list[tuple[in
     if trace.device.mesh is not None:
         return []  # how such a gradient is sharded is known once the program is compiled
     replaced = []
-    for i, owner in enumerate(made, len(trace.outputs) - len(made)):
+    first = len(trace.outputs) - len(made) - len(recording.counts)
+    for i, owner in enumerate(made, first):
         type = trace.type_of(*trace.outputs[i])
         if owner in recording.recorder.cleared and evaluate.donatable(type, type):
             replaced.append((len(inputs), i))

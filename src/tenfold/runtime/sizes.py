@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.warning import warn
-from tenfold.runtime.opened import OpenDims, OpenSpecialization, Range, Recorder, open_specialization, why
+from tenfold.runtime.opened import OpenSpecialization, open_specialization, why
+from tenfold.runtime.recordings import OpenDims, Range, Recorder
 
 SMALLEST = 16  # bound
 BOTTOM = (2, SMALLEST)

@@ -16,7 +16,6 @@ from tenfold.flat.ir import TensorType
 from tenfold.ops.callee import Program
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.bindings import bind
-from tenfold.runtime.calls import record_call
 from tenfold.runtime.checks import AHEAD, Loaded, settle
 from tenfold.runtime.guards import broken, change, described, hold, label
 from tenfold.runtime.packing import Pending, collect, is_in_front
@@ -32,16 +31,10 @@ ON_HOST = (np.ndarray, Pending)
 Wrap = Callable[[Value], Any]
 
 
-def specialize(
-    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensor: type
-) -> Specialization:
-    """Record a function on arguments like these, to be called again."""
-    given, recording, dependencies = record_call(function, args, kwargs, tensor)
-    return Specialization(Plan(given, recording, dependencies.found(given, recording)))
-
-
 class Specialization:
     """A function on arguments of given types."""
+
+    of_open_arguments = False  # whether it serves many sizes of its arguments
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -168,6 +161,8 @@ class Specialization:
         held: list[Any] = []
         try:
             computed, failure = self.loaded(buffers, held)
+            if self._outgrown(computed):
+                return OTHER
             if failure is None:
                 return self._finish(arguments, self._place(computed, values, copied, arguments, wrap), wrap)
             self._give_back(values, computed)
@@ -181,9 +176,13 @@ class Specialization:
             if isinstance(error, TenfoldError):
                 raise evaluate.placed(error, self.plan.trace) from None
             raise
-        raise self._explained(failure, arguments)
+        raise self._explained(failure, computed, arguments)
 
-    def _explained(self, failure: Any, arguments: Sequence[Any]) -> Any:
+    def _outgrown(self, computed: Sequence[Any]) -> bool:
+        """Whether the results are too large for the program: then nothing of it is used."""
+        return False
+
+    def _explained(self, failure: Any, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
         """The error of a check that failed, for these arguments."""
         return failure
 
@@ -291,11 +290,13 @@ class Specialization:
             collect(origin_of(owner, arguments), type_, device, computed[result], wrap)
         if plan.packing is not None:
             self._advance(computed[len(plan.alone_types) :], arguments, wrap)
-        return [(target, self._outcome(i, type, computed[i], arguments)) for i, type, target in plan.moved]
+        return [(target, self._outcome(i, type, computed, arguments)) for i, type, target in plan.moved]
 
-    def _outcome(self, place: int, type: TensorType, buffer: Any, arguments: Sequence[Any]) -> Value:
+    def _outcome(
+        self, place: int, type: TensorType, computed: Sequence[Any], arguments: Sequence[Any]
+    ) -> Value:
         """A result that travels alone, as a value."""
-        return Value(type, self.plan.device, None, 0, buffer)
+        return Value(type, self.plan.device, None, 0, computed[place])
 
     def _advance(self, vectors: Sequence[Any], arguments: Sequence[Any], wrap: Wrap) -> None:
         """Let state and gradients that travel packed be what is in the new vectors."""
@@ -325,7 +326,7 @@ class Specialization:
                 target.replace(value)
             elif kind == "argument":
                 arguments[target].assign(value)
-            else:
+            elif kind == "gradient":
                 origin_of(target, arguments).collected = wrap(value)
         for owner in self.plan.gradients.cleared:
             origin_of(owner, arguments).collected = None

@@ -25,7 +25,7 @@ from tenfold.ops.callee import OpCall
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, exact, find
 from tenfold.runtime import evaluate
-from tenfold.tensor import Tensor, generators, leaf, memory_formats
+from tenfold.tensor import Tensor, generators, leaf, memory_formats, sized
 from tenfold.tensor.documentation import Docstring, written
 from tenfold.tensor.overriding import CODES, hand_over, overriding
 from tenfold.tensor.parameter import Parameter
@@ -119,6 +119,8 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
         raise error.located(row.python_name, where) from None
     values = [_argument(each, is_tensor) for each, is_tensor in zip(arguments, plan.tensors, strict=True)]
     if row.host:
+        if row.sized is not None and (counts := sized.counts_for(values)) is not None:
+            return _wrap(plan, [Tensor(each) for each in sized.call(row, values, counts, where)])
         return _chosen(plan, values, where) if row.chooses else _on_host(plan, values, where)
     if row.storage:
         return _on_storage(plan, arguments, values, where)

@@ -2,7 +2,7 @@
 
 An index is taken apart item by item. Integers, slices, None and `…` make views; the tensors, arrays and lists
 that remain are one `index` or `index_put` on that view. A mask is evaluated to be read, since the shape of
-what it selects depends on data; writing by a mask stays lazy.
+what it selects depends on data, but in a compiled function its size is open; writing by a mask stays lazy.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
             raise ArgumentError("an empty tensor does not tell the number of classes").located(
                 "one_hot", capture()
             )
-        num_classes = int(input.max().item()) + 1
+        num_classes = input.max()._as_size() + 1
     return invoke(ONE_HOT, (input, num_classes), capture())
 
 

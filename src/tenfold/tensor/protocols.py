@@ -12,7 +12,7 @@ from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, Gradient
 from tenfold.base.source import capture
 from tenfold.base.watched import Asked, note
 from tenfold.runtime import evaluate
-from tenfold.tensor import views
+from tenfold.tensor import sized, views
 from tenfold.tensor.questions import Described
 from tenfold.trace.context import context
 from tenfold.trace.graph import Origin
@@ -133,6 +133,12 @@ class Protocols(Described):
         if (alias is not None and alias.steps) or (type.dtype.itemsize < 4 and type.dtype.kind == "float"):
             return self._plain().reshape(()).item()
         return evaluate.number(self._computed())
+
+    def _as_size(self) -> int:
+        """The only element, to be the size of a tensor: inside a compiled function it stays open."""
+        value = self.current()
+        counts = sized.counts_for([value])
+        return int(self.item()) if counts is None else sized.as_size(value, counts, capture())
 
     def tolist(self) -> Any:
         return self._plain().tolist()

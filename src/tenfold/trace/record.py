@@ -18,6 +18,7 @@ from tenfold.base.source import capture
 from tenfold.trace import tree
 from tenfold.trace.collect import Trace, collect
 from tenfold.trace.context import context, outside
+from tenfold.trace.counts import Count, Counts
 from tenfold.trace.graph import Holder, Node, Origin, Value
 
 # Recordings of other threads wait: a recording writes to shared tensors, and puts them back at its end.
@@ -54,6 +55,7 @@ class Policy(NamedTuple):
     # What a call of the user's own `autograd.Function` gives; None: forward is recorded, and backward runs.
     apply: Callable[[Any, tuple[Any, ...]], Any] | None = None
     describes: Callable[[Value], str] | None = None  # how a recorded value prints; None: by its type
+    counts: Counts | None = None  # takes sizes that depend on data for numbers; None: they may not be asked
 
 
 class Recorder:
@@ -185,7 +187,7 @@ class Gradients:
 
 class Recording(NamedTuple):
     """What was recorded. The outputs of `trace` are the values of `returned`, then what `writes` hold at the
-    end, then the gradients made."""
+    end, then the gradients made, then sizes that depend on data."""
 
     trace: Trace
     inputs: list[int | Holder | Value]  # for each leaf: the argument, the tensor from outside, or its value
@@ -196,6 +198,7 @@ class Recording(NamedTuple):
     origins: list[Origin | None]  # of the outputs
     places: dict[int, int]  # of each stand-in, by its id, its first place among the arguments
     recorder: Recorder
+    counts: list[Count]
 
     @property
     def outside_writes(self) -> list[Holder]:
@@ -226,16 +229,19 @@ def record(
             final_grads = {id(each): each.current() for each in after.values() if each is not None}
         finally:
             recorder.restore()
+    recorder.leaves.clear()  # so that those which the function made itself, and nobody holds, are gone
     targets += written.values()
     gradients = Gradients()
     if not policy.differentiates:
         gradients, made = _gradients(recorder, after, stand_ins)
         targets += [final_grads[id(each)] for each in made]
+    counts = policy.counts.found if policy.counts is not None else []
     if not targets:
         raise TraceError(
             f"the function given to {policy.what} neither returns nor changes a tensor",
             help="return what it computes",
         ).located(policy.what, capture())
+    targets += [each.value for each in counts]
     trace = _inside(recorder, targets)
     if policy.differentiates:
         _refuse_gradients(recorder, after, trace)
@@ -243,7 +249,9 @@ def record(
     origins = [each.origin for each in targets]
     places = {id(each): i for i, each in reversed(list(enumerate(stand_ins)))}
     inputs = [each if type(each) is int else places.get(id(each), each) for each in inputs]
-    return Recording(trace, inputs, returned, structure, list(written), gradients, origins, places, recorder)
+    return Recording(
+        trace, inputs, returned, structure, list(written), gradients, origins, places, recorder, counts
+    )
 
 
 def is_holder(each: Any) -> bool:
@@ -272,6 +280,8 @@ def _gradients(
     owners = {each.collector: i for i, each in enumerate(stand_ins) if each.collector is not None}
     used = {id(each) for each in (*recorder.reads.values(), *recorder.written)}
     for origin, final in after.items():
+        if origin.leaf is not None and origin.leaf() is None:
+            continue  # a tensor that the function made itself and let go: nobody sees its gradient
         owner = owners.get(origin, origin)
         before = recorder.grads[origin]
         gradients.expected.append((owner, before if before is None or id(before) in used else ANY))

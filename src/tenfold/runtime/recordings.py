@@ -1,0 +1,221 @@
+"""Recordings of a call at several sizes, from which a program for open sizes is made."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tenfold.base.errors import ShapeError, UnsupportedError
+from tenfold.base.watched import Asked
+from tenfold.runtime import evaluate
+from tenfold.runtime.calls import record_call
+from tenfold.runtime.plan import Cleared, Plan
+from tenfold.trace import tree
+from tenfold.trace.counts import Counts
+from tenfold.trace.graph import Value
+
+Range = tuple[int, int]
+BETWEEN = 3  # sizes at which a function is recorded, besides the call's own and both ends of a range
+
+
+class OpenDims(NamedTuple):
+    """Which dimensions of a call's tensors are open: for each a symbol, `dims[tensor, axis]`; and for each
+    symbol the sizes that it may have."""
+
+    dims: Mapping[tuple[int, int], int]
+    ranges: tuple[Range, ...]
+
+    def sizes(self, shapes: Sequence[Sequence[int]]) -> list[int]:
+        """The size of each symbol in a call."""
+        found = [0] * len(self.ranges)
+        for (tensor, axis), symbol in self.dims.items():
+            found[symbol] = shapes[tensor][axis]
+        return found
+
+    def shapes(self, shapes: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[list[int]]:
+        """The shapes of a call's tensors at other sizes."""
+        changed = [list(each) for each in shapes]
+        for (tensor, axis), symbol in self.dims.items():
+            changed[tensor][axis] = sizes[symbol]
+        return changed
+
+    def narrowed(self, own: Sequence[int], ranges: Sequence[Range]) -> OpenDims:
+        """The same with other ranges; a symbol that can have no size but its own is not open."""
+        if not ranges:
+            return self
+        kept = [i for i, (low, high) in enumerate(ranges) if low < high]
+        if not kept:
+            raise UnsupportedError(f"the function fails at sizes other than {', '.join(map(str, own))}")
+        dims = {place: kept.index(symbol) for place, symbol in self.dims.items() if symbol in kept}
+        return OpenDims(dims, tuple([ranges[i] for i in kept]))
+
+
+class Recorder:
+    """Records a call with its tensors in other shapes, once for each, and what it asks of sizes meanwhile."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple,
+        kwargs: dict[str, Any],
+        tensor: type,
+        room: dict[int, int] | None = None,
+    ):
+        self.call = (function, args, kwargs, tensor)
+        # By their places, how many elements there were of sizes that depend on data: a program that had less
+        # room notes it here.
+        self.room: dict[int, int] = {} if room is None else room
+        self.given: list[Any] = []  # the tensors among the arguments
+        tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), self.given)
+        self.plans: dict[Any, Plan] = {}
+        self.asked: dict[Any, list[Asked]] = {}  # of sizes, by the function
+        self.own: Plan | None = None  # of the call as it is, once that is recorded
+
+    def at(self, shapes: Sequence[Sequence[int]], turn: int = 1, **fixed: int) -> Plan:
+        """The plan at these shapes. Sizes that depend on data are taken for other numbers at each `turn`;
+        `place` and `size` say what one of them is taken for."""
+        at = tuple([tuple(each) for each in shapes])
+        key = (at, turn, *fixed.values())
+        if key not in self.plans:
+            asked = self.asked[key] = []
+            counts = Counts(turn, self.room, {fixed["place"]: fixed["size"]} if fixed else {})
+            given, recording, dependencies = record_call(*self.call, dict(enumerate(at)), asked, counts)
+            self.plans[key] = Plan(given, recording, dependencies.found(given, recording))
+        return self.plans[key]
+
+    def asked_at(self, shapes: Sequence[Sequence[int]], turn: int = 1) -> list[Asked]:
+        """What the function asked of sizes when it was recorded at these shapes."""
+        return self.asked[tuple([tuple(each) for each in shapes]), turn]
+
+    def plainly(self) -> Plan:
+        """Record the call as it is, with plain sizes."""
+        counts = Counts(0, self.room)
+        try:
+            given, recording, dependencies = record_call(*self.call, counts=counts)
+        except ShapeError as error:
+            if len(counts.found) > 1:
+                sizes = " and ".join([str(each.size) for each in counts.found])
+                error.help = (
+                    f"{sizes} stand for sizes that depend on data, each of which is taken for another one: "
+                    "use one mask for tensors that are to have equally many elements"
+                )
+            raise
+        self.own = Plan(given, recording, dependencies.found(given, recording))
+        return self.own
+
+
+def possible(record: Callable[[Sequence[int]], Any], given: Sequence[Range], own: list[int]) -> list[Range]:
+    """The ranges, narrowed to the sizes at which the function can be recorded at all: beyond a table of
+    positions, say, it raises an error."""
+    ranges = []
+    for symbol, (low, high) in enumerate(given):
+
+        def fails(size: int, symbol: int = symbol) -> bool:
+            try:
+                record([*own[:symbol], size, *own[symbol + 1 :]])
+            except Exception:  # whatever the user's function raises there
+                return True
+            return False
+
+        ranges.append((end_of(fails, own[symbol], low), end_of(fails, own[symbol], high)))
+    return ranges
+
+
+def end_of(fails: Callable[[int], bool], fine: int, end: int) -> int:
+    """The size nearest to an end at which nothing fails, between it and one that is fine."""
+    if fine == end or not fails(end):
+        return end
+    if fails(fine + (1 if end > fine else -1)):
+        return fine
+    while abs(end - fine) > 1:
+        middle = (fine + end) // 2
+        if fails(middle):
+            end = middle
+        else:
+            fine = middle
+    return fine
+
+
+def chosen(ranges: Sequence[Range], own: Sequence[int], fixed: set[int]) -> list[list[int]]:
+    """The sizes to record at, besides the call's own: both ends of each range, and others in between; in
+    another order for each symbol, so that no two have the same sizes throughout."""
+    columns = []
+    for symbol, (low, high) in enumerate(ranges):
+        chance = random.Random(symbol)
+        between = [each for each in range(low + 1, min(high, low + 4096)) if each != own[symbol]]
+        apart = [each for each in between if each not in fixed] or between or [low]
+        picked = chance.sample(apart, min(BETWEEN, len(apart)))
+        column = [low, high, *picked]
+        while len(column) < 2 + BETWEEN:
+            column.append(chance.choice((low, high)))
+        turn = symbol % len(column)
+        columns.append(column[turn:] + column[:turn])
+    rows = [list(each) for each in zip(*columns)]
+    return [each for i, each in enumerate(rows) if each not in rows[:i] and each != list(own)]
+
+
+def require_alike(first: Plan, other: Plan) -> dict[int, Any]:
+    """Refuse a function that reads or writes other tensors at other sizes. Of tensors that it makes itself
+    and that are of open size, the number that each is full of."""
+    filled: dict[int, Any] = {}
+    for fact in ("structure", "argument_writes", "donated", "returned", "writes", "differentiable"):
+        if not _same(getattr(first, fact), getattr(other, fact)):
+            raise UnsupportedError("the function does other things to tensors outside at other sizes")
+    if len(first.inputs) != len(other.inputs) or not _same(first.gradients.made, other.gradients.made):
+        raise UnsupportedError("the function reads other tensors at other sizes")
+    leaves = zip(first.trace.leaves, other.trace.leaves, strict=True)
+    for i, (one, two, (leaf, other_leaf)) in enumerate(zip(first.inputs, other.inputs, leaves)):
+        if one is two or (type(one) is int and one == two) or _equal(one, two, leaf, other_leaf):
+            continue
+        number = _number(one, two, leaf, other_leaf)
+        if number is None:
+            raise UnsupportedError(
+                "the function makes a tensor of Python's numbers that is another one at other sizes",
+                help="make it from shapes with arange, full and their like",
+            ).located("tensor", leaf.made_at)
+        filled[i] = number
+    return filled
+
+
+def _same(one: Any, two: Any) -> bool:
+    if isinstance(one, (list, tuple)) and isinstance(two, (list, tuple)):
+        return len(one) == len(two) and all(map(_same, one, two))
+    return one is two or (type(one) is type(two) and one == two)
+
+
+def _equal(one: Any, two: Any, leaf: Value, other: Value) -> bool:
+    """Whether two tensors that the function makes itself hold the same."""
+    if isinstance(one, Cleared) and isinstance(two, Cleared):
+        return one.origin is two.origin
+    if leaf.type is not other.type or isinstance(one, (int, Cleared)) or isinstance(two, (int, Cleared)):
+        return False
+    arrays = [evaluate.computed_array(each) for each in (leaf, other)]
+    return arrays[0].tobytes() == arrays[1].tobytes()
+
+
+def _number(one: Any, two: Any, leaf: Value, other: Value) -> Any:
+    """The number that two tensors are full of; None if there is none."""
+    if isinstance(one, (int, Cleared)) or isinstance(two, (int, Cleared)) or not leaf.type.numel:
+        return None
+    arrays = [evaluate.computed_array(each) for each in (leaf, other)]
+    number = arrays[0].ravel()[0]
+    # By their bytes: 0.0 equals -0.0 and is another number.
+    full = all(each.tobytes() == number.tobytes() * each.size for each in arrays)
+    return number if full and arrays[0].dtype == arrays[1].dtype else None
+
+
+def require_plain(plan: Plan, steady: bool) -> None:
+    """Refuse calls that are not just run, and functions that should not be called once more than needed."""
+    if steady and not plan.found.steady:
+        raise UnsupportedError(
+            "the function changes Python state, and to open sizes it is called several times",
+            help="compile it with dynamic=True if that does no harm",
+        )
+    if plan.device.mesh is not None:
+        raise UnsupportedError("sizes of tensors that lie on several devices are not open")
+    if plan.differentiable:
+        raise UnsupportedError(
+            "gradients of a compiled function's results are followed outside of it",
+            help="call backward() inside the function",
+        )

@@ -1,0 +1,64 @@
+"""Results whose size depends on data, recorded inside a compiled function, where their size stays open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold import flat
+from tenfold.base.errors import TenfoldError
+from tenfold.ops.callee import Program, programs
+from tenfold.ops.table import Row
+from tenfold.trace import graph
+from tenfold.trace.context import context
+from tenfold.trace.counts import Counts
+from tenfold.trace.graph import Value
+
+
+def counts_for(values: Sequence[Any]) -> Counts | None:
+    """What takes sizes that depend on these values for numbers; None where they can be computed, or where no
+    compiled function is recorded."""
+    recorder = context.recorder
+    if recorder is None or recorder.policy.counts is None:
+        return None
+    return recorder.policy.counts if any(map(recorder.traced, _tensors(values))) else None
+
+
+def _tensors(values: Sequence[Any]) -> list[Value]:
+    return [each for each in values if type(each) is Value]
+
+
+def call(row: Row, values: Sequence[Any], counts: Counts, where: Any) -> Sequence[Value]:
+    """Record a row whose results' size depends on data."""
+    sized = row.sized
+    assert sized is not None
+    tensors = _tensors(values)
+    key = (row.qualified, *[each.type if type(each) is Value else each for each in values])
+
+    def lowered(size: int) -> Program:
+        params, arguments = _abstract(values)
+        results, count = sized.lowering(size, *row.bind_values(arguments))
+        return Program(flat.Function(params, [*results, count], row.name))
+
+    def record(size: int) -> tuple[Sequence[Value], Value]:
+        program = programs.get((*key, size), lambda: lowered(size))
+        *results, count = graph.call_program(program, tensors, where, tensors[0].device)
+        return results, count
+
+    try:
+        _, arguments = _abstract(values)
+        bound = None if sized.bound is None else sized.bound(*row.bind_values(arguments))
+        return counts.take(key, tensors, bound, record, (row.python_name, where))
+    except TenfoldError as error:
+        raise graph.located(error, row, where, list(values)) from None
+
+
+def _abstract(values: Sequence[Any]) -> tuple[list[flat.Value], list[Any]]:
+    """Parameters of FlatIR in the places of tensors."""
+    arguments = [flat.Value(each.type) if type(each) is Value else each for each in values]
+    return [each for each in arguments if isinstance(each, flat.Value)], arguments
+
+
+def as_size(number: Value, counts: Counts, where: Any) -> int:
+    """A whole number that a tensor holds, to be a size."""
+    return counts.take(("number",), [number], None, lambda size: (size, number), ("the number", where))

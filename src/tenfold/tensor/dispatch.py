@@ -119,7 +119,7 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
         raise error.located(row.python_name, where) from None
     values = [_argument(each, is_tensor) for each, is_tensor in zip(arguments, plan.tensors, strict=True)]
     if row.host:
-        if row.sized is not None and (counts := sized.counts_for(values)) is not None:
+        if row.sized is not None and (counts := sized.counts()) is not None:
             return _wrap(plan, [Tensor(each) for each in sized.call(row, values, counts, where)])
         return _chosen(plan, values, where) if row.chooses else _on_host(plan, values, where)
     if row.storage:

@@ -137,7 +137,7 @@ class Protocols(Described):
     def _as_size(self) -> int:
         """The only element, to be the size of a tensor: inside a compiled function it stays open."""
         value = self.current()
-        counts = sized.counts_for([value])
+        counts = sized.counts()
         return int(self.item()) if counts is None else sized.as_size(value, counts, capture())
 
     def tolist(self) -> Any:

@@ -15,13 +15,10 @@ from tenfold.trace.counts import Counts
 from tenfold.trace.graph import Value
 
 
-def counts_for(values: Sequence[Any]) -> Counts | None:
-    """What takes sizes that depend on these values for numbers; None where they can be computed, or where no
-    compiled function is recorded."""
-    recorder = context.recorder
-    if recorder is None or recorder.policy.counts is None:
-        return None
-    return recorder.policy.counts if any(map(recorder.traced, _tensors(values))) else None
+def counts() -> Counts | None:
+    """What takes sizes that depend on data for numbers; None where they can be computed, or where that is
+    refused."""
+    return None if context.recorder is None else context.recorder.policy.counts
 
 
 def _tensors(values: Sequence[Any]) -> list[Value]:

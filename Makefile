@@ -54,7 +54,7 @@ stubs: .venv/runtime.stamp ## write the stubs for editors to build/stubs (an ins
 	@$(BIN)/python -c "from pathlib import Path; from tenfold.command.stubs import write; write(Path('build/stubs'))"
 
 bench: .venv/dev.stamp .venv/debian.stamp ## time Tenfold beside JAX and PyTorch (BENCH_OPTIONS="--only record")
-	@$(BIN)/python -m benchmarks --picture build/bench.png $(BENCH_OPTIONS)
+	@$(BIN)/python -m benchmarks --picture build/bench.png --json build/bench.json $(BENCH_OPTIONS)
 
 r: .venv/dev.stamp ## build libtenfold and install the R package into build/r-library
 	@$(BIN)/python -m tenfold.capi.r_package
@@ -74,7 +74,7 @@ fuzz: .venv/dev.stamp ## hostile inputs of every format that is read (FUZZ_COUNT
 ecosystem: .venv/dev.stamp ## run other packages' programs on Tenfold and PyTorch, and compare (ONLY="gpt2 timm")
 	@$(BIN)/python -m ecosystem $(ONLY)
 
-docs: .venv/dev.stamp ## build the site of docs/ into build/docs and check every link
+docs: .venv/dev.stamp ## build the site of docs/, with pictures of the last `make bench`, and check every link
 	@$(BIN)/python -m tools.docs
 	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "docs: build/docs/index.html"

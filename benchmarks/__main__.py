@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
         "--only", metavar="NAME", action="append", choices=names, help=f"any of {', '.join(names)}"
     )
     options.add_argument("--json", metavar="FILE", type=Path, help="write every sample there too")
-    options.add_argument("--picture", metavar="FILE", type=Path, help="draw all ratios there, as a PNG")
+    options.add_argument("--picture", metavar="FILE", type=Path, help="draw all ratios there: .png or .svg")
     options.add_argument("--repeats", metavar="N", type=int, help="samples of each contender")
     chosen = options.parse_args(arguments)
 
@@ -72,12 +72,12 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
                 results.append(measure(benchmark, own, chosen.repeats))
                 print(f"{benchmark.name}: {results[-1].ratio:.2f} x {benchmark.against}", file=sys.stderr)
     print(table(results))
+    report = {"machine": machine(), "results": [result.as_json() for result in results]}
     if chosen.picture and results:
-        draw(results, chosen.picture)
+        draw([result.as_json() for result in results], chosen.picture)
         print(f"\nall ratios: {chosen.picture}")
     if chosen.json:
         chosen.json.parent.mkdir(parents=True, exist_ok=True)
-        report = {"machine": machine(), "results": [result.as_json() for result in results]}
         chosen.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return 0
 

@@ -2,57 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from benchmarks.harness import Result
-
-MET, MISSED, SOFT, INK = "#2a8f5b", "#d1495b", "#8a93a6", "#1c2130"
+from typing import Any, NamedTuple
 
 
-def draw(results: Sequence[Result], path: Path) -> None:
-    """A bar for each ratio, on a scale where twice as fast and twice as slow are equally far from 1."""
+class Look(NamedTuple):
+    """The colours of a picture."""
+
+    paper: str
+    ink: str
+    soft: str
+    grid: str
+    line: str
+    met: str
+    missed: str
+
+
+LIGHT = Look("#ffffff", "#1c2130", "#8a93a6", "#dfe2ea", "#4451d8", "#2a8f5b", "#d1495b")
+DARK = Look("#1e2129", "#e6e9f2", "#6f7890", "#333a4d", "#8f9bff", "#4fbf86", "#ee7c8a")
+
+
+class Bar(NamedTuple):
+    name: str
+    ratio: float
+    goal: float
+
+
+def draw(results: Sequence[Mapping[str, Any]], path: Path, colours: Look = LIGHT) -> None:
+    """A bar for each ratio of a report, on a scale where twice as fast and twice as slow are equally far from
+    1. The results are those of `--json`."""
     from matplotlib.figure import Figure
 
     bars = [
-        (f"{result.benchmark.name} beside {name}", result.ratio_to(name), goal)
+        Bar(f"{result['name']} beside {each['against']}", each["ratio"], each["goal"])
         for result in reversed(results)
-        for name, goal in reversed(
-            [(result.benchmark.against, result.benchmark.goal), *result.benchmark.also]
-        )
+        for each in reversed([result, *result["also"]])
     ]
     height = 1.4 + 0.34 * len(bars)
-    figure = Figure(figsize=(9, height), dpi=120, facecolor="white", layout="constrained")
+    figure = Figure(figsize=(9, height), dpi=120, facecolor=colours.paper, layout="constrained")
     axes = figure.subplots()
     for place, (_, ratio, goal) in enumerate(bars):
-        colour = MET if ratio <= goal else MISSED
+        colour = colours.met if ratio <= goal else colours.missed
         axes.barh(place, ratio - 1, left=1, height=0.62, color=colour, alpha=0.85)
-        axes.plot([goal, goal], [place - 0.38, place + 0.38], color=INK, linewidth=1.6)
+        axes.plot([goal, goal], [place - 0.38, place + 0.38], color=colours.ink, linewidth=1.6)
         side = "left" if ratio >= 1 else "right"
         axes.annotate(
             f"{ratio:.2f}", (ratio, place), (4 if ratio >= 1 else -4, 0), textcoords="offset points",
-            ha=side, va="center", fontsize=8.5, color=INK,
+            ha=side, va="center", fontsize=8.5, color=colours.ink,
         )  # fmt: skip
-    _axes(
-        axes, [name for name, _, _ in bars], [ratio for _, ratio, _ in bars] + [goal for _, _, goal in bars]
-    )
+    _axes(axes, bars, colours)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png", metadata={"Software": "Tenfold"})
+    figure.savefig(path)
 
 
-def _axes(axes: Any, names: Sequence[str], shown: Sequence[float]) -> None:
+def _axes(axes: Any, bars: Sequence[Bar], colours: Look) -> None:
+    shown = [number for bar in bars for number in (bar.ratio, bar.goal)]
     low, high = min([0.5, *shown]) / 1.35, max([2.0, *shown]) * 1.35
+    axes.set_facecolor(colours.paper)
     axes.set_xscale("log", base=2)
     axes.set_xlim(low, high)
     ticks = [2.0**power for power in range(-10, 11) if low <= 2.0**power <= high]
     axes.set_xticks(ticks, [f"{tick:g}×" for tick in ticks])
-    axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.axvline(1, color=SOFT, linewidth=1)
-    axes.set_title(
-        "Tenfold's time ÷ the peer's, one run; the mark is the goal", fontsize=11, color=INK, loc="left"
-    )
+    axes.set_yticks(range(len(bars)), [bar.name for bar in bars], fontsize=9)
+    axes.axvline(1, color=colours.soft, linewidth=1)
+    title = "Tenfold's time ÷ the peer's, one run; the mark is the goal"
+    axes.set_title(title, fontsize=11, color=colours.ink, loc="left")
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(colors=INK, length=0)
-    axes.grid(axis="x", color="#dfe2ea", linewidth=0.6)
+    axes.spines["bottom"].set_color(colours.grid)
+    axes.tick_params(colors=colours.ink, length=0)
+    axes.grid(axis="x", color=colours.grid, linewidth=0.6)
     axes.set_axisbelow(True)

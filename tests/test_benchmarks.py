@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import long_runs
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.first_result import with_jax, with_numpy
 from benchmarks.harness import Benchmark, Result, first_line, import_time, measure, readable, statement, table
@@ -151,5 +152,19 @@ def test_all_ratios_are_drawn_in_one_picture(tmp_path):
         Result(Benchmark(name, name, "JAX", 1.0, lambda folder: {}, also=(("PyTorch", 1.5),)), contenders)
         for name in ("one", "two")
     ]
-    draw(results, tmp_path / "made" / "bench.png")
+    draw([each.as_json() for each in results], tmp_path / "made" / "bench.png")
     assert (tmp_path / "made" / "bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_long_run_measures_memory_and_draws_it(tmp_path):
+    path = tmp_path / "long.svg"
+    runs = long_runs.main(["--programs", "30", "--steps", "20", "--picture", str(path)])
+    assert [run.counts[-1] for run in runs] == [30, 20]
+    assert all(each > 1 << 20 for run in runs for each in run.memory)
+    assert "<svg" in path.read_text(encoding="utf-8")
+
+
+def test_growth_is_what_one_more_costs_in_the_second_half():
+    flat = [100 * i for i in range(10)] + [1000] * 10
+    assert long_runs.Run("", list(range(20)), flat).growth == 0
+    assert long_runs.Run("", list(range(20)), [7 * i for i in range(20)]).growth == pytest.approx(7)

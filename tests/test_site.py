@@ -1,5 +1,6 @@
 """The site: its op reference, its navigation, and the whole of it built by MkDocs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tenfold.ops.table import TABLE
-from tools import reference, site
+from tools import performance, reference, site
 
 ROOT = Path(__file__).parent.parent
 
@@ -48,6 +49,36 @@ def test_every_op_has_a_family():
     families = {reference.family(rows[0]) for rows in TABLE.values()}
     assert 10 < len(families) < 100
     assert reference.family(TABLE["tanh"][0]) == "transcendental"
+
+
+REPORT = {
+    "machine": {"platform": "Linux", "cores": 2, "python": "3.11", "packages": {"jax": "1.0"}},
+    "results": [
+        {
+            "name": "call",
+            "title": "a call",
+            "seconds": {"Tenfold": 0.001, "JAX": 0.002},
+            "samples": {},
+            "against": "JAX",
+            "ratio": 0.5,
+            "goal": 1.0,
+            "also": [],
+        }
+    ],
+}
+
+
+def test_the_page_of_performance_shows_the_last_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(performance, "BENCH", tmp_path / "bench.json")
+    monkeypatch.setattr(performance, "LONG", tmp_path / "long.json")
+    assert "make bench" in performance.ratios() and "long_runs" in performance.memory()
+    assert performance.pictures(tmp_path) == []
+    performance.BENCH.write_text(json.dumps(REPORT))
+    performance.LONG.write_text(json.dumps([{"title": "steps", "counts": [1, 2, 3], "memory": [9, 9, 9]}]))
+    names = {each.name for each in performance.pictures(tmp_path)}
+    assert names == {"bench-light.svg", "bench-dark.svg", "long-runs-light.svg", "long-runs-dark.svg"}
+    assert "| `call` | a call | Tenfold 1 ms, JAX 2 ms | 0.50 x JAX |" in performance.ratios()
+    assert 'src="pictures/long-runs-dark.svg#only-dark"' in performance.memory()
 
 
 @pytest.mark.slow

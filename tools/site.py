@@ -1,5 +1,6 @@
 """MkDocs' hooks: README and the other documents of the root become pages, links out of docs/ become text,
-marks are filled in, and the op reference is written from the table. Nothing of it is kept in the repository.
+marks are filled in, pictures of benchmarks are drawn, and the op reference is written from the table. Nothing
+of it is kept in the repository.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tools import reference
+from tools import performance, reference
 from tools.docs import ROOT, with_generated
 
 # README.md is the front page; a link `[text](address)` of Markdown, code aside.
@@ -39,6 +40,9 @@ def on_files(files: Any, config: Any) -> Any:
     for path in sorted(ROOT.glob("*.md")):
         name = FRONT if path.name == "README.md" else path.name
         files.append(File.generated(config, name, content=path.read_text(encoding="utf-8")))
+    for path in performance.pictures(ROOT / "build" / performance.FOLDER):
+        name = f"{performance.FOLDER}/{path.name}"
+        files.append(File.generated(config, name, content=path.read_bytes()))
     for name, text in reference.pages().items():
         files.append(File.generated(config, f"ops/{name}.md", content=text))
     return files

@@ -56,12 +56,14 @@ class Cleared:
 
 class Input(NamedTuple):
     """An input that does not travel packed: its holder, or the place of an argument; its type; of memory also
-    the leaf that it is, and the tensor in front of it; of other tensors the leaf in the latter's place."""
+    the leaf that it is, and the tensor in front of it; of other tensors the leaf in the latter's place; and
+    whether it is such a tensor."""
 
     source: Any
     type: TensorType
     leaf: Any
     front: Any
+    is_tensor: bool
 
 
 class Lent(NamedTuple):
@@ -229,7 +231,8 @@ class Plan:
     def _input(self, place: int) -> Input:
         source = self.inputs[place]
         front = self.fronts.get(place, getattr(source, "_leaf", None))
-        return Input(source, self.types[place], getattr(source, "leaf", NOT_MEMORY), front)
+        leaf = getattr(source, "leaf", NOT_MEMORY)
+        return Input(source, self.types[place], leaf, front, hasattr(source, "_alias"))
 
     def _kept(self, places: list[int], results: list[int]) -> list[Kept]:
         return [

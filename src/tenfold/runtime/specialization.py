@@ -122,9 +122,13 @@ class Specialization:
     def _inputs(self, arguments: Sequence[Any]) -> list[Value] | None:
         """The values of what goes in by itself; None if one is of another type than it was, or of other
         memory, or requires gradients and did not."""
-        values = []
-        for each, expected, leaf, front in self.plan.alone:
-            if leaf is not NOT_MEMORY:
+        values: list[Value] = []
+        for each, expected, leaf, front, is_tensor in self.plan.alone:
+            if is_tensor:  # as most are, the parameters of a module: nothing is called for them
+                if each._leaf is not front:
+                    return None
+                value = each._value if each._alias is None else each.current()
+            elif leaf is not NOT_MEMORY:
                 value = each.value
                 if each.leaf is not leaf or (front is not None and not is_in_front(front, each)):
                     return None
@@ -132,8 +136,6 @@ class Specialization:
                 value = arguments[each].current()
             else:
                 value = each if type(each) is Value else each.current()
-                if front is not getattr(each, "_leaf", None):
-                    return None
             if value.type is not expected and not self._is_expected(each, value):
                 return None
             values.append(value)
@@ -192,18 +194,15 @@ class Specialization:
 
     def _buffers(self, values: list[Value], arguments: Sequence[Any]) -> list[Any]:
         """The data of the values, on the device."""
-        device, buffers = self.plan.device, [value.buffer for value in values]
-        on_devices = set(map(type, buffers)) == {xla.array_type()}
-        if on_devices and {id(each.device) for each in values} == {id(device)}:
-            return buffers
-        buffers = []
+        device, array, buffers = self.plan.device, xla.array_type(), []
         for value in values:
             buffer = value.buffer
-            if buffer is None:
-                evaluate.evaluate([value])
-                buffer = value.buffer
-            if type(buffer) in ON_HOST or value.device is not device:
-                buffer = evaluate.buffer_of(value, device)
+            if buffer.__class__ is not array or value.device is not device:
+                if buffer is None:
+                    evaluate.evaluate([value])
+                    buffer = value.buffer
+                if type(buffer) in ON_HOST or value.device is not device:
+                    buffer = evaluate.buffer_of(value, device)
             buffers.append(buffer)
         return buffers
 

@@ -59,8 +59,9 @@ class Steady:
         self._places: list[Any] | None = None  # of results
         self._copied = _copies(self._types, device, into=self._types) if self._types else None
         self._given: list[list[Any]] = []  # the last results, whose memory is used again if nobody has them
-        self._seen: dict[int, int] = {}  # small inputs, by the identities of their buffers at the last call
-        self._varying: list[int] = []  # those that were not the same at every call
+        self._fixed = list(rooms.inputs)  # small inputs that were the same at every call
+        self._seen: list[int] = []  # the identities of their buffers at the last call
+        self._varying: list[int] = []  # the others
         self._slots: list[Any] = []  # their places
         self._fill: xla.Executable | None = None
 
@@ -101,11 +102,11 @@ class Steady:
 
     def _settled(self, buffers: list[Any]) -> list[Any]:
         """The buffers, with copies in the places of those that are not the same at every call."""
-        now = {i: id(buffers[i]) for i in self._inputs}
-        if self._seen:
-            new = [i for i, each in now.items() if self._seen[i] != each and i not in self._varying]
-            if new:
-                self._vary(new)
+        now = [id(buffers[i]) for i in self._fixed]
+        if self._seen and now != self._seen:
+            pairs = zip(self._fixed, self._seen, now, strict=True)
+            self._vary([i for i, before, after in pairs if before != after])
+            now = [id(buffers[i]) for i in self._fixed]
         self._seen = now
         if self._fill is not None:
             slots, self._slots = self._slots, []
@@ -118,6 +119,7 @@ class Steady:
 
     def _vary(self, inputs: Sequence[int]) -> None:
         self._varying += inputs
+        self._fixed = [i for i in self._fixed if i not in self._varying]
         self._slots = []
         types = [self._inputs[i] for i in self._varying]
         self._fill = _copies(types, self._device, into=types)

@@ -15,6 +15,7 @@ with _kept():  # looking for garbage there would take a tenth of the time
     from tenfold import autograd, fft, functional, linalg, mlir, ops, special
     from tenfold.base import absent, dtypes, errors, unsupported
     from tenfold.compat import names
+    from tenfold.compat.names import sparse as sparse_names
     from tenfold.ops import table
     from tenfold.tensor import dispatch, indexing, methods, operators, overriding, subclasses
 
@@ -99,6 +100,7 @@ with _kept():
     indexing.install()
     methods.install()
     unsupported.install(Tensor)
+    sparse_names.install(Tensor)
     subclasses.install()
 
 from tenfold.functional import (
@@ -150,7 +152,7 @@ globals().update(dtypes.BY_NAME)
 _PACKAGES = (
     "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "data", "distributed", "distributions",
     "explain", "func", "fx", "generation", "hub", "jit", "library", "masked", "multiprocessing", "nn", "onnx",
-    "optim", "overrides", "profiler", "signal", "storage", "testing", "types", "utils", "version",
+    "optim", "overrides", "profiler", "signal", "sparse", "storage", "testing", "types", "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.

@@ -139,3 +139,14 @@ def test_another_thread_does_not_trust_what_this_one_trusts():
         thread.join()
         assert trust.trusted()
     assert seen == [False] and not trust.trusted()
+
+
+def test_a_safe_class_is_known_by_all_its_names(tmp_path):
+    """PyTorch calls `nn.Linear` `torch.nn.modules.linear.Linear`."""
+    torch.save(torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout()), tmp_path / "theirs.pt")
+    tn.save(tn.nn.Sequential(tn.nn.Linear(2, 3), tn.nn.Dropout()), tmp_path / "ours.pt")
+    for name in ("theirs.pt", "ours.pt"):
+        with tn.serialize.safe_globals([tn.nn.Sequential, tn.nn.Linear, tn.nn.Dropout]):
+            assert isinstance(tn.load(tmp_path / name)[0], tn.nn.Linear)
+        with tn.serialize.safe_globals([tn.nn.Sequential, tn.nn.Linear]), pytest.raises(tn.FormatError):
+            tn.load(tmp_path / name)

@@ -93,7 +93,9 @@ class Sweep:
         key = id(value.origin.of)
         if key in into:
             with set_grad_mode(self.create_graph):
-                cotangent = into[key][1] + cotangent
+                before = into[key][1]
+                swapped = before.is_sparse and not cotangent.is_sparse  # a sparse one is added to a dense one
+                cotangent = cotangent + before if swapped else before + cotangent
         into[key] = (value, cotangent)
 
     def run(self) -> list[tuple[Value, Tensor]]:
@@ -190,7 +192,7 @@ class Sweep:
                 if any(each.origin is not None and each.origin.of is of for each in self.wanted):
                     self.add(self.found, source, result)
             else:
-                self.add(self.pending, source, result)
+                self.add(self.pending, source, result.to_dense() if result.is_sparse else result)
 
     def arrived(self, value: Value, cotangent: Tensor) -> Tensor:
         """The whole gradient of a value inside has come: its hooks, and whoever wants or retains it."""
@@ -205,7 +207,9 @@ class Sweep:
 
     def own(self, found: Tensor) -> Tensor:
         """A gradient to be kept, apart from tensors that Python code may hold or give to others, too."""
-        return found if self.create_graph else Tensor(graph.fresh(found.current(), self.where))
+        if self.create_graph or found.is_sparse:
+            return found
+        return Tensor(graph.fresh(found.current(), self.where))
 
     def finish(self, value: Value, found: Tensor) -> tuple[Value, Tensor]:
         """What a leaf gets in the end, its hooks passed."""
@@ -224,6 +228,8 @@ def accumulate(leaf: Origin, found: Tensor, create_graph: bool) -> None:
         found = sharding.as_sharded(found, owner)
     if leaf.grad is None:
         leaf.grad = found
+    elif leaf.grad.is_sparse and not found.is_sparse:
+        leaf.grad = found + leaf.grad
     elif create_graph:
         leaf.grad = leaf.grad + found
     else:

@@ -89,7 +89,7 @@ ABSENT = (
     Absent(
         "there are no tensors of that layout",
         "use a dense tensor; tenfold.nn.utils.rnn.pad_sequence makes one of pieces of different lengths",
-        "torch.sparse torch.nested",
+        "torch.nested",
     ),
     Absent(
         "it is part of how PyTorch itself is written in C++ and Python",

@@ -55,14 +55,30 @@ def format_tensor(array: np.ndarray, dtype: DType, *, suffixes: Sequence[str] = 
     own = []
     if (array.size == 0 and array.ndim != 1) or (array.size and not _options.edgeitems):
         own.append(f"size={array.shape}")
-    if not _is_implied(dtype, array.size == 0):
+    if not is_implied(dtype, array.size == 0):
         own.append(f"dtype={dtype!r}")
     device = [suffix for suffix in suffixes if suffix.startswith("device=")]
     others = [suffix for suffix in suffixes if not suffix.startswith("device=")]
     return _with_suffixes(_PREFIX + _elements(array, dtype), device + own + others)
 
 
-def _is_implied(dtype: DType, empty: bool) -> bool:
+def format_part(array: np.ndarray, dtype: DType, name: str) -> str:
+    """The elements of a part of a tensor that is written by its parts, after the part's name."""
+    if array.size == 0:
+        return f"[], size={array.shape})"
+    return _elements(array, dtype, len(_PREFIX) + len(name)) + ")"
+
+
+def joined(parts: Sequence[str], suffixes: Sequence[str], in_one_line: bool) -> str:
+    """A tensor written by its parts, each on a line; the suffixes begin another, or follow the last."""
+    text = _PREFIX + (",\n" + " " * len(_PREFIX)).join(parts)
+    if in_one_line:
+        return _with_suffixes(text, list(suffixes))
+    first, *others = suffixes
+    return _with_suffixes(text + ",\n" + " " * len(_PREFIX) + first, others)
+
+
+def is_implied(dtype: DType, empty: bool = False) -> bool:
     """Whether a reader can tell the dtype from the elements."""
     default = get_default_dtype()
     if empty:
@@ -91,7 +107,7 @@ class _Style:
         self.write = write
 
 
-def _elements(array: np.ndarray, dtype: DType) -> str:
+def _elements(array: np.ndarray, dtype: DType, indent: int = len(_PREFIX)) -> str:
     if array.size == 0:
         return "[]"
     cut = [False] * array.ndim
@@ -108,7 +124,7 @@ def _elements(array: np.ndarray, dtype: DType) -> str:
         style = _float_style(array)
     else:
         style = _aligned(str, array)
-    return _block(array, cut, len(_PREFIX), style)
+    return _block(array, cut, indent, style)
 
 
 def _block(array: np.ndarray, cut: list[bool], indent: int, style: _Style) -> str:

@@ -24,14 +24,11 @@ class Refusal(NamedTuple):
 
 REFUSALS = (
     Refusal(
-        "there are no sparse tensors",
-        "use a dense tensor",
+        "it is for sparse tensors of a kind, or in a form, that is not there",
+        "use sparse_coo_tensor or sparse_csr_tensor, and the functions of tenfold.sparse",
         "ccol_indices_copy col_indices_copy crow_indices_copy hspmm indices_copy native_norm"
-        " resize_as_sparse_ row_indices_copy smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor"
-        " sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm values_copy",
-        "ccol_indices coalesce col_indices crow_indices dense_dim indices resize_as_sparse_ row_indices smm"
-        " sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse to_sparse_bsc"
-        " to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr values",
+        " resize_as_sparse_ row_indices_copy sparse_bsc_tensor sparse_bsr_tensor sspaddmm values_copy",
+        "resize_as_sparse_ sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse_bsc to_sparse_bsr",
     ),
     Refusal(
         "nothing is computed with quantized tensors",

@@ -29,7 +29,7 @@ DISTRIBUTIONS = """
     independent inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal
     lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal negative_binomial normal
     one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution
-    uniform utils von_mises weibull wishart
+    uniform von_mises weibull wishart
 """
 
 # Modules that lie elsewhere here than in PyTorch.
@@ -42,13 +42,18 @@ ELSEWHERE = {
         for name in ("", ".associative_scan", ".cond", ".map", ".scan", ".while_loop")
     },
     "torch._tensor": "tenfold.tensor",
+    "torch.autograd.anomaly_mode": "tenfold.autograd",
     "torch.autograd.grad_mode": "tenfold.autograd.grad_mode",
+    "torch.autograd.gradcheck": "tenfold.autograd.checking",
+    "torch.autograd.variable": "tenfold.autograd",
     "torch.autograd.profiler": "tenfold.profiler",
+    "torch.cuda.amp.common": "tenfold.cuda.amp",
     "torch.cuda.amp.autocast_mode": "tenfold.cuda.amp",
     "torch.cuda.amp.grad_scaler": "tenfold.cuda.amp",
     "torch.amp.grad_scaler": "tenfold.amp",
     "torch.fx._symbolic_trace": "tenfold.fx.tracer",
     "torch.nn.attention.flex_attention": "tenfold.nn.flex_attention",
+    **{f"torch.multiprocessing.{name}": "tenfold.multiprocessing" for name in ("pool", "queue", "spawn")},
     "torch.onnx.symbolic_helper": "tenfold.onnx",
     "torch.serialization": "tenfold.serialize",
     "torch.utils._python_dispatch": "tenfold.compat.private.python_dispatch",

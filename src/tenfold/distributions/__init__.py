@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold.base.errors import unknown_name
-from tenfold.distributions import constraints, kl, kl_families, kl_pairs, transforms
+from tenfold.distributions import constraints, kl, kl_families, kl_pairs, transforms, utils
 from tenfold.distributions.bounded import ContinuousBernoulli, GeneralizedPareto
 from tenfold.distributions.constraint_registry import biject_to, transform_to
 from tenfold.distributions.continuous import (
@@ -141,6 +141,7 @@ __all__ = [
     "register_kl",
     "transform_to",
     "transforms",
+    "utils",
 ]  # fmt: skip
 
 

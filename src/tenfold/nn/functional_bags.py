@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tenfold.autograd.grad_mode import no_grad
-from tenfold.base.errors import ArgumentError, ShapeError, located
+from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError, located
+from tenfold.sparse.embedding import lookup
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
+from tenfold.trace.context import context
 
 MODES = {"sum": 0, "mean": 1, "max": 2}
 
@@ -54,6 +56,12 @@ def embedding_bag(
     if max_norm is not None:
         with no_grad():
             weight.index_put_((input,), weight.index_select(0, input).renorm(norm_type, 0, max_norm))
+    if sparse and context.grad_enabled and weight.requires_grad:
+        if padding_idx is not None:
+            raise UnsupportedError("a sparse gradient of bags has no padding_idx", help="use sparse=False")
+        # The rows that are looked up are a table of their own, whose gradient is sparse in the first.
+        weight, sparse = lookup(weight, input, -1, scale_grad_by_freq), False
+        input = aten("arange")(input.shape[0], device=input.device, dtype=input.dtype)
     return aten("embedding_bag")(
         weight,
         input,

@@ -1,4 +1,5 @@
-"""`nn.modules`: the layers, and the files in which they lie, under the names by which PyTorch has them."""
+"""`nn.modules`: the layers, and the files in which they lie, under the names by which PyTorch has them.
+Each file can be asked for every layer, since some lie in other files here."""
 
 import sys
 from typing import Any
@@ -37,3 +38,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return getattr(sys.modules[__package__], name)
+
+
+def _layer(name: str) -> Any:
+    """A layer that lies in another file in PyTorch, as `nn.modules.activation.MultiheadAttention`."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return __getattr__(name)
+
+
+for _file in __all__:
+    vars(globals()[_file]).setdefault("__getattr__", _layer)

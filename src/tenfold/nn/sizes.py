@@ -30,3 +30,14 @@ def _ntuple(count: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]
 
 _single, _pair = _ntuple(1, "_single"), _ntuple(2, "_pair")
 _triple, _quadruple = _ntuple(3, "_triple"), _ntuple(4, "_quadruple")
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take a prefix, such as the "module." that DistributedDataParallel adds, off the names of a state."""
+    for name in list(state_dict):
+        if name.startswith(prefix):
+            state_dict[name.removeprefix(prefix)] = state_dict.pop(name)
+    metadata: dict[str, Any] = getattr(state_dict, "_metadata", None) or {}
+    for name in list(metadata):
+        if name == prefix.rstrip(".") or name.startswith(prefix):
+            metadata[name[len(prefix) :]] = metadata.pop(name)

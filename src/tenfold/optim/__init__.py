@@ -9,6 +9,7 @@ from tenfold.optim.lbfgs import LBFGS
 from tenfold.optim.muon import Muon
 from tenfold.optim.optimizer import Optimizer
 from tenfold.optim.sgd import ASGD, SGD
+from tenfold.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
@@ -26,6 +27,7 @@ __all__ = [
     "RAdam",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "lr_scheduler",
     "swa_utils",
 ]

@@ -26,6 +26,7 @@ class Adagrad(Updating):
     """Steps over the root of the sum of all squared gradients."""
 
     numbers = ("lr", "lr_decay", "eps", "weight_decay")
+    takes_sparse = True
     flags = ("maximize",)
 
     def __init__(

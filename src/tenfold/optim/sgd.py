@@ -20,6 +20,7 @@ class SGD(Updating):
     """
 
     numbers = ("lr", "momentum", "dampening", "weight_decay")
+    takes_sparse = True
     flags = ("nesterov", "maximize")
 
     def __init__(

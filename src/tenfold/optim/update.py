@@ -18,7 +18,7 @@ from tenfold import flat
 from tenfold.autograd.grad_mode import enable_grad, set_grad_mode
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
-from tenfold.base.errors import ArgumentError, DTypeError
+from tenfold.base.errors import ArgumentError, DTypeError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.ops.callee import Program, programs
 from tenfold.optim.joined import bunches, joined, parted
@@ -111,6 +111,7 @@ class Updating(Optimizer):
 
     numbers: ClassVar[tuple[str, ...]] = ()
     flags: ClassVar[tuple[str, ...]] = ()
+    takes_sparse: ClassVar[bool] = False  # whether a gradient of 0 leaves an element and its state alone
     elementwise: ClassVar[bool] = True  # whether an element's update depends on that element alone
     # Set by a GradScaler: not 0 where gradients overflowed, and then the step itself leaves all as it was.
     found_inf: Tensor | None = None
@@ -130,6 +131,14 @@ class Updating(Optimizer):
         """The state that a parameter needs, and how it starts: with a number; with a tensor of its dtype and
         shape, all elements equal to the one in a tuple; or of another shape, the second in the tuple."""
         raise NotImplementedError
+
+    def dense(self, gradient: Tensor, group: dict[str, Any]) -> Tensor:
+        """A sparse gradient with its zeros, where a step with them is the same as one without."""
+        if not self.takes_sparse or decays(group):
+            reason = f"{type(self).__name__} does not take sparse gradients"
+            reason += " with a weight decay" if self.takes_sparse else ""
+            raise UnsupportedError(reason, help="use SparseAdam, or layers with sparse=False")
+        return gradient.to_dense()
 
     def decided(self, group: dict[str, Any]) -> tuple[Any, ...]:
         """The values of `flags`, by which programs differ."""
@@ -177,6 +186,7 @@ class Updating(Optimizer):
                 for param in group["params"]:
                     gradient = param.grad
                     if gradient is not None:
+                        gradient = self.dense(gradient, group) if gradient.is_sparse else gradient
                         by_device.setdefault(param._value.device, []).append((param, gradient))
                 for device, pairs in by_device.items():
                     self._update(i, group, device, pairs)

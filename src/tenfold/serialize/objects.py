@@ -122,6 +122,8 @@ class Writer(_PythonPickler):
         return NotImplemented
 
     def _tensor(self, obj: Tensor) -> tuple[Any, ...]:
+        if obj.layout != "strided":
+            raise ArgumentError("a sparse tensor cannot be saved", help="save its indices, values and shape")
         typed = obj.dtype in _STORAGE_OF
         saved, offset, strides = self._place(obj)
         parameter = isinstance(obj, Parameter)
@@ -227,14 +229,19 @@ class Reader(pickle.Unpickler):
             return StorageKind(STORAGES[name])
         if module == "torch" and name in dtypes.BY_NAME:
             return dtypes.BY_NAME[name]
-        if self.allowed is not None and full not in self.allowed and full not in _PLAIN:
-            raise FormatError(
-                f"the file holds a {full[:100]}, which is not among the classes that were declared safe",
-                help="add it with torch.serialization.add_safe_globals, or trust the whole file",
-            )
         if self.allowed is not None and full in self.allowed:
             return self.allowed[full]
-        return ours(module, name) if module.partition(".")[0] == "torch" else super().find_class(module, name)
+        of_torch = module.partition(".")[0] == "torch"
+        if self.allowed is not None and full not in _PLAIN:
+            found = ours(module, name) if of_torch else None
+            # A class may have several names, as `torch.nn.Linear` and `torch.nn.modules.linear.Linear`.
+            if found is None or not any(found is each for each in self.allowed.values()):
+                raise FormatError(
+                    f"the file holds a {full[:100]}, which is not among the classes that were declared safe",
+                    help="add it with torch.serialization.add_safe_globals, or trust the whole file",
+                )
+            return found
+        return ours(module, name) if of_torch else super().find_class(module, name)
 
     def persistent_load(self, identity: Any) -> Storage:
         _, kind, key, location, size = identity[:5]

@@ -36,6 +36,11 @@ def survey(obj: Any) -> list[Tensor]:
 
     def visit(item: Any, where: str, depth: int) -> None:
         if isinstance(item, Tensor):
+            if item.layout != "strided":
+                raise ArgumentError(
+                    f"a sparse tensor{f' at {where}' if where else ''} cannot be saved",
+                    help="save its indices, values and shape",
+                )
             found[id(item)] = item
         elif _is_leaf(item) or id(item) in done:
             return

@@ -66,8 +66,9 @@ class Described(Holder):
     def layout(self) -> str:
         return strided
 
-    # Every tensor is dense, and stores its elements as they are.
-    is_sparse = is_quantized = is_nested = False
+    # A plain tensor is dense, and stores its elements as they are, on a device that XLA reaches.
+    is_sparse = is_sparse_csr = is_quantized = is_nested = False
+    is_ipu = is_maia = is_mkldnn = is_mps = is_mtia = is_vulkan = is_xla = is_xpu = False
 
     def dim(self) -> int:
         return self._value.type.rank

@@ -43,6 +43,8 @@ INPLACE = [name + "_" for name in with_form("function_")] + ["detach_", "resize_
 FOREACH = [f"_foreach_{name}{form}" for name in with_form("foreach") for form in ("", "_")]
 FOREACH += ["_foreach_clone", "_foreach_copy_", "_foreach_max", "_foreach_norm", "_foreach_zero_"]
 
+SPARSE = ("sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor")
+
 MODULE_OF = {
     **dict.fromkeys(AUTOCAST, "amp.autocast_mode"),
     "GradScaler": "amp",
@@ -59,6 +61,8 @@ MODULE_OF = {
     **dict.fromkeys(named_dtypes.NAMES, "base.named_dtypes"),
     **dict.fromkeys((*STORAGES, "UntypedStorage"), "storage"),
     **dict.fromkeys(TYPES, "tensor.typed"),
+    **dict.fromkeys(SPARSE, "sparse"),
+    "smm": "sparse.products",
     **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "compat.names.low_rank"),
     "histogramdd": "compat.names.histograms",
     **dict.fromkeys(NORMS, "compat.names.norms"),

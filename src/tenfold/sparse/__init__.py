@@ -1,0 +1,228 @@
+"""`tenfold.sparse`: tensors that store some of their elements, by coordinates (COO) or by rows (CSR, CSC).
+
+```python
+matrix = tenfold.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+product = matrix @ tenfold.ones(3, 2)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.base import dtypes
+from tenfold.base.errors import (
+    ArgumentError,
+    IndexOutOfRange,
+    ShapeError,
+    UnsupportedError,
+    located,
+    unknown_name,
+)
+from tenfold.sparse import arithmetic, movements, products
+from tenfold.sparse.rules import coordinates, to_sparse
+from tenfold.sparse.tensors import RULES, CompressedTensor, CooTensor, SparseTensor, compressed, coo
+from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.dispatch import aten
+from tenfold.tensor.interchange import as_tensor
+
+__all__ = [
+    "SparseTensor", "addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "movements",
+    "sampled_addmm", "softmax", "spdiags", "sum",
+]  # fmt: skip
+
+
+@located
+def sparse_coo_tensor(
+    indices: Any = None, values: Any = None, size: Sequence[int] | None = None, *, dtype: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False, check_invariants: Any = None,
+    is_coalesced: bool | None = None,
+) -> CooTensor:  # fmt: skip
+    """A tensor with `values` at `indices`, one column of which is the place of an element; 0 elsewhere.
+    Values at the same place are summed. `size` alone gives one that stores nothing."""
+    if values is None:
+        size = tuple(indices if size is None else size)
+        held = aten("empty")((0,), dtype=dtype, device=device)
+        return _leaf(coo(_whole(np.zeros((len(size), 0), np.int64), held), held, size, True), requires_grad)
+    held = _values(values, dtype, device, requires_grad)
+    where = _whole(indices, held)
+    places = where.numpy()
+    if places.ndim == 1 and held.ndim == 0:
+        held, places, where = held.unsqueeze(0), places[:, None], where.unsqueeze(1)
+    if places.ndim != 2 or places.shape[1] != held.shape[0]:
+        raise ShapeError(
+            f"indices of {list(places.shape)} do not give a place to each of {list(held.shape)} values"
+        )
+    if size is None:
+        if not places.shape[1]:
+            raise ArgumentError("nothing is stored, so the size must be given")
+        size = (*(places.max(1) + 1).tolist(), *held.shape[1:])
+    rank = places.shape[0]
+    if len(size) != rank + held.ndim - 1 or tuple(size[rank:]) != tuple(held.shape[1:]):
+        raise ShapeError(
+            f"{rank} sparse dimensions and values of {list(held.shape)} do not make {list(size)}"
+        )
+    if (places < 0).any() or (places >= np.array(size[:rank]).reshape(-1, 1)).any():
+        raise IndexOutOfRange(f"some indices lie outside of {list(size)}")
+    return _leaf(coo(where, held, size, bool(is_coalesced)), requires_grad)
+
+
+@located
+def sparse_csr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False, check_invariants: Any = None,
+) -> CompressedTensor:  # fmt: skip
+    """A matrix row by row: row i has the values from `crow_indices[i]` on, in the columns `col_indices`."""
+    return _compressed((crow_indices, col_indices), values, size, dtype, device, requires_grad, True)
+
+
+@located
+def sparse_csc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False, check_invariants: Any = None,
+) -> CompressedTensor:  # fmt: skip
+    """A matrix column by column: column i has the values from `ccol_indices[i]` on, in `row_indices`."""
+    return _compressed((ccol_indices, row_indices), values, size, dtype, device, requires_grad, False)
+
+
+@located
+def sparse_compressed_tensor(
+    compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[int] | None = None, *,
+    dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False, check_invariants: Any = None,
+) -> CompressedTensor:  # fmt: skip
+    """A matrix of layout `sparse_csr` or `sparse_csc`, of its three parts."""
+    if layout not in ("sparse_csr", "sparse_csc"):
+        raise UnsupportedError(f"layout={layout!r} is not supported", help="use sparse_csr or sparse_csc")
+    given = (compressed_indices, plain_indices)
+    return _compressed(given, values, size, dtype, device, requires_grad, layout == "sparse_csr")
+
+
+def _compressed(
+    given: tuple[Any, Any],
+    values: Any,
+    size: Any,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+    by_rows: bool,
+) -> CompressedTensor:
+    held = _values(values, dtype, device, requires_grad)
+    starts, others = _whole(given[0], held), _whole(given[1], held)
+    begin, lines = starts.numpy(), others.numpy()
+    if begin.ndim != 1 or lines.ndim != 1 or held.ndim != 1:
+        raise UnsupportedError("a compressed tensor is one matrix of numbers", help="use sparse_coo_tensor")
+    if size is None:
+        found = (len(begin) - 1, int(lines.max(initial=-1)) + 1)
+        size = found if by_rows else found[::-1]
+    count, width = size if by_rows else tuple(size)[::-1]
+    fits = len(begin) == count + 1 and begin[0] == 0 and begin[-1] == len(lines) == held.shape[0]
+    if not fits or (np.diff(begin) < 0).any() or (lines < 0).any() or (lines >= width).any():
+        raise ShapeError(f"these indices and values do not make a matrix of {list(size)}")
+    return _leaf(compressed(starts, others, held, size, by_rows), requires_grad)
+
+
+def _values(values: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    held = as_tensor(values, dtype=dtype, device=device)
+    return held.detach() if requires_grad else held
+
+
+def _whole(indices: Any, held: Tensor) -> Tensor:
+    """Indices as int64 tensors beside the values."""
+    if isinstance(indices, np.ndarray):
+        return leaf(np.array(indices, np.int64), held.device)
+    return as_tensor(indices, device=held.device).detach().to(dtypes.int64)
+
+
+def _leaf(made: Any, requires_grad: bool) -> Any:
+    if requires_grad:
+        made._held.requires_grad_()
+    return made
+
+
+def method(name: str) -> Any:
+    """What a method of Tensor about sparse tensors does to a dense one."""
+    return RULES[name]
+
+
+# The functions of `torch.sparse`
+
+
+@located
+def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
+    """The product of matrices of which one is sparse at least."""
+    if reduce != "sum":
+        raise UnsupportedError(f"reduce={reduce!r} is not supported", help="only sums are computed")
+    return aten("mm")(mat1, mat2)
+
+
+@located
+def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta · mat + alpha · (mat1 @ mat2), of which mat1 is sparse."""
+    return aten("addmm")(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@located
+def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
+    """The sum of a sparse tensor's elements, of all or along dimensions."""
+    return aten("sum")(input, dtype=dtype) if dim is None else aten("sum")(input, dim, dtype=dtype)
+
+
+@located
+def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The softmax over elements that are stored, along a dimension."""
+    return arithmetic.softmax(coordinates(input), dim, dtype, False)
+
+
+@located
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of `softmax`."""
+    return arithmetic.softmax(coordinates(input), dim, dtype, True)
+
+
+@located
+def sampled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
+) -> Tensor:
+    """beta · input + alpha · (mat1 @ mat2), at the elements that `input` stores."""
+    found = products.sampled(coordinates(input), mat1, mat2, beta, alpha)
+    return found if input.layout == "sparse_coo" else input.with_values(found._held)
+
+
+@located
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: tuple[int, int], layout: Any = None) -> Tensor:
+    """A sparse matrix of its diagonals."""
+    made = products.from_diagonals(diagonals, offsets, shape)
+    return made if layout in (None, "sparse_coo") else to_sparse(made, layout=layout)
+
+
+class check_sparse_tensor_invariants:
+    """A `with` block that changes nothing: indices are always checked."""
+
+    def __init__(self, enable: bool = True):
+        self.enabled = enable
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+    @staticmethod
+    def is_enabled() -> bool:
+        return True
+
+    @staticmethod
+    def enable() -> None:
+        """Nothing: they are checked."""
+
+    @staticmethod
+    def disable() -> None:
+        """Nothing: they are checked."""
+
+
+def __getattr__(name: str) -> Any:
+    raise unknown_name("tenfold.sparse", name, globals())

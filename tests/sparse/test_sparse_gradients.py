@@ -1,0 +1,89 @@
+"""Embeddings with sparse gradients, and the optimizers that take them."""
+
+import numpy as np
+import pytest
+import torch
+
+import tenfold as tn
+
+TABLE = np.random.RandomState(1).randn(6, 3).astype("float32")
+BATCHES = [[1, 4, 1], [0, 4, 5], [2, 2, 2]]
+
+
+def embedding(t, **options):
+    made = t.nn.Embedding(6, 3, sparse=True, **options)
+    with t.no_grad():
+        made.weight.copy_(t.tensor(TABLE))
+    return made
+
+
+@pytest.mark.parametrize("options", [{}, {"padding_idx": 4}])
+def test_the_gradient_has_a_row_for_each_index(options):
+    gradients = []
+    for t in (tn, torch):
+        layer = embedding(t, **options)
+        (layer(t.tensor(BATCHES[0])) ** 2).sum().backward()
+        (layer(t.tensor(BATCHES[1])) ** 3).sum().backward()
+        assert layer.weight.grad.is_sparse
+        gradients.append(layer.weight.grad.coalesce())
+    ours, theirs = gradients
+    np.testing.assert_array_equal(ours.indices().numpy(), theirs.indices().numpy())
+    np.testing.assert_allclose(ours.values().numpy(), theirs.values().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_table_used_densely_too_has_a_dense_gradient():
+    gradients = []
+    for t in (tn, torch):
+        layer = embedding(t)
+        (layer(t.tensor(BATCHES[0])) @ layer.weight.t()).sum().backward()
+        assert not layer.weight.grad.is_sparse
+        gradients.append(layer.weight.grad.numpy())
+    np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags(mode):
+    gradients = []
+    for t in (tn, torch):
+        bag = t.nn.EmbeddingBag(6, 3, mode=mode, sparse=True)
+        with t.no_grad():
+            bag.weight.copy_(t.tensor(TABLE))
+        (bag(t.tensor([1, 4, 1, 5]), t.tensor([0, 3])) ** 2).sum().backward()
+        gradients.append(bag.weight.grad.coalesce().to_dense().numpy())
+    np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-6)
+
+
+OPTIMIZERS = {
+    "SGD": {"lr": 0.1},
+    "SGD with momentum": {"lr": 0.1, "momentum": 0.9},
+    "Adagrad": {"lr": 0.1},
+    "SparseAdam": {"lr": 0.1},
+}
+
+
+@pytest.mark.parametrize("name", list(OPTIMIZERS))
+def test_optimizers_take_sparse_gradients(name):
+    tables = []
+    for t in (tn, torch):
+        layer = embedding(t)
+        optimizer = getattr(t.optim, name.split()[0])(layer.parameters(), **OPTIMIZERS[name])
+        for batch in BATCHES:
+            optimizer.zero_grad()
+            (layer(t.tensor(batch)) ** 2).sum().backward()
+            optimizer.step()
+        tables.append(layer.weight.detach().numpy())
+    np.testing.assert_allclose(*tables, rtol=1e-5, atol=1e-6)
+
+
+def test_adam_refuses_a_sparse_gradient():
+    layer = embedding(tn)
+    layer(tn.tensor(BATCHES[0])).sum().backward()
+    with pytest.raises(tn.UnsupportedError, match="Adam does not take sparse gradients"):
+        tn.optim.Adam(layer.parameters()).step()
+
+
+def test_sparse_adam_refuses_a_dense_gradient():
+    layer = tn.nn.Linear(2, 2)
+    layer(tn.ones(1, 2)).sum().backward()
+    with pytest.raises(tn.TenfoldError, match="takes sparse gradients"):
+        tn.optim.SparseAdam(layer.parameters()).step()

@@ -95,8 +95,8 @@ def test_a_refused_function_tells_the_reason(name):
 
 
 def test_a_refused_method_tells_the_reason():
-    with pytest.raises(tn.UnsupportedError, match="no sparse tensors"):
-        tn.ones(2).to_sparse()
+    with pytest.raises(tn.UnsupportedError, match="sparse tensors of a kind"):
+        tn.ones(2).to_sparse_bsr((1,))
 
 
 def test_the_documents_list_what_is_refused():

@@ -172,7 +172,7 @@ def test_workers_know_who_they_are():
     list(data.DataLoader(who, num_workers=2, worker_init_fn=init))
     assert sorted(info.seed for info in seen[2:]) == sorted(info.seed for info in seen[:2])
     assert len({info.seed for info in seen}) == 2
-    assert all(info.dataset is who for info in seen)
+    assert all(type(info.dataset) is type(who) and info.dataset is not who for info in seen)
     assert data.get_worker_info() is None
 
 
@@ -347,7 +347,7 @@ def test_batches_read_one_ahead_keep_their_order_and_their_errors():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_workers": -1}, "DataLoader: num_workers is the number of threads"),
+        ({"num_workers": -1}, "DataLoader: num_workers is the number of workers"),
         ({"timeout": -1}, "timeout is not negative"),
         ({"prefetch_factor": 2}, "are for workers, and there are none"),
         ({"sampler": [0], "shuffle": True}, "it goes with no shuffle"),

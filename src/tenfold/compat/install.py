@@ -13,6 +13,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator, MutableSequence
+from multiprocessing import spawn
 from types import ModuleType
 from typing import Any
 
@@ -189,6 +190,21 @@ def _exists(name: str) -> bool:
 _finder = _Finder()
 
 
+class _AsTorch:
+    """What a process that is spawned reads before it imports the program: there, too, torch is Tenfold."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return install_as_torch, ()
+
+
+def _prepared(name: str) -> dict[str, Any]:
+    """What Python tells a process that it spawns, and what it is to install."""
+    return {**_preparation(name), "as_torch": _AsTorch()}
+
+
+_preparation = spawn.get_preparation_data
+
+
 @located
 def install_as_torch() -> None:
     """Let `import torch` mean Tenfold in this process, from now on.
@@ -204,6 +220,7 @@ def install_as_torch() -> None:
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     package.shown = "torch"
+    vars(spawn)["get_preparation_data"] = _prepared
     if loaded is None:
         spec = importlib.machinery.ModuleSpec("torch", _finder, is_package=True)  # type: ignore[arg-type]
         sys.modules["torch"] = importlib.util.module_from_spec(spec)
@@ -215,5 +232,6 @@ def uninstall_as_torch() -> None:
         return
     sys.meta_path.remove(_finder)
     package.shown = "tenfold"
+    vars(spawn)["get_preparation_data"] = _preparation
     for name in [each for each in sys.modules if each == "torch" or each.startswith("torch.")]:
         del sys.modules[name]

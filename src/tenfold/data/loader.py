@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -12,9 +13,11 @@ from tenfold.base.errors import ArgumentError, constructor
 from tenfold.base.source import capture
 from tenfold.data import draws
 from tenfold.data.collate import default_collate, default_convert, map_tensors
-from tenfold.data.dataset import IterableDataset, gatherer
+from tenfold.data.dataset import IterableDataset
+from tenfold.data.fetching import END, Fetch, Fetching
+from tenfold.data.processes import Process, context_of
 from tenfold.data.sampler import BatchSampler, RandomSampler, SequentialSampler, batches
-from tenfold.data.workers import END, Crew, Fetch
+from tenfold.data.workers import Crew, WorkerInfo, become
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.generators import Generator
 
@@ -30,10 +33,12 @@ class DataLoader:
         ...
     ```
 
-    `num_workers` threads make batches ahead, `prefetch_factor` for each worker; their order does not change.
-    `device` says where batches are to be: they are sent there before they are asked for. Threads share memory
-    and are made in no time, so `pin_memory`, `persistent_workers` and `multiprocessing_context` have nothing
-    to do; they are accepted.
+    `num_workers` workers make batches ahead, `prefetch_factor` for each of them; the order does not change.
+    They are threads, each with its own shallow copy of the data set; or processes, if a
+    `multiprocessing_context` is given: "spawn", "fork" or "forkserver". Processes are for samples that take
+    long in Python itself; with `persistent_workers` they stay from pass to pass.
+    `device` says where batches are to be: they are sent there before they are asked for, so `pin_memory` has
+    nothing to do, and is accepted.
     """
 
     @constructor
@@ -60,7 +65,7 @@ class DataLoader:
         device: Device | str | int | None = None,
     ):
         if not isinstance(num_workers, int) or num_workers < 0:
-            raise ArgumentError(f"num_workers is the number of threads, 0 or more, not {num_workers!r}")
+            raise ArgumentError(f"num_workers is the number of workers, 0 or more, not {num_workers!r}")
         if timeout < 0 or (prefetch_factor is not None and prefetch_factor < 1):
             raise ArgumentError("timeout is not negative and prefetch_factor is 1 or more")
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
@@ -68,6 +73,8 @@ class DataLoader:
                 "prefetch_factor and persistent_workers are for workers, and there are none",
                 help="give num_workers as well",
             )
+        if multiprocessing_context is not None:
+            context_of(multiprocessing_context)
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise ArgumentError(
@@ -106,6 +113,8 @@ class DataLoader:
         self.persistent_workers = persistent_workers
         self.device = None if device is None else Device(device)
         self._epochs = 0
+        self._processes: dict[int, Process] = {}  # of workers, while there are any
+        weakref.finalize(self, _end, self._processes)
         self._batched = batch_sampler is not None or batch_size is not None
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
 
@@ -148,7 +157,7 @@ class DataLoader:
         return chosen
 
     def _by_caller(self) -> Iterator[Any]:
-        fetch = self._fetch()
+        fetch = self._sent(self._fetching().fetch())
         for indices in self._indices:
             batch = fetch(indices)
             if batch is END:
@@ -158,41 +167,49 @@ class DataLoader:
     def _by_workers(self) -> Iterator[Any]:
         seed = draws.worker_seed(self.generator, self._epochs)
         self._epochs += 1
-        with Crew(
-            self.dataset, self.num_workers, seed, self._fetch, self.worker_init_fn, self.timeout
-        ) as crew:
-            ahead = self.num_workers * (self.prefetch_factor or 1)
-            yield from crew.results(iter(self._indices), ahead)
+        by_processes = self.multiprocessing_context is not None
+        make = self._by_process if by_processes else self._by_thread
+        try:
+            with Crew(self.dataset, self.num_workers, seed, make, self.timeout) as crew:
+                ahead = self.num_workers * (self.prefetch_factor or 1)
+                yield from crew.results(iter(self._indices), ahead)
+        finally:
+            if by_processes and not self.persistent_workers:
+                _end(self._processes)
 
-    def _fetch(self) -> Fetch:
-        """A function from what a sampler gives to a batch, on the device; each worker has one of its own."""
-        if self._iterable:
-            made = self._next_batch(iter(self.dataset))
-        elif self._batched:
-            made = functools.partial(_batch, self.dataset, self.collate_fn, self._gather())
-        else:
-            made = lambda index: self.collate_fn(_sample(self.dataset, index))
+    def _fetching(self) -> Fetching:
+        return Fetching(
+            self.dataset, self.collate_fn, self._iterable, self._batched, self.batch_size, self.drop_last
+        )
+
+    def _by_thread(self, info: WorkerInfo) -> Fetch:
+        """The fetch of a worker thread, which has its own data set."""
+        fetching = self._fetching().own()
+        become(info._replace(dataset=fetching.dataset))
+        if self.worker_init_fn is not None:
+            self.worker_init_fn(info.id)
+        return self._sent(fetching.fetch())
+
+    def _by_process(self, info: WorkerInfo) -> Fetch:
+        """The fetch of a thread that waits for a worker process."""
+        process = self._processes.get(info.id)
+        if process is None:
+            context = context_of(self.multiprocessing_context)
+            process = self._processes[info.id] = Process(context, info, self._fetching(), self.worker_init_fn)
+        process.begin(info.seed)
+        return self._sent(process)
+
+    def _sent(self, fetch: Fetch) -> Fetch:
+        """A fetch whose batches are sent to the loader's device."""
         if self.device is None:
-            return made
+            return fetch
         move = functools.partial(_moved, device=self.device)
-        return lambda indices: map_tensors(move, made(indices))
+        return lambda indices: map_tensors(move, fetch(indices))
 
-    def _gather(self) -> Callable[[Any], Any] | None:
-        return gatherer(self.dataset) if self.collate_fn is default_collate else None
 
-    def _next_batch(self, samples: Iterator[Any]) -> Fetch:
-        """Of samples as they come: the next batch, or END."""
-
-        def fetch(_: Any) -> Any:
-            if self.batch_size is None:
-                sample: Any = next(samples, END)
-                return END if sample is END else self.collate_fn(sample)
-            found = list(itertools.islice(samples, self.batch_size))
-            if not found or (self.drop_last and len(found) < self.batch_size):
-                return END
-            return self.collate_fn(found)
-
-        return fetch
+def _end(processes: dict[int, Process]) -> None:
+    while processes:
+        processes.popitem()[1].stop()
 
 
 class LoaderIterator:
@@ -226,26 +243,6 @@ class WorkersIterator(LoaderIterator):
         self._batches.close()  # type: ignore[attr-defined]
 
     _shutdown_workers = close
-
-
-def _batch(
-    dataset: Any, collate: Callable[[Any], Any], gather: Callable[[Any], Any] | None, indices: Any
-) -> Any:
-    indices = list(indices)
-    if gather is not None and indices and all(type(each) is int for each in indices):
-        return gather(indices)
-    fetch_many = getattr(dataset, "__getitems__", None)
-    if fetch_many is not None:
-        return collate(fetch_many(indices))
-    return collate([_sample(dataset, each) for each in indices])
-
-
-def _sample(dataset: Any, index: Any) -> Any:
-    try:
-        return dataset[index]
-    except Exception as error:
-        error.add_note(f"fetching the sample at index {index!r}")
-        raise
 
 
 def _moved(tensor: Tensor, device: Device) -> Tensor:

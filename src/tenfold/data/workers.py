@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 from tenfold.base.devices import Device, get_default_device
 from tenfold.base.errors import TenfoldError
 from tenfold.data.collate import map_tensors
+from tenfold.data.fetching import END, Fetch
 from tenfold.runtime.evaluate import evaluate
 from tenfold.tensor import Tensor
-
-Fetch = Callable[[Any], Any]
-END = object()  # what a fetch gives when its samples have run out
 
 
 class WorkerInfo(NamedTuple):
@@ -38,6 +36,11 @@ _thread = _Thread()
 def get_worker_info() -> WorkerInfo | None:
     """In a worker of a loader, which one it is; None elsewhere."""
     return _thread.info
+
+
+def become(info: WorkerInfo) -> None:
+    """Let this thread be a worker from now on."""
+    _thread.info = info
 
 
 class Slot:
@@ -65,8 +68,7 @@ class Crew:
         dataset: Any,
         count: int,
         seed: int,
-        make_fetch: Callable[[], Fetch],
-        init: Callable[[int], Any] | None,
+        make_fetch: Callable[[WorkerInfo], Fetch],
         timeout: float,
     ):
         self.timeout = timeout
@@ -81,7 +83,6 @@ class Crew:
                     self.stopping,
                     WorkerInfo(i, count, seed + i, dataset),
                     make_fetch,
-                    init,
                     device,
                 ),
                 name=f"tenfold-data-{i}",
@@ -143,28 +144,25 @@ def _work(
     inbox: queue.SimpleQueue[Slot | None],
     stopping: threading.Event,
     info: WorkerInfo,
-    make_fetch: Callable[[], Fetch],
-    init: Callable[[int], Any] | None,
+    make_fetch: Callable[[WorkerInfo], Fetch],
     device: Device,
 ) -> None:
     """The life of a worker thread: until it is sent None, or told to stop."""
-    _thread.info = info
+    become(info)
     fetch: Fetch | None = None
     with device:
         while (slot := inbox.get()) is not None and not stopping.is_set():
             try:
                 if fetch is None:
-                    if init is not None:
-                        init(info.id)
-                    fetch = make_fetch()
-                slot.result = _computed(fetch(slot.indices))
+                    fetch = make_fetch(info)
+                slot.result = computed(fetch(slot.indices))
             except BaseException as error:  # whatever it is, it is for the main thread to raise
                 slot.error = error
             slot.done.release()
             del slot
 
 
-def _computed(batch: Any) -> Any:
+def computed(batch: Any) -> Any:
     """A batch whose tensors have their data. What a worker records thus stays its own: in the program of the
     step that takes the batch it would be computed in part, and in another part each time."""
     tensors: list[Tensor] = []

@@ -84,6 +84,12 @@ class Browser:
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
         self.frame()
 
+    def computed(self) -> float:
+        """The processor time of the page's main thread, in seconds: a busy machine does not change it."""
+        self.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        metrics = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
+
     @property
     def complaints(self) -> list[str]:
         return [each["message"] for each in self.driver.get_log("browser") if each["level"] in ERRORS]

@@ -8,6 +8,8 @@ import tenfold as tn
 from tenfold.base.errors import ArgumentError, TenfoldError
 from tenfold.distributed.device_mesh import init_device_mesh
 from tenfold.distributed.tensor import Shard, distribute_tensor
+from tenfold.engines import xla
+from tenfold.explain import measure
 from tenfold.explain.explanation import explain_trace
 from tenfold.mlir import stablehlo, torch_dialect
 from tenfold.runtime import executables
@@ -152,15 +154,32 @@ def test_memory_counts_what_is_alive():
 
 def test_measured_times_add_up_to_the_run():
     def work(x):
-        for _ in range(4):
+        for _ in range(20):
             x = (x @ x).tanh()
-        return x.sum()
+        return x
 
-    times = tn.explain(work, tn.ones(500, 500)).times
-    shared = sum(times.ops) + times.others
-    assert sum(times.ops) > 0
-    assert times.others < 0.1 * shared
-    assert shared < 1.1 * times.run
+    for _ in range(3):  # a busy machine may stop a run between two instructions
+        times = tn.explain(work, tn.ones(500, 500)).times
+        assert sum(times.ops) + times.others + times.waiting == pytest.approx(times.run)
+        if sum(times.ops) > 0.9 * times.run:
+            return
+    pytest.fail(f"ops took {sum(times.ops)} s of {times.run} s")
+
+
+def event(instruction, start, end, run=1):
+    return xla.TraceEvent("", "", False, start, end - start, instruction, "", 0, run)
+
+
+def test_instructions_that_run_at_once_share_the_time():
+    events = [
+        event("while.1", 0, 100),
+        event("dot.1", 10, 50),
+        event("dot.1", 20, 60),  # in another thread
+        event("add.1", 40, 80),
+        event("tanh.1", 120, 130),
+    ]
+    took = {name: round(seconds * 1e9, 6) for name, seconds in measure._took(events).items()}
+    assert took == {"while.1": 30, "dot.1": 40, "add.1": 30, "tanh.1": 10}
 
 
 def test_arithmetic_of_a_product_is_two_steps_for_each_term():

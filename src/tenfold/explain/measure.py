@@ -7,6 +7,7 @@ to cost.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,15 +20,18 @@ from tenfold.explain.hlo import Hlo
 from tenfold.flat.ir import TensorType
 
 LONGEST = 10.0  # seconds that a run may be estimated to take
+OUTER = ("while", "call", "conditional")  # instructions that run others
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds: of the whole run, of each FlatIR op, and of instructions that came from none."""
+    """Seconds: of the whole run, of each FlatIR op, of instructions that came from none, and the rest of the
+    run, in which no instruction ran. The last three add up to the first."""
 
     run: float
     ops: tuple[float, ...]
     others: float
+    waiting: float
 
 
 def measured(
@@ -53,18 +57,26 @@ def measured(
         weights = [costs[op].seconds + 1e-9 for op in of]
         for op, weight in zip(of, weights, strict=True):
             ops[op] += took * weight / sum(weights)
-    return Times(seconds, tuple(ops), others)
+    return Times(seconds, tuple(ops), others, max(0.0, seconds - sum(ops) - others))
 
 
 def _took(events: Sequence[xla.TraceEvent]) -> dict[str, float]:
-    """The seconds of each instruction, those aside that only wait for others inside of them. One that runs in
-    several threads at a time takes from the first's start to the last's end."""
-    spans: dict[tuple[str, int], tuple[int, int]] = {}
-    for each in events:
-        if each.instruction and not each.instruction.startswith(("while", "call", "conditional")):
-            start, end = spans.get((each.instruction, each.run), (each.start, 0))
-            spans[each.instruction, each.run] = min(start, each.start), max(end, each.start + each.duration)
+    """The seconds of each instruction, which add up to the time in which any ran. What runs at the same time
+    shares it; an instruction that waits for others inside of it has the time in which none of them ran.
+    """
+    edges = [(each.start, 1, each.instruction) for each in events if each.instruction]
+    edges += [(each.start + each.duration, -1, each.instruction) for each in events if each.instruction]
+    running: Counter[str] = Counter()
+    outer: Counter[str] = Counter()
     took: dict[str, float] = {}
-    for (name, _), (start, end) in spans.items():
-        took[name] = took.get(name, 0.0) + (end - start) / 1e9
+    before = 0
+    for now, step, name in sorted(edges):
+        active = running or outer
+        for each in active:
+            took[each] = took.get(each, 0.0) + (now - before) / 1e9 / len(active)
+        kind = outer if name.startswith(OUTER) else running
+        kind[name] += step
+        if not kind[name]:
+            del kind[name]
+        before = now
     return took

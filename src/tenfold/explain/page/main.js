@@ -65,12 +65,13 @@ class Page {
   }
 
   facts() {
-    const { ops, nodes, memory, device, held } = this.program;
+    const { ops, nodes, memory, device, held, times } = this.program;
     const facts = [
       ["Trace nodes", count(nodes.length)],
       ["FlatIR ops", count(ops.length)],
       ["arithmetic", flopsText(total(ops.map((op) => op.flops)))],
-      ["one run", this.program.times ? timeText(this.program.times.run) : ""],
+      ["one run", times ? timeText(times.run) : ""],
+      ["of it outside ops", times ? timeText(times.others + times.waiting) : ""],
       ["peak memory", memory ? bytesText(held || Math.max(...memory.live)) : "–"],
       ["device", device],
       ...this.program.facts,

@@ -60,8 +60,11 @@ class DiffView {
     lists.forEach((list, i) => list.scroller.addEventListener("scroll", () => {
       lists[1 - i].scroller.scrollTop = list.scroller.scrollTop;
     }, { passive: true }));
-    const first = rows.findIndex(({ look }) => look === "changed");
-    if (first > 10) lists[0].start(first - 4);
+    // Begin with the first difference, or past the arguments, which nothing came from.
+    const first = left.program === right.program
+      ? rows.findIndex((row) => row.left >= 0 && row.right >= 0)
+      : rows.findIndex(({ look }) => look === "changed");
+    if (first > 10) lists.forEach((list) => list.start(first - 4));
   }
 
   list(side, rows, stage) {

@@ -62,7 +62,9 @@ def custom_op(
 def register_fake(name: Any, func: Callable[..., Any] | None = None, /, **ignored: Any) -> Any:
     """See `CustomOpDef.register_fake`; the op is given by its name or as an object, and may be defined
     later."""
-    if isinstance(name, str) and name not in kernels.PYTHON_KERNELS and not _has_lowering(name):
+    if isinstance(name, str) and _is_own(name):
+        register = lambda function: function  # its types follow from its lowering
+    elif isinstance(name, str) and name not in kernels.PYTHON_KERNELS and not _has_lowering(name):
         register = lambda function: FAKES.setdefault(name, function)
     else:
         register = _defined(name).register_fake
@@ -75,7 +77,9 @@ impl_abstract, register_kernel = register_fake, impl
 def register_autograd(
     name: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
 ) -> None:
-    """See `CustomOpDef.register_autograd`."""
+    """See `CustomOpDef.register_autograd`. An op that is a row of the package has its gradient already."""
+    if isinstance(name, str) and _is_own(name):
+        return
     _defined(name).register_autograd(backward, setup_context=setup_context)
 
 
@@ -95,6 +99,12 @@ def _defined(name: Any) -> CustomOpDef:
         )
         raise ArgumentError(f"no Python function was made an op called {name!r}", help=known)
     return kernel.__self__  # type: ignore[attr-defined]
+
+
+def _is_own(name: str) -> bool:
+    """Whether an op of another namespace than ATen's is a row of the package, as torchvision's are."""
+    namespace, _, short = name.rpartition("::")
+    return any(row.home.startswith("tenfold.") for row in OTHERS.get(namespace, {}).get(short, ()))
 
 
 def _has_lowering(name: str) -> bool:

@@ -16,6 +16,7 @@ from tenfold.ops import (  # noqa: F401
     covariance,
     creation,
     ctc,
+    detection,
     differences,
     distance,
     distinct,

@@ -44,7 +44,7 @@ def _reflected(at, low, span):
     return flat.where(even, beyond + low, span - beyond + low)
 
 
-def _element(x, at, weight):
+def element(x, at, weight):
     """The elements of x at whole places, one for each spatial dimension, weighted; zero outside of x."""
     shape = x.shape[2:]
     within = [(where >= 0) & (where <= n - 1) for n, where in zip(shape, at, strict=True)]
@@ -71,7 +71,7 @@ def _sampled(x, grid, mode, padding, align_corners):
         return _cubic(x, raw, inner)
     at = [inner(each, d) for d, each in enumerate(raw)]
     if mode == NEAREST:
-        return chosen_by(_element(x, [flat.round_half_even(each) for each in at], None), grid)
+        return chosen_by(element(x, [flat.round_half_even(each) for each in at], None), grid)
     low = [flat.floor(each) for each in at]
     parts = []
     for corner in itertools.product((0, 1), repeat=dims):
@@ -80,7 +80,7 @@ def _sampled(x, grid, mode, padding, align_corners):
             for side, where, start in zip(corner, at, low, strict=True)
         ]
         places = [start + side for side, start in zip(corner, low, strict=True)]
-        parts.append(_element(x, places, functools.reduce(flat.mul, shares)))
+        parts.append(element(x, places, functools.reduce(flat.mul, shares)))
     return functools.reduce(flat.add, parts)
 
 
@@ -90,7 +90,7 @@ def _cubic(x, raw, inner):
     parts = []
     for i, j in itertools.product(range(4), repeat=2):
         at = [inner(start + (tap - 1), d) for d, (start, tap) in enumerate(zip(low, (i, j), strict=True))]
-        parts.append(_element(x, at, weights[0][i] * weights[1][j]))
+        parts.append(element(x, at, weights[0][i] * weights[1][j]))
     return functools.reduce(flat.add, parts)
 
 

@@ -69,7 +69,7 @@ def plain(*schemas: str) -> Callable[[Function], Function]:
     def declare(function: Function) -> Function:
         for text in schemas:
             row = PlainRow(text, function)
-            PLAIN[row.namespace].setdefault(row.name, []).append(row)
+            PLAIN.setdefault(row.namespace, {}).setdefault(row.name, []).append(row)
         return function
 
     return declare

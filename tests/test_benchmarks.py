@@ -11,6 +11,7 @@ import pytest
 from benchmarks import long_runs
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.first_result import with_jax, with_numpy
+from benchmarks.gpu.offline import Kernel, kernels_of
 from benchmarks.harness import Benchmark, Result, first_line, import_time, measure, readable, statement, table
 from benchmarks.plot import draw
 
@@ -168,3 +169,23 @@ def test_growth_is_what_one_more_costs_in_the_second_half():
     flat = [100 * i for i in range(10)] + [1000] * 10
     assert long_runs.Run("", list(range(20)), flat).growth == 0
     assert long_runs.Run("", list(range(20)), [7 * i for i in range(20)]).growth == pytest.approx(7)
+
+
+def test_the_traffic_of_a_compiled_gpu_program_is_that_of_its_kernels():
+    hlo = """HloModule m
+%fused (p: f32[4]) -> f32[4] {
+  ROOT %negate = f32[4]{0} negate(%p)
+}
+
+ENTRY %main (a: bf16[8,16], b: bf16[16,2]) -> f32[2] {
+  %a = bf16[8,16]{1,0} parameter(0)
+  %b = bf16[16,2]{1,0} parameter(1)
+  %product = (bf16[8,2]{1,0}, s8[64]{0}) custom-call(%a, %b), custom_call_target="__cublas$lt$matmul"
+  %part = bf16[8,2]{1,0} get-tuple-element(%product), index=0
+  ROOT %sums = f32[2]{0} fusion(%part), kind=kInput, calls=%fused
+}
+"""
+    assert kernels_of(hlo) == [
+        Kernel("product", "__cublas$lt$matmul", "(bf16[8,2]{1,0}, s8[64]{0})", 256 + 64 + 32 + 64),
+        Kernel("sums", "fusion kInput", "f32[2]{0}", 32 + 8),
+    ]

@@ -66,6 +66,7 @@ from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, man
 from tenfold.runtime.evaluate import get_engine, set_engine
 from tenfold.runtime.runs import explain_runs
 from tenfold.tensor import Tensor
+from tenfold.tensor.registry import TENSOR_METHOD_REGISTRY as TENSOR_METHOD_REGISTRY
 from tenfold.version import release as _release
 
 if TYPE_CHECKING:

@@ -105,11 +105,18 @@ def compile(
 
 
 @located
-def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **kwargs: Any) -> str:
+def show(
+    function: Callable[..., Any],
+    *args: Any,
+    stage: str | None = None,
+    source_lines: bool = False,
+    **kwargs: Any,
+) -> str:
     """The text of a function's program on these arguments.
 
     `stage` is "trace", "flat", "stablehlo", "torch" (the torch dialect, by torch-mlir), "hlo" (what XLA
     made of it) or, on a mesh, "sharding" (how each value is placed); without one, the first three.
+    The Trace and FlatIR have the user's line beside each op; with `source_lines` MLIR's text has it too.
     """
     _require_callable(function)
     given, recording, _ = record_call(uncompiled(function), args, kwargs, Tensor)
@@ -118,7 +125,7 @@ def show(function: Callable[..., Any], *args: Any, stage: str | None = None, **k
         for leaf, source in zip(trace.leaves, recording.inputs, strict=True):
             if type(source) is int:
                 leaf.buffer = given[source]._computed().buffer
-    return stage_text(trace, trace.device, _named(stage))
+    return stage_text(trace, trace.device, _named(stage), source_lines)
 
 
 def uncompiled(function: Any) -> Callable[..., Any]:
@@ -147,11 +154,11 @@ def stablehlo_module(function: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
 
 @located
-def _show(self: Tensor, stage: str | None = None) -> str:
+def _show(self: Tensor, stage: str | None = None, source_lines: bool = False) -> str:
     """The text of the program that computes this tensor; see `tenfold.show`."""
     value = self.current()
     program, _ = collect([value])
-    return stage_text(program, value.device, _named(stage))
+    return stage_text(program, value.device, _named(stage), source_lines)
 
 
 Tensor.show = _show  # type: ignore[attr-defined]

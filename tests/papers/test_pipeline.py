@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 import tenfold as tp
 from tests.papers.conftest import lines
 
@@ -62,12 +64,33 @@ module {
     assert numbered == lines(expected)
 
 
+def test_stablehlo_can_show_the_lines_that_its_ops_are_from():
+    line = program.__code__.co_firstlineno
+    text = tp.show(program, stage="stablehlo", source_lines=True)
+    assert f"stablehlo.tanh %0 : tensor<2x3xf32>  // test_pipeline.py:{line + 2}" in text
+    assert f"tensor<f32>  // test_pipeline.py:{line + 1}" in text and "loc(" not in text
+    assert "// test_pipeline.py" in tp.show(program, stage="torch", source_lines=True)
+
+
 def test_methods_are_defined_out_of_line():
-    def cube(self):
+    @tp.TENSOR_METHOD_REGISTRY("cube")
+    def cube(self) -> tp.Tensor:
         return self * self * self
 
-    tp.Tensor.cube = cube
     try:
         assert tp.full((2,), value=2.0).cube().tolist() == [8, 8]
+        assert "cube" in tp.TENSOR_METHOD_REGISTRY
     finally:
-        del tp.Tensor.cube
+        tp.TENSOR_METHOD_REGISTRY.remove("cube")
+    assert not hasattr(tp.Tensor, "cube")
+
+
+def test_a_method_that_tensors_have_is_replaced_only_where_that_is_said():
+    with pytest.raises(tp.ArgumentError, match="already"):
+        tp.TENSOR_METHOD_REGISTRY("tanh")
+    tp.TENSOR_METHOD_REGISTRY("tanh", replace=True)(lambda self: self + 1)
+    try:
+        assert tp.zeros(1).tanh().tolist() == [1]
+    finally:
+        tp.TENSOR_METHOD_REGISTRY.remove("tanh")
+    assert tp.zeros(1).tanh().tolist() == [0]

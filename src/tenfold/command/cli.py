@@ -106,6 +106,7 @@ def _add_looking(command: Command) -> None:
     )
     show.add_argument("file")
     show.add_argument("--stage", choices=STAGES, help="one stage only (default: trace, flat and stablehlo)")
+    show.add_argument("--lines", action="store_true", help="the file's lines beside MLIR's ops, as comments")
     explained = command(
         "explain",
         lambda parsed: explaining.run(parsed, _execute),
@@ -180,7 +181,7 @@ def _show(parsed: argparse.Namespace) -> int:
     def observe(program: Any, device: Any) -> None:
         if program.key not in printed:  # it may run on tier 0 and be compiled meanwhile
             printed.add(program.key)
-            print(stage_text(program, device, parsed.stage))
+            print(stage_text(program, device, parsed.stage, parsed.lines))
 
     sys.argv = [parsed.file]
     with executables.observing(observe):
@@ -190,7 +191,7 @@ def _show(parsed: argparse.Namespace) -> int:
             left = [each for each in names.values() if isinstance(each, tenfold.Tensor)]
             pending = [each for each in left if each.current().buffer is None]
             if pending:
-                print(pending[-1].show(parsed.stage))
+                print(pending[-1].show(parsed.stage, parsed.lines))
             else:
                 raise ArgumentError(
                     f"{parsed.file} evaluates no tensor", help="compute something, or print a tensor"

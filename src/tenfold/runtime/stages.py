@@ -11,6 +11,7 @@ from tenfold.engines import sharded
 from tenfold.flat.ir import TensorType
 from tenfold.flat.printer import print_flat
 from tenfold.mlir import stablehlo
+from tenfold.mlir.source_lines import with_source_lines
 from tenfold.runtime import executables
 from tenfold.trace.collect import Trace
 from tenfold.trace.lower import lower
@@ -20,10 +21,11 @@ STAGES = ("trace", "flat", "stablehlo", "torch", "hlo", "sharding")
 HLO_TITLE = "==== HLO, optimised by XLA ===="
 
 
-def stage_text(program: Trace, device: Device, stage: str | None = None) -> str:
-    """One stage's text, or without a stage the first three, one after the other."""
+def stage_text(program: Trace, device: Device, stage: str | None = None, source_lines: bool = False) -> str:
+    """One stage's text, or without a stage the first three, one after the other; with `source_lines` MLIR's
+    text too has the user's line beside each op."""
     if stage is None:
-        return "\n\n".join(stage_text(program, device, each) for each in STAGES[:3])
+        return "\n\n".join(stage_text(program, device, each, source_lines) for each in STAGES[:3])
     if stage == "trace":
         return print_trace(program)
     if stage == "flat":
@@ -31,11 +33,12 @@ def stage_text(program: Trace, device: Device, stage: str | None = None) -> str:
     if stage == "stablehlo":
         place = placed(program, device)
         layout = place if isinstance(place, Partitioned) else None
-        return f"{stablehlo.TITLE}\n{stablehlo.emit(lower(program), (), layout).text().rstrip()}"
+        module = stablehlo.emit(lower(program), (), layout)
+        return f"{stablehlo.TITLE}\n{_module_text(module, source_lines)}"
     if stage == "torch":
         from tenfold.mlir import torch_dialect
 
-        return f"{torch_dialect.TITLE}\n{torch_dialect.emit(program).text().rstrip()}"
+        return f"{torch_dialect.TITLE}\n{_module_text(torch_dialect.emit(program), source_lines)}"
     if stage == "hlo":
         executable = executables.build(program, placed(program, device)).executable
         return f"{HLO_TITLE}\n{executable.hlo().rstrip()}"
@@ -45,6 +48,11 @@ def stage_text(program: Trace, device: Device, stage: str | None = None) -> str:
         f"there is no stage {stage!r}",
         help=did_you_mean(stage, STAGES) or f"the stages are {', '.join(STAGES)}",
     )
+
+
+def _module_text(module: Any, source_lines: bool) -> str:
+    text = str(module.text(locations=source_lines))
+    return with_source_lines(text) if source_lines else text.rstrip()
 
 
 def placed(program: Trace, device: Device) -> Device:

@@ -1,8 +1,8 @@
 """`tenfold.jit`: TorchScript, and the words by which code is marked for it.
 
-A program is recorded as it runs, so a marked or traced function runs as it did, and `tenfold.compile`
-compiles it. What was traced can be saved as TorchScript, which libtorch writes, and files of TorchScript are
-loaded and called: by libtorch, without gradients.
+A program is recorded as it runs, so a scripted or traced function runs as it did, and `tenfold.compile`
+compiles it. It can be saved as TorchScript, which libtorch writes: what was traced by its ops, what was
+scripted by its source. Files of TorchScript are loaded and called: by libtorch, without gradients.
 """
 
 from __future__ import annotations
@@ -12,20 +12,22 @@ import copy
 import functools
 import os
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from tenfold.base.absent import CLASSES, absent_name
-from tenfold.base.errors import ArgumentError, UnsupportedError, located, unknown_name
+from tenfold.base.errors import ArgumentError, EngineError, UnsupportedError, located, unknown_name
 from tenfold.exporting.script import scripted
+from tenfold.exporting.sources import script_source
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
 from tenfold.tensor.interchange import from_numpy
 from tenfold.trace import tree
 
 __all__ = [
-    "Attribute", "CompilationUnit", "Final", "ScriptModule", "annotate", "export", "freeze", "ignore",
+    "Attribute", "CompilationUnit", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "freeze", "ignore",
     "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "save",
     "script", "script_if_tracing", "trace", "trace_module", "unused", ]  # fmt: skip
 
@@ -40,11 +42,6 @@ def is_scripting() -> bool:
 def is_tracing() -> bool:
     """False: a recorded function may ask about types as if it ran."""
     return False
-
-
-def script(obj: Kind, *args: Any, **kwargs: Any) -> Kind:
-    """The function or module itself."""
-    return obj
 
 
 class Traced:
@@ -81,6 +78,45 @@ class TracedFunction(Traced):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._traced(*args, **kwargs)
+
+
+class ScriptFunction(TracedFunction):
+    """A scripted function: it runs as the function does, and libtorch compiles its source, with its choices
+    and loops, when it is printed or saved."""
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(function, ())
+
+    @functools.cached_property
+    def _scripted(self) -> Any:
+        from tenfold.engines.libtorch_script import Script
+
+        source = script_source(self._traced)
+        try:
+            return Script.compile(source)
+        except EngineError as error:
+            raise UnsupportedError(
+                f"TorchScript cannot express {self._traced.__name__}: {error.message}",
+                help="trace it, or write it in what TorchScript has",
+            ) from None
+
+    def __reduce__(self) -> str:
+        return str(self._traced.__qualname__)
+
+
+def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
+    """The function, which runs as it did; `save` writes it as TorchScript, compiled from its source, with the
+    functions it calls. Modules and classes are given back as they are.
+
+        @tenfold.jit.script
+        def halved(x, times: int):
+            for i in range(times):
+                x = x / 2
+            return x
+
+        halved.save("halved.pt")
+    """
+    return ScriptFunction(obj) if type(obj) is FunctionType else obj
 
 
 @located

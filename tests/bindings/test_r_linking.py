@@ -16,17 +16,25 @@ LLTM = ROOT / "examples" / "r" / "lltm"  # against libtorch
 SCRIPT = Path(__file__).with_name("r") / "linking.R"
 
 
-@pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """R's folders of packages, with the example installed from a copy of its sources."""
-    folder = tmp_path_factory.mktemp("linking")
-    shutil.copytree(PACKAGE, folder / "source")
+def _installed(package: Path, folder: Path) -> str:
+    """R's folders of packages, with an example installed from a copy of its sources."""
+    shutil.copytree(package, folder / "source")
     (folder / "library").mkdir()
     both = f"{folder / 'library'}:{library()}"
     command = ["R", "CMD", "INSTALL", f"--library={folder / 'library'}", str(folder / "source")]
     done = subprocess.run(command, env={**os.environ, "R_LIBS": both}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return both
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return _installed(PACKAGE, tmp_path_factory.mktemp("linking"))
+
+
+@pytest.fixture(scope="module")
+def lltm(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return _installed(LLTM, tmp_path_factory.mktemp("lltm"))
 
 
 def test_native_code_calls_functions_with_lists_and_loses_nothing(libraries: str) -> None:
@@ -51,26 +59,24 @@ def test_packages_that_import_torch_find_these_functions(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_native_code_runs_clean_under_valgrind(libraries: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["libraries", "lltm"])
+def test_native_code_runs_clean_under_valgrind(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is not installed")
+    script = SCRIPT if name == "libraries" else SCRIPT.with_name("lltm.R")
     log = tmp_path / "valgrind.log"
     debugger = f"valgrind --error-exitcode=9 --log-file={log} --undef-value-errors=no"
-    command = ["R", "-d", debugger, "--vanilla", "--quiet", "-f", str(SCRIPT)]
-    environment = {**os.environ, "R_LIBS": libraries, "OMP_NUM_THREADS": "1"}
+    command = ["R", "-d", debugger, "--vanilla", "--quiet", "-f", str(script)]
+    environment = {**os.environ, "R_LIBS": request.getfixturevalue(name), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, (done.stdout[-1500:], log.read_text()[-3000:])
 
 
 @pytest.mark.slow
-def test_native_code_that_links_libtorch_shares_tensors_and_functions(tmp_path: Path) -> None:
-    both = f"{tmp_path / 'library'}:{library()}"
-    (tmp_path / "library").mkdir()
-    shutil.copytree(LLTM, tmp_path / "source")
-    command = ["R", "CMD", "INSTALL", f"--library={tmp_path / 'library'}", str(tmp_path / "source")]
-    done = subprocess.run(command, env={**os.environ, "R_LIBS": both}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert run(SCRIPT.with_name("lltm.R"), R_LIBS=both) == "fine"
+def test_native_code_that_links_libtorch_shares_tensors_and_functions(lltm: str) -> None:
+    assert run(SCRIPT.with_name("lltm.R"), R_LIBS=lltm) == "fine"
 
 
 @pytest.mark.slow

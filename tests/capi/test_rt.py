@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 import shutil
 import subprocess
 import threading
@@ -17,6 +18,7 @@ import torch
 import torch.nn.functional as F
 
 from tenfold.capi import rt
+from tenfold.command.demo import digits
 from tests.capi.bridge import Bridge, built, nothing_left
 
 TYPES = {"f64": ctypes.c_double, "i32": ctypes.c_int32, "bool": ctypes.c_int32, "text": ctypes.c_char_p}
@@ -398,11 +400,29 @@ def test_every_function_is_called_here(run: Runtime) -> None:
     assert set(run.rows) == CALLED
 
 
-def test_a_network_learns_with_these_functions_alone(tmp_path: Path) -> None:
-    source = Path(__file__).parents[2] / "examples" / "c" / "09_rt_xor.c"
+def compiled(name: str, folder: Path) -> Path:
+    """An example in C that is linked with libtenfold_rt alone."""
     made = built()
+    source = Path(__file__).parents[2] / "examples" / "c" / f"{name}.c"
     strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     command = ["cc", *strict, str(source), *made.compile_flags, *made.rt_link_flags, "-lm"]
-    subprocess.run([*command, "-o", str(tmp_path / "xor")], check=True)
-    printed = subprocess.run([tmp_path / "xor"], capture_output=True, text=True, check=True).stdout
+    subprocess.run([*command, "-o", str(folder / name)], check=True)
+    return folder / name
+
+
+def test_a_network_learns_with_these_functions_alone(tmp_path: Path) -> None:
+    program = compiled("09_rt_xor", tmp_path)
+    printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[-4:] == ["0 xor 0 = 0", "0 xor 1 = 1", "1 xor 0 = 1", "1 xor 1 = 0"]
+
+
+def test_digits_are_read_with_these_functions_alone(tmp_path: Path) -> None:
+    training, test = digits.load()
+    pixels = np.concatenate([each.images.reshape(-1, 64).numpy() for each in (training, test)])
+    labels = np.concatenate([each.labels.numpy() for each in (training, test)])
+    np.savetxt(tmp_path / "digits.txt", np.column_stack([pixels, labels]), fmt="%g")
+    program = compiled("11_rt_digits", tmp_path)
+    command = [str(program), str(tmp_path / "digits.txt")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"([\d.]+) % of images", printed)
+    assert found is not None and float(found[1]) > 90, printed

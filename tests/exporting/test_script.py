@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 import tenfold as tn
+import tenfold.nn.functional as F
 
 X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
 
@@ -100,3 +102,70 @@ def test_what_has_no_torchscript_is_refused(tmp_path: Path):
     unit = tn.jit.CompilationUnit("def same(x):\n    return x\n")
     with pytest.raises(tn.UnsupportedError, match="gradients do not flow"):
         unit.same(tn.ones(1, requires_grad=True))
+
+
+# Scripted functions
+
+SCALE = 2.5
+
+
+def scaled(x, n: int):
+    return x * n - SCALE
+
+
+@tn.jit.script
+def looped(x: tn.Tensor, n: int, places: list[int], more: int | None = None) -> tn.Tensor:
+    """A function with choices, loops, a helper and constants from outside."""
+    for i in range(n):
+        if bool(x.sum() > 0):
+            x = scaled(x, i + 1)
+        else:
+            x = F.relu(x, inplace=False) + math.sqrt(2.0) + math.pi
+    total = 0
+    for each in places:
+        total += each
+    if more is not None:
+        total += more
+    return tn.softmax(tn.cat([x, tn.zeros([2], dtype=tn.float32)]), 0) + total
+
+
+def test_a_scripted_function_keeps_its_choices_and_loops(tmp_path):
+    looped.save(tmp_path / "looped.pt")
+    theirs = torch.jit.load(tmp_path / "looped.pt")
+    ours = tn.jit.load(tmp_path / "looped.pt")
+    assert "for" in looped.code and "if" in looped.code
+    for start in (-1.0, 2.0):
+        for n in (0, 3):
+            expected = looped(tn.full((2,), start), n, [1, 2], 3).numpy()
+            np.testing.assert_allclose(theirs(torch.full((2,), start), n, [1, 2], 3).numpy(), expected)
+            np.testing.assert_allclose(ours(tn.full((2,), start), n, [1, 2], 3).numpy(), expected)
+
+
+def test_a_scripted_function_is_still_recorded_and_differentiated():
+    x = tn.ones(2, requires_grad=True)
+    tn.compile(lambda v: looped(v, 0, [1]).sum())(x).backward()
+    assert x.grad.shape == (2,)
+
+
+def keeps_a_tensor(x):
+    return x + OUTSIDE
+
+
+OUTSIDE = tn.ones(2)
+
+
+def test_what_torchscript_cannot_express_is_refused_with_its_line():
+    with pytest.raises(
+        tn.UnsupportedError, match=r"keeps_a_tensor, line \d+: TorchScript cannot keep OUTSIDE"
+    ):
+        _ = tn.jit.script(keeps_a_tensor).code
+    with pytest.raises(tn.UnsupportedError, match="has no source of its own"):
+        _ = tn.jit.script(lambda x: x * 2).code
+    with pytest.raises(tn.UnsupportedError, match="TorchScript cannot express"):
+        _ = tn.jit.script(mixes_types).code
+
+
+def mixes_types(x):
+    y = x
+    y = "text"
+    return y

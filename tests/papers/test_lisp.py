@@ -47,8 +47,36 @@ AUTOGRAD = """
       (tensor-grad x))))
 ))
 """
-PROGRAMS = {"primitives": PRIMITIVES, "memory": MEMORY, "autograd": AUTOGRAD}
-EXPECTED = {"memory": "#t", "autograd": "(10 10)"}
+# The paper's goal; what its data is, the paper leaves open.
+TRAINING = """
+(define training-data
+  (map (lambda (i) (list (tensor-randn 16 784) (tensor-randint 0 10 '(16)))) (iota 3)))
+
+; Define model
+(define model
+  (sequential
+    (linear 784 128)
+    (relu)
+    (linear 128 10)
+    (softmax -1)))
+
+; Training loop
+(define (train-step x y)
+  (let ((pred (forward model x)))
+    (let ((loss (cross-entropy pred y)))
+      (backward loss)
+      (optimizer-step)
+      loss)))
+
+; Run training
+(for-each train-step training-data)
+(define before (tensor-item (train-step (car (car training-data)) (cadr (car training-data)))))
+(for-each train-step training-data)
+(for-each train-step training-data)
+(print (< (tensor-item (train-step (car (car training-data)) (cadr (car training-data)))) before))
+"""
+PROGRAMS = {"primitives": PRIMITIVES, "memory": MEMORY, "autograd": AUTOGRAD, "training": TRAINING}
+EXPECTED = {"memory": "#t", "autograd": "(10 10)", "training": "#t"}
 
 
 def purple(*arguments: str) -> str:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import re
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from tenfold.capi import rt
+from tests.capi.bridge import built
 
 CATEGORIES = {
     "library": "available version cuda_available",
@@ -34,3 +40,60 @@ def test_a_category_is_whole(category: str) -> None:
 
 def test_there_are_more_than_a_hundred() -> None:
     assert sum(f"{each.name}(" in rt.header() for each in rt.functions()) > 100
+
+
+# What the interface writes `i64` for.
+HANDLES = ("tensor", "tensor?", "index", "stream")
+with Path(__file__).with_name("rt_torch_abi.tsv").open(encoding="utf-8", newline="") as file:
+    INTERFACE = list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_the_functions_keep_their_signatures() -> None:
+    declared = {each.name: each for each in rt.functions()}
+    assert len(INTERFACE) == 104
+    for wanted in INTERFACE:
+        found = declared[wanted["name"]]
+        plain = lambda type: re.sub(r"tensor|results", "i64", "i64" if type in HANDLES else type)
+        taken = ", ".join(f"{name}: {plain(type)}" for name, type in found.parameters.items())
+        assert (wanted["name"], taken) == (wanted["name"], wanted["parameters"])
+        assert plain(found.result) == (wanted["returns"] or "void"), wanted["name"]
+
+
+# The paper's first example, and what it is to print once libtorch is there.
+CREATION = """
+#include <cstdio>
+#include <tenfold_rt.h>
+
+int main() {
+    std::printf("torch_available() = %s\\n", rt_torch_available() ? "true" : "false");
+    const int64_t dims[] = {3, 4};
+    int64_t zeros = rt_torch_tensor_zeros(dims, 2), count = 0;
+    const int64_t *shape = rt_torch_torchtensor_shape(zeros, &count);
+    std::printf("1. Zeros tensor [3, 4]:\\n");
+    std::printf("   Shape: [%lld, %lld]\\n", (long long)shape[0], (long long)shape[1]);
+    std::printf("   Dimensions: %lldD\\n", (long long)rt_torch_torchtensor_ndim(zeros));
+    std::printf("   Total elements: %lld\\n", (long long)rt_torch_torchtensor_numel(zeros));
+    rt_torch_torchtensor_free(zeros);
+}
+"""
+
+
+def test_a_standalone_program_is_linked_and_runs(tmp_path: Path) -> None:
+    made, source, program = built(), tmp_path / "test_torch.cpp", tmp_path / "test_torch"
+    source.write_text(CREATION, encoding="utf-8")
+    command = ["g++", str(source), *made.compile_flags, *made.rt_link_flags, "-o", str(program)]
+    subprocess.run(command, check=True)
+    printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines() == [
+        "torch_available() = true",
+        "1. Zeros tensor [3, 4]:",
+        "   Shape: [3, 4]",
+        "   Dimensions: 2D",
+        "   Total elements: 12",
+    ]
+
+
+def test_the_symbols_are_in_the_library() -> None:
+    library = rt.add(built().include, built().lib, "cc")
+    printed = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True).stdout
+    assert all(f" T {each['name']}\n" in printed for each in INTERFACE)

@@ -18,8 +18,16 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from tenfold.base.absent import CLASSES, absent_name
-from tenfold.base.errors import ArgumentError, EngineError, UnsupportedError, located, unknown_name
+from tenfold.base.errors import (
+    ArgumentError,
+    MissingEngine,
+    TenfoldError,
+    UnsupportedError,
+    located,
+    unknown_name,
+)
 from tenfold.exporting.script import scripted
+from tenfold.exporting.script_modules import module_archive
 from tenfold.exporting.sources import script_source
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
@@ -27,9 +35,9 @@ from tenfold.tensor.interchange import from_numpy
 from tenfold.trace import tree
 
 __all__ = [
-    "Attribute", "CompilationUnit", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "freeze", "ignore",
-    "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "save",
-    "script", "script_if_tracing", "trace", "trace_module", "unused", ]  # fmt: skip
+    "Attribute", "CompilationUnit", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "freeze",
+    "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference",
+    "save", "script", "script_if_tracing", "trace", "trace_module", "unused", ]  # fmt: skip
 
 Kind = TypeVar("Kind")
 
@@ -91,22 +99,38 @@ class ScriptFunction(TracedFunction):
     def _scripted(self) -> Any:
         from tenfold.engines.libtorch_script import Script
 
-        source = script_source(self._traced)
-        try:
-            return Script.compile(source)
-        except EngineError as error:
-            raise UnsupportedError(
-                f"TorchScript cannot express {self._traced.__name__}: {error.message}",
-                help="trace it, or write it in what TorchScript has",
-            ) from None
+        return _compiled(Script.compile, script_source(self._traced), self._traced.__name__)
 
     def __reduce__(self) -> str:
         return str(self._traced.__qualname__)
 
 
+class Scripted(Traced):
+    """What scripting adds to a model."""
+
+    @functools.cached_property
+    def _scripted(self) -> Any:
+        from tenfold.engines.libtorch_script import Script
+
+        return _compiled(Script.load, module_archive(self._traced), type(self._traced).__name__)
+
+
+def _compiled(compile: Callable[[Any], Any], source: Any, name: str) -> Any:
+    """A source that libtorch has compiled; what it refuses is told in its own words."""
+    try:
+        return compile(source)
+    except MissingEngine:
+        raise
+    except TenfoldError as error:
+        raise UnsupportedError(
+            f"TorchScript cannot express {name}: {error.message}",
+            help="trace it, or write it in what TorchScript has",
+        ) from None
+
+
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function, which runs as it did; `save` writes it as TorchScript, compiled from its source, with the
-    functions it calls. Modules and classes are given back as they are.
+    """The function or model, which runs as it did; `save` writes it as TorchScript, compiled from its source
+    with its choices and loops, and from those of the functions and layers it calls.
 
         @tenfold.jit.script
         def halved(x, times: int):
@@ -116,7 +140,22 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
 
         halved.save("halved.pt")
     """
-    return ScriptFunction(obj) if type(obj) is FunctionType else obj
+    if type(obj) is FunctionType:
+        return ScriptFunction(obj)
+    if builtins.isinstance(obj, Traced) or not hasattr(type(obj), "named_parameters"):
+        return obj
+    return _dressed(obj, Scripted, ())
+
+
+def _dressed(model: Any, addition: type[Traced], examples: tuple[Any, ...]) -> Any:
+    """A copy of a model, with the same parameters, that can also be saved as TorchScript."""
+    found = copy.copy(model)
+    kind = type(model)
+    name = f"{addition.__name__}{kind.__name__}"
+    found.__class__ = type(name, (addition, kind), {"__module__": kind.__module__})
+    object.__setattr__(found, "_traced", model)
+    object.__setattr__(found, "_examples", examples)
+    return found
 
 
 @located
@@ -134,12 +173,7 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> A
     )
     if not hasattr(func, "named_parameters"):
         return TracedFunction(func, examples)
-    traced = copy.copy(func)  # with the same parameters
-    kind = type(func)
-    traced.__class__ = type(f"Traced{kind.__name__}", (Traced, kind), {"__module__": kind.__module__})
-    object.__setattr__(traced, "_traced", func)
-    object.__setattr__(traced, "_examples", examples)
-    return traced
+    return _dressed(func, Traced, examples)
 
 
 def freeze(module: Kind, *args: Any, **kwargs: Any) -> Kind:

@@ -40,16 +40,16 @@ class Contents:
         import zipfile  # brings compressors that nothing else needs
 
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as zipped:
-            _add(zipped, "data.pkl", self.pickle)
-            _add(zipped, ".format_version", b"1")
-            _add(zipped, ".storage_alignment", str(_ALIGNMENT).encode())
-            _add(zipped, "byteorder", sys.byteorder.encode())
+            add_record(zipped, "data.pkl", self.pickle)
+            add_record(zipped, ".format_version", b"1")
+            add_record(zipped, ".storage_alignment", str(_ALIGNMENT).encode())
+            add_record(zipped, "byteorder", sys.byteorder.encode())
             for i, each in enumerate(self.storages):
-                _add(zipped, f"data/{i}", each.data)
-            _add(zipped, "version", b"3\n")
+                add_record(zipped, f"data/{i}", each.data)
+            add_record(zipped, "version", b"3\n")
 
 
-def _add(zipped: zipfile.ZipFile, name: str, record: bytes | memoryview) -> None:
+def add_record(zipped: zipfile.ZipFile, name: str, record: bytes | memoryview) -> None:
     """A record whose bytes begin at a multiple of 64, so that they can be mapped into memory as they are."""
     from zipfile import ZIP64_LIMIT, ZipInfo
 

@@ -241,9 +241,8 @@ def test_a_gradient_has_no_word_in_the_torch_dialect_and_is_computed_in_stablehl
     with pytest.raises(tn.UnsupportedError, match="the torch dialect has no gradients"):
         tn.export(function, tn.ones(3))
     exported = tn.export(function, tn.ones(3), dialect="stablehlo")
-    assert exported.writes == ("gradient",)
-    result, gradient = tn.load_stablehlo(exported.portable())(tn.full((3,), 2.0))
-    assert result.tolist() == gradient.tolist() == [4, 4, 4]
+    assert exported.writes == ()  # nobody else sees the gradient of a tensor that the function made
+    assert tn.load_stablehlo(exported.portable())(tn.full((3,), 2.0)).tolist() == [4, 4, 4]
 
 
 def test_ops_that_have_no_lowering_there_are_named():

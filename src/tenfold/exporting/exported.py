@@ -29,11 +29,13 @@ from tenfold.runtime.plan import memory_of
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
+from tenfold.tensor.symbolic import Symbolic
 from tenfold.trace import tree
 from tenfold.trace.collect import Trace
 from tenfold.trace.context import context
 from tenfold.trace.graph import Value
 from tenfold.trace.lower import lower
+from tenfold.trace.numbers import Numbers
 from tenfold.trace.record import Recording
 
 DIALECTS = ("torch", "stablehlo", "linalg", "tosa")
@@ -267,7 +269,9 @@ def recorder_of(
         args, kwargs = tree.unflatten(structure, iter(tensors))
         outer, context.exporting = context.exporting, True
         try:
-            return record_call(lambda *a, **k: _of_tensors(function(*a, **k)), args, kwargs, Tensor).recording
+            return record_call(
+                lambda *a, **k: _of_tensors(function(*a, **k)), args, kwargs, Tensor, numbers=Numbers()
+            ).recording
         finally:
             context.exporting = outer
 
@@ -332,7 +336,10 @@ def _of_tensors(result: Any) -> Any:
         result, lambda each: isinstance(each, (int, float, complex, np.generic)), numbers
     )
     plain = [each.item() if isinstance(each, np.generic) else each for each in numbers]
-    made = [aten("full")((), each, dtype=as_dtype(type(each))) for each in plain]
+    made = [
+        each.tensor if type(each) is Symbolic else aten("full")((), each, dtype=as_dtype(type(each)))
+        for each in plain
+    ]
     return tree.unflatten(structure, iter(made))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tenfold.mlir.torch_emitter import data_of, op_call
+from tenfold.mlir.torch_emitter import data_of, op_call, slots_in
 from tenfold.ops.callee import Callee
 from tenfold.ops.table import SLOT, TABLE
 from tenfold.runtime.calls import record_call
@@ -15,6 +15,7 @@ from tenfold.trace import control
 from tenfold.trace.collect import Trace
 from tenfold.trace.control import ControlNode, Part
 from tenfold.trace.graph import Node, Value, results_of
+from tenfold.trace.numbers import Numbers
 
 # By an op's qualified name, what does the same in other ops.
 Expansions = Mapping[str, Callable[..., Sequence[Tensor]]]
@@ -113,8 +114,14 @@ class _Writer:
         inputs = [self.value(each) for each in node.inputs]
         tensors = [Tensor(Value(each.type, each.device)) for each in inputs]
         places = {id(each): i for i, each in enumerate(tensors)}
-        arguments = _arguments(node, iter(tensors))
-        flattened, recording, _ = record_call(lambda given: steps(**given), (arguments,), {}, Tensor)
+        slots = slots_in(op_call(node).arguments)
+        arguments = _arguments(node, iter(tensors[:slots]), tensors[slots:])
+        late = [name for name, each in _arguments(node).items() if each is int or each is float]
+
+        def call(given: dict[str, Any]) -> Sequence[Tensor]:
+            return steps(**{name: each.item() if name in late else each for name, each in given.items()})
+
+        flattened, recording, _ = record_call(call, (arguments,), {}, Tensor, numbers=Numbers())
         trace = recording.trace
         values: dict[Any, Value] = {}
         for place, leaf in zip(recording.inputs, trace.leaves):
@@ -134,11 +141,15 @@ class _Writer:
             self.values[node, len(trace.outputs)] = state
 
 
-def _arguments(node: Node, tensors: Iterator[Any] | None = None) -> dict[str, Any]:
-    """The arguments of a node by name, with tensors in the place of slots; a generator's state left out."""
-    found, callee = {}, op_call(node)
+def _arguments(
+    node: Node, tensors: Iterator[Any] | None = None, numbers: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """The arguments of a node by name, with tensors in the place of slots, and of numbers that come from
+    tensors; a generator's state left out."""
+    found, callee, waiting = {}, op_call(node), iter(numbers)
     for argument, value in zip(callee.row.schema.arguments, callee.arguments, strict=False):
-        filled = _filled(value, tensors) if tensors is not None else value
+        late = value is int or value is float
+        filled = value if tensors is None else next(waiting) if late else _filled(value, tensors)
         if argument.type.kind != "Generator":
             found[argument.name] = filled
     return found

@@ -166,7 +166,9 @@ class Emitter:
 
     def operands(self, node: Node) -> list[Any]:
         """One operand for each argument of the schema."""
-        callee, inputs = op_call(node), iter(node.inputs)
+        callee = op_call(node)
+        slots = slots_in(callee.arguments)
+        inputs, numbers = iter(node.inputs[:slots]), iter(node.inputs[slots:])
         operands, made = [], callee.result_types[0].dtype
         for argument, value in zip(callee.row.schema.arguments, callee.arguments, strict=False):
             if argument.type.kind == "Generator":
@@ -175,6 +177,12 @@ class Emitter:
                 operands.append(self.constant(None))
             elif argument.name == "dtype" and value is None and not node.inputs:
                 operands.append(self.constant(_made_dtype(node)))
+            elif value is int or value is float:
+                number = self.value(next(numbers))
+                if argument.type.kind != "Tensor" or _is_reflected(node):
+                    operands.append(self.from_tensor(number, "int" if value is int else "float"))
+                else:
+                    operands.append(self.converted(number, TensorType(made, ())))
             elif argument.type.kind == "Tensor" and isinstance(value, (int, float, complex, Open)):
                 operands.append(self.number(value, "Scalar" if _is_reflected(node) else made))
             elif isinstance(value, complex) and _is_complex(node):
@@ -207,9 +215,16 @@ class Emitter:
         found = self.sizes.operand(value, "Scalar")
         own = TensorType(float64 if isinstance(value.values[0], float) else int64, ())
         tensor = self.create("torch.prim.NumToTensor.Scalar", [self.tensor(own)], [found])[0]
+        return self.converted(tensor, type)
+
+    def converted(self, tensor: Any, type: TensorType) -> Any:
         no, keep = self.constant(False), self.constant(None)
-        target = self.constant(torch_types.SCALAR_TYPES[kind.name])
+        target = self.constant(torch_types.SCALAR_TYPES[type.dtype.name])
         return self.create("torch.aten.to.dtype", [self.tensor(type)], [tensor, target, no, no, keep])[0]
+
+    def from_tensor(self, tensor: Any, kind: str) -> Any:
+        """The number in a tensor without dimensions."""
+        return self.create(f"torch.aten.{kind.title()}.Tensor", [self.parsed(f"!torch.{kind}")], [tensor])[0]
 
     def element(self, kind: str, value: Any, inputs: Iterator[Value]) -> Any:
         if value is SLOT:
@@ -314,6 +329,11 @@ def op_call(node: Node) -> OpCall:
     """The op that a node calls: what is no op of ATen's has been refused by now."""
     assert isinstance(node.callee, OpCall)
     return node.callee
+
+
+def slots_in(arguments: Sequence[Any]) -> int:
+    """How many tensors there are among arguments. A node's inputs after these are numbers."""
+    return sum([slots_in(each) if isinstance(each, tuple) else each is SLOT for each in arguments])
 
 
 def _is_reflected(node: Node) -> bool:

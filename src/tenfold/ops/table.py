@@ -6,6 +6,7 @@ files beside this one, one file for each family.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -173,7 +174,7 @@ class Row(Facts):
             self.module = next((m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None)
         self.home = ""  # the module that declares it
         self.alias_of: str | None = None
-        self.calls: dict[Any, OpCall] = {}
+        self.calls: dict[Any, Any] = {}  # of OpCalls; None for loose ones that cannot be
         self._schema: Schema | None = None
 
     @property
@@ -242,19 +243,34 @@ class Row(Facts):
         arguments, numbers = (self.late or self._late)(signature.types, signature.arguments)
         if not numbers:
             return signature, ()
-        key = ("loose", *_key(signature.types, arguments))
-        found = self.calls.get(key)
-        if found is None:
-            try:
-                found = self._infer(signature.types, arguments, [LATE[type(each)] for each in numbers])
+        found = self._loose_call(signature.types, arguments, [type(each) for each in numbers])
+        fits = found is not None and found.result_types == signature.result_types
+        return (found, numbers) if found is not None and fits else (signature, ())
+
+    def late_call(
+        self, types: tuple[flat.TensorType, ...], arguments: tuple, places: Sequence[int]
+    ) -> OpCall | None:
+        """The signature that takes the numbers at these places as inputs after the tensors; None if the
+        lowering must know them."""
+        left, _ = (self.late or self._late)(types, arguments)
+        if any(left[i] is not type(arguments[i]) for i in places):
+            return None
+        kept = tuple([type(each) if i in places else each for i, each in enumerate(arguments)])
+        return self._loose_call(types, kept, [type(arguments[i]) for i in places])
+
+    def _loose_call(
+        self, types: tuple[flat.TensorType, ...], arguments: tuple, late: Sequence[type]
+    ) -> OpCall | None:
+        """The signature whose numbers of these types are inputs; None if the lowering must know them."""
+        key = ("loose", *_key(types, arguments))
+        if key not in self.calls:
+            found: OpCall | None = None
+            with contextlib.suppress(ArithmeticError, AttributeError, LookupError, TypeError, TenfoldError):
+                # Whatever it raises, what it does with the number is for numbers of Python's alone.
+                found = self._infer(types, arguments, [LATE[each] for each in late])
                 found._loose = (found, ())
-                if found.result_types != signature.result_types:
-                    found = signature
-            except (ArithmeticError, AttributeError, LookupError, TypeError, TenfoldError):
-                # This lowering must know the number: whatever it did with it, it is no value.
-                found = signature
             self.calls[key] = found
-        return (found, numbers) if found.arguments == arguments else (signature, ())
+        return self.calls[key]
 
     def _late(
         self, types: tuple[flat.TensorType, ...], arguments: tuple

@@ -17,6 +17,7 @@ from tenfold.trace import tree
 from tenfold.trace.context import context, outside
 from tenfold.trace.counts import Counts
 from tenfold.trace.graph import Origin, Value
+from tenfold.trace.numbers import Numbers
 from tenfold.trace.record import Policy, Recording, record, recording_lock
 
 
@@ -37,10 +38,11 @@ def record_call(
     shapes: Mapping[int, tuple[int, ...]] | None = None,
     asked: list[Asked] | None = None,
     counts: Counts | None = None,
+    numbers: Numbers | None = None,
 ) -> Call:
     """Record a function on arguments like these, some of their tensors in other `shapes`, and what it asks of
-    sizes in `asked`; `counts` takes sizes that depend on data for numbers. `tensor` is the class of tensors,
-    made from a Value."""
+    sizes in `asked`; `counts` takes sizes that depend on data for numbers, and `numbers` keeps
+    those that come from tensors. `tensor` is the class of tensors, made from a Value."""
     given: list[Any] = []
     structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
     by_tensor: dict[int, Any] = {}  # one stand-in for a tensor that is given twice
@@ -58,7 +60,9 @@ def record_call(
             context.asked = before
 
     dependencies = Dependencies(function, (args, kwargs), tensor)
-    policy = Policy("compile", evaluate=evaluate.evaluate, listener=dependencies, counts=counts)
+    policy = Policy(
+        "compile", evaluate=evaluate.evaluate, listener=dependencies, numbers=numbers, counts=counts
+    )
     start = time.perf_counter()
     with recording_lock:
         try:

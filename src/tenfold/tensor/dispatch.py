@@ -25,7 +25,7 @@ from tenfold.ops.callee import OpCall
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, exact, find
 from tenfold.runtime import evaluate
-from tenfold.tensor import Tensor, generators, leaf, memory_formats, sized
+from tenfold.tensor import Tensor, generators, leaf, memory_formats, sized, symbolic
 from tenfold.tensor.documentation import Docstring, written
 from tenfold.tensor.overriding import CODES, hand_over, overriding
 from tenfold.tensor.parameter import Parameter
@@ -186,7 +186,7 @@ def _argument(argument: Any, is_tensor: bool) -> Any:
     if kind is float or kind is complex:
         return exact(argument)
     if isinstance(argument, Tensor):
-        return argument.current() if is_tensor else argument.item()
+        return argument.current() if is_tensor else symbolic.marked(argument.item())
     if kind is tuple or kind is list:
         return tuple([_argument(each, is_tensor) for each in argument])
     return argument
@@ -312,6 +312,8 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
                 return Tensor(value)
         if context.asked is not None:
             args, kwargs = plain_numbers(args), plain_numbers(kwargs)
+        if context.exporting:
+            args, kwargs = symbolic.marked(args), symbolic.marked(kwargs)
         found = overriding(args, kwargs) if context.heeds else ()
         if found or context.modes:
             return hand_over(call, args, kwargs, list(found))
@@ -369,7 +371,7 @@ def _quick_key(args: tuple[Any, ...], plain: bool) -> tuple[tuple[Any, ...] | No
             value = each._value if plain and each._alias is None else each.current()
             inputs.append(value)
             key.append(value.type)
-        elif kind is int or kind is bool or (kind is float and each and each == each):
+        elif kind is int or kind is bool or (type(each) is float and each and each == each):
             key.append(kind)
             key.append(each)
         else:

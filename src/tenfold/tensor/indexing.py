@@ -22,6 +22,7 @@ from tenfold.ops.table import MEMORY, OpCall, Row, find
 from tenfold.tensor import Tensor, leaf, views
 from tenfold.tensor.dispatch import function, invoke
 from tenfold.tensor.interchange import as_array
+from tenfold.tensor.symbolic import Symbolic
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.graph import NO_DATA, Node, Value
@@ -142,6 +143,8 @@ def _alone(index: Any) -> Any:
 
 def _item(item: Any, x: Tensor) -> Any:
     """An item of an index as an int, a slice, None, …, or a tensor of int64, int32 or bool, where x is."""
+    if type(item) is Symbolic:
+        item = item.tensor
     if isinstance(item, Tensor):
         found = item if item.device is x.device or item.ndim == 0 else item.to(x.device)
     elif isinstance(item, (bool, np.bool_)):

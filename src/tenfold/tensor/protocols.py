@@ -12,7 +12,7 @@ from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, Gradient
 from tenfold.base.source import capture
 from tenfold.base.watched import Asked, note
 from tenfold.runtime import evaluate
-from tenfold.tensor import sized, views
+from tenfold.tensor import sized, symbolic, views
 from tenfold.tensor.questions import Described
 from tenfold.trace.context import context
 from tenfold.trace.graph import Origin
@@ -129,6 +129,8 @@ class Protocols(Described):
             raise ShapeError(
                 f"item() needs a tensor of one element, this one is {type}", help="index it, or use .tolist()"
             ).located("item", capture())
+        if context.recorder is not None and (number := symbolic.of(self)) is not None:
+            return number
         alias = self._alias
         if (alias is not None and alias.steps) or (type.dtype.itemsize < 4 and type.dtype.kind == "float"):
             return self._plain().reshape(()).item()

@@ -158,7 +158,10 @@ def call_op(
     shape = tuple([_take(each, inputs) for each in arguments])
     try:
         place = _common_device(inputs, row) if device is None else device
-        callee = row.call(tuple([each.type for each in inputs]), shape)
+        numbers = None if context.recorder is None else context.recorder.policy.numbers
+        callee = None if numbers is None else numbers.call(row, inputs, shape)
+        if callee is None:
+            callee = row.call(tuple([each.type for each in inputs]), shape)
     except TenfoldError as error:
         raise located(error, row, where, arguments) from None
     if place.type != "meta":  # `empty_like` and its like take a shape from a tensor on the meta device

@@ -20,6 +20,7 @@ from tenfold.trace.collect import Trace, collect
 from tenfold.trace.context import context, outside
 from tenfold.trace.counts import Count, Counts
 from tenfold.trace.graph import Holder, Node, Origin, Value
+from tenfold.trace.numbers import Numbers
 
 # Recordings of other threads wait: a recording writes to shared tensors, and puts them back at its end.
 recording_lock = forkable(threading.RLock())
@@ -55,6 +56,7 @@ class Policy(NamedTuple):
     # What a call of the user's own `autograd.Function` gives; None: forward is recorded, and backward runs.
     apply: Callable[[Any, tuple[Any, ...]], Any] | None = None
     describes: Callable[[Value], str] | None = None  # how a recorded value prints; None: by its type
+    numbers: Numbers | None = None  # keeps numbers that come from tensors; None: they may not be asked for
     counts: Counts | None = None  # takes sizes that depend on data for numbers; None: they may not be asked
 
 

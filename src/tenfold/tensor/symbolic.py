@@ -1,0 +1,109 @@
+"""A number that comes from a tensor of a function that is exported: `x.item()` stays in the program.
+
+Arithmetic on such numbers is recorded on tensors without dimensions, in int64 and float64 as Python computes.
+Nothing can be decided by them, since they are not known before the program runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.base import dtypes
+from tenfold.base.errors import TraceError
+from tenfold.base.source import capture
+from tenfold.trace.context import context
+
+WIDE = {int: dtypes.int64, float: dtypes.float64}
+
+
+class Symbolic:
+    """An int or a float, as a tensor without dimensions. It passes for a number of its kind."""
+
+    __slots__ = ("kind", "tensor")
+
+    def __init__(self, tensor: Any, kind: type):
+        self.tensor = tensor
+        self.kind = kind
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return self.kind
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __neg__(self) -> Any:
+        return Symbolic(-self.tensor, self.kind)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return Symbolic(self.tensor.abs(), self.kind)
+
+    def item(self) -> Any:
+        return self
+
+
+def of(tensor: Any) -> Symbolic | None:
+    """The number in a tensor of one element, if a function is being exported; None if it is not."""
+    recorder = context.recorder
+    if recorder is None or recorder.policy.numbers is None or tensor.dtype.kind not in ("int", "float"):
+        return None
+    kind = int if tensor.dtype.kind == "int" else float
+    number = tensor.detach() if tensor.requires_grad else tensor
+    number = number.reshape(()) if number.ndim else number
+    return Symbolic(number.to(WIDE[kind]), kind)
+
+
+def marked(value: Any) -> Any:
+    """A value with marks in the places of such numbers, which ops take for numbers."""
+    if type(value) is Symbolic:
+        numbers = None if context.recorder is None else context.recorder.policy.numbers
+        if numbers is None:
+            return _refuse()
+        mark = numbers.mark(value.tensor.current())
+        return mark if value.kind is int else float(mark)
+    if type(value) in (list, tuple):
+        return type(value)([marked(each) for each in value])
+    if type(value) is dict:
+        return {name: marked(each) for name, each in value.items()}
+    return value
+
+
+def _refuse(*_: Any) -> Any:
+    raise TraceError(
+        "a number that comes from a tensor is not known when a function is exported",
+        help="use it in arithmetic alone; for a choice use tn.where or tn.cond",
+    ).located("export", capture())
+
+
+def _side(number: Any, kind: type) -> Any:
+    return number.tensor.to(WIDE[kind]) if type(number) is Symbolic else kind(number)
+
+
+def _binary(name: str, compute: Callable[[Any, Any], Any], floats: bool = False) -> None:
+    def method(self: Symbolic, other: Any, turned: bool = False) -> Any:
+        if type(other) is not Symbolic and type(other) not in (int, float, bool):
+            return NotImplemented
+        kind = float if floats or float in (self.kind, getattr(other, "kind", type(other))) else int
+        sides = [_side(each, kind) for each in (self, other)]
+        return Symbolic(compute(*(reversed(sides) if turned else sides)), kind)
+
+    setattr(Symbolic, f"__{name}__", method)
+    setattr(Symbolic, f"__r{name}__", lambda self, other: method(self, other, True))
+
+
+_binary("add", lambda x, y: x + y)
+_binary("sub", lambda x, y: x - y)
+_binary("mul", lambda x, y: x * y)
+_binary("truediv", lambda x, y: x / y, floats=True)
+_binary("floordiv", lambda x, y: x // y)
+_binary("mod", lambda x, y: x % y)
+for _name in (
+    *("__bool__", "__int__", "__float__", "__index__", "__complex__", "__round__", "__trunc__", "__floor__"),
+    *("__ceil__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__pow__", "__rpow__"),
+    *("__str__", "__repr__", "__format__"),
+):
+    setattr(Symbolic, _name, _refuse)

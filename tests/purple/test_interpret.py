@@ -264,3 +264,8 @@ def test_a_foreign_function_is_called(value, failure):
         == "no-such-c: the C library has no function no_such_c"
     )
     assert failure('(ffi-declare f () int :library "libnothing.so") (f)').kind == "foreign"
+
+
+def test_operands_are_evaluated_before_the_operator_runs(value):
+    text = """(try (+ 9223372036854775807 1 (vector-ref (vector) 0)) error-kind)"""
+    assert value(text) == "index"

@@ -8,16 +8,22 @@ knows the rest, tensors included.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 from tenfold.purple import names
-from tenfold.purple.core import Expr, Place, Prim
+from tenfold.purple.core import Expr, Literal, Local, Place, Prim
 from tenfold.purple.numerals import LARGEST, SMALLEST
 from tenfold.purple.python_ast import Nodes
 
 OPERATORS: dict[str, Any] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
 COMPARISONS: dict[str, Any] = {"<": ast.Lt, ">": ast.Gt, "<=": ast.LtE, ">=": ast.GtE, "=": ast.Eq}
 TYPE_TESTS = {"pair?": "Pair", "vector?": "list", "string?": "str", "symbol?": "Symbol", "char?": "Char"}
+
+
+def _is_at_hand(operands: Sequence[Expr]) -> bool:
+    """Whether operands can be evaluated after the operators before them: they do nothing and cannot fail."""
+    return all(isinstance(each, Literal | Local) for each in operands)
 
 
 class Primitives(Nodes):
@@ -59,7 +65,7 @@ class Primitives(Nodes):
             return self.call(
                 "wrong_keyword", [self.python(name, place), self.python(unknown[0], place), bundle], place
             )
-        if name in OPERATORS and count > 1:
+        if name in OPERATORS and (count == 2 or (count > 2 and _is_at_hand(node.arguments[2:]))):
             return self.arithmetic(node)
         if name in COMPARISONS and count == 2:
             return self.comparison(node)

@@ -28,12 +28,12 @@ def test_a_value_that_is_passed_on_moves():
 def test_a_value_that_is_used_again_is_shared():
     f = function("(define (f x) (list x (length x))) (print (f '(1)))", "f")
     assert not kinds(f.body, ir.Dup)  # its length is taken before the list takes it over
-    g = function("(define (g x) (cons (list x) x)) (print (g '(1)))", "g")
+    g = function("(define (g x) (cons (list x) x)) (print (g (list 1)))", "g")
     assert [each.var.name for each in kinds(g.body, ir.Dup)] == ["x"]
 
 
 def test_a_branch_drops_what_it_does_not_need():
-    f = function("(define (f c x y) (if c x y)) (print (f #t '(1) '(2)))", "f")
+    f = function("(define (f c x y) (if c x y)) (print (f #t (list 1) (list 2)))", "f")
     branch = kinds(f.body, ir.If)[0]
     assert [each.var.name for each in kinds(branch.then, ir.Drop)] == ["y"]
     assert [each.var.name for each in kinds(branch.otherwise, ir.Drop)] == ["x"]
@@ -89,10 +89,9 @@ def test_numbers_need_no_ownership():
 
 
 def test_a_failing_call_releases_what_is_owned_then():
-    f = function("(define (f x y) (list (car x) x y)) (print (f '(1) '(2)))", "f")
-    failing = next(
-        let for let in kinds(f.body, ir.Let) if isinstance(let.op, ir.Prim) and "car" in let.op.name
-    )
+    text = "(define (f x y) (list (vector-length x) x y)) (print (f (vector 1) (list 2)))"
+    lets = kinds(function(text, "f").body, ir.Let)
+    failing = next(let for let in lets if isinstance(let.op, ir.Prim) and "vector-length" in let.op.name)
     assert {var.name for var in failing.on_error} == {"x", "y"}
 
 
@@ -103,11 +102,30 @@ def test_the_parts_of_a_dying_pair_move_out_of_it():
 
 
 def test_a_part_that_is_only_looked_at_is_not_shared():
-    f = function("(define (f x) (if (eq? (car x) 'a) (list x) nil)) (print (f '(a)))", "f")
-    looked = next(
-        let for let in kinds(f.body, ir.Let) if isinstance(let.op, ir.Prim) and let.op.name == "car"
-    )
-    assert looked.var.lender is f.params[0]
+    text = "(define (f n) (let ((x (list n))) (if (eq? (car x) 'a) (list x) nil))) (print (f 'a))"
+    lets = kinds(function(text, "f").body, ir.Let)
+    looked = next(let for let in lets if isinstance(let.op, ir.Prim) and let.op.name == "car")
+    assert looked.var.lender is not None and looked.var.lender.name == "x"
+
+
+def test_a_parameter_that_callers_only_look_at_is_shared_where_it_is_kept():
+    text = "(define xs (list 1)) (define b (box 0)) (define (f x) (set-box! b x) (length x))"
+    f = function(text + "(define (g) (+ 1 (f xs))) (print (g) (g))", "f")
+    assert f.params[0].borrowed and not dropped(f, "x")
+    assert [let.op.args[0] for let in kinds(f.body, ir.Let) if isinstance(let.op, ir.Share)] == f.params
+
+
+def test_an_unknown_procedure_writes_only_what_escaping_functions_write():
+    text = "(define (f x g) (let ((a (car x))) (g) (length a))) (define v (vector 1))"
+    for written, is_lent in (("(vector-set! v 0 2)", True), ("(set-car! y 2)", False)):
+        call = f"(define y (list (list 1))) (print (f y (car (list (lambda () {written})))))"
+        part = next(let.var for let in kinds(function(text + call, "f").body, ir.Let) if let.var.name == "a")
+        assert (part.lender is not None) == is_lent, written
+
+
+def test_what_an_operator_in_place_gives_is_its_operand():
+    text = "(define x (tensor 1.0)) (define (f y) (tensor-add! y 1) (tensor-exp! y)) (print (f x))"
+    assert not kinds(function(text, "f").body, ir.Drop)
 
 
 def test_a_value_made_here_and_never_shared_is_freed_statically():

@@ -3,12 +3,15 @@ caller's, and variables that look into them, or into a global that never changes
 
 As in Lean: every parameter that may be is borrowed, until some use takes it over (it is returned, stored,
 captured, or passed on to one who owns it), or until a call in tail position would have to release it
-afterwards."""
+afterwards. Where every caller only looks at what it passes, to own it would free nothing earlier: such a
+parameter stays borrowed, and a use that takes it over gets a share of its own. So does a use that takes
+over a variable that is lent."""
 
 from __future__ import annotations
 
 from tenfold.purple import effects, ir
 from tenfold.purple.ir import Atom, Function, Let, Variable
+from tenfold.purple.liveness import live_after_calls
 from tenfold.purple.usage import is_about_tensors, uses_tensors
 
 # Types through which no tensor can be held.
@@ -19,24 +22,26 @@ def borrow(module: ir.Module) -> None:
     """Mark the borrowed parameters and the variables that are lent."""
     functions = [*module.functions, module.main]
     makers = _tensor_makers(module) if uses_tensors(module.program) else set()
-    held = _held_by_globals(module, functions)
+    eager: set[Variable] = set()
     for function in functions:
-        _propose(function, id(function) in makers, held)
+        eager |= _propose(function, id(function) in makers)
     writing = effects.writers(module)
     _give_up_tail_calls(functions)
     changed = True
     while changed:
-        changed = False
+        lent = {id(each): _lendable(module, each, writing[id(each)]) for each in functions}
+        owned, sharing = _passed(functions, lent)
+        refused = {param for param in owned if param.borrowed and param in eager}
         for function in functions:
-            lent = _lendable(module, function, writing[id(function)])
-            for param in _unborrowable(module, function, lent, writing[id(function)]):
-                param.borrowed = False
-                changed = True
+            refused |= _unborrowable(module, function, lent[id(function)], writing[id(function)], sharing)
+        for param in refused:
+            param.borrowed = False
+        changed = bool(refused)
     number = max((var.number for function in functions for var in _all(function)), default=0)
     for function in functions:
-        for var in _lendable(module, function, writing[id(function)]):
+        for var in lent[id(function)]:
             var.lender = var
-        number = _share_results(function.body, number)
+        number = Shares(number).block(function.body)
 
 
 def _give_up_tail_calls(functions: list[Function]) -> None:
@@ -90,57 +95,115 @@ def _all(function: Function) -> list[Variable]:
     return function.all_params + [each.var for each in ir.statements(function.body) if isinstance(each, Let)]
 
 
-def _share_results(block: ir.Block, number: int) -> int:
-    """Give the caller a share of its own where the result is only lent. The numbers of variables go on
+class Shares:
+    """Gives a share of its own to each use that takes over what is only lent. The numbers of variables go on
     from `number`."""
-    for i in range(len(block) - 1, -1, -1):
-        match block[i]:
-            case ir.Return(value=Variable() as value) if value.borrowed or value.lender is not None:
-                number += 1
-                result = Variable(value.name, number, value.place)
-                result.type = value.type
-                block[i : i + 1] = [Let(result, ir.Share([value]), value.place), ir.Return(result)]
-            case ir.If(then=then, otherwise=otherwise):
-                number = _share_results(otherwise, _share_results(then, number))
-            case ir.Loop(body=body):
-                number = _share_results(body, number)
-    return number
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def block(self, block: ir.Block) -> int:
+        """Change a block in place; the last number used."""
+        made: ir.Block = []
+        for each in block:
+            self.statement(each, made)
+            made.append(each)
+        block[:] = made
+        return self.number
+
+    def statement(self, each: ir.Statement, made: ir.Block) -> None:
+        match each:
+            case Let(op=ir.Copy(args=[Variable() as source])):
+                if _is_lent_here(source) and each.var.is_managed:
+                    each.op = ir.Share([source])
+            case Let():
+                each.op.args = self.shared(each.op.args, each.op.owned(), each.place, made)
+            case ir.LetTry() | ir.TailCall():
+                owned = [not param.borrowed for param in each.function.all_params]
+                each.args = self.shared(each.args, owned, each.place, made)
+            case ir.TailClosure():
+                each.args = self.shared(each.args, [True] * len(each.args), each.place, made)
+            case ir.Return(value=Variable() as value):
+                (each.value,) = self.shared([value], [True], value.place, made)
+            case ir.If():
+                self.block(each.then)
+                self.block(each.otherwise)
+            case ir.Loop():
+                self.block(each.body)
+
+    def shared(self, args: list[Atom], owned: list[bool], place: ir.Place, made: ir.Block) -> list[Atom]:
+        found: list[Atom] = []
+        for arg, takes in zip(args, owned, strict=True):
+            if takes and isinstance(arg, Variable) and _is_lent_here(arg):
+                self.number += 1
+                share = Variable(arg.name, self.number, place)
+                share.type = arg.type
+                made.append(Let(share, ir.Share([arg]), place))
+                arg = share
+            found.append(arg)
+        return found
 
 
-def _held_by_globals(module: ir.Module, functions: list[Function]) -> set[Variable]:
-    """The parameters for which every call passes a constant, or what a global goes on holding: to own them
-    would free nothing earlier."""
-    found: set[Variable] = set()
-    others: set[Variable] = set()
+def _is_lent_here(var: Variable) -> bool:
+    return (var.borrowed or var.lender is not None) and var.type not in ir.UNMANAGED
+
+
+def _passed(functions: list[Function], lent: dict[int, set[Variable]]) -> tuple[set[Variable], set[Variable]]:
+    """The parameters that some caller passes what it owns and needs no more; and those that callers only
+    pass constants, or what they look at or go on needing, and so do the callers of those that pass on a
+    parameter of theirs: to own them would free nothing earlier."""
+    owned: set[Variable] = set()
+    looked_at: set[Variable] = set()
+    passed_on: list[tuple[Variable, Variable]] = []  # a borrowed parameter, and whose argument it becomes
     for function in functions:
-        definitions: dict[Variable, list[ir.Op]] = {}
-        for each in ir.statements(function.body):
-            if isinstance(each, Let):
-                definitions.setdefault(each.var, []).append(each.op)
+        borrowed = {param for param in function.all_params if param.borrowed}
+        looks, names = lent[id(function)] | borrowed, _names_of_params(function, borrowed)
+        needed = live_after_calls(function)
         for each in ir.statements(function.body):
             called = effects.passes(each)
             for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
-                made = definitions.get(arg, []) if isinstance(arg, Variable) else []
-                loads = [isinstance(op, ir.LoadGlobal) and _is_constant(module, op) for op in made]
-                held = isinstance(arg, ir.Constant) or (bool(loads) and all(loads))
-                (found if held else others).add(param)
-    return found - others
+                if isinstance(arg, Variable) and (arg in looks or arg in needed[id(each)]):
+                    looked_at.add(param)
+                    passed_on += [(source, param) for source in names.get(arg, ())]
+                elif isinstance(arg, Variable) and arg.is_managed:
+                    owned.add(param)
+                elif isinstance(arg, ir.Constant):
+                    looked_at.add(param)
+            if isinstance(each, Let) and isinstance(each.op, ir.MakeClosure):
+                owned.update(each.op.function.captured)
+    tainted = set(owned)
+    while more := {param for source, param in passed_on if source in tainted} - tainted:
+        tainted |= more
+    return owned, looked_at - tainted
 
 
-def _is_constant(module: ir.Module, op: ir.LoadGlobal) -> bool:
-    return effects.is_constant_global(module.program, op.name)
+def _names_of_params(function: Function, params: set[Variable]) -> dict[Variable, set[Variable]]:
+    """By variable: the parameters whose value it may be another name of."""
+    names = {param: {param} for param in params}
+    changed = True
+    while changed:
+        changed = False
+        for each in ir.statements(function.body):
+            if isinstance(each, Let) and isinstance(each.op, ir.Copy) and each.op.args[0] in names:
+                known = names.setdefault(each.var, set())
+                changed |= not names[each.op.args[0]] <= known
+                known |= names[each.op.args[0]]
+    return names
 
 
-def _propose(function: Function, makes_tensors: bool, held: set[Variable]) -> None:
-    """Borrow each parameter that may be. Where tensors are made meanwhile, whoever is called must be able
-    to let go of those it was given: they would add to the peak of memory. Those `held` stay in any case."""
+def _propose(function: Function, makes_tensors: bool) -> set[Variable]:
+    """Borrow each parameter that may be; give those that had better be owned if some caller owns them. Where
+    tensors are made meanwhile, whoever is called must be able to let go of those it was given: they would add
+    to the peak of memory."""
     params = function.captured if function.escapes else function.all_params
     walked = _walked(function) if makes_tensors else set()
+    eager: set[Variable] = set()
     for param in params:
-        allowed = param.type in WITHOUT_TENSORS or param in function.captured or param not in walked
-        allowed = allowed or param in held
-        if param.is_managed and (allowed or not makes_tensors):
+        if param.is_managed:
             param.borrowed = True
+            if param.type not in WITHOUT_TENSORS and param not in function.captured and param in walked:
+                eager.add(param)
+    return eager
 
 
 def _walked(function: Function) -> set[Variable]:
@@ -193,31 +256,21 @@ def _makes_tensor(each: ir.Statement, makers: set[int]) -> bool:
 def _lendable(module: ir.Module, function: Function, writes: frozenset[str]) -> set[Variable]:
     """The variables that only look at what a borrowed parameter or a constant global holds. Parts are lent in
     functions that let no such part be written."""
-    looked_into = _looked_into(function)
     definitions: dict[Variable, list[ir.Op]] = {}
-    consumed: set[Variable] = set()
-    copies: list[tuple[Variable, Variable]] = []
-    params = set(function.all_params)
     for each in ir.statements(function.body):
         if isinstance(each, ir.LetTry):
             definitions.setdefault(each.var, []).append(ir.Op([]))
-        if isinstance(each, Let):
+        elif isinstance(each, Let):
             definitions.setdefault(each.var, []).append(each.op)
-            if isinstance(each.op, ir.Copy):
-                if isinstance(each.op.args[0], Variable):
-                    copies.append((each.var, each.op.args[0]))
-                continue
-        consumed.update(_taken(each, looked_into))
+    params = set(function.all_params)
     lent = {
         var
         for var in definitions
-        if var.rep == ir.VALUE and var.type not in ir.UNMANAGED and var not in params and var not in consumed
+        if var.rep == ir.VALUE and var.type not in ir.UNMANAGED and var not in params
     }
     borrowed = {param for param in function.all_params if param.borrowed}
 
     def stays(var: Variable) -> bool:
-        if any(source is var and target not in lent and target.is_managed for target, source in copies):
-            return False
         return all(_is_lent(module, op, lent | borrowed, writes) for op in definitions[var])
 
     while gone := {var for var in lent if not stays(var)}:
@@ -264,20 +317,22 @@ def _taken(each: ir.Statement, looked_into: set[Variable]) -> list[Variable]:
 
 
 def _unborrowable(
-    module: ir.Module, function: Function, lent: set[Variable], writes: frozenset[str]
-) -> list[Variable]:
-    """Borrowed parameters that must be owned after all: this function's own, or those of whom it calls."""
-    found: list[Variable] = []
+    module: ir.Module, function: Function, lent: set[Variable], writes: frozenset[str], sharing: set[Variable]
+) -> set[Variable]:
+    """Borrowed parameters that must be owned after all: this function's own, or those of whom it calls.
+    `sharing`: those whose callers only look at what they pass; they may share it."""
+    found: set[Variable] = set()
     looked_into = _looked_into(function)
     held = lent | {param for param in function.all_params if param.borrowed}
     for each in ir.statements(function.body):
         if isinstance(each, Let) and each.var.borrowed and not _is_lent(module, each.op, held, writes):
-            found.append(each.var)
+            found.add(each.var)
         looks = isinstance(each, Let) and isinstance(each.op, ir.Copy) and each.var in held
         if not looks:
-            found += [var for var in _taken(each, looked_into) if var.borrowed]
+            taken = _taken(each, looked_into)
+            found |= {var for var in taken if var.borrowed and var not in sharing and var not in looked_into}
         if isinstance(each, ir.TailCall):
             for param, arg in zip(each.function.all_params, each.args):
                 if param.borrowed and isinstance(arg, Variable) and arg.is_managed and arg not in lent:
-                    found.append(param)
+                    found.add(param)
     return found

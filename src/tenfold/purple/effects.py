@@ -27,7 +27,7 @@ NEW_KINDS = (
     "bytevector",
 )
 # Primitives of such a result that give back an operand, a part of one, or a shared object all the same.
-PASSED_ON = {"error-message", "error-irritants", "requires-grad!"}
+PASSED_ON = {"error-message", "error-irritants"}
 # Primitives of another kind of result that is new, or no object.
 ALSO_NEW = {
     "string->number", "string-search", "digit-value", "%console-line", "getenv", "tensor->list", "tensor-ref",
@@ -38,9 +38,8 @@ OPERATORS = ("+", "-", "*", "/", "=", "<", ">", "<=", ">=", "min", "max")
 
 def makes_new(op: ir.Prim) -> bool:
     """Whether a primitive's result is an object that nothing else holds, or none."""
-    row = row_of(op.name)
-    if row is not None:
-        return not row[1]
+    if row_of(op.name) is not None:
+        return True
     if op.name in OPERATORS:
         return len(op.args) == 2
     found = PRIMITIVES.get(op.name)
@@ -52,15 +51,12 @@ def makes_new(op: ir.Prim) -> bool:
 # Primitives that hold on to operands, or may give them back as their result: which ones; -1 stands for all.
 KEEPERS = {
     "hash-table-ref": 2, "make-vector": 1, "list-tail": 0, "drop": 0, "apply": -1, "%apply-tail": -1,
-    "error": -1, "raise": -1, "%match-failed": -1, "requires-grad!": 0, "evaluate!": 0,
+    "error": -1, "raise": -1, "%match-failed": -1,
 }  # fmt: skip
 
 
 def kept(op: ir.Prim) -> list[ir.Atom]:
     """The operands that a primitive borrows and yet may hold on to, or give back."""
-    row = row_of(op.name)
-    if row is not None:
-        return op.args[:1] if row[1] else []
     if op.name in OPERATORS:
         return op.args if len(op.args) != 2 else []
     at = KEEPERS.get(op.name)
@@ -108,15 +104,22 @@ def touched(written: frozenset[str], kinds: Iterable[str]) -> bool:
 
 
 Writing: TypeAlias = dict[int, frozenset[str]]
+UNKNOWN = 0  # stands for the procedure that a call through a closure reaches, in place of a function's id
 
 
 def writers(module: ir.Module) -> Writing:
-    """By the ids of functions: the parts of what they may replace, or let others replace."""
+    """By the ids of functions: the parts of what they may replace, or let others replace. A procedure that
+    is not known where it is called is one of the functions that escape, or a primitive used as a value."""
     functions = [*module.functions, module.main]
     found: Writing = {id(function): NOTHING for function in functions}
+    as_values = [WRITTEN[name] for name in module.primitives_as_values if name in WRITTEN]
+    found[UNKNOWN] = frozenset(as_values)
     changed = True
     while changed:
         changed = False
+        unknown = found[UNKNOWN].union(*(found[id(function)] for function in functions if function.escapes))
+        changed |= unknown != found[UNKNOWN]
+        found[UNKNOWN] = unknown
         for function in functions:
             all_of = frozenset().union(*(writes(s, found) for s in ir.statements(function.body)))
             if all_of != found[id(function)]:
@@ -130,13 +133,15 @@ def writes(each: ir.Statement, writing: Writing) -> frozenset[str]:
     match each:
         case Let(op=ir.Prim() as op):
             if op.name in ("apply", "%apply-tail"):
-                return ANYTHING
+                return writing[UNKNOWN]
             return frozenset((WRITTEN[op.name],)) if op.name in WRITTEN else NOTHING
         case Let(op=ir.SetField() as op):
             return frozenset((field_of(op.type, op.index),))
         case Let(op=ir.StoreGlobal()):
             return frozenset(("global",))
-        case Let(op=ir.CallClosure() | ir.Foreign()) | ir.TailClosure():
+        case Let(op=ir.CallClosure()) | ir.TailClosure():
+            return writing[UNKNOWN]
+        case Let(op=ir.Foreign()):
             return ANYTHING
         case Let(op=ir.CallKnown() | ir.CallWithin() as op):
             return writing[id(op.function)]

@@ -16,10 +16,11 @@ from tenfold.purple.emit_function import EmitGroup
 from tenfold.purple.emit_lines import c_type
 from tenfold.purple.emit_names import Names
 from tenfold.purple.foreign import prototypes
+from tenfold.purple.in_place import split_in_place
 from tenfold.purple.infer import infer
 from tenfold.purple.ir import BOOL, FLOAT, INT, STORED, VALUE, Function
 from tenfold.purple.names import PRIMITIVES, row_of
-from tenfold.purple.natives import c_name, general, returns_truth
+from tenfold.purple.natives import c_name, general, gives_back, returns_truth
 from tenfold.purple.own import own
 from tenfold.purple.rows import RowTables
 from tenfold.purple.specialise import specialise
@@ -47,6 +48,7 @@ def analysed(program: core.Program, warn: Warn = lambda cycle: None) -> ir.Modul
     module = anf.lower(specialise(program))
     for cycle in find_cycles(module):
         warn(cycle)
+    split_in_place(module)
     infer(module)
     own(module)
     certify(module)
@@ -183,6 +185,8 @@ class Emission:
             lines += self._primitive_call(name, found.rest, len(found.parameters))
         if is_about_tensors(name) and row_of(name) is None:
             lines.append(f"    if (!result) pu_refused({c_string(name)}, arguments, count, keywords);")
+        if gives_back(name):
+            lines.append("    if (result) pu_dup(result);")
         lines += ["    pu_drop_all(arguments, count + 2 * keywords);", "    return result;", "}"]
         lines.append(
             f"static const PuFunction function_{ident} = {{{c_string(name)}, code_{ident}, {minimum}, "

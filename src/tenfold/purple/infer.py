@@ -165,7 +165,7 @@ class Inference:
                     return "any" if op.name == "%apply-tail" else "void"
                 if "none" in types:  # some operand is not computed yet, or never
                     return "none"
-                if direct_row(op.name, tuple(types), op.keywords) is not None:
+                if not natives.gives_back(op.name) and direct_row(op.name, tuple(types), op.keywords):
                     return "tensor"
                 return natives.result_type(op.name, types, self.tensors)
             case ir.Copy():

@@ -63,8 +63,9 @@ def _report(program: core.Program) -> str:
 
 class Releases(NamedTuple):
     """How the values of a program are released. Static: at a place where nothing else can hold them,
-    without a look at a count. Vanished: only looked at while someone else holds them. Reused: their memory
-    becomes the next value's. Counted: by a count, for the reason given beside each, with its place."""
+    without a look at a count. Vanished: only looked at while someone else holds them, and never shared.
+    Reused: their memory becomes the next value's. Counted: by a count, for the reason given beside each,
+    with its place."""
 
     static: int
     vanished: int
@@ -84,11 +85,14 @@ class Releases(NamedTuple):
 def releases(module: ir.Module) -> Releases:
     static = reused = 0
     looking: set[Variable] = set()
+    shared: set[ir.Atom] = set()
     counted: list[tuple[ir.Place, str, str]] = []
     for function in [*module.functions, module.main]:
         looking.update(param for param in function.all_params if param.borrowed)
         for each in ir.statements(function.body):
             match each:
+                case ir.Let(op=ir.Share()):
+                    shared.update(each.op.args)
                 case ir.Let() if each.var.lender is not None:
                     looking.add(each.var)
                 case ir.Let(op=ir.Reuse()):
@@ -101,7 +105,7 @@ def releases(module: ir.Module) -> Releases:
                     counted.append((each.place, _atom(op.args[0]), "a list that something else may hold"))
                 case ir.Drop() | ir.Uncons() | ir.Let(op=ir.Take()):
                     static += 1
-    return Releases(static, len(looking), reused, counted)
+    return Releases(static, len(looking - shared), reused, counted)
 
 
 def _summary(module: ir.Module, others: int) -> Iterator[str]:

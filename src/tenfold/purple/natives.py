@@ -125,6 +125,12 @@ def general(name: str, count: int) -> Form:
     return Form(f"{c_name(name)}({', '.join(each)})", values, result, fails)
 
 
+def gives_back(name: str) -> bool:
+    """Whether what a primitive gives is its operand, changed in place."""
+    row = row_of(name)
+    return row[1] if row is not None else name in ("requires-grad!", "evaluate!")
+
+
 def one_tensor(returned: Sequence[Return]) -> bool:
     return len(returned) == 1 and returned[0].type.kind == "Tensor" and not returned[0].type.is_list
 
@@ -152,6 +158,8 @@ def result_type(name: str, types: Sequence[str], tensors: bool) -> str:
     """The type of what a primitive gives, by those of its operands. In programs without tensors, operators
     that do not fail give numbers and booleans."""
     numeric = all(each in ("int", "float", "number") for each in types)
+    if gives_back(name):
+        return "void"
     if name in ("+", "-", "*", "/"):
         if numeric and types:
             if "float" in types:

@@ -60,7 +60,7 @@ def leaking(functions: list[Function]) -> set[Variable]:
 
 
 class Roots:
-    """One function: whose parts its lent variables look at; without `parts`, what they are other names of."""
+    """One function: whose rests its lent variables look at; without `parts`, what they are other names of."""
 
     def __init__(self, function: Function, parts: bool = True):
         self.function = function
@@ -68,7 +68,7 @@ class Roots:
         for each in ir.statements(function.body):
             if isinstance(each, Let) and (each.var.lender is not None or each.var.borrowed) and each.op.args:
                 first = each.op.args[0]
-                looks = isinstance(each.op, ir.Copy) or (parts and effects.gives_part(each.op))
+                looks = isinstance(each.op, ir.Copy) or (parts and _gives_rest(each.op))
                 if looks and isinstance(first, Variable):
                     self.sources.setdefault(each.var, set()).add(first)
 
@@ -88,6 +88,11 @@ class Roots:
             for var in _given_out(each, leaky):
                 found |= self.of(var)
         return found
+
+
+def _gives_rest(op: ir.Op) -> bool:
+    """Whether an operation gives a rest of its first operand: no element, of whose rests nothing is known."""
+    return bool(effects.gives_part(op)) and isinstance(op, ir.Prim) and op.name in RESTS
 
 
 def _given_out(each: ir.Statement, leaky: set[Variable]) -> list[Variable]:

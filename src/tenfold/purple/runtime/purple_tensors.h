@@ -36,7 +36,7 @@ static inline tn_tensor *pu_handle(Value v) {
 }
 /* Owns the handle; NULL becomes libtenfold's error. `maker` names the operator, as in "mul". */
 Value pu_of_tensor(tn_tensor *handle, const char *maker);
-Value pu_in_place(Value self, tn_status status, const char *maker); /* what an in-place operator gives: its operand */
+Value pu_in_place(Value self, tn_status status, const char *maker); /* its operand, lent */
 Value pu_tensor_error(const char *name);
 /* What libtorch says of a call that it refused becomes the help beside Purple's own message, which names the procedure
    and describes what it was given. Gives PU_FAILURE. `pu_refused_all` owns what was given. */
@@ -91,7 +91,7 @@ Value pu_reuse_binary(const char *name, Value dying, Value other, bool turned);
 /* tensor_scopes.c */
 Value pu_backward(Value v, Value gradient);
 Value pu_tensor_grad(Value v);
-Value pu_requires_grad(Value v, Value wanted);
+Value pu_requires_grad(Value v, Value wanted); /* v, lent; and so does pu_evaluate */
 Value pu_is_requires_grad(Value v);
 Value pu_detach(Value v);
 Value pu_clear_grad(Value v);

@@ -139,7 +139,7 @@ static Value invoke(const PuRow *row, PuOverload *overload, const Match *found) 
     if (row->inplace) {
         tn_stack_clear(stack);
         pu_note_done();
-        return pu_dup(found->given[0]);
+        return found->given[0]; /* lent */
     }
     if (tn_stack_count(stack) == 1) {
         tn_value *top = tn_stack_pop(stack);
@@ -162,9 +162,9 @@ static Value asking_for_gradients(const PuRow *row, const Value *arguments, int 
         if (i < at || i > at + 1) others[kept++] = arguments[i];
     Value made = call(row, others, count, keywords - 1);
     if (!made || !pu_truthy(arguments[at + 1])) return made;
-    Value result = pu_requires_grad(made, PU_ABSENT);
+    if (pu_requires_grad(made, PU_ABSENT)) return made;
     pu_drop(made);
-    return result;
+    return PU_FAILURE;
 }
 
 static Value call(const PuRow *row, const Value *arguments, int count, int keywords) {

@@ -26,7 +26,7 @@ Value pu_tensor_grad(Value v) {
 Value pu_requires_grad(Value v, Value wanted) {
     if (!pu_tensor_wanted("requires-grad!", v)) return PU_FAILURE;
     bool on = wanted == PU_ABSENT || pu_truthy(wanted);
-    return tn_set_requires_grad(pu_handle(v), on) == TN_OK ? pu_dup(v) : pu_tensor_error("requires-grad!");
+    return tn_set_requires_grad(pu_handle(v), on) == TN_OK ? v : pu_tensor_error("requires-grad!");
 }
 Value pu_is_requires_grad(Value v) {
     return pu_tensor_wanted("requires-grad?", v) ? pu_of_bool(tn_requires_grad(pu_handle(v)) == 1) : PU_FAILURE;
@@ -39,11 +39,11 @@ Value pu_clear_grad(Value v) {
     return tn_set_grad(pu_handle(v), NULL) == TN_OK ? PU_UNSPECIFIED : pu_tensor_error("clear-grad!");
 }
 Value pu_evaluate(Value v) {
-    if (pu_is(v, PU_TENSOR)) return pu_dup(v);
+    if (pu_is(v, PU_TENSOR)) return v;
     if (!pu_is_list(v)) return pu_wrong_type("evaluate!", "list", v);
     for (Value rest = v; rest != PU_NIL; rest = PU_AS(PuPair, rest)->cdr)
         if (!pu_tensor_wanted("evaluate!", PU_AS(PuPair, rest)->car)) return PU_FAILURE;
-    return pu_dup(v);
+    return v;
 }
 
 /* Scopes */

@@ -75,7 +75,7 @@ Value pu_of_tensor(tn_tensor *handle, const char *maker) {
 
 Value pu_in_place(Value self, tn_status status, const char *maker) {
     pu_note_done();
-    return PU_LIKELY(status == TN_OK) ? pu_dup(self) : pu_tensor_error(maker);
+    return PU_LIKELY(status == TN_OK) ? self : pu_tensor_error(maker);
 }
 
 bool pu_tensor_wanted(const char *name, Value v) {

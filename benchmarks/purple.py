@@ -21,7 +21,7 @@ from tenfold.capi.build import build as build_libtenfold
 from tenfold.capi.locate import find_libtorch
 from tenfold.purple.build import RUNTIME, STRICT, build_program, find_compiler
 from tenfold.purple.emit_c import compile_program
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 
 
 def native(text: str, folder: Path, name: str = "ours") -> str:

@@ -15,7 +15,7 @@ from tenfold.capi.locate import cache_folder
 from tenfold.command import cli
 from tenfold.purple.cli import main as purple
 from tenfold.purple.emit_c import compile_program
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 from tests.capi.bridge import built
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

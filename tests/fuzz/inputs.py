@@ -16,7 +16,7 @@ import tenfold as tn
 from tenfold import nn
 from tenfold.base import digests
 from tenfold.purple.emit_c import deep
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 from tenfold.runtime import cache
 
 EXTREMES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1]

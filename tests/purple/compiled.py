@@ -11,8 +11,7 @@ from pathlib import Path
 from tenfold.purple.build import build_program
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.expand import expand_program
-from tenfold.purple.interpret import Session
+from tenfold.purple.interpret import Session, expand_program
 
 FILE = "test.purple"
 # The sanitizer looks for C++'s throw when a program starts: before libtorch, which throws, is loaded.

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report
-from tenfold.purple.expand import expand_program
-from tenfold.purple.interpret import Session
+from tenfold.purple.interpret import Session, expand_program
 
 PROGRAMS = {
     "unbalanced": "(print (+ 1 2)",

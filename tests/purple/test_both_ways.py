@@ -27,6 +27,22 @@ PLAIN = {
         "(define (kept :x 7) x) (print (kept :x nil) (kept :x #\\*) (kept :x (if #f #f)) (kept))",
         "() * #<unspecified> 7",
     ),
+    "operands are all evaluated before arithmetic on three of them": (
+        "(print (try (+ 9223372036854775807 1 (vector-ref (vector) 0)) error-kind))",
+        "index",
+    ),
+    "a procedural macro brings in its own names and takes the user's": (
+        "(define-syntax exchange! (er-macro-transformer (lambda (form rename compare)"
+        " `(,(rename 'let) ((,(rename 'tmp) ,(cadr form))) (,(rename 'set!) ,(cadr form) ,(caddr form))"
+        " (,(rename 'set!) ,(caddr form) ,(rename 'tmp))))))"
+        "(print (let ((tmp 1) (y 2) (let 3)) (exchange! tmp y) (list tmp y let)))",
+        "(2 1 3)",
+    ),
+    "what is kept and given back is one object": (
+        "(define (kept-by b x) (set-box! b x) x) (define held (box nil))"
+        "(print (eq? (kept-by held (list 1)) (unbox held)))",
+        "#t",
+    ),
     "the unspecified value shows itself": (
         "(print (list (if #f #f) 1)) (print (if #f #f))",
         "(#<unspecified> 1)\n#<unspecified>",
@@ -166,6 +182,12 @@ no clause of case-lambda takes these arguments: () exact: this is no integer: 2.
     ),
 }
 WITH_TENSORS = {
+    "what an operator in place gives is its operand": (
+        "(define (grown x) (tensor-mul! (tensor-add! x 1.0) 2.0)) (define grows (tensor '(1.0 2.0)))"
+        "(print (eq? (grown grows) grows) grows (tensor-sub! :other 1.0 :self grows)"
+        " (map tensor-neg! (list (tensor '(3.0)))) (evaluate! (list grows)))",
+        "#t tensor([3., 5.]) tensor([3., 5.]) (tensor([-3.])) (tensor([3., 5.]))",
+    ),
     "a tensor of one element decides": (
         "(define loss (tensor 0.5)) (print (if (< loss 0.1) 'converged 'not-yet) (if (< loss 1) 'yes 'no))",
         "not-yet yes",

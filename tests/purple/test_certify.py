@@ -5,7 +5,7 @@ import pytest
 from tenfold.purple import ir
 from tenfold.purple.certify import CompilerBug, certify
 from tenfold.purple.emit_c import analysed
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 from tests.purple.compiled import FILE
 from tests.purple.generate_programs import batch
 

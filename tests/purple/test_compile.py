@@ -3,7 +3,7 @@
 import re
 
 from tenfold.purple.emit_c import compile_program, deep
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 from tests.purple.compiled import FILE
 
 

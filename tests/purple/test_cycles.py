@@ -4,7 +4,7 @@ with one frees it then."""
 import pytest
 
 from tenfold.purple.emit_c import compile_program
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 from tenfold.purple.memory import report
 from tests.purple.compiled import FILE, build, run
 

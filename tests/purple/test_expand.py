@@ -8,7 +8,8 @@ import pytest
 
 from tenfold.purple import core
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.expand import expand_program, prelude_data
+from tenfold.purple.expand import prelude_data
+from tenfold.purple.interpret import expand_program
 from tenfold.purple.reader import Name
 from tenfold.purple.subexpressions import children
 

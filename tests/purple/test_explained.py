@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tenfold.purple import emit_c
-from tenfold.purple.expand import expand_program
 from tenfold.purple.explained import explain_purple
+from tenfold.purple.interpret import expand_program
 
 PROGRAM = """; a norm
 (define (norm x)

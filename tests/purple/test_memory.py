@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.purple.emit_c import analysed, deep
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 from tenfold.purple.memory import measure, releases, report
 from tests.purple.compiled import CHECKED, FILE, compiled, interpreted
 

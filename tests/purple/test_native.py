@@ -11,8 +11,7 @@ from tenfold.command.demo import digits
 from tenfold.purple.build import build_program
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report
-from tenfold.purple.expand import expand_program
-from tenfold.purple.interpret import Session
+from tenfold.purple.interpret import Session, expand_program
 from tests.purple.compiled import FILE, build, compiled, interpreted, run
 
 PROGRAMS = {

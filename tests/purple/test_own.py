@@ -3,7 +3,7 @@ again."""
 
 from tenfold.purple import ir
 from tenfold.purple.emit_c import analysed
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 from tests.purple.compiled import FILE
 
 

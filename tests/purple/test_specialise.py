@@ -4,7 +4,7 @@ import pytest
 
 from tenfold.purple import ir
 from tenfold.purple.emit_c import analysed, deep
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 from tests.purple.compiled import CHECKED, FILE, compiled, interpreted
 
 

@@ -95,3 +95,28 @@ def test_lists_that_repeat_together_must_be_of_one_length(failure):
 def test_a_macro_without_end_is_an_error(failure, template):
     error = failure(f"(define-syntax m (syntax-rules () ((_) {template}))) (m)")
     assert error.message.startswith(("macros expand without end", "expressions are nested too deeply"))
+
+
+MY_COND = """(define-syntax my-cond (er-macro-transformer (lambda (form rename compare)
+  (cond ((null? (cdr form)) #f)
+        ((compare (caadr form) (rename 'else)) (cadr (cadr form)))
+        (else `(,(rename 'if) ,@(cadr form) (,(rename 'my-cond) ,@(cddr form))))))))"""
+
+
+@pytest.mark.parametrize(
+    ("program", "shown"),
+    [
+        (MY_COND + "(my-cond (#f 1) ((= 1 1) 2) (else 3))", "2"),
+        (MY_COND + "(let ((if list)) (my-cond (#f 1) (else 3)))", "3"),
+        (MY_COND + "(let ((else #f)) (my-cond (else 1) (#t 2)))", "2"),
+        ("(define-syntax it (er-macro-transformer (lambda (f r c) 'it))) (let ((it 1)) (let-syntax "
+         "((that (er-macro-transformer (lambda (f r c) 'here)))) (let ((here 2)) (that))))", "2"),
+    ],
+)  # fmt: skip
+def test_a_procedure_may_be_a_macro(program, shown, value):
+    assert value(program) == shown
+
+
+def test_an_error_in_a_macros_procedure_names_its_place_and_the_use(failure):
+    error = failure("(define-syntax bad (er-macro-transformer (lambda (f r c) (caddr f))))\n(bad 1)")
+    assert error.place.line == 1 and [place.line for _, place in error.notes] == [2]

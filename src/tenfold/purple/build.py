@@ -18,8 +18,8 @@ from tenfold.capi.build import build as build_libtenfold
 from tenfold.purple import core, unicode_tables
 from tenfold.purple.emit_c import Warn, compile_program, deep
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.expand import expand_program
 from tenfold.purple.foreign import libraries
+from tenfold.purple.interpret import expand_program
 from tenfold.purple.reader import read_source
 from tenfold.purple.usage import uses_tensors
 from tenfold.runtime.cache import folder as cache_folder

@@ -17,8 +17,7 @@ from tenfold.purple import core, emit_c, memory, repl
 from tenfold.purple.cycles import Cycle
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report, warning
-from tenfold.purple.expand import expand_program
-from tenfold.purple.interpret import Session
+from tenfold.purple.interpret import Session, expand_program
 from tenfold.purple.layout import formatted
 from tenfold.purple.library import flags as library_flags
 from tenfold.purple.prims import control

@@ -10,7 +10,7 @@ from tenfold.purple.core import NOWHERE
 from tenfold.purple.expand import Expander
 from tenfold.purple.forms import USAGES
 from tenfold.purple.reader import Datum, Name, Sequence, Vector
-from tenfold.purple.scope import ForeignName, GlobalName, Macro, PreludeName, RecordName
+from tenfold.purple.scope import ForeignName, GlobalName, Macro, PreludeName, RecordName, Transformer
 from tenfold.purple.values import Char
 
 FORM_DOCS = {
@@ -72,6 +72,8 @@ def describe(name: str, expander: Expander) -> Entry | None:
         return Entry(
             f"({name} {' '.join(each.type for each in found.declaration.parameters)})", "A foreign function."
         )
+    if isinstance(found, Transformer):
+        return Entry(f"({name} …)", "A procedural macro.")
     if isinstance(found, Macro):
         return Entry(
             "  ".join(show(rule.pattern).replace("(_", f"({name}", 1) for rule in found.rules), "A macro."

@@ -20,6 +20,7 @@ from tenfold.purple.errors import PurpleError
 from tenfold.purple.expressions import Expressions, defined_name, is_private
 from tenfold.purple.forms import FORMS, is_sequence
 from tenfold.purple.libraries import REWRITTEN
+from tenfold.purple.procedural import Evaluate
 from tenfold.purple.reader import Datum, Name, Sequence, read, read_source
 from tenfold.purple.scope import (
     GlobalName,
@@ -60,20 +61,12 @@ class Module:
         self.exports: dict[str, Place] | None = None
 
 
-def expand_program(text: str, file: str) -> core.Program:
-    """The whole program that a file's text is, with what it imports and what it needs of the prelude."""
-    expander = Expander()
-    expander.run(text, file)
-    return expander.program(file)
-
-
 class Expander(Expressions):
-    """Expands forms one after another into `forms`. `late`: names that are not defined yet may come
-    later (REPL).
-    """
+    """Expands forms one after another into `forms`. `evaluate` runs the procedures of macros. `late`: names
+    that are not defined yet may come later (REPL)."""
 
-    def __init__(self, late: bool = False):
-        super().__init__(late)
+    def __init__(self, evaluate: Evaluate, late: bool = False):
+        super().__init__(evaluate, late)
         self.sources: dict[str, str] = {}
         self.base = Scope(None)
         self.base.bindings.update(
@@ -92,10 +85,14 @@ class Expander(Expressions):
 
     def run(self, text: str, file: str) -> list[Form]:
         """Expand a text's forms in the main module; those of `forms` that are new."""
-        before = len(self.forms)
         self.sources[file] = text
         self.main.file = file
-        self.expand_forms(read(text, file), self.main)
+        return self.run_data(read(text, file))
+
+    def run_data(self, data: Iterable[Datum]) -> list[Form]:
+        """Expand data in the main module; those of `forms` that are new."""
+        before = len(self.forms)
+        self.expand_forms(data, self.main)
         return self.forms[before:]
 
     def _load_prelude(self) -> None:

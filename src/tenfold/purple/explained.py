@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tenfold.explain.explanation import Explanation, NodeFacts
 from tenfold.explain.stages import Stage, clipped
 from tenfold.purple import emit_c, memory
-from tenfold.purple.expand import expand_program
+from tenfold.purple.interpret import expand_program
 from tenfold.purple.reader import read_source
 
 _LINE = re.compile(r'^#line (\d+) "(.*)"$')

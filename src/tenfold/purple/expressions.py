@@ -13,6 +13,7 @@ from tenfold.purple.definitions import DEFINITIONS
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import FORMS, is_sequence, parse_parameters
 from tenfold.purple.libraries import REWRITTEN, rewrite
+from tenfold.purple.procedural import Evaluate, is_transformer, parse_transformer, transform
 from tenfold.purple.reader import Datum, Name, Sequence, Vector, shortened, to_value
 from tenfold.purple.scope import (
     Alias,
@@ -25,6 +26,7 @@ from tenfold.purple.scope import (
     RecordName,
     Scope,
     Special,
+    Transformer,
 )
 from tenfold.purple.subexpressions import mentioned
 from tenfold.purple.syntax import expand_macro, parse_rules
@@ -48,8 +50,8 @@ class Expressions:
     prelude: Any  # the module whose names may be private
     base: Any  # the scope of the language itself
 
-    def __init__(self, late: bool):
-        self.late = late
+    def __init__(self, evaluate: Evaluate, late: bool):
+        self.evaluate, self.late = evaluate, late
         self.types: dict[str, core.DefType] = {}
         self.globals: dict[str, core.GlobalInfo] = {}
         self.forms: list[core.Form] = []
@@ -93,15 +95,23 @@ class Expressions:
             if isinstance(macro, Special) and macro.name in REWRITTEN:
                 datum = rewrite(macro.name, self, datum, scope)
                 continue
+            if isinstance(macro, Transformer):
+                datum = transform(macro, datum, scope, self.made)
+                continue
             if not isinstance(macro, Macro):
                 return datum
             datum = expand_macro(macro, datum, scope, self.made)
         raise PurpleError("macros expand without end", "syntax", datum.place)
 
-    def macro(self, name: Name, rules: Datum, scope: Scope) -> Macro | Special:
-        """What a name is bound to as a macro: rules, or the macro or form that another name stands for."""
+    def macro(self, name: Name, rules: Datum, scope: Scope) -> Macro | Transformer | Special:
+        """What a name is bound to as a macro: rules, a procedure, or the macro or form that another name
+        stands for."""
         known = scope.lookup(rules) if isinstance(rules, Name) else None
-        return known if isinstance(known, (Macro, Special)) else parse_rules(name, rules, scope)
+        if isinstance(known, (Macro, Transformer, Special)):
+            return known
+        if is_transformer(rules):
+            return parse_transformer(name, rules, scope, self.evaluate)
+        return parse_rules(name, rules, scope)
 
     def special(self, datum: Datum, scope: Scope) -> str | None:
         """The name of the form that this is a use of."""
@@ -148,7 +158,7 @@ class Expressions:
                 return self.as_function(found, name)
             case Special(form):
                 raise PurpleError(f"{form} is a form, not a value", "syntax", place)
-            case Macro():
+            case Macro() | Transformer():
                 raise PurpleError(f"{found.name} is a macro, not a value", "syntax", place)
         text = name.value
         if names.is_primitive(text) and (not is_private(text) or home(name, scope) is self.prelude):

@@ -410,6 +410,11 @@ def _letrec_syntax(expander: Expressions, place: Place, parts: list[Datum], scop
     return expander.expand_body(parts[1:], _macros(expander, parts, scope, True), place)
 
 
+@form("er-macro-transformer", "(er-macro-transformer (lambda (FORM RENAME COMPARE) BODY …))", 0)
+def _transformer(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+    raise PurpleError("er-macro-transformer may stand only in a define-syntax", "syntax", place)
+
+
 @form("syntax-rules", "(syntax-rules (LITERAL …) (PATTERN TEMPLATE) …)", 0)
 def _syntax_rules(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     raise PurpleError("syntax-rules may stand only in a define-syntax", "syntax", place)

@@ -13,7 +13,7 @@ import functools
 import itertools
 import types
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import tenfold
@@ -32,6 +32,7 @@ from tenfold.purple.prims.rows import row_function
 from tenfold.purple.prims.truth import is_true
 from tenfold.purple.printing import brief
 from tenfold.purple.python_ast import Unit
+from tenfold.purple.reader import Datum
 from tenfold.purple.usage import is_about_tensors
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Pair, Record, Symbol, list_of
 from tenfold.tensor import Tensor
@@ -81,11 +82,32 @@ def invoke(function: Any, argument: Any, place: Place) -> Any:
     return run(Tail(function, (argument,), place))
 
 
+def evaluate(datum: Datum) -> Callable[..., Any]:
+    """The procedure that an expression gives, run by an interpreter of its own."""
+    session = Session()
+    procedure = session.run_forms(session.expander.run_data([datum]))
+
+    def called(*arguments: Any) -> Any:
+        try:
+            return call(procedure, *arguments)
+        except CATCHABLE as error:
+            raise session.locate(error) from None
+
+    return called
+
+
+def expand_program(text: str, file: str) -> core.Program:
+    """The whole program that a file's text is, with what it imports and what it needs of the prelude."""
+    expander = Expander(evaluate)
+    expander.run(text, file)
+    return expander.program(file)
+
+
 class Session:
     """Definitions, and the code that runs on them. `late`: names may be defined after they are mentioned."""
 
     def __init__(self, late: bool = False):
-        self.expander = Expander(late)
+        self.expander = Expander(evaluate, late)
         self.late = late
         self.objects: dict[Any, Any] = {}
         self.namespace: dict[str, Any] = {

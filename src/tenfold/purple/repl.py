@@ -21,8 +21,7 @@ from tenfold.purple import memory
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.documentation import describe, known_names
 from tenfold.purple.errors import PurpleError, report
-from tenfold.purple.expand import expand_program
-from tenfold.purple.interpret import Session
+from tenfold.purple.interpret import Session, expand_program
 from tenfold.purple.prims import control, ports
 from tenfold.purple.printing import write_text
 from tenfold.purple.reader import Incomplete, read, read_source, to_value

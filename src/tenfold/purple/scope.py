@@ -7,6 +7,7 @@ defined.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from tenfold.purple.core import DefType, Ffi, Place, Var, shown
@@ -107,8 +108,25 @@ class Macro(NamedTuple):
     place: Place
 
 
+class Transformer(NamedTuple):
+    """A procedural macro."""
+
+    name: str
+    procedure: Callable[..., Any]
+    scope: Scope
+    place: Place
+
+
 Binding: TypeAlias = (
-    LocalName | GlobalName | PreludeName | PrimitiveName | RecordName | ForeignName | Special | Macro
+    LocalName
+    | GlobalName
+    | PreludeName
+    | PrimitiveName
+    | RecordName
+    | ForeignName
+    | Special
+    | Macro
+    | Transformer
 )
 
 

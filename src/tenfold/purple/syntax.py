@@ -64,13 +64,18 @@ def expand_macro(macro: Macro, use: Sequence, scope: Scope, made: list[int]) -> 
         # The macro's own name, first in both, is not matched.
         if _match_items(macro, pattern.value[1:], pattern.tail, use.value[1:], use.tail, scope, taken):
             filled = _Filling(macro, use.place, made).fill(rule.template, taken)
-            made[0] += max(0, filled.size - use.size)  # what is put into several places is expanded at each
-            if made[0] > SIZE_LIMIT:
-                raise PurpleError("macros expand without end", "syntax", use.place)
+            count_data(filled, use, made)
             return filled
     raise PurpleError(f"no rule of the macro {macro.name} fits this use", "syntax", use.place).note(
         f"{macro.name} is defined here", macro.place
     )
+
+
+def count_data(filled: Datum, use: Sequence, made: list[int]) -> None:
+    """Count what an expansion adds: what is put into several places is expanded at each."""
+    made[0] += max(0, filled.size - use.size)
+    if made[0] > SIZE_LIMIT:
+        raise PurpleError("macros expand without end", "syntax", use.place)
 
 
 def is_name(datum: Datum, name: str) -> bool:
@@ -93,7 +98,7 @@ def _is_ellipsis(macro: Macro, datum: Datum) -> bool:
 def _match(macro: Macro, pattern: Datum, datum: Datum, scope: Scope, taken: dict[Any, Taken]) -> bool:
     if isinstance(pattern, Name):
         if pattern.key in macro.literals:
-            return isinstance(datum, Name) and _same_meaning(datum, scope, pattern, macro.scope)
+            return isinstance(datum, Name) and same_meaning(datum, scope, pattern, macro.scope)
         if pattern.value != "_":
             taken[pattern.key] = datum
         return True
@@ -156,7 +161,8 @@ def _match_items(
     return True
 
 
-def _same_meaning(name: Name, scope: Scope, other: Name, other_scope: Scope) -> bool:
+def same_meaning(name: Name, scope: Scope, other: Name, other_scope: Scope) -> bool:
+    """Whether two names, each in its scope, are bound to the same thing, or both free and the same."""
     found, wanted = scope.lookup(name), other_scope.lookup(other)
     return (
         name.value == other.value if found is None and wanted is None else found is wanted or found == wanted

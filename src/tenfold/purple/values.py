@@ -23,6 +23,13 @@ class Symbol:
             cls._known[name] = symbol
         return symbol
 
+    @classmethod
+    def unread(cls, name: str) -> Symbol:
+        """A symbol that is the same as no other, whatever its name."""
+        symbol = object.__new__(cls)
+        symbol.name = name
+        return symbol
+
     def __repr__(self) -> str:
         return self.name
 

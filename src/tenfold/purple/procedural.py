@@ -1,0 +1,117 @@
+"""Procedural macros: `(er-macro-transformer (lambda (form rename compare) …))`.
+
+The procedure runs in an interpreter of its own while the program is expanded, so it can use the language and
+the prelude but not what the program defines. It is given the use as a datum. `rename` makes of a symbol a
+name that means what it means where the macro is defined; `compare` tells whether two names mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from tenfold.purple.core import Place
+from tenfold.purple.errors import PurpleError
+from tenfold.purple.reader import Datum, Name, Sequence, Vector
+from tenfold.purple.scope import Alias, Scope, Transformer
+from tenfold.purple.syntax import count_data, is_name, same_meaning
+from tenfold.purple.values import NIL, Pair, Symbol
+
+# Makes of an expression that stands alone the procedure that it gives.
+Evaluate: TypeAlias = Callable[[Datum], Callable[..., Any]]
+USAGE = "(er-macro-transformer (lambda (form rename compare) …))"
+
+
+def is_transformer(datum: Datum) -> bool:
+    return isinstance(datum, Sequence) and is_name(datum.value[0], "er-macro-transformer")
+
+
+def parse_transformer(name: Name, datum: Datum, scope: Scope, evaluate: Evaluate) -> Transformer:
+    """The macro whose procedure a datum describes."""
+    if not isinstance(datum, Sequence) or len(datum.value) != 2 or datum.tail is not None:
+        raise PurpleError(f"a procedural macro is written {USAGE}", "syntax", datum.place)
+    return Transformer(name.value, evaluate(datum.value[1]), scope, datum.place)
+
+
+def transform(macro: Transformer, use: Sequence, scope: Scope, made: list[int]) -> Datum:
+    """What a macro's procedure makes of a use of it. `made` counts data over all expansions."""
+    expansion = _Expansion(macro, use.place, scope)
+    try:
+        given = macro.procedure(expansion.value(use), expansion.rename, expansion.compare)
+    except PurpleError as error:
+        raise error.note(f"{macro.name} is used here", use.place) from None
+    datum = expansion.datum(given)
+    count_data(datum, use, made)
+    return datum
+
+
+class _Expansion:
+    """One use of a macro. `names`: the symbols, equal to none that are read, that stand for names that are
+    more than their text."""
+
+    def __init__(self, macro: Transformer, place: Place, scope: Scope):
+        self.macro, self.place, self.scope = macro, place, scope
+        self.names: dict[Symbol, Name] = {}
+        self.known: dict[Any, Symbol] = {}
+        self.renamed: dict[Symbol, Symbol] = {}
+        self.places: dict[int, tuple[Pair, Place]] = {}
+
+    def value(self, datum: Datum) -> Any:
+        """A datum as the value that `quote` would give."""
+        if isinstance(datum, Name):
+            return Symbol(datum.value) if datum.alias is None else self.symbol(datum)
+        if isinstance(datum, Vector):
+            return [self.value(each) for each in datum.value]
+        if not isinstance(datum, Sequence):
+            return datum.value
+        made: Any = NIL if datum.tail is None else self.value(datum.tail)
+        for each in reversed(datum.value):
+            made = Pair(self.value(each), made)
+        self.places[id(made)] = made, datum.place
+        return made
+
+    def symbol(self, name: Name) -> Symbol:
+        found = self.known.get(name.alias)
+        if found is None:
+            found = self.known[name.alias] = Symbol.unread(name.value)
+            self.names[found] = name
+        return found
+
+    def rename(self, symbol: Any) -> Symbol:
+        name = self.name("rename", symbol)
+        if symbol not in self.renamed:
+            alias = Alias(name.value, name.key, self.macro.scope)
+            self.renamed[symbol] = self.symbol(Name(name.value, self.place, alias))
+        return self.renamed[symbol]
+
+    def compare(self, one: Any, other: Any) -> bool:
+        if not isinstance(one, Symbol) or not isinstance(other, Symbol):
+            return one is other
+        first, second = self.name("compare", one), self.name("compare", other)
+        return same_meaning(first, self.scope, second, self.scope)
+
+    def name(self, procedure: str, symbol: Any) -> Name:
+        if not isinstance(symbol, Symbol):
+            raise PurpleError(f"{procedure} takes a symbol", "type", self.place)
+        return self.names.get(symbol) or Name(symbol.name, self.place)
+
+    def datum(self, value: Any) -> Datum:
+        """The datum that a value is written as."""
+        if isinstance(value, Symbol):
+            return self.name(self.macro.name, value)
+        if isinstance(value, list):
+            return Vector([self.datum(each) for each in value], self.place)
+        if not isinstance(value, Pair):
+            return Datum(value, self.place)
+        place = self.places[id(value)][1] if id(value) in self.places else self.place
+        items: list[Datum] = []
+        seen: set[int] = set()
+        rest: Any = value
+        while isinstance(rest, Pair):
+            if id(rest) in seen:
+                raise PurpleError(
+                    f"the macro {self.macro.name} gives a list that holds itself", "syntax", self.place
+                )
+            seen.add(id(rest))
+            items.append(self.datum(rest.car))
+            rest = rest.cdr
+        return Sequence(items, place, None if rest is NIL else self.datum(rest))

@@ -99,7 +99,7 @@ def test_a_macro_without_end_is_an_error(failure, template):
 
 MY_COND = """(define-syntax my-cond (er-macro-transformer (lambda (form rename compare)
   (cond ((null? (cdr form)) #f)
-        ((compare (caadr form) (rename 'else)) (cadr (cadr form)))
+        ((compare (car (cadr form)) (rename 'else)) (cadr (cadr form)))
         (else `(,(rename 'if) ,@(cadr form) (,(rename 'my-cond) ,@(cddr form))))))))"""
 
 

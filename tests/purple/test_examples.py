@@ -102,6 +102,6 @@ def documented() -> list[tuple[str, str]]:
 
 def test_the_manuals_programs_print_what_it_says(output):
     programs = documented()
-    assert len(programs) == 13
+    assert len(programs) == 14
     for program, shown in programs:
         assert output(program) == shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -13,6 +14,7 @@ from tenfold.runtime.compile import Programs, compiled
 from tenfold.runtime.sizes import Mark
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
+from tenfold.tensor.dynamic import call_dimensions, tensors_of
 from tenfold.trace.collect import collect
 from tenfold.trace.context import context
 from tenfold.trace.lower import lower
@@ -37,7 +39,7 @@ def compile(
     model: Callable[P, R],
     *,
     fullgraph: bool = ...,
-    dynamic: bool | None = ...,
+    dynamic: Any = ...,
     backend: str = ...,
     mode: str | None = ...,
     options: dict[str, Any] | None = ...,
@@ -50,7 +52,7 @@ def compile(
     model: None = None,
     *,
     fullgraph: bool = ...,
-    dynamic: bool | None = ...,
+    dynamic: Any = ...,
     backend: str = ...,
     mode: str | None = ...,
     options: dict[str, Any] | None = ...,
@@ -63,7 +65,7 @@ def compile(
     model: Any = None,
     *,
     fullgraph: bool = False,
-    dynamic: bool | None = None,
+    dynamic: Any = None,
     backend: str = "inductor",
     mode: str | None = None,
     options: dict[str, Any] | None = None,
@@ -78,7 +80,8 @@ def compile(
     Python happens while it is recorded, and no more. Its results are new tensors, no views of its arguments.
 
     A dimension that has another size at the second call is open from then on: one program serves all sizes
-    up to a bound. `dynamic=True` opens all dimensions at once, `dynamic=False` none; see docs/sizes.md.
+    up to a bound. `dynamic=True` opens all dimensions at once, `dynamic=False` none; what `export` takes,
+    as `{"x": {0: Dim("n", max=64)}}`, opens those that it names; see docs/sizes.md.
 
     With `mode="reduce-overhead"` what a call passes and returns is copied on a GPU, if it is small, from and
     to places that stay the same, so that the program's CUDA graph need not be written anew: for many short
@@ -101,7 +104,29 @@ def compile(
     module = getattr(type(model), "_optimized", None)
     if module is not None:
         return module(model, dynamic, mode)
-    return compiled(model, Tensor, dynamic, steady=mode == "reduce-overhead")
+    if dynamic is None or isinstance(dynamic, bool):
+        return compiled(model, Tensor, dynamic, steady=mode == "reduce-overhead")
+    return _marking(compiled(model, Tensor, None, steady=mode == "reduce-overhead"), model, dynamic)
+
+
+def _marking(run: Any, model: Any, dynamic: Any) -> Any:
+    """The compiled function as one whose calls mark the dimensions that `dynamic` names."""
+
+    @functools.wraps(run)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        open = call_dimensions(dynamic, model, args, kwargs)
+        tensors = tensors_of(args, kwargs)
+        for place, dims in open.items():
+            for axis, dim in dims.items():
+                if dim.multiple > 1:
+                    raise ArgumentError(
+                        f"compile: {dim!r} may have no multiple",
+                        help="split the dimension, x.reshape(-1, multiple), before the call",
+                    )
+                _mark(tensors[place], axis, Mark(True, dim.min if dim.min > 1 else None, dim.max))
+        return run(*args, **kwargs)
+
+    return call
 
 
 @located

@@ -45,6 +45,23 @@ def test_a_marked_dimension_is_compiled_once_up_to_its_maximum():
     assert "dimension 0 of tensor 0: any size from 2 to 128" in total.guards()
 
 
+def test_dims_are_those_of_an_export():
+    n = tn.Dim("n", max=128)
+    product = tn.compile(lambda x, y: x.T @ y, dynamic={"x": {0: n}, 1: {0: n}})
+    with counting_compiles() as compiles:
+        for size in (5, 100, 33):
+            assert product(ones(size, 3), ones(size, 2)).tolist() == [[size] * 2] * 3
+    assert compiles == 1
+    assert "dimension 0 of tensor 0 and dimension 0 of tensor 1: any size from 2 to 128" in product.guards()
+    with pytest.raises(ArgumentError, match="n must be from 1 to 128"):
+        product(ones(129, 3), ones(129, 2))
+    with pytest.raises(ArgumentError, match="n is one size"):
+        product(ones(5, 3), ones(6, 2))
+    layer = tn.compile(tn.nn.Linear(3, 2), dynamic={"input": {0: "n"}})
+    with tn.no_grad():
+        assert [tuple(layer(ones(size, 3)).shape) for size in (5, 9)] == [(5, 2), (9, 2)]
+
+
 def test_a_static_dimension_stays_closed():
     total = tn.compile(lambda x: x.sum(), dynamic=True)
     with counting_compiles() as compiles:

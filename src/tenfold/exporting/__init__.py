@@ -2,9 +2,9 @@
 IREE compile it; run such files with `load_stablehlo` and `load_vmfb`; `module_context` records what is done
 in a block."""
 
+from tenfold.base.dim import Dim
 from tenfold.exporting.built import BuiltModule, load_vmfb
 from tenfold.exporting.context import RecordedModule, module_context
-from tenfold.exporting.dimensions import Dim
 from tenfold.exporting.exported import DIALECTS, Exported, export
 from tenfold.exporting.loaded import LoadedModule, load_stablehlo
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tenfold.base.dim import Dim
 from tenfold.base.errors import ArgumentError, FormatError, located
 from tenfold.exporting import trial
-from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
+from tenfold.exporting.dimensions import SymbolicType, check, read_type
 from tenfold.exporting.loaded import require_no_gradient
 from tenfold.flat.ir import TensorType
 from tenfold.tensor.interchange import as_tensor, tensor

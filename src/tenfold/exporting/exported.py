@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -11,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from tenfold import flat
+from tenfold.base.dim import Dim
 from tenfold.base.dtypes import as_dtype
 from tenfold.base.errors import ArgumentError, FormatError, did_you_mean, located
 from tenfold.base.garbage import uncollected
 from tenfold.compiler import uncompiled
 from tenfold.exporting import trial
-from tenfold.exporting.dimensions import Dim, SymbolicType
-from tenfold.exporting.dynamic import OpenDims, open_dimensions
+from tenfold.exporting.dimensions import SymbolicType
 from tenfold.exporting.recordings import Recordings
 from tenfold.flat.ir import Function, TensorType, replay
 from tenfold.flat.merging import merged_functions
@@ -29,6 +28,7 @@ from tenfold.runtime.plan import memory_of
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
+from tenfold.tensor.dynamic import call_dimensions
 from tenfold.tensor.symbolic import Symbolic
 from tenfold.trace import tree
 from tenfold.trace.collect import Trace
@@ -188,7 +188,7 @@ def export(
     arguments = args if isinstance(args, (tuple, list)) else (args,)
     function = uncompiled(function)
     given, record = recorder_of(function, (tuple(arguments), kwargs or {}))
-    open = _open(dynamic, function, arguments, kwargs or {}) if dynamic else {}
+    open = call_dimensions(dynamic, function, arguments, kwargs or {}) if dynamic else {}
     recordings = Recordings(record, given, open, lambda: members_of(function), dialect)
     outside = recordings.program.leaves[len(given) :]
     literals = {
@@ -316,17 +316,6 @@ def _stablehlo(
         return stablehlo.emit(functions[0]), outputs, used
     merged = merged_functions(functions, recordings.described)
     return open_stablehlo.emit(merged, list(recordings.symbols(common=True))), outputs, used
-
-
-def _open(dynamic: Any, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> OpenDims:
-    """The open dimensions of the tensors of a call."""
-    import inspect  # slow to import, and only needed here
-
-    called = getattr(function, "forward", function)
-    names: list[str] = []
-    with contextlib.suppress(TypeError, ValueError):  # of what is written in C
-        names = list(inspect.signature(called).parameters)
-    return open_dimensions(dynamic, args, kwargs, names)
 
 
 def _of_tensors(result: Any) -> Any:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.base.devices import Device
+from tenfold.base.dim import Dim
 from tenfold.base.errors import ArgumentError, FormatError, GradientError, ShapeError, located
 from tenfold.engines import xla
 from tenfold.exporting import trial
-from tenfold.exporting.dimensions import Dim, SymbolicType, check, read_type
+from tenfold.exporting.dimensions import SymbolicType, check, read_type
 from tenfold.flat.ir import TensorType
 from tenfold.flat.sizes import Open, OpenType
 from tenfold.mlir import portable, stablehlo

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tenfold.base.dim import Dim
 from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError
-from tenfold.exporting.dimensions import Dim, SymbolicType
-from tenfold.exporting.dynamic import OpenDims
+from tenfold.exporting.dimensions import SymbolicType
 from tenfold.exporting.expansions import FOR_LOWERING, FOR_OPEN_STABLEHLO, FOR_TORCH
 from tenfold.exporting.merging import merged_programs
 from tenfold.exporting.rewriting import Expansions, rewritten
@@ -20,6 +20,7 @@ from tenfold.ops.table import exact
 from tenfold.runtime import evaluate
 from tenfold.runtime.plan import memory_of
 from tenfold.tensor import Tensor
+from tenfold.tensor.dynamic import OpenDims
 from tenfold.trace.collect import Trace
 from tenfold.trace.control import ControlNode
 from tenfold.trace.graph import Node, Value

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tenfold.base.dim import Dim
 from tenfold.base.errors import ArgumentError
-from tenfold.exporting.dimensions import Dim
 from tenfold.tensor import Tensor
 
 # For a tensor's place among those of a call, which of its dimensions are open.
@@ -36,6 +37,22 @@ def open_dimensions(
                 _add(several, axis, dim, f"dynamic[{key!r}]")
     _require_agreement(found, _tensors(arguments))
     return {place: dims for place, dims in found.items() if dims}
+
+
+def call_dimensions(dynamic: Any, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> OpenDims:
+    """What `dynamic` says of a call of a function or module."""
+    import inspect  # slow to import, and only needed here
+
+    called = getattr(getattr(function, "__self__", function), "forward", function)
+    names: list[str] = []
+    with contextlib.suppress(TypeError, ValueError):  # of what is written in C
+        names = list(inspect.signature(called).parameters)
+    return open_dimensions(dynamic, args, kwargs, names)
+
+
+def tensors_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    """The tensors of a call, in the order of their places."""
+    return _tensors([*args, *kwargs.values()])
 
 
 def _place(key: Any, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]) -> int:

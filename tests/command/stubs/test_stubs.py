@@ -1,6 +1,7 @@
 """Stubs that are written from the table: type checkers find wrong uses by them."""
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -76,8 +77,11 @@ def test_mypy_finds_the_wrong_uses_and_no_others(installed):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not installed")
 def test_pyright_finds_the_wrong_uses_and_no_others(installed, tmp_path):
-    (tmp_path / "pyrightconfig.json").write_text(f'{{"extraPaths": ["{installed}"], "include": ["{USES}"]}}')
-    done = subprocess.run(["pyright", "-p", str(tmp_path)], capture_output=True, text=True)
+    shutil.copy(USES, tmp_path)  # pyright looks at nothing outside of its project
+    config = {"extraPaths": [str(installed)], "typeCheckingMode": "strict"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    command = ["pyright", "-p", str(tmp_path), "--pythonpath", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True)
     found = {int(line.split(":")[1]) for line in done.stdout.splitlines() if " - error:" in line}
     assert found == wrong_lines(), done.stdout
 

@@ -101,7 +101,7 @@ def _function(name: str, each: types.FunctionType, module: str, hints: Hints) ->
         yield from _exported(each.__module__, each.__name__, name)
         return
     base = TABLE.get(name.removesuffix("_"))
-    if name.endswith("_") and base is not None and "<locals>" in each.__code__.co_qualname:
+    if name.endswith("_") and base is not None and "<locals>" in inspect.unwrap(each).__code__.co_qualname:
         rows = [row for row in base if row.inplace] or base
         yield from _defined(name, overloads(rows, method=False, writes=True), each.__doc__ or "")
     else:
@@ -208,7 +208,7 @@ def _attribute(name: str, each: Any, hints: Hints) -> Iterator[str]:
             yield f"{indent}def {name}(self, value: _Any) -> None: ..."
     elif isinstance(each, (staticmethod, classmethod)):
         yield f"{indent}@{type(each).__name__}"
-        yield f"{indent}def {name}(*args: _Any, **kwargs: _Any) -> _Any: ..."
+        yield from _defined(name, [_signature(name, each.__func__, hints)], each.__doc__ or "", indent)
     elif isinstance(each, types.FunctionType):
         yield from _method(name, each, hints)
     elif not name.startswith("__") and not isinstance(each, types.MemberDescriptorType):
@@ -229,10 +229,14 @@ def _method(name: str, each: types.FunctionType, hints: Hints) -> Iterator[str]:
     elif qualified == "refusing.<locals>.call":
         yield f"{indent}def {name}(self, *args: _Any, **kwargs: _Any) -> _NoReturn: ..."
     else:
-        signature = hints.signature(each)
-        if name == "__init__":
-            signature = signature.rpartition(" -> ")[0] + " -> None"
-        yield from _defined(name, [signature], each.__doc__ or "", indent)
+        yield from _defined(name, [_signature(name, each, hints)], each.__doc__ or "", indent)
+
+
+def _signature(name: str, function: types.FunctionType, hints: Hints) -> str:
+    signature = hints.signature(function)
+    if name in ("__init__", "__init_subclass__"):
+        return signature.rpartition(" -> ")[0] + " -> None"
+    return signature
 
 
 def _operator(name: str) -> Iterator[str]:

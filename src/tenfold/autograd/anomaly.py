@@ -1,4 +1,5 @@
-"""The search for NaN in gradients: which op it comes from, at the price of computing every gradient apart."""
+"""Anomaly detection: finds the op that first produced NaN in a gradient, by computing every gradient on its
+own."""
 
 from __future__ import annotations
 
@@ -45,12 +46,13 @@ def detect_anomaly(check_nan: bool = True) -> set_detect_anomaly:
 
 
 def looking() -> bool:
-    """Whether gradients are to be searched: not while a function is recorded, when there are none."""
+    """Whether to search gradients for NaN. While a function is recorded there are no values to search."""
     return search.enabled and search.check_nan and context.recorder is None
 
 
 def look(starts: Sequence[tuple[Value, Tensor]], order: Sequence[Any]) -> None:
-    """Compute the gradients of all values on the way, and refuse NaN that was not there before an op."""
+    """Compute the gradient of every intermediate value, and raise an error at the first op that introduced
+    NaN."""
     values: dict[Any, Value] = {}
     for node in order:
         for each in node.inputs:
@@ -73,7 +75,7 @@ def look(starts: Sequence[tuple[Value, Tensor]], order: Sequence[Any]) -> None:
 
 
 def refuse_nan(gradients: Sequence[Tensor]) -> None:
-    """For gradients that Python's own code had a part in."""
+    """Raise an error if gradients that a hook or a Function computed contain NaN."""
     if any(_has_nan(each) for each in gradients):
         raise GradientError("a gradient has NaN in it")
 

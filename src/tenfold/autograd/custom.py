@@ -1,5 +1,5 @@
-"""Functions whose gradient is the user's own, `Function`: what their calls leave behind, and how a gradient
-passes them."""
+"""`Function`, an op with a gradient written by the user: the state that a call keeps for backward, and how
+gradients flow through it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tenfold.trace.graph import Origin, Value
 
 
 class Context:
-    """What a Function's forward leaves for its backward."""
+    """The `ctx` of a Function: what forward saves for backward."""
 
     def __init__(self, function: type[Function], needs: Sequence[bool]):
         self.needs_input_grad = tuple(needs)
@@ -99,7 +99,7 @@ _SAME_DATA = (find("alias"), find("detach"))
 
 
 class CustomNode:
-    """A call of a Function, as the sweep meets it."""
+    """A call of a Function in the graph that a sweep walks."""
 
     def __init__(self, function: type[Function], ctx: Context, inputs: Sequence[Any]):
         self.function = function
@@ -188,8 +188,7 @@ class CustomNode:
 
 
 def summed_to(found: Tensor, wanted: TensorType, function: type[Function]) -> Tensor:
-    """A gradient that backward returned, in the shape of the argument: where forward stretched that, it may
-    still have to be summed."""
+    """A gradient that backward returned, summed to the argument's shape if forward broadcast the argument."""
     shape = tuple(wanted.shape)
     if found.shape == shape:
         return found
@@ -287,7 +286,7 @@ class Function:
     def pushed(
         cls, ctx: Context, args: Sequence[Any], tangents: Sequence[Tensor | None], results: Any
     ) -> list[Tensor | None]:
-        """The tangents of what forward gave, by the Function's own `jvp`: 0 for what does not move."""
+        """The tangents of forward's results from the Function's own `jvp`; zeros for results without one."""
         if cls.jvp is None:
             raise UnsupportedError(
                 f"{cls.__name__} has no jvp, by which its results would move in forward mode",

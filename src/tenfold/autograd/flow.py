@@ -1,5 +1,5 @@
-"""What gradients are asked for by: `backward` and `grad`, and what a Tensor has of them. How they flow is in
-`sweep.py`."""
+"""The entry points of autograd: `backward`, `grad`, and the Tensor's attributes and hooks. How gradients
+flow is in `sweep.py`."""
 
 from __future__ import annotations
 

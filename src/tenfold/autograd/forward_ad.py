@@ -31,13 +31,13 @@ __all__ = [
 
 
 class Level:
-    """What moves while forward mode is followed, and how."""
+    """A level of forward mode: the tangents of the values that have one."""
 
     def __init__(self) -> None:
         self.tangents: weakref.WeakKeyDictionary[Value, Value] = weakref.WeakKeyDictionary()
 
     def push(self, node: Node, results: Sequence[Value]) -> None:
-        """Let results of a new node move with its inputs."""
+        """Record the tangents of a new node's results, from those of its inputs."""
         tangents = [self.tangents.get(each) for each in node.inputs]
         if all(each is None for each in tangents) or isinstance(node, GradientNode):
             return
@@ -51,7 +51,7 @@ class Level:
             self.tangents[value] = moved
 
     def same(self, value: Value, other: Value) -> None:
-        """Let another value move as this one does, however it was made."""
+        """Give a value the tangent of another, however it was made."""
         moved = self.tangents.get(value)
         if moved is None:
             self.tangents.pop(other, None)
@@ -81,7 +81,7 @@ class UnpackedDualTensor(NamedTuple):
 
 @located
 def enter_dual_level() -> int:
-    """Open the level in which tensors have tangents: there is one at a time."""
+    """Open the level in which tensors have tangents. Only one can be open at a time."""
     if context.level is not None:
         raise GradientError(
             "a level of forward mode is open already, and levels do not nest",
@@ -93,7 +93,7 @@ def enter_dual_level() -> int:
 
 @located
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level: all tangents are gone."""
+    """Close the level and drop all tangents."""
     if context.level is None:
         raise GradientError("no level of forward mode is open")
     if level not in (None, 0):
@@ -118,7 +118,7 @@ class dual_level:
 
 @located
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A tensor of this value that moves along `tangent`."""
+    """A tensor with this value and this tangent."""
     if context.level is None:
         raise GradientError(
             "a dual tensor is made while a level of forward mode is open",
@@ -148,7 +148,7 @@ class _NoTangent(DTypeError, ValueError):
 
 @located
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value and the tangent of a tensor; None for the tangent of one that does not move."""
+    """The value and the tangent of a tensor; the tangent is None if it has none."""
     if not isinstance(tensor, Tensor):
         raise ArgumentError(f"a dual tensor is a Tensor, not a {type(tensor).__name__}")
     moved = None if context.level is None else context.level.tangents.get(tensor.current())

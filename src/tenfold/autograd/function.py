@@ -1,4 +1,4 @@
-"""`tenfold.autograd.function`: `Function` under its other address, and what decorates its `backward`."""
+"""`tenfold.autograd.function`: `Function` under its other name, and the decorators of its `backward`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tenfold.autograd.graph`: what made a tensor, as `Tensor.grad_fn` and `next_functions` show it."""
+"""`tenfold.autograd.graph`: the backward graph as `Tensor.grad_fn` and `next_functions` show it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Node:
-    """A step that gradients pass on their way back; there is one object for each as long as it is held."""
+    """A node of the backward graph. Each has one Python object as long as somebody holds it."""
 
     _known: weakref.WeakValueDictionary[int, Node] = weakref.WeakValueDictionary()
     _kinds: dict[str, type[Node]] = {}
@@ -117,7 +117,7 @@ _metadata: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDicti
 
 
 class Accumulation(Node):
-    """Where gradients end: in the `grad` of a leaf."""
+    """The node that accumulates gradients into the `grad` of a leaf."""
 
     @property
     def variable(self) -> Tensor | None:
@@ -199,7 +199,8 @@ def register_multi_grad_hook(
 
 
 class Arrived:
-    """The gradients of one sweep for a hook of several tensors, which is called with them at its end."""
+    """Collects the gradients of one sweep for a hook on several tensors, which is called at the end of the
+    sweep."""
 
     def __init__(self, count: int, hook: Callable[..., None] | None):
         self.gradients: list[Tensor | None] = [None] * count

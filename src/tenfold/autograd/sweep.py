@@ -1,7 +1,7 @@
-"""How gradients flow from results back to what they were computed from, and hooks on the way.
+"""The backward sweep: how gradients flow from results to the leaves, and the hooks on the way.
 
-All that lies between is one gradient node. Where Python has a say in between, a hook or a `Function`, the
-flow is cut there: one node for each piece, and Python's own code between them.
+The whole sweep is one gradient node, unless a hook or a `Function` needs Python code in between. The sweep
+is cut there: one gradient node for each piece, and Python code between them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def finish_accumulation() -> None:
 
 
 class Sweep:
-    """One pass from results back to what is wanted of them."""
+    """One backward pass, from results to the values whose gradients are wanted."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Sweep:
         return [self.finish(value, each) for value, each in self.found.values()]
 
     def flow(self, starts: Sequence[tuple[Value, Tensor]]) -> None:
-        """Let gradients flow from these values as far as the next cuts."""
+        """Propagate gradients from these values to the next cuts."""
         wants = [*self.wanted, *self.cuts]
         results = gradient(
             [value for value, _ in starts],
@@ -168,7 +168,7 @@ class Sweep:
             self.add(self.found, value, cotangent)
 
     def pass_cut(self, value: Value, cotangent: Tensor) -> None:
-        """Python's part: hooks of the value and of the node that made it, or the backward of a Function."""
+        """Run the Python code at a cut: hooks of the value and of its node, or the backward of a Function."""
         origin = value.origin
         assert origin is not None
         cotangent = self.arrived(value, cotangent)

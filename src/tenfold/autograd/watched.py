@@ -1,5 +1,5 @@
-"""Nodes at which Python has a say as a gradient passes them: hooks that see what comes and what goes on, and
-values which a gradient needs that were packed away with `saved_tensors_hooks`."""
+"""Nodes where Python code runs during backward: hooks that see a node's incoming and outgoing gradients, and
+saved values that `saved_tensors_hooks` packed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pairs = list[tuple[Value, Tensor | None]]
 
 
 class Watch:
-    """What is asked at one node: hooks before it and after it, and how to unpack what it needs."""
+    """What runs at one node: the hooks before and after it, and the unpacking of its saved values."""
 
     def __init__(self) -> None:
         self.before: dict[int, Callable[[tuple[Any, ...]], Any]] = {}
@@ -42,7 +42,7 @@ def watch(node: Any) -> Watch:
 
 
 def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
-    """What a node gives each of its inputs, of these gradients of its results."""
+    """The gradients of a node's inputs, given those of its results."""
     asked = _watched.get(node) or Watch()
     shown = list(range(len(gradients)))
     if not isinstance(node, CustomNode):

@@ -1,4 +1,4 @@
-"""A function recorded: once, or where dimensions are open at several sizes, which are merged into one."""
+"""Records a function for export: once, or at several sizes that are merged where dimensions are open."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Recorded programs written anew for a module: tensors that the function itself makes of one number become a
-`full`, and ops that the way down has no lowering of become others, which `expansions.py` tells."""
+"""Rewrites a recorded program for export: tensors that the function fills with one number become a `full`,
+and ops that the target dialect lacks are expanded as `expansions.py` says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that others wrote, tried in a process of their own, which may die of them.
+"""Untrusted files are tried in a child process first, because they may crash it.
 
 MLIR, XLA and IREE end the process on some damaged or hostile files. So what was not written here is parsed,
 checked and compiled in a child process first; if the child dies, the file is refused with an error. It is no
@@ -48,7 +48,7 @@ _known: dict[bytes, bytes] = {}
 
 
 def remember(data: bytes, what: bytes = OURS, on_disk: bool = False) -> None:
-    """Take a file for one that need not be tried: it is ours, or it was tried."""
+    """Note that a file need not be tried: this process wrote it, or tried it before."""
     digest = digests.sha256(data)
     _known[digest] = what
     while len(_known) > MAX_REMEMBERED:
@@ -90,7 +90,7 @@ def compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
 
 
 def require_loadable(data: bytes, target: str) -> None:
-    """Refuse a `.vmfb` that ends the process that loads it."""
+    """Raise an error for a `.vmfb` that crashes the process which loads it."""
     digests.require_undamaged(data)
     if _remembered(data) is None:
         _ask({"do": "load", "target": target}, data, SECONDS + len(data) / 1e6)

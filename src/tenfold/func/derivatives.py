@@ -241,7 +241,7 @@ def jvp(
     strict: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The function's output, and how it moves as the arguments move by `tangents`; with `has_aux`, aux after
+    """The function's output, and its directional derivative along `tangents`; with `has_aux`, aux after
     both. `strict` refuses an output that does not depend on the arguments."""
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise ArgumentError("primals and tangents are tuples, with an entry for each argument")
@@ -292,8 +292,7 @@ def jvp(
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """The function without writes in place to be seen in what is recorded of it: all functions are recorded
-    so."""
+    """The function itself: every recording is free of in-place writes already."""
     if remove not in ("mutations", "mutations_and_views"):
         raise ArgumentError(f"remove is 'mutations' or 'mutations_and_views', not {remove!r}")
     return like(func, "functionalize")(func)
@@ -301,7 +300,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
 @located
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The function's output, and the linear function that says how it moves as the arguments move."""
+    """The function's output, and its derivative at the arguments as a linear function of their tangents."""
     output = func(*primals)
 
     def jvp_fn(*tangents: Any) -> Any:

@@ -83,7 +83,7 @@ class _Call:
 
 
 def applied(function: Any, args: tuple[Any, ...]) -> Any:
-    """What `Function.apply` gives while a function is recorded for a transformation."""
+    """The results of `Function.apply` while a function is recorded for a transform."""
     call = _Call(function, args)
     if not call.tensors:
         raise GradientError(f"{function.__name__} was applied to no tensor").located("apply", capture())

@@ -99,7 +99,8 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Let no batch norm of a module keep statistics, in place: a transformed function cannot write them."""
+    """Make the batch norms of a module keep no running statistics, in place: a transformed function cannot
+    write them."""
     for each in root.modules():
         if "running_mean" in each._buffers and "num_batches_tracked" in each._buffers:
             each.running_mean = each.running_var = each.num_batches_tracked = None

@@ -130,7 +130,7 @@ def _stand_ins(given: Sequence[Value]) -> list[Tensor]:
 
 
 def whole(storage: Storage) -> Tensor:
-    """A tensor that is all of this memory."""
+    """A tensor that spans a whole storage."""
     return Tensor(storage.value, Alias(storage, (), contiguous(storage.value.type.shape), 0))
 
 
@@ -152,7 +152,8 @@ def _is_state(type: flat.TensorType) -> bool:
 
 
 def like(function: Callable[..., Any], name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Dress a function as what it was made from; its errors tell the transformation and the user's line."""
+    """Give a transformed function the name and docstring of the original; its errors name the transform and
+    the user's line."""
 
     def dress(made: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function, updated=())

@@ -1,4 +1,4 @@
-"""`__torch_function__`: types that have their own say in what a function does to them.
+"""`__torch_function__`: types that override what functions do to them.
 
 A public function looks at the types of its arguments before it runs. Those of tensors and plain Python values
 say nothing; a class with `__torch_function__` is handed the function and its arguments instead. A mode, which

@@ -1,4 +1,4 @@
-"""Tensors that are trained."""
+"""Parameters: the tensors of a module that are trained."""
 
 from __future__ import annotations
 

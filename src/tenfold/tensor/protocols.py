@@ -1,4 +1,4 @@
-"""A tensor as Python and NumPy see it: printed, counted through, and taken for a number or an array."""
+"""Python's and NumPy's protocols on tensors: printing, iteration, and conversion to numbers and arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tenfold.trace.graph import Origin
 
 
 class Protocols(Described):
-    """What Python asks of a Tensor: most of it is answered by computing."""
+    """The base class of Tensor with Python's special methods; most of them compute the value."""
 
     __slots__ = ()
     _leaf: Origin | None

@@ -1,4 +1,4 @@
-"""What a tensor says of itself without being computed: sizes, dtype, device, and how it lies in memory."""
+"""The properties of a tensor that need no computation: sizes, dtype, device and memory layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tenfold.trace.graph import Holder, Value
 
 
 class Described(Holder):
-    """The questions that a Tensor answers by its type and its place in memory."""
+    """The base class of Tensor with the properties that follow from its type and its alias."""
 
     __slots__ = ()
     _value: Value

@@ -1,9 +1,9 @@
 """The lazy Tensor: PyTorch's names and visible semantics over the Trace.
 
-Here are what a tensor is, and how it is read, written and copied. What it says of itself is in
-`tensor_questions.py`, Python's protocols are in `tensor_protocols.py`. Its operators come from the table, by
-`dispatch.py` and `operators.py`; creation from Python data is in `interchange.py`, and odd signatures in
-`functional.py`.
+This file defines the tensor and how it is read, written and copied. Its sizes, dtype and layout are in
+`questions.py`, Python's protocols in `protocols.py`. Its methods and operators come from the op table,
+through `dispatch.py` and `operators.py`; methods that no op provides are in `methods.py`, and creation from
+Python data is in `interchange.py`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Tensor(Protocols):
         self._alias = None if alias is None else alias.taken_by(self._alias, self._leaf)
 
     def replace(self, value: Value) -> None:
-        """Become another value without regard to views: for state that a compiled function updates."""
+        """Replace the value without regard to views: for state that a compiled function updates."""
         if self._alias is None:
             if self._leaf is not None:
                 value.origin = self._leaf
@@ -173,7 +173,7 @@ class Tensor(Protocols):
             self._alias.storage.replace(value)
 
     def share(self) -> views.Alias:
-        """This tensor's place in a storage, made when first asked for."""
+        """This tensor's alias of a storage; the storage is created at first use."""
         if self._alias is None:
             self._alias = views.whole(self._value, self._leaf, self._writes)
         else:

@@ -88,9 +88,10 @@ class Step(NamedTuple):
 
 
 class Base:
-    """What views are views of, as gradients see it: `leaf` if it collects them; `apart` if it only shares its
-    memory, from which `depth` steps lead to it, with tensors that they flow to. What was written to one apart
-    is its own `value` to gradients, where they flow to it, and to the memory a constant."""
+    """The base of views, as autograd sees it. `leaf` is its origin if it collects gradients. A base that is
+    `apart` (a detached tensor, say) shares memory with tensors that gradients flow to, without being one of
+    them: `depth` steps lead to it from the storage. A write to it is its own `value` for autograd, and a
+    constant for the memory."""
 
     __slots__ = ("_made_in", "apart", "depth", "leaf", "owner", "value", "version")
 
@@ -105,7 +106,7 @@ class Base:
 
     @property
     def is_told(self) -> bool:
-        """Whether it has a value of its own, here."""
+        """Whether it has a value of its own in the present recording."""
         if self.value is None:
             return False
         recorder = context.recorder
@@ -121,8 +122,8 @@ class Base:
 
 
 class Alias:
-    """How a tensor lies in its storage, and what gradients know of it: whether it is a view of its `base`,
-    and one that was made of a leaf (`of_leaf`) or where gradients were not followed (`untold`)."""
+    """How a tensor aliases its storage, and what autograd knows of it: whether it is a view of its `base`,
+    was made of a leaf (`of_leaf`), or was made under `no_grad` (`untold`)."""
 
     __slots__ = ("base", "is_view", "of_leaf", "offset", "steps", "storage", "strides", "untold", "version")
 
@@ -143,15 +144,15 @@ class Alias:
         self.offset = offset
 
     def copy(self, base: Base | None = None) -> Alias:
-        """The same place, to be followed by another tensor; by default one that gradients do not know of."""
+        """The same alias for another tensor; by default one that is detached from autograd."""
         return Alias(self.storage, self.steps, self.strides, self.offset, base or self.own_base())
 
     def own_base(self, leaf: Origin | None = None) -> Base:
-        """What a tensor in this place is the base of, if gradients do not know of it."""
+        """The base for a detached tensor at this place."""
         return Base(leaf, True, len(self.steps))
 
     def taken_by(self, before: Alias | None, leaf: Origin | None) -> Alias:
-        """The same place for a tensor that lay elsewhere, and is to gradients what it was."""
+        """The same alias for a tensor that aliased other memory before, and keeps its role in autograd."""
         made = self.copy(self.own_base(leaf))
         made.version = self.version
         if before is not None:
@@ -163,12 +164,12 @@ class Alias:
 
     @property
     def of_leaf_now(self) -> bool:
-        """Whether this is a view of a tensor that collects gradients, be it only since the view was made."""
+        """Whether this is a view of a leaf, also if that became a leaf after the view was made."""
         return self.of_leaf or (self.is_view and self.base.leaf is not None)
 
     @property
     def in_doubt(self) -> bool:
-        """Whether gradients would have to be told of a write, though they were not of this view."""
+        """Whether autograd would have to see a write, although the view was made under `no_grad`."""
         known = self.base.value if self.base.apart else self.storage.value
         return self.untold and known is not None and known.origin is not None
 

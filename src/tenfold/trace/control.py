@@ -1,7 +1,7 @@
 """Control flow in the Trace: one node for a choice between programs, or for one that is repeated.
 
-Its lowering is a Case or While of the programs' FlatIR. They stay with the node, so that who projects the
-Trace onto something else than FlatIR finds what is inside."""
+Its lowering is a Case or While of the programs' FlatIR. The node keeps the programs, so that other
+projections of the Trace, such as the torch dialect, can read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients in the Trace: one node for the gradient of a piece of it, whichever ops lie on the way.
+"""Gradients in the Trace: one node computes the gradient of a whole piece of it.
 
 A gradient node names the nodes that it differentiates, its `path`, and takes the cotangents of where it
 starts. Its lowering replays, for each node of the path from the last to the first, the gradient of that
@@ -183,7 +183,7 @@ def gradient(
 
 
 def find_path(starts: Sequence[Value], wants: Sequence[Value], stops: Sequence[Value]) -> list[Node]:
-    """The nodes by which the starts depend on what is wanted, each after those that it depends on."""
+    """The nodes on the way from the wanted values to the starts, in topological order."""
     goals = {id(each.origin.of) for each in wants if each.origin is not None}
     halted = {id(each.origin) for each in stops}
     order: list[Node] = []
@@ -363,7 +363,7 @@ def _check_result(value: Value, path: Sequence[Node]) -> None:
 
 
 def wrote(node: Node, place: int) -> bool:
-    """Whether it was this node that wrote over its input in this place."""
+    """Whether this node itself overwrote its input at this place."""
     origin = node.inputs[place].origin
     assert origin is not None
     return place == 0 and origin.overwritten is not True and origin.overwritten() is node

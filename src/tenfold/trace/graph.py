@@ -122,7 +122,7 @@ class Value:
         return self.source or (self.node.source if self.node else None)
 
     def settle(self, buffer: Any) -> None:
-        """Take the computed data and let go of how it was computed."""
+        """Take the computed data and drop the node that computed it."""
         if self.node is not None:
             self.source = self.node.source
         self.node, self.index, self.buffer = None, 0, buffer
@@ -135,7 +135,7 @@ class Holder:
 
     @property
     def collector(self) -> Origin | None:
-        """Of a leaf tensor, where its gradients are collected."""
+        """The origin that collects gradients, if this is a leaf tensor."""
         return None
 
     def current(self) -> Value:
@@ -146,7 +146,7 @@ class Holder:
 
     @property
     def memory(self) -> Holder:
-        """The storage that it lies in, be it all of it or a part."""
+        """The storage behind it: the tensor may be all of it or a view of a part."""
         return self
 
 
@@ -181,7 +181,7 @@ def _hollow(value: Value) -> Value:
 
 
 def enter(node: Node, device: Device) -> tuple[Value, ...]:
-    """Make a new node part of the Trace: give its results, and let gradients flow through it."""
+    """Add a new node to the Trace and return its results, with origins if gradients flow through it."""
     follow(node)
     results = results_of(node, device)
     for each in node.inputs:

@@ -29,17 +29,17 @@ ANY = object()  # a gradient, whichever it is
 
 
 class Listener(Protocol):
-    """Hears on which Python state the recorded function depends: see `runtime/dependencies.py`."""
+    """Receives the Python state that the recorded function depends on: see `runtime/dependencies.py`."""
 
     def guard(self, container: Any, key: Any, contents: bool = False) -> None:
-        """The recording depends on what the container has under the key, or on what is inside of that."""
+        """The recording depends on the container's value for this key, or on something inside that value."""
 
     def watch(self, container: Any, apart: Collection[Any] = (), of_object: bool = False) -> None:
         """The function may bind names of this container, those `apart` excepted, to other tensors."""
 
 
 class Policy(NamedTuple):
-    """What a recorded function may do, and who hears of it."""
+    """What a recorded function may do, and who is notified of it."""
 
     what: str  # the name in errors: "compile", "vmap"
     # Computes a value that is read from outside, which is then read from its tensor at each call; None: the
@@ -170,7 +170,7 @@ class Recorder:
             context.recorder, context.grad_enabled, context.level = before
 
     def restore(self) -> None:
-        """Let tensors and gradients be as they were before the function was called."""
+        """Restore tensors and gradients to their state before the function was called."""
         for root, value in self.before.items():
             root.replace(value)
         for origin, gradient in self.grads.items():

@@ -1,4 +1,5 @@
-"""Tangents in the Trace: how the results of a node move as its inputs do, as one node beside it.
+"""Tangents in the Trace: for a node, a second node that computes the tangents of its results from those of
+its inputs.
 
 While a level of forward mode is open (see `autograd/forward_ad.py`), every node whose inputs have tangents is
 followed by a node whose FlatIR is what `flat/jvp.py` makes of the first one's.
@@ -16,7 +17,7 @@ from tenfold.trace.graph import Node, Value, call_program
 
 
 def push(node: Node, tangents: Sequence[Value | None]) -> list[Value | None]:
-    """The tangents of a node's results, given those of its inputs; None for a result that does not move."""
+    """The tangents of a node's results, given those of its inputs; None for a result without one."""
     moving = tuple([each is not None for each in tangents])
     key = ("jvp", node.callee.id, moving)
     program, moved = programs.get(key, lambda: _program(node.callee, moving))

@@ -16,6 +16,7 @@ from typing import Any
 
 from tenfold.capi.build import build
 from tenfold.capi.describe import Description, Function
+from tenfold.ops.order import overloads_in_torch_order
 from tenfold.ops.schema import MISSING, Schema, Type, parse
 
 __all__ = ["Given", "Operator", "Overload", "enum_words", "operators", "written_by"]
@@ -133,17 +134,10 @@ def operators(description: Description) -> list[Operator]:
         overloads.setdefault(name, []).append(_overload(schema, functions))
         prose = functions[0].doc.rpartition("aten::")[0].strip()
         docs.setdefault(name, prose)
-    return [Operator(name, docs[name], _ordered(found)) for name, found in overloads.items()]
-
-
-def _ordered(overloads: Sequence[Overload]) -> tuple[Overload, ...]:
-    """Tensors alone first, which is what is called most; then the overload without a name, as PyTorch has
-    it."""
-
-    def rank(each: Overload) -> tuple[bool, bool]:
-        return any(given.code != "Tensor" for given in each.positional), each.schema.overload != ""
-
-    return tuple(sorted(overloads, key=rank))
+    return [
+        Operator(name, docs[name], tuple(overloads_in_torch_order(found, lambda each: each.schema)))
+        for name, found in overloads.items()
+    ]
 
 
 _DTYPES = {"long": "int64", "float": "float32"}  # the schemas' words for the dtypes that are defaults

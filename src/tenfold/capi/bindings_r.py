@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tenfold.capi import r_by_hand
 from tenfold.capi.describe import Enum, Function
 from tenfold.capi.r_places import counts_from_one, result_places
+from tenfold.ops.order import overloads_in_torch_order
 from tenfold.ops.pytorch_names import pytorch_names
 from tenfold.ops.schema import MISSING, Argument, Schema, parse
 
@@ -92,7 +93,12 @@ def operators(functions: Sequence[Function]) -> list[ROperator]:
             # The form `with` comes after the plain one, and takes its place.
             found.setdefault(schema.name, {})[schema.qualified] = Form(function, schema)
     return [
-        ROperator(name, tuple(forms.values()), tuple(_merged(list(forms.values()))), f"{name}_" in found)
+        ROperator(
+            name,
+            tuple(overloads_in_torch_order(forms.values(), lambda form: form.schema)),
+            tuple(_merged(list(forms.values()))),
+            f"{name}_" in found,
+        )
         for name, forms in sorted(found.items())
     ]
 

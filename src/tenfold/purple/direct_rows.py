@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.capi.typed import plain_name
-from tenfold.ops.order import in_torch_order
+from tenfold.ops.order import overloads_in_torch_order
 from tenfold.ops.schema import MISSING, Argument, Schema
 from tenfold.ops.table import Row
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE
@@ -27,8 +27,9 @@ def direct_row(name: str, types: tuple[str, ...], keywords: tuple[str, ...]) -> 
     if found is None or "requires-grad" in keywords:
         return None
     rows, inplace = found
-    by_schema = {id(row.schema): row for row in rows if not inplace or row.inplace}
-    for schema in in_torch_order([row.schema for row in by_schema.values()], False):
+    usable = [row for row in rows if not inplace or row.inplace]
+    for row in overloads_in_torch_order(usable, lambda row: row.schema):
+        schema = row.schema
         if is_spread(schema, len(types) - len(keywords)) or is_placed(schema):
             return None
         given = bind(schema, types, keywords)
@@ -36,7 +37,7 @@ def direct_row(name: str, types: tuple[str, ...], keywords: tuple[str, ...]) -> 
             continue
         if any(fits(argument, types[i]) is None for argument, i in given):
             return None  # what its operands are shows only when the program runs
-        return call(by_schema[id(schema)], rows, inplace, dict(given), types)
+        return call(row, rows, inplace, dict(given), types)
     return None
 
 

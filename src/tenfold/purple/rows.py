@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tenfold.ops.order import in_torch_order
+from tenfold.ops.order import overloads_in_torch_order
 from tenfold.ops.schema import MISSING, Argument
 from tenfold.ops.table import Row
 from tenfold.purple.constants import c_string
@@ -34,9 +34,8 @@ class RowTables:
         found = row_of(name)
         assert found is not None
         rows, inplace = found
-        by_schema = {id(row.schema): row for row in rows if not inplace or row.inplace}
-        ordered = in_torch_order([row.schema for row in by_schema.values()], False)
-        usable = [by_schema[id(schema)] for schema in ordered]
+        usable = [row for row in rows if not inplace or row.inplace]
+        usable = overloads_in_torch_order(usable, lambda row: row.schema)
         for i, row in enumerate(usable):
             arguments = [self._argument(each) for each in row.schema.arguments]
             if arguments:

@@ -232,7 +232,7 @@ def _method(name: str, each: types.FunctionType, hints: Hints) -> Iterator[str]:
         yield from _defined(name, [_signature(name, each, hints)], each.__doc__ or "", indent)
 
 
-def _signature(name: str, function: types.FunctionType, hints: Hints) -> str:
+def _signature(name: str, function: Any, hints: Hints) -> str:
     signature = hints.signature(function)
     if name in ("__init__", "__init_subclass__"):
         return signature.rpartition(" -> ")[0] + " -> None"

@@ -1,0 +1,28 @@
+"""Every language tries the overloads of a name in one order, that of Python's resolver."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenfold.capi import bindings_ops, bindings_r
+from tenfold.capi.describe import Description, describe
+from tenfold.capi.locate import find_libtorch
+from tenfold.ops.order import in_torch_order
+
+
+@pytest.fixture(scope="module")
+def description() -> Description:
+    return describe(find_libtorch())
+
+
+def test_lua_and_node_try_overloads_in_pytorchs_order(description):
+    for operator in bindings_ops.operators(description):
+        schemas = [each.schema for each in operator.overloads]
+        assert schemas == in_torch_order(schemas, False), operator.name
+
+
+def test_r_tries_overloads_in_pytorchs_order(description):
+    for operator in bindings_r.operators(description.functions):
+        schemas = [each.schema for each in operator.forms]
+        assert schemas == in_torch_order(schemas, False), operator.name
+        assert operator.name != "add" or [each.overload for each in schemas] == ["Tensor", "Scalar"]

@@ -147,7 +147,7 @@ def intercept(device: Any, options: list[tuple[str, Any]], done: Callable[[str, 
         done(made.hlo_modules()[0].to_string(), made.get_compiled_memory_stats())
         raise Compiled
 
-    xla.compile = compile
+    xla.compile = compile  # type: ignore[assignment]
 
 
 def task_of(name: str, batch: int | None) -> Callable[[], Any]:

@@ -3,7 +3,7 @@
 A program is a list of steps over a pool of tensors of several dtypes and shapes; steps append to the pool or
 write into it. Steps are well-conditioned on floats, so that rounding does not grow: what jumps (comparisons,
 division of integers, argmax) is applied to integers. TENFOLD_RANDOM_PROGRAMS=10000 and TENFOLD_RANDOM_SEED=1
-run more of them, and others, by the policy of tiers.
+run more of them, and others, by the policy of tiers, and on libtorch in tests/engines/test_libtorch.py.
 """
 
 from __future__ import annotations
@@ -233,8 +233,8 @@ def test_long_programs_agree_with_pytorch(program):
 
 
 @contextlib.contextmanager
-def on_tier_0() -> Iterator[None]:
-    tn.set_engine("numpy")
+def on(engine: str) -> Iterator[None]:
+    tn.set_engine(engine)
     try:
         yield
     finally:
@@ -244,16 +244,17 @@ def on_tier_0() -> Iterator[None]:
 @settings(each_program, max_examples=60)
 @given(programs())
 def test_programs_on_tier_0_agree_with_pytorch(program):
-    with on_tier_0():
+    with on("numpy"):
         check(program, run(program, [tn.tensor(each) for each in program.inputs], program.pause))
 
 
 PROGRAMS = int(os.environ.get("TENFOLD_RANDOM_PROGRAMS", "60"))
 SEED = int(os.environ.get("TENFOLD_RANDOM_SEED", "0"))
+many_programs = settings(each_program, max_examples=PROGRAMS, derandomize=False, database=None)
 
 
 @seed(SEED)
-@settings(each_program, max_examples=PROGRAMS, derandomize=False, database=None)
+@many_programs
 @given(programs())
 def test_programs_run_by_the_policy_of_tiers_agree_with_pytorch(program):
     with mock.patch.object(tiers, "setting", lambda: ""):
@@ -265,5 +266,5 @@ def test_programs_run_by_the_policy_of_tiers_agree_with_pytorch(program):
 @settings(each_program, max_examples=10_000)
 @given(programs(60))
 def test_ten_thousand_programs_on_tier_0_agree_with_pytorch(program):
-    with on_tier_0():
+    with on("numpy"):
         check(program, run(program, [tn.tensor(each) for each in program.inputs], program.pause))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
 import tenfold as tn
 from tenfold.base import dtypes
@@ -17,7 +19,7 @@ from tenfold.ops.table import TABLE, Row
 from tests.ops import generate, golden
 from tests.ops.golden import Call
 from tests.tensor.test_views import Trace as AliasProgram
-from tests.test_random_programs import check, each_program, programs, run
+from tests.test_random_programs import SEED, check, many_programs, programs, run
 
 # What TorchScript alone knows, so that the dispatcher does not.
 SCRIPT_ONLY = {
@@ -81,7 +83,8 @@ def test_rows_of_every_dtype_agree_with_pytorch(rows: list[Row]) -> None:
         assert not wrong, "\n".join(wrong[:20])
 
 
-@settings(each_program, max_examples=25)
+@hypothesis.seed(SEED)
+@many_programs
 @given(programs())
 def test_random_programs_agree_with_pytorch(program: Any) -> None:
     check(program, run(program, [tn.tensor(each) for each in program.inputs], program.pause))
@@ -286,3 +289,18 @@ def test_numbers_of_half_the_width_agree_with_pytorch() -> None:
     x = torch.linspace(-2, 2, 12, dtype=torch.bfloat16).reshape(3, 4)
     ours = (tn.tensor(x.float().numpy()).to(tn.bfloat16) @ tn.ones(4, 2, dtype=tn.bfloat16)).float()
     np.testing.assert_array_equal(ours.numpy(), (x @ torch.ones(4, 2, dtype=torch.bfloat16)).float().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "bfloat16", "float64", "bool", "complex64"])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_a_number_on_the_left_promotes_as_in_pytorch(dtype: str, shape: tuple[int, ...]) -> None:
+    theirs, ours = (lib.ones(shape).mul(2).to(getattr(lib, dtype)) for lib in (torch, tn))
+    for number in (3, 0.1, True, 300, -3):
+        for call in (operator.mul, operator.truediv, operator.sub, operator.lt):
+            try:
+                expected = call(number, theirs)
+            except RuntimeError:  # no order of complex numbers, no difference of bools
+                continue
+            found = call(number, ours)
+            told = (dtype, shape, number, call.__name__)
+            assert (found.dtype.name, found.tolist()) == (str(expected.dtype)[6:], expected.tolist()), told

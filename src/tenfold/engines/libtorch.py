@@ -214,6 +214,7 @@ class Run(Calls):
         found = _find(self.lib, row)
         remaining = iter(inputs)
         state = None
+        types = callee.types[:-1] if row.random else callee.types  # a state decides no dtype
         stack = self.lib.tn_stack_new()
         try:
             for argument, given in zip(row.schema.arguments, callee.arguments, strict=False):
@@ -223,7 +224,7 @@ class Run(Calls):
                 elif argument.type.kind == "Generator":
                     self.lib.tn_stack_push_none(stack)
                 else:
-                    self.push(stack, argument, given, remaining, callee.result_types[0], bool(inputs))
+                    self.push(stack, argument, given, remaining, callee.result_types[0], types)
             if row.random and state is None:
                 state = next(remaining)
                 self.lib.tn_manual_seed(seed_of(self.fetch(state)))

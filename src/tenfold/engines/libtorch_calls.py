@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tenfold.capi.binding import CONSTANTS, Library, Scalar, handles, numbers
 from tenfold.capi.binding import Device as PlainDevice
 from tenfold.flat.ir import TensorType
 from tenfold.mlir.torch_types import SCALAR_TYPES
+from tenfold.ops.promote import NUMBERS
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import SLOT
 
@@ -143,12 +144,12 @@ class Calls:
         given: Any,
         tensors: Iterator[int],
         result: TensorType,
-        has_inputs: bool,
+        inputs: Sequence[TensorType],
     ) -> None:
         lib, type = self.lib, argument.type
         if argument.name == "device" and type.kind == "Device":
             self._push_value(stack, lib.tn_value_device(self.place))
-        elif argument.name == "dtype" and given is None and not has_inputs:
+        elif argument.name == "dtype" and given is None and not inputs:
             # Of the default dtype, which is Tenfold's.
             lib.tn_stack_push_int(stack, code_of(result.dtype.name))
         elif argument.name == "pin_memory" or given is None:
@@ -172,7 +173,8 @@ class Calls:
         elif type.is_list:
             self._push_list(stack, type.kind, (given,) * max(type.list_size or 1, 1), tensors)
         elif type.kind == "Tensor":
-            self._push_number(stack, given)
+            beside = inputs if argument.name in NUMBERS else ()
+            self._push_number(stack, given, beside, result)
         elif isinstance(given, int | float | complex):
             lib.tn_stack_push_scalar(stack, Scalar.of(given))
         else:
@@ -202,11 +204,18 @@ class Calls:
                 for each in values:
                     lib.tn_value_free(each)
 
-    def _push_number(self, stack: int, number: complex) -> None:
-        """A number where a tensor is taken: of the default dtype, so that it does not decide the result's."""
-        kind = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.get_default_dtype()}.get(type(number))
-        dtype = kind or dtypes.get_default_dtype().to_complex()
-        self._push_array(stack, np.asarray(number, dtype.numpy))
+    def _push_number(
+        self, stack: int, number: complex, beside: Sequence[TensorType], result: TensorType
+    ) -> None:
+        """A number where a tensor is taken. An operand has the dtype that it and the tensors beside it
+        promote to, or the result's where integers are divided: of another it would decide the result's,
+        beside tensors of no dimensions."""
+        entries: list[tuple[DType, dtypes.Category]] = [(dtypes.of_python(number), "number")]
+        entries += [(each.dtype, "tensor" if each.rank else "scalar") for each in beside]
+        dtype = dtypes.result_type(entries)
+        if beside and result.dtype.is_floating_point and not (dtype.is_floating_point or dtype.is_complex):
+            dtype = result.dtype
+        self._push_array(stack, np.asarray(number).astype(dtype.numpy))
 
     def _push_array(self, stack: int, array: np.ndarray) -> None:
         code = code_of(array.dtype.name)

@@ -42,10 +42,10 @@ def compare(name: str, value: Any, kind: str = "output") -> None:
     _arrays[f"{kind}/{name}"] = np.asarray(detached.numpy() if hasattr(detached, "numpy") else detached)
 
 
-def gradients(module: Any) -> None:
+def gradients(module: Any, prefix: str = "") -> None:
     for name, parameter in module.named_parameters():
         if parameter.grad is not None:
-            compare(name, parameter.grad, "gradient")
+            compare(prefix + name, parameter.grad, "gradient")
 
 
 def same_weights(torch: Any, module: Any, scale: float = 0.08) -> None:

@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 
 # PyTorch's names of what optimises, and how hard: here XLA does, as hard as it can.
-BACKENDS = ("inductor", "openxla")
+BACKENDS = ("inductor", "openxla", "eager", "aot_eager", "cudagraphs")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 

@@ -265,6 +265,12 @@ class Module(Stateful):
                 gradient.zero_()
             parameter.grad = None if set_to_none else gradient
 
+    def share_memory(self: Self) -> Self:
+        """Refused, as `share_memory_` of a tensor is: memory is not shared between processes."""
+        for parameter in self.parameters():
+            parameter.share_memory_()
+        return self
+
     # Converting all of it
 
     @located

@@ -14,12 +14,13 @@ with stage("imports"):
 
 NAMES = """
     resnet10t resnext26ts legacy_seresnet18 mobilenetv2_035 mobilenetv3_small_050 efficientnet_lite0
-    tf_efficientnetv2_b0 mnasnet_small fbnetc_100 ghostnet_050 hrnet_w18_small regnety_002 dla46_c selecsls42
-    res2net50_14w_8s convnext_atto convnextv2_atto vit_tiny_patch16_224 cait_xxs24_224 pvt_v2_b0
-    poolformer_s12 mixer_s32_224 gmlp_ti16_224 resmlp_12_224 edgenext_xx_small mobilevit_xxs mobilevitv2_050 repvgg_a0
-    rexnet_100 tinynet_e lcnet_035 coat_lite_tiny fastvit_t8 nest_tiny pit_ti_224 visformer_tiny botnet26t_256
-    skresnet18 resnest14d starnet_s1 mambaout_femto swin_tiny_patch4_window7_224 swinv2_cr_tiny_ns_224
-    tnt_s_patch16_224 twins_pcpvt_small volo_d1_224 maxvit_rmlp_pico_rw_256 hardcorenas_a densenet121
+    tf_efficientnetv2_b0 mnasnet_small fbnetc_100 ghostnet_050 hrnet_w18_small regnety_002 dla46_c
+    selecsls42 res2net50_14w_8s convnext_atto convnextv2_atto vit_tiny_patch16_224 cait_xxs24_224
+    pvt_v2_b0 poolformer_s12 mixer_s32_224 gmlp_ti16_224 resmlp_12_224 edgenext_xx_small mobilevit_xxs
+    mobilevitv2_050 repvgg_a0 rexnet_100 tinynet_e lcnet_035 coat_lite_tiny fastvit_t8 nest_tiny
+    pit_ti_224 visformer_tiny botnet26t_256 skresnet18 resnest14d starnet_s1 mambaout_femto
+    swin_tiny_patch4_window7_224 swinv2_cr_tiny_ns_224 tnt_s_patch16_224 twins_pcpvt_small volo_d1_224
+    maxvit_rmlp_pico_rw_256 hardcorenas_a densenet121
 """.split()  # noqa: SIM905
 
 

@@ -223,8 +223,8 @@ def test_a_wrong_name_or_call_is_explained():
 
 def test_schemas_of_plain_ops_are_pytorchs():
     known = {(s.name, s.overload_name): str(s) for s in torch._C._jit_get_all_schemas()}
-    for namespace, table in PLAIN.items():
-        for row in [each for rows in table.values() for each in rows]:
+    for namespace in ("aten", "prim"):  # those of torchvision are not PyTorch's
+        for row in [each for rows in PLAIN[namespace].values() for each in rows]:
             text = row.text if "::" in row.text else f"{namespace}::{row.text}"
             assert str(parse(text)) == str(parse(known[f"{namespace}::{row.name}", row.overload]))
 

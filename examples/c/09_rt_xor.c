@@ -40,12 +40,12 @@ static int64_t improved(int64_t parameter) {
 int main(void) {
     const double inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, outputs[] = {0, 1, 1, 0};
     const int64_t pairs[] = {4, 2}, column[] = {4, 1};
-    int64_t p[PARAMETERS] = {parameter(HIDDEN, 2), parameter(HIDDEN, 0), parameter(1, HIDDEN), parameter(1, 0)};
-    int64_t x = rt_torch_tensor_from_data(inputs, 8, pairs, 2), y = rt_torch_tensor_from_data(outputs, 4, column, 2);
-    if (p[0] == 0 || x == 0) {
+    if (!rt_torch_available()) {
         fprintf(stderr, "libtorch is not there\n");
         return 1;
     }
+    int64_t p[PARAMETERS] = {parameter(HIDDEN, 2), parameter(HIDDEN, 0), parameter(1, HIDDEN), parameter(1, 0)};
+    int64_t x = rt_torch_tensor_from_data(inputs, 8, pairs, 2), y = rt_torch_tensor_from_data(outputs, 4, column, 2);
     for (int step = 0; step < STEPS; step++) {
         int64_t found = forward(x, p), loss = rt_torch_nn_mse_loss_tensor(found, y);
         rt_torch_autograd_backward(loss);

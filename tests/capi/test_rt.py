@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -426,3 +428,17 @@ def test_digits_are_read_with_these_functions_alone(tmp_path: Path) -> None:
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"([\d.]+) % of images", printed)
     assert found is not None and float(found[1]) > 90, printed
+
+
+def test_shapes_are_known_without_libtorch(tmp_path: Path) -> None:
+    made = built()
+    path = str(rt.add(made.include, made.lib, shutil.which("gcc") or "cc"))
+    printed = []
+    for missing in ({}, {"TENFOLD_TORCH_LIBRARY": str(tmp_path / "missing.so")}):
+        command = [sys.executable, "-m", "tests.capi.rt_shapes", path]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **missing})
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout.splitlines())
+    (there, *with_torch), (absent, *without) = printed
+    assert (there, absent) == ("1", "0")
+    assert without == with_torch and len(without) > 80

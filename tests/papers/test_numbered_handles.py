@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -97,3 +98,34 @@ def test_the_symbols_are_in_the_library() -> None:
     library = rt.add(built().include, built().lib, "cc")
     printed = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True).stdout
     assert all(f" T {each['name']}\n" in printed for each in INTERFACE)
+
+
+# The paper's test without libtorch: a layer from 128 to 64, on 32 rows.
+STUBS = """
+#include <stdio.h>
+#include <tenfold_rt.h>
+
+int main(void) {
+    const int64_t in[] = {32, 128}, weights[] = {64, 128}, out[] = {64};
+    int64_t x = rt_torch_tensor_zeros(in, 2), w = rt_torch_tensor_randn(weights, 2);
+    int64_t b = rt_torch_tensor_zeros(out, 1);
+    int64_t y = rt_torch_nn_linear(x, w, b), count = 0;
+    const int64_t *shape = rt_torch_torchtensor_shape(y, &count);
+    printf("%d [%d, %d] ", rt_torch_available(), (int)shape[0], (int)shape[1]);
+    printf("%.1f\\n", rt_torch_torchtensor_sum(y));
+    const int64_t handles[] = {x, w, b, y};
+    for (int i = 0; i < 4; i++) rt_torch_torchtensor_free(handles[i]);
+    return 0;
+}
+"""
+
+
+def test_shapes_are_tracked_without_libtorch(tmp_path: Path) -> None:
+    made, source, program = built(), tmp_path / "stubs.c", tmp_path / "stubs"
+    source.write_text(STUBS, encoding="utf-8")
+    subprocess.run(
+        ["cc", str(source), *made.compile_flags, *made.rt_link_flags, "-o", str(program)], check=True
+    )
+    environment = {**os.environ, "TENFOLD_TORCH_LIBRARY": str(tmp_path / "missing.so")}
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "0 [32, 64] nan\n"

@@ -1,10 +1,11 @@
 """libtenfold_rt: tensors for runtimes that pass 64-bit handles and plain numbers, over libtenfold.
 
 The table below is the whole of it: each row names a function, its parameters and its result, and what it
-calls: an operator with its arguments, or, after `c`, an expression of C over src/rt/calls.h. Handles are
-int64_t, 0 for no tensor; a list is a pointer and a count; truth is int32_t; text is NUL-terminated and the
-library's. A row that gives a number has a sibling, its name and `_tensor`, that gives the tensor which holds
-it: gradients flow through that one.
+calls: an operator with its arguments, or, after `c`, an expression of C over src/rt/calls.h. After `~` stands
+what is known of the result without libtorch: its shape, by src/rt/shapes.h. Handles are int64_t, 0 for no
+tensor; a list is a pointer and a count; truth is int32_t; text is NUL-terminated and the library's. A row
+that gives a number has a sibling, its name and `_tensor`, that gives the tensor which holds it: gradients
+flow through that one.
 """
 
 from __future__ import annotations
@@ -34,163 +35,185 @@ version() -> text = c tn_torch_version()
 cuda_available() -> bool = c tn_cuda_available()
 
 # Making tensors, of float32
-tensor_zeros(dims: [i64]) -> tensor = aten::zeros(dims)
-tensor_ones(dims: [i64]) -> tensor = aten::ones(dims)
-tensor_randn(dims: [i64]) -> tensor = aten::randn(dims)
-tensor_rand(dims: [i64]) -> tensor = aten::rand(dims)
-tensor_full(dims: [i64], value: f64) -> tensor = aten::full(dims, value)
+tensor_zeros(dims: [i64]) -> tensor = aten::zeros(dims) ~ made(dims, dims_count)
+tensor_ones(dims: [i64]) -> tensor = aten::ones(dims) ~ made(dims, dims_count)
+tensor_randn(dims: [i64]) -> tensor = aten::randn(dims) ~ made(dims, dims_count)
+tensor_rand(dims: [i64]) -> tensor = aten::rand(dims) ~ made(dims, dims_count)
+tensor_full(dims: [i64], value: f64) -> tensor = aten::full(dims, value) ~ made(dims, dims_count)
 tensor_from_data(data: [f64], dims: [i64]) -> tensor
-    = c from_data(data, data_count, dims, dims_count)
-tensor_arange(start: f64, end: f64, step: f64) -> tensor = aten::arange.start_step(start, end, step)
-tensor_linspace(start: f64, end: f64, steps: i64) -> tensor = aten::linspace(start, end, steps)
-tensor_eye(n: i64) -> tensor = aten::eye(n)
-tensor_empty(dims: [i64]) -> tensor = aten::empty.memory_format(dims)
+    = c from_data(data, data_count, dims, dims_count) ~ filled(data_count, dims, dims_count)
+tensor_arange(start: f64, end: f64, step: f64) -> tensor
+    = aten::arange.start_step(start, end, step) ~ counted(start, end, step)
+tensor_linspace(start: f64, end: f64, steps: i64) -> tensor
+    = aten::linspace(start, end, steps) ~ vector(steps)
+tensor_eye(n: i64) -> tensor = aten::eye(n) ~ matrix(n)
+tensor_empty(dims: [i64]) -> tensor = aten::empty.memory_format(dims) ~ made(dims, dims_count)
 
 # Elementwise arithmetic
-torchtensor_add(handle: tensor, other: tensor) -> tensor = aten::add.Tensor(handle, other)
-torchtensor_sub(handle: tensor, other: tensor) -> tensor = aten::sub.Tensor(handle, other)
-torchtensor_mul(handle: tensor, other: tensor) -> tensor = aten::mul.Tensor(handle, other)
-torchtensor_div(handle: tensor, other: tensor) -> tensor = aten::div.Tensor(handle, other)
-torchtensor_pow(handle: tensor, exponent: f64) -> tensor = aten::pow.Tensor_Scalar(handle, exponent)
-torchtensor_neg(handle: tensor) -> tensor = aten::neg(handle)
-torchtensor_abs(handle: tensor) -> tensor = aten::abs(handle)
-torchtensor_sqrt(handle: tensor) -> tensor = aten::sqrt(handle)
-torchtensor_exp(handle: tensor) -> tensor = aten::exp(handle)
-torchtensor_log(handle: tensor) -> tensor = aten::log(handle)
-torchtensor_add_scalar(handle: tensor, scalar: f64) -> tensor = aten::add.Scalar(handle, scalar)
-torchtensor_mul_scalar(handle: tensor, scalar: f64) -> tensor = aten::mul.Scalar(handle, scalar)
+torchtensor_add(handle: tensor, other: tensor) -> tensor
+    = aten::add.Tensor(handle, other) ~ broadcast(handle, other)
+torchtensor_sub(handle: tensor, other: tensor) -> tensor
+    = aten::sub.Tensor(handle, other) ~ broadcast(handle, other)
+torchtensor_mul(handle: tensor, other: tensor) -> tensor
+    = aten::mul.Tensor(handle, other) ~ broadcast(handle, other)
+torchtensor_div(handle: tensor, other: tensor) -> tensor
+    = aten::div.Tensor(handle, other) ~ broadcast(handle, other)
+torchtensor_pow(handle: tensor, exponent: f64) -> tensor
+    = aten::pow.Tensor_Scalar(handle, exponent) ~ like(handle)
+torchtensor_neg(handle: tensor) -> tensor = aten::neg(handle) ~ like(handle)
+torchtensor_abs(handle: tensor) -> tensor = aten::abs(handle) ~ like(handle)
+torchtensor_sqrt(handle: tensor) -> tensor = aten::sqrt(handle) ~ like(handle)
+torchtensor_exp(handle: tensor) -> tensor = aten::exp(handle) ~ like(handle)
+torchtensor_log(handle: tensor) -> tensor = aten::log(handle) ~ like(handle)
+torchtensor_add_scalar(handle: tensor, scalar: f64) -> tensor
+    = aten::add.Scalar(handle, scalar) ~ like(handle)
+torchtensor_mul_scalar(handle: tensor, scalar: f64) -> tensor
+    = aten::mul.Scalar(handle, scalar) ~ like(handle)
 
 # Activations
-torchtensor_relu(handle: tensor) -> tensor = aten::relu(handle)
-torchtensor_sigmoid(handle: tensor) -> tensor = aten::sigmoid(handle)
-torchtensor_tanh(handle: tensor) -> tensor = aten::tanh(handle)
+torchtensor_relu(handle: tensor) -> tensor = aten::relu(handle) ~ like(handle)
+torchtensor_sigmoid(handle: tensor) -> tensor = aten::sigmoid(handle) ~ like(handle)
+torchtensor_tanh(handle: tensor) -> tensor = aten::tanh(handle) ~ like(handle)
 torchtensor_leaky_relu(handle: tensor, negative_slope: f64) -> tensor
-    = aten::leaky_relu(handle, negative_slope)
-torchtensor_gelu(handle: tensor) -> tensor = aten::gelu(handle)
-torchtensor_softmax(handle: tensor, dim: i64) -> tensor = aten::softmax.int(handle, dim)
-torchtensor_log_softmax(handle: tensor, dim: i64) -> tensor = aten::log_softmax.int(handle, dim)
+    = aten::leaky_relu(handle, negative_slope) ~ like(handle)
+torchtensor_gelu(handle: tensor) -> tensor = aten::gelu(handle) ~ like(handle)
+torchtensor_softmax(handle: tensor, dim: i64) -> tensor = aten::softmax.int(handle, dim) ~ like(handle)
+torchtensor_log_softmax(handle: tensor, dim: i64) -> tensor
+    = aten::log_softmax.int(handle, dim) ~ like(handle)
 
 # Linear algebra; svd gives the singular values, eig the eigenvalues; svd_full and eig_full the vectors too
-torchtensor_matmul(handle: tensor, other: tensor) -> tensor = aten::matmul(handle, other)
-torchtensor_dot(handle: tensor, other: tensor) -> tensor = aten::dot(handle, other)
+torchtensor_matmul(handle: tensor, other: tensor) -> tensor
+    = aten::matmul(handle, other) ~ product(handle, other)
+torchtensor_dot(handle: tensor, other: tensor) -> tensor
+    = aten::dot(handle, other) ~ inner_product(handle, other)
 torchtensor_transpose(handle: tensor, dim0: i64, dim1: i64) -> tensor
-    = aten::transpose.int(handle, dim0, dim1)
-torchtensor_t(handle: tensor) -> tensor = aten::t(handle)
-torchtensor_norm(handle: tensor) -> f64 = aten::linalg_vector_norm(handle)
-torchtensor_det(handle: tensor) -> f64 = aten::linalg_det(handle)
-torchtensor_inverse(handle: tensor) -> tensor = aten::linalg_inv(handle)
-torchtensor_svd(handle: tensor) -> tensor = aten::linalg_svdvals(handle)
-torchtensor_eig(handle: tensor) -> tensor = aten::linalg_eigvals(handle)
+    = aten::transpose.int(handle, dim0, dim1) ~ swapped(handle, dim0, dim1)
+torchtensor_t(handle: tensor) -> tensor = aten::t(handle) ~ turned(handle)
+torchtensor_norm(handle: tensor) -> f64 = aten::linalg_vector_norm(handle) ~ scalar(handle)
+torchtensor_det(handle: tensor) -> f64 = aten::linalg_det(handle) ~ scalar(handle)
+torchtensor_inverse(handle: tensor) -> tensor = aten::linalg_inv(handle) ~ like(handle)
+torchtensor_svd(handle: tensor) -> tensor = aten::linalg_svdvals(handle) ~ singular(handle)
+torchtensor_eig(handle: tensor) -> tensor = aten::linalg_eigvals(handle) ~ singular(handle)
 torchtensor_svd_full(handle: tensor) -> [results] = aten::linalg_svd(handle)
 torchtensor_eig_full(handle: tensor) -> [results] = aten::linalg_eig(handle)
 
 # Reductions; of max and min along a dimension the values, of which argmax and argmin give the places
-torchtensor_sum(handle: tensor) -> f64 = aten::sum(handle)
+torchtensor_sum(handle: tensor) -> f64 = aten::sum(handle) ~ scalar(handle)
 torchtensor_sum_dim(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::sum.dim_IntList(handle, [dim], keepdim)
-torchtensor_mean(handle: tensor) -> f64 = aten::mean(handle)
+    = aten::sum.dim_IntList(handle, [dim], keepdim) ~ reduced(handle, dim, keepdim)
+torchtensor_mean(handle: tensor) -> f64 = aten::mean(handle) ~ scalar(handle)
 torchtensor_mean_dim(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::mean.dim(handle, [dim], keepdim)
-torchtensor_max(handle: tensor) -> f64 = aten::max(handle)
+    = aten::mean.dim(handle, [dim], keepdim) ~ reduced(handle, dim, keepdim)
+torchtensor_max(handle: tensor) -> f64 = aten::max(handle) ~ scalar(handle)
 torchtensor_max_dim(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::max.dim(handle, dim, keepdim)
-torchtensor_min(handle: tensor) -> f64 = aten::min(handle)
+    = aten::max.dim(handle, dim, keepdim) ~ reduced(handle, dim, keepdim)
+torchtensor_min(handle: tensor) -> f64 = aten::min(handle) ~ scalar(handle)
 torchtensor_min_dim(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::min.dim(handle, dim, keepdim)
+    = aten::min.dim(handle, dim, keepdim) ~ reduced(handle, dim, keepdim)
 torchtensor_argmax(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::argmax(handle, dim, keepdim)
+    = aten::argmax(handle, dim, keepdim) ~ reduced(handle, dim, keepdim)
 torchtensor_argmin(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::argmin(handle, dim, keepdim)
-torchtensor_std(handle: tensor) -> f64 = aten::std(handle)
-torchtensor_var(handle: tensor) -> f64 = aten::var(handle)
+    = aten::argmin(handle, dim, keepdim) ~ reduced(handle, dim, keepdim)
+torchtensor_std(handle: tensor) -> f64 = aten::std(handle) ~ scalar(handle)
+torchtensor_var(handle: tensor) -> f64 = aten::var(handle) ~ scalar(handle)
 
 # Shapes
-torchtensor_ndim(handle: tensor) -> i64 = c tn_tensor_dim(handle)
-torchtensor_numel(handle: tensor) -> i64 = c tn_tensor_numel(handle)
-torchtensor_shape(handle: tensor) -> [i64] = c shape(handle, count)
+torchtensor_ndim(handle: tensor) -> i64 = c tn_tensor_dim(handle) ~ rank_of(handle)
+torchtensor_numel(handle: tensor) -> i64 = c tn_tensor_numel(handle) ~ numel_of(handle)
+torchtensor_shape(handle: tensor) -> [i64] = c shape(handle, count) ~ sizes_of(handle, count)
 torchtensor_item(handle: tensor) -> f64 = c number_in(tn_tensor_share(handle))
 torchtensor_data(handle: tensor) -> [f64] = c elements(handle, count)
-torchtensor_reshape(handle: tensor, dims: [i64]) -> tensor = aten::reshape(handle, dims)
-torchtensor_view(handle: tensor, dims: [i64]) -> tensor = aten::view(handle, dims)
-torchtensor_permute(handle: tensor, dims: [i64]) -> tensor = aten::permute(handle, dims)
-torchtensor_squeeze(handle: tensor) -> tensor = aten::squeeze(handle)
-torchtensor_squeeze_dim(handle: tensor, dim: i64) -> tensor = aten::squeeze.dim(handle, dim)
-torchtensor_unsqueeze(handle: tensor, dim: i64) -> tensor = aten::unsqueeze(handle, dim)
-torchtensor_flatten(handle: tensor) -> tensor = aten::flatten.using_ints(handle)
-torchtensor_contiguous(handle: tensor) -> tensor = aten::contiguous(handle)
+torchtensor_reshape(handle: tensor, dims: [i64]) -> tensor
+    = aten::reshape(handle, dims) ~ reshaped(handle, dims, dims_count)
+torchtensor_view(handle: tensor, dims: [i64]) -> tensor
+    = aten::view(handle, dims) ~ reshaped(handle, dims, dims_count)
+torchtensor_permute(handle: tensor, dims: [i64]) -> tensor
+    = aten::permute(handle, dims) ~ permuted(handle, dims, dims_count)
+torchtensor_squeeze(handle: tensor) -> tensor = aten::squeeze(handle) ~ squeezed(handle)
+torchtensor_squeeze_dim(handle: tensor, dim: i64) -> tensor
+    = aten::squeeze.dim(handle, dim) ~ squeezed_at(handle, dim)
+torchtensor_unsqueeze(handle: tensor, dim: i64) -> tensor
+    = aten::unsqueeze(handle, dim) ~ unsqueezed(handle, dim)
+torchtensor_flatten(handle: tensor) -> tensor = aten::flatten.using_ints(handle) ~ flat(handle)
+torchtensor_contiguous(handle: tensor) -> tensor = aten::contiguous(handle) ~ like(handle)
 
 # Indexing and joining
 torchtensor_slice(handle: tensor, dim: i64, start: i64, end: i64, step: i64) -> tensor
-    = aten::slice.Tensor(handle, dim, start, end, step)
+    = aten::slice.Tensor(handle, dim, start, end, step) ~ sliced(handle, dim, start, end, step)
 torchtensor_index_select(handle: tensor, dim: i64, indices: index) -> tensor
-    = aten::index_select(handle, dim, indices)
+    = aten::index_select(handle, dim, indices) ~ selected(handle, dim, indices)
 torchtensor_gather(handle: tensor, dim: i64, indices: index) -> tensor
-    = aten::gather(handle, dim, indices)
-torchtensor_cat(tensors: [tensor], dim: i64) -> tensor = aten::cat(tensors, dim)
-torchtensor_stack(tensors: [tensor], dim: i64) -> tensor = aten::stack(tensors, dim)
-torchtensor_chunk(handle: tensor, chunks: i64, dim: i64) -> [tensor]
-    = aten::chunk(handle, chunks, dim)
+    = aten::gather(handle, dim, indices) ~ like(indices)
+torchtensor_cat(tensors: [tensor], dim: i64) -> tensor
+    = aten::cat(tensors, dim) ~ joined(tensors, tensors_count, dim)
+torchtensor_stack(tensors: [tensor], dim: i64) -> tensor
+    = aten::stack(tensors, dim) ~ stacked(tensors, tensors_count, dim)
+torchtensor_chunk(handle: tensor, chunks: i64, dim: i64) -> [tensor] = aten::chunk(handle, chunks, dim)
 
 # Neural networks
 nn_conv2d(input: tensor, weight: tensor, bias: tensor?, stride: [i64], padding: [i64], dilation:
         [i64], groups: i64) -> tensor
     = aten::conv2d(input, weight, bias, stride, padding, dilation, groups)
+    ~ convolved(input, weight, PAIR_OF(stride), PAIR_OF(padding), PAIR_OF(dilation), groups)
 nn_max_pool2d(input: tensor, kernel_size: [i64], stride: [i64], padding: [i64]) -> tensor
     = aten::max_pool2d(input, kernel_size, stride, padding)
+    ~ windowed(input, PAIR_OF(kernel_size), PAIR_OF(stride), PAIR_OF(padding), NO_PAIR, -1)
 nn_avg_pool2d(input: tensor, kernel_size: [i64], stride: [i64], padding: [i64]) -> tensor
     = aten::avg_pool2d(input, kernel_size, stride, padding)
+    ~ windowed(input, PAIR_OF(kernel_size), PAIR_OF(stride), PAIR_OF(padding), NO_PAIR, -1)
 nn_batch_norm(input: tensor, running_mean: tensor?, running_var: tensor?, weight: tensor?, bias:
         tensor?, training: bool, momentum: f64, eps: f64) -> tensor
-    = aten::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps,
-        true)
+    = aten::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, true)
+    ~ like(input)
 nn_layer_norm(input: tensor, normalized_shape: [i64], weight: tensor?, bias: tensor?, eps: f64) ->
         tensor
-    = aten::layer_norm(input, normalized_shape, weight, bias, eps)
-nn_dropout(input: tensor, p: f64, training: bool) -> tensor = aten::dropout(input, p, training)
+    = aten::layer_norm(input, normalized_shape, weight, bias, eps) ~ like(input)
+nn_dropout(input: tensor, p: f64, training: bool) -> tensor = aten::dropout(input, p, training) ~ like(input)
 nn_linear(input: tensor, weight: tensor, bias: tensor?) -> tensor
-    = aten::linear(input, weight, bias)
-nn_embedding(input: index, weight: tensor) -> tensor = aten::embedding(weight, input)
+    = aten::linear(input, weight, bias) ~ linear_of(input, weight)
+nn_embedding(input: index, weight: tensor) -> tensor
+    = aten::embedding(weight, input) ~ embedded(input, weight)
 
 # Losses, averaged, as numbers
-nn_mse_loss(input: tensor, target: tensor) -> f64 = aten::mse_loss(input, target)
-nn_cross_entropy(input: tensor, target: tensor) -> f64 = c number_in(cross_entropy(input, target))
+nn_mse_loss(input: tensor, target: tensor) -> f64 = aten::mse_loss(input, target) ~ scalar(input)
+nn_cross_entropy(input: tensor, target: tensor) -> f64
+    = c number_in(cross_entropy(input, target)) ~ scalar(input)
 nn_binary_cross_entropy(input: tensor, target: tensor) -> f64
-    = aten::binary_cross_entropy(input, target)
-nn_nll_loss(input: tensor, target: index) -> f64 = aten::nll_loss_nd(input, target)
+    = aten::binary_cross_entropy(input, target) ~ scalar(input)
+nn_nll_loss(input: tensor, target: index) -> f64 = aten::nll_loss_nd(input, target) ~ scalar(input)
 
 # Gradients; grad is 0 where none was collected, and that is no error
 autograd_set_requires_grad(handle: tensor, requires_grad: bool) -> void
-    = c tn_set_requires_grad(handle, requires_grad)
-autograd_requires_grad(handle: tensor) -> bool = c tn_requires_grad(handle)
+    = c tn_set_requires_grad(handle, requires_grad) ~ set_grad(handle, requires_grad)
+autograd_requires_grad(handle: tensor) -> bool = c tn_requires_grad(handle) ~ has_grad(handle)
 autograd_grad(handle: tensor) -> tensor = c gradient(handle)
 autograd_backward(handle: tensor) -> void = c tn_backward(handle)
 autograd_zero_grad(handle: tensor) -> void = c tn_zero_grad(handle)
-autograd_detach(handle: tensor) -> tensor = aten::detach(handle)
+autograd_detach(handle: tensor) -> tensor = aten::detach(handle) ~ like(handle)
 autograd_no_grad_begin() -> void = c no_grad_begin()
 autograd_no_grad_end() -> void = c no_grad_end()
 
 # Devices: -1 is the CPU, and other numbers are CUDA's
-torchtensor_cuda(handle: tensor, device_id: i32) -> tensor
-    = c tn_to_device(handle, cuda(device_id), false)
-torchtensor_cpu(handle: tensor) -> tensor = c tn_to_device(handle, CPU, false)
-torchtensor_is_cuda(handle: tensor) -> bool = c is_cuda(handle)
-torchtensor_device(handle: tensor) -> i32 = c device_of(handle)
+torchtensor_cuda(handle: tensor, device_id: i32) -> tensor = c tn_to_device(handle, cuda(device_id), false)
+torchtensor_cpu(handle: tensor) -> tensor = c tn_to_device(handle, CPU, false) ~ like(handle)
+torchtensor_is_cuda(handle: tensor) -> bool = c is_cuda(handle) ~ 0
+torchtensor_device(handle: tensor) -> i32 = c device_of(handle) ~ no_device(handle)
 torchtensor_to_stream(handle: tensor, device_id: i32, stream: stream) -> tensor
     = c to_stream(handle, device_id, stream)
-torchtensor_clone(handle: tensor) -> tensor = aten::clone(handle)
+torchtensor_clone(handle: tensor) -> tensor = aten::clone(handle) ~ like(handle)
 stream_create(device_id: i32) -> stream = c tn_stream_new(cuda(device_id))
 torchstream_sync(handle: stream) -> void = c tn_stream_synchronize(handle)
 torchstream_query(handle: stream) -> bool = c tn_stream_query(handle)
 torchstream_free(handle: stream) -> void = c tn_stream_free(handle)
 
 # Memory
-torchtensor_free(handle: tensor?) -> void = c tn_free(handle)
+torchtensor_free(handle: tensor?) -> void = c tn_free(handle) ~ let_go(handle)
 cuda_memory_allocated(device_id: i32) -> i64 = c tn_memory_allocated(cuda(device_id))
 cuda_max_memory_allocated(device_id: i32) -> i64 = c tn_memory_peak(cuda(device_id))
 cuda_empty_cache() -> void = c tn_empty_cache()
 """
 
-_ROW = re.compile(r"(\w+)\((.*?)\) -> (\S+)\s+= (?:c (.*)|(aten::[\w.]+)\((.*)\))")
+_ROW = re.compile(r"(\w+)\((.*?)\) -> (\S+)\s+= (?:c (.*?)|(aten::[\w.]+)\((.*?)\))(?:\s+~ (.*))?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 # What a type is in C: of a parameter, of a result, and (for handles) what it is inside.
@@ -207,7 +230,7 @@ class Function:
         row = _ROW.fullmatch(line)
         if row is None:
             raise ValueError(f"not a row of the table: {line}")
-        name, parameters, self.result, self.expression, self.op, arguments = row.groups()
+        name, parameters, self.result, self.expression, self.op, arguments, self.shape = row.groups()
         self.name = PREFIX + name
         named = [each.partition(": ") for each in parameters.split(", ")] if parameters else []
         self.parameters = {name: type for name, _, type in named}
@@ -232,6 +255,14 @@ class Function:
 
     @property
     def body(self) -> list[str]:
+        """The lines of the function: without libtorch it gives what its rule knows of shapes."""
+        if self.shape is None or self.result == "f64":
+            return self._computed
+        known = f"{{ {self.shape}; return; }}" if self.result == "void" else f"return {self.shape};"
+        return [f"if (WITHOUT_TORCH()) {known}", *self._computed]
+
+    @property
+    def _computed(self) -> list[str]:
         if self.expression is not None:
             return [self._returned(_WORD.sub(self._inside, self.expression))]
         pushes = [self._push(each) for each in self.arguments]
@@ -334,7 +365,7 @@ def header() -> str:
 
 def source() -> str:
     """The text of the C file behind it."""
-    written = ['#include "calls.h"\n']
+    written = ['#include "calls.h"\n#include "shapes.h"\n']
     for each in functions():
         body = "\n".join(f"    {line}" for line in each.body)
         written.append(f"{each.prototype} {{\n{body}\n}}\n")
@@ -360,7 +391,7 @@ _HEADER = """/* tenfold_rt.h: tensors for runtimes that pass 64-bit handles, ove
  * A call that fails gives 0 for a handle, NaN for a double, -1 for a count, a number or a truth (-2 for a
  * device), NULL for text, and NULL with a count of -1 for a list; tn_error_message() says why. Every handle
  * that is returned is the caller's to free; text and lists are the library's, a list until the thread's next
- * call that gives one. */
+ * call that gives one. Where rt_torch_available() is 0, handles know their shapes and nothing else. */
 #ifndef TENFOLD_RT_H
 #define TENFOLD_RT_H
 

@@ -289,7 +289,7 @@ class Function:
         """The tangents of forward's results from the Function's own `jvp`; zeros for results without one."""
         if cls.jvp is None:
             raise UnsupportedError(
-                f"{cls.__name__} has no jvp, by which its results would move in forward mode",
+                f"{cls.__name__} has no jvp, which forward mode needs",
                 help="give it a static method jvp(ctx, *tangents)",
             ).located(cls.__name__, capture())
         if ctx.materialize:

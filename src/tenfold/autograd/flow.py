@@ -118,7 +118,7 @@ def _batched_sweep(
     sizes = {each.shape[0] if isinstance(each, Tensor) and each.ndim else None for each in given}
     if len(sizes) != 1 or None in sizes:
         raise ArgumentError(
-            "is_grads_batched needs grad_outputs that count their gradients in dimension 0, all alike",
+            "is_grads_batched needs grad_outputs whose first dimensions, the batch, all have one size",
             help="stack the gradients to start from",
         )
     (size,) = sizes
@@ -212,7 +212,7 @@ def _register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHand
     """Call `hook(gradient)` when this tensor's gradient is known; what it returns replaces the gradient."""
     if not self.requires_grad:
         raise GradientError(
-            "a tensor that does not require gradients has none to call a hook with",
+            "a tensor that does not require gradients cannot have a gradient hook",
             help="call requires_grad_() first",
         )
     origin = self._leaf or self.current().origin

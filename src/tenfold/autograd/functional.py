@@ -136,7 +136,7 @@ class _Point:
         for i, each in enumerate(self.outputs):
             if strict and not each.requires_grad:
                 raise GradientError(
-                    f"output {i} does not depend on the inputs by ops that have gradients",
+                    f"output {i} does not depend on the inputs, or only through ops without a gradient",
                     help="leave strict out to get zeros for it",
                 )
 

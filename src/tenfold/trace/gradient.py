@@ -334,7 +334,7 @@ def raise_spent(node: Node) -> None:
     if not used_up(node):
         return
     raise GradientError(
-        "the gradient is taken a second time through values that the first let go",
+        "the gradient is taken a second time, and the first released the values that it had saved",
         help="call backward(retain_graph=True) the first time, or compute the result again",
     ).located(node.callee.name, node.source)
 

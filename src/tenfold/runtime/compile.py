@@ -54,8 +54,8 @@ def compiled(
                     return tensor(Value(result, device, None, 0, buffer))
             except (AttributeError, TypeError, RuntimeError):
                 pass  # not so many, not all tensors, or data not there yet
-        if programs.last is not None and not kwargs:
-            found = programs.as_last(args)
+        if programs.recent and not kwargs:
+            found = programs.as_before(args)
             if found is not OTHER:
                 return found
         return programs.general(args, kwargs)
@@ -137,7 +137,7 @@ class Programs:
     """The programs of a function, one for each signature of its arguments."""
 
     __slots__ = (
-        "__weakref__", "_open", "_recorded", "_tensor", "call", "function", "last", "recompiled", "room",
+        "__weakref__", "_open", "_recorded", "_tensor", "call", "function", "recent", "recompiled", "room",
         "short", "steady",
     )  # fmt: skip
 
@@ -153,32 +153,29 @@ class Programs:
         self._open = None if dynamic is False else OpenPrograms(dynamic is True)
         self.room: dict[int, int] = {}  # elements, by place, of sizes that depend on data
         self.recompiled = ""  # why the last program but the first was needed
-        # What a call like the last one needs, to start the program at once, or to run it as usual.
+        # What a call like the last one needs, to start the program at once.
         self.short: tuple[Any, ...] | None = None
-        self.last: tuple[list[Any], Specialization, tuple[Any, ...]] | None = None
+        # For calls on tensors alone, by the types and devices of these: the program, and the settings.
+        self.recent: dict[tuple[Any, ...], tuple[Specialization, tuple[Any, ...]]] = {}
 
-    def as_last(self, args: tuple[Any, ...]) -> Any:
-        """A call on tensors like those of the last one: what it depends on is all there is to compare."""
-        assert self.last is not None
-        types, recorded, settings = self.last
-        if len(args) != len(types) or settings != _settings():
-            return OTHER
+    def as_before(self, args: tuple[Any, ...]) -> Any:
+        """A call on tensors like those of an earlier one: what it depends on is all there is to compare."""
         if len(set(map(id, args))) != len(args):
             return OTHER
-        for each, (type, device) in zip(args, types, strict=True):
+        key: list[Any] = []
+        for each in args:
             tensor: Any = each
             if not isinstance(each, self._tensor) or _overrides(tensor.__class__, self._tensor):
                 return OTHER
             value = tensor._value
-            if (
-                tensor._alias is not None
-                or value.type is not type
-                or value.device is not device
-                or value.origin is not None
-            ):
+            if tensor._alias is not None or value.origin is not None:
                 return OTHER
+            key += (value.type, value.device)
             del value  # what refers to it besides its tensor keeps it from being written in place
-        return recorded.run(args, self._tensor)
+        found = self.recent.get(tuple(key))
+        if found is None or found[1] != _settings():
+            return OTHER
+        return found[0].run(args, self._tensor)
 
     def general(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         tensor = self._tensor
@@ -312,7 +309,7 @@ class Programs:
 
     def _shorten(self, recorded: Specialization, args: tuple, kwargs: dict[str, Any]) -> None:
         """Let calls like this one go the short way, if they need no more than to start the program."""
-        self.short = self.last = None
+        self.short = None
         if recorded.plan.device.mesh is not None:
             return  # the executable depends on how the arguments are sharded
         loaded = recorded.loaded
@@ -320,8 +317,10 @@ class Programs:
         if not kwargs and distinct and all(isinstance(each, self._tensor) for each in args):
             values = [each.current() for each in args]
             if all(each.origin is None for each in values) and all(each._alias is None for each in args):
-                types = [(each.type, each.device) for each in values]
-                self.last = (types, recorded, _settings())
+                if len(self.recent) >= MAX_SIGNATURES:
+                    self.recent.clear()
+                key = tuple([of for each in values for of in (each.type, each.device)])
+                self.recent[key] = (recorded, _settings())
         if not (recorded.plain and args and not kwargs and loaded is not None and not loaded.checks):
             return
         executable = loaded.executable
@@ -365,4 +364,5 @@ def set_exact(what: str, wanted: bool) -> None:
 def _forget_gpu_programs() -> None:
     executables.forget("cuda")
     for each in list(_everyone):
-        each.short = each.last = None
+        each.short = None
+        each.recent.clear()

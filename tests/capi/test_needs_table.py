@@ -6,7 +6,7 @@ from tenfold.base.errors import FormatError
 from tenfold.capi import needs
 from tenfold.capi.locate import Installed
 from tenfold.ops.schema import parse
-from tenfold.ops.table import TABLE, op
+from tenfold.ops.table import TABLE, all_rows, op
 
 
 def installed(*texts):
@@ -86,3 +86,8 @@ def needs_schemas():
 def test_a_condition_that_cannot_be_read_is_an_error(condition):
     with pytest.raises(FormatError, match="names no argument of it|cannot be read"):
         needs._check(condition, parse("f(Tensor self, int groups) -> Tensor"))
+
+
+def test_only_operators_without_a_row_have_their_needs_outside_of_the_table():
+    rows = {f"{row.namespace}::{row.qualified}" for row in all_rows()}
+    assert needs.without_row().keys() & rows == set()

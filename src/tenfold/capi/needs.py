@@ -17,7 +17,7 @@ from tenfold.capi.locate import Installed
 from tenfold.ops.schema import Schema
 from tenfold.ops.table import PLACEMENT, Row, all_rows
 
-__all__ = ["header", "needs_of"]
+__all__ = ["header", "needs_of", "without_row"]
 
 # Operators without a row, by what they need.
 ELSEWHERE = """
@@ -107,10 +107,16 @@ def needs_of(schemas: Mapping[str, Installed]) -> dict[str, str]:
     for row in all_rows():
         if row.needs:
             found.update(_forms(row, by_name))
+    return dict(sorted((found | without_row()).items()))
+
+
+def without_row() -> dict[str, str]:
+    """The needs of overloads that the table does not have, by their full names."""
+    found: dict[str, str] = {}
     for line in re.sub(r"\n +", " ", ELSEWHERE.strip()).splitlines():
         need, _, names = line.partition(": ")
         found.update((f"aten::{name}" if "::" not in name else name, need) for name in names.split())
-    return dict(sorted(found.items()))
+    return found
 
 
 def _forms(row: Row, schemas: Mapping[str, list[Schema]]) -> Iterator[tuple[str, str]]:

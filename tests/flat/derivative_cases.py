@@ -18,7 +18,7 @@ from tenfold.flat.ir import Value
 from tenfold.flat.sharding import constrained
 from tenfold.flat.windows import ConvDimensions, Convolution, ReduceWindow
 from tests.flat.derivatives import Build, Case, listed
-from tests.flat.machine import on_one_device
+from tests.flat.machine import collectives, on_one_device
 
 RANDOM = np.random.default_rng(7)
 
@@ -311,6 +311,11 @@ def control() -> Iterator[Case]:
     yield from twice("composite in a loop", inside, real(4))
 
 
+def between_devices() -> Iterator[Case]:
+    for name, build in collectives().items():
+        yield from twice(name, build, real(4, 3))
+
+
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     build.__name__: build
     for build in (
@@ -323,5 +328,6 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
         convolutions,
         factorizations,
         control,
+        between_devices,
     )
 }

@@ -14,6 +14,7 @@ from tenfold.base.dtypes import DType
 from tenfold.base.meshes import Mesh, Sharding
 from tenfold.engines import numpy as tier0
 from tenfold.engines import xla
+from tenfold.flat import collectives as c
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.mlir import stablehlo
 
@@ -91,6 +92,30 @@ def on_one_device(dim: int) -> Sharding:
     """A matrix whose dimension `dim` is split over a mesh of one device."""
     mesh = Mesh("cpu", (("data", 1),), (0,))
     return Sharding(mesh, [(mesh.axis("data"),) if each == dim else () for each in range(2)])
+
+
+ALONE = ((0,),)  # the groups of a mesh of one device
+
+
+def by_one_device(x: Value) -> Value:
+    """The squares of a matrix by code for one device."""
+    placed, part = on_one_device(0), Value(x.type)
+    body = Function([part], [part * part], "squares")
+    return c.ManualComputation((x,), body, (placed,), (placed,)).result
+
+
+def collectives() -> dict[str, Any]:
+    """Each collective, by its name, as a function of a matrix on a mesh of one device."""
+    return {
+        "manual computation": by_one_device,
+        "all-reduce": lambda x: c.all_reduce(x, "add", ALONE),
+        "all-reduce of maxima": lambda x: c.all_reduce(x, "max", ALONE),
+        "all-gather": lambda x: c.AllGather(x, 1, ALONE).result,
+        "reduce-scatter": lambda x: c.ReduceScatter(x, 0, ALONE).result,
+        "all-to-all": lambda x: c.AllToAll(x, 0, 1, ALONE).result,
+        "permute": lambda x: c.CollectivePermute(x, ((0, 0),)).result,
+        "partition": lambda x: x * flat.convert(c.PartitionId().result + 1, x.dtype),
+    }
 
 
 def verdict(op: Op) -> str:

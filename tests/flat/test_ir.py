@@ -10,8 +10,8 @@ import pytest
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, IndexOutOfRange, ShapeError
+from tenfold.flat import collectives, elementwise, indexed, sharding, structured, windows
 from tenfold.flat import data_ops as movement
-from tenfold.flat import elementwise, indexed, sharding, structured, windows
 from tenfold.flat import ir as graph
 from tenfold.flat.ir import Function, Op, TensorType, Value, in_order
 from tenfold.flat.printer import print_flat
@@ -20,7 +20,7 @@ from tests.flat.machine import params
 F32, I64 = dtypes.float32, dtypes.int64
 CLASSES = [
     each
-    for module in (elementwise, indexed, movement, sharding, structured, windows)
+    for module in (collectives, elementwise, indexed, movement, sharding, structured, windows)
     for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, Op) and each.__dict__.get("name")
 ]

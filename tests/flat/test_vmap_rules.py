@@ -7,6 +7,7 @@ import pytest
 
 from tenfold import flat
 from tenfold.base import dtypes
+from tenfold.flat import collectives as between_devices
 from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise as e
 from tenfold.flat import indexed, sharding, structured, windows
@@ -15,7 +16,7 @@ from tenfold.flat.ir import Op, TensorType
 from tenfold.flat.vmap import BATCHING
 from tests.flat import batches
 from tests.flat.batches import Case, bools, complexes, floats, ints
-from tests.flat.machine import on_one_device
+from tests.flat.machine import collectives, on_one_device
 
 pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
 
@@ -74,6 +75,7 @@ MOVEMENT = [
     Case("reshape to a number", lambda x: flat.reshape(x, ()), [floats(1, 1)]),
     Case("transpose", lambda x: flat.transpose(x, (2, 0, 1)), [floats(2, 3, 4)]),
     Case("sharding constraint", lambda x: sharding.constrained(x, on_one_device(0)), [floats(4, 3)]),
+    *[Case(name, build, [floats(4, 3)]) for name, build in collectives().items()],
     Case("slice", lambda x: flat.slice(x, (1, 0), (4, 2), (2, 1)), [floats(5, 3)]),
     Case("concatenate", lambda x, y: flat.concatenate((x, y, x), 1), [floats(2, 1), floats(2, 3)]),
     Case("pad", lambda x, v: flat.pad(x, (1, -1), (0, 2), v, (1, 0)), [floats(2, 3), floats()]),
@@ -336,7 +338,7 @@ def test_a_batch_gives_what_a_loop_over_its_elements_gives(group):
 
 
 def test_every_op_with_operands_has_a_rule_and_a_case():
-    modules = (e, movement, indexed, sharding, windows, structured)
+    modules = (between_devices, e, movement, indexed, sharding, windows, structured)
     kinds = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
     known = {each for each in kinds if issubclass(each, Op) and each.name and each.operand_fields}
     assert set(BATCHING) == known | {Composite}

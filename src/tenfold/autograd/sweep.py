@@ -226,6 +226,8 @@ def accumulate(leaf: Origin, found: Tensor, create_graph: bool) -> None:
         return  # it requires no gradients any more
     if owner is not None and found.device.mesh is not None:
         found = sharding.as_sharded(found, owner)
+        if owner.device.mesh is None and context.recorder is None:  # a plain tensor has joined a mesh
+            found = found.to(owner.device)
     if leaf.grad is None:
         leaf.grad = found
     elif leaf.grad.is_sparse and not found.is_sparse:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tenfold.base.absent import absent_name, reason_of
 from tenfold.base.errors import DistributedError
-from tenfold.distributed import checkpoint, costs, device_mesh, fsdp, tensor
+from tenfold.distributed import _functional_collectives, checkpoint, costs, device_mesh, fsdp, tensor
 from tenfold.distributed.collectives import (
     ReduceOp,
     Work,
@@ -53,6 +53,7 @@ DistError = DistributedError
 
 __all__ = [
     "DeviceMesh", "DistError", "DistributedError", "GroupMember", "ProcessGroup", "ReduceOp", "Work",
+    "_functional_collectives",
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
     "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "checkpoint", "costs",
     "destroy_process_group", "device_mesh", "fsdp", "gather", "gather_object", "get_backend",

@@ -16,6 +16,7 @@ from typing import Any
 
 from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError
 from tenfold.flat import build as b
+from tenfold.flat import collectives as c
 from tenfold.flat import data_builders as mv
 from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
@@ -246,6 +247,12 @@ GRADIENTS: dict[type[Op], Rule] = {
     s.CustomCall: _custom_call,
     s.Check: lambda ct, op: (ct, None),
     ShardingConstraint: resharded,
+    c.PartitionId: lambda ct, op: (),
+    c.AllReduce: c.reduce_pulled_back,
+    c.AllGather: lambda ct, op: (c.ReduceScatter(ct, op.all_gather_dim, op.groups).result,),
+    c.ReduceScatter: lambda ct, op: (c.AllGather(ct, op.scatter_dimension, op.groups).result,),
+    c.AllToAll: lambda ct, op: (c.AllToAll(ct, op.concat_dimension, op.split_dimension, op.groups).result,),
+    c.CollectivePermute: lambda ct, op: (c.CollectivePermute(ct, c.turned_back(op)).result,),
     Composite: _composite,
 }
 

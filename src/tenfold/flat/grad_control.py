@@ -9,6 +9,7 @@ from typing import Any
 from tenfold.base import dtypes
 from tenfold.base.errors import UnsupportedError
 from tenfold.flat import build as b
+from tenfold.flat import collectives as c
 from tenfold.flat import data_builders as mv
 from tenfold.flat import elementwise as e
 from tenfold.flat import folding as f
@@ -43,6 +44,38 @@ def case(cts: Cotangents, op: s.Case, wanted: Sequence[bool], gradients: Gradien
     arguments = [*op.arguments, *present]
     found = iter(f.case(op.index, [back(each) for each in op.branches], arguments))
     return [None, *[next(found) if i in asked else None for i in range(count)]]
+
+
+# Code for one device
+
+
+def manual_computation(
+    cts: Cotangents, op: c.ManualComputation, wanted: Sequence[bool], gradients: Gradients
+) -> list[Value | None]:
+    """The body's gradients on each device, which computes the body again. Devices that have the same part of
+    a result share its cotangent; the cotangents of what they have the same part of are added up."""
+    asked = [i for i, each in enumerate(wanted) if each]
+    given = [i for i, ct in enumerate(cts) if ct is not None]
+    count = len(op.inputs)
+
+    def build(*values: Value) -> list[Value]:
+        results = op.body.inline(values[:count], whole=True)
+        copies = [len(c.shared(op.out_shardings[i])[0]) for i in given]
+        shares = [ct if n == 1 else ct * (1 / n) for ct, n in zip(values[count:], copies, strict=True)]
+        wrt = [values[i] for i in asked]
+        found = gradients(in_order(results), [results[i] for i in given], shares, wrt)
+        filled = [full_like(x, 0) if ct is None else ct for x, ct in zip(wrt, found, strict=True)]
+        groups = [c.shared(op.in_shardings[i]) for i in asked]
+        pairs = zip(filled, groups, strict=True)
+        return [ct if len(each[0]) == 1 else c.all_reduce(ct, "add", each) for ct, each in pairs]
+
+    present = [ct for ct in cts if ct is not None]
+    into = (*op.in_shardings, *[op.out_shardings[i] for i in given])
+    parts = [each.type for each in op.body.params] + [op.body.results[i].type for i in given]
+    body = f.function(build, parts, f"gradient of {op.body.name}")
+    out = tuple([op.in_shardings[i] for i in asked])
+    found = iter(c.ManualComputation((*op.inputs, *present), body, into, out).results)
+    return [next(found) if each else None for each in wanted]
 
 
 # Loops
@@ -183,4 +216,8 @@ def _step(op: s.While, place: int) -> Any:
     return None
 
 
-GRADIENTS: dict[type[Op], Callable[..., Sequence[Value | None]]] = {s.Case: case, s.While: while_loop}
+GRADIENTS: dict[type[Op], Callable[..., Sequence[Value | None]]] = {
+    s.Case: case,
+    s.While: while_loop,
+    c.ManualComputation: manual_computation,
+}

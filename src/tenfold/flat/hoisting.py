@@ -1,4 +1,5 @@
-"""Run-time checks inside branches and loops, moved out of them: what a check found leaves as one more result.
+"""Run-time checks inside branches, loops and code for one device, moved out of them: what a check found
+leaves as one more result.
 
 StableHLO has no word for a check: the emitter joins all conditions of a function into one more of its
 results, and cannot reach into a region for them."""
@@ -8,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.base import dtypes
+from tenfold.base.meshes import Sharding
 from tenfold.flat.build import constant, logical_and
+from tenfold.flat.collectives import ManualComputation, all_reduce, every_device
 from tenfold.flat.composite import Composite
 from tenfold.flat.ir import Function, Op, Value
 from tenfold.flat.structured import Case, Check, While
@@ -26,6 +29,8 @@ def hoisted(function: Function, device: str = "cpu") -> Function:
             results = _case(copy, device)
         elif isinstance(copy, While) and _checked(op):
             results = _while(copy, device)
+        elif isinstance(copy, ManualComputation) and _checked(op):
+            results = _manual(copy, device)
         for old, new in zip(op.results, results, strict=True):
             new.name = old.name
             values[old] = new
@@ -33,7 +38,7 @@ def hoisted(function: Function, device: str = "cpu") -> Function:
 
 
 def _inner(op: Op) -> bool:
-    return type(op) is Case or type(op) is While
+    return type(op) in (Case, While, ManualComputation)
 
 
 def _functions(op: Op) -> tuple[Function, ...]:
@@ -41,6 +46,8 @@ def _functions(op: Op) -> tuple[Function, ...]:
         return op.branches
     if isinstance(op, While):
         return (op.condition, op.body)
+    if isinstance(op, ManualComputation):
+        return (op.body,)
     return (op.body, *op.elsewhere.values()) if isinstance(op, Composite) else ()
 
 
@@ -108,6 +115,17 @@ def _while(op: While, device: str) -> list[Value]:
     body = Function([*body_params, *flags], [*results, *stay], op.body.name)
     found = _sourced(While((*carry, *start), Function(last, [goes], op.condition.name), body), op)
     return _checking(found[: len(op.carry)], [*checks, *asked], found[len(carry) :])
+
+
+def _manual(op: ManualComputation, device: str) -> list[Value]:
+    """A check holds where it holds on every device."""
+    checks, holds, results = _split(op.body, device)
+    mesh = (*op.in_shardings, *op.out_shardings)[0].mesh
+    verdicts = [all_reduce(each, "and", every_device(mesh)) for each in holds]
+    body = Function(op.body.params, [*results, *verdicts], op.body.name)
+    out = (*op.out_shardings, *[Sharding.replicated(mesh, 0) for _ in holds])
+    found = _sourced(ManualComputation(op.inputs, body, op.in_shardings, out), op)
+    return _checking(found[: len(op.results)], checks, found[len(op.results) :])
 
 
 def _sourced(op: Op, like: Op) -> tuple[Value, ...]:

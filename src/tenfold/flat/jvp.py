@@ -12,6 +12,7 @@ from typing import Any
 
 from tenfold.base.errors import ShapeError, UnsupportedError
 from tenfold.flat import build as b
+from tenfold.flat import collectives as c
 from tenfold.flat import data_builders as mv
 from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
@@ -218,6 +219,23 @@ def _case(ts: Tangents, op: s.Case) -> list[Value | None]:
     return [next(found) if carries(each) else None for each in op.results]
 
 
+def _manual(ts: Tangents, op: c.ManualComputation) -> list[Value | None]:
+    count, moving = len(op.inputs), [i for i, t in enumerate(ts) if t is not None]
+    carrying = [i for i, each in enumerate(op.results) if carries(each)]
+
+    def build(*values: Value) -> list[Value]:
+        results, found = _inside(op.body, values[:count], dict(zip(moving, values[count:])))
+        return _filled([results[i] for i in carrying], [found[i] for i in carrying])
+
+    inputs = (*op.inputs, *[t for t in ts if t is not None])
+    into = (*op.in_shardings, *[op.in_shardings[i] for i in moving])
+    parts = [each.type for each in op.body.params]
+    body = f.function(build, [*parts, *[parts[i] for i in moving]], f"tangent of {op.body.name}")
+    out = tuple([op.out_shardings[i] for i in carrying])
+    found = iter(c.ManualComputation(inputs, body, into, out).results)
+    return [next(found) if carries(each) else None for each in op.results]
+
+
 def _filled(values: Sequence[Value], found: Tangents) -> list[Value]:
     return [full_like(x, 0) if t is None else t for x, t in zip(values, found, strict=True)]
 
@@ -232,6 +250,10 @@ JVPS: dict[type[Op], Rule] = {
     **dict.fromkeys((s.Cholesky, s.TriangularSolve, s.CustomCall), transposed),
     Composite: lambda ts, op: transposed(ts, op) if op.push is None else op.push(ts, op.inputs),
     ShardingConstraint: linear,
+    **dict.fromkeys((c.AllGather, c.ReduceScatter, c.AllToAll, c.CollectivePermute), linear),
+    c.PartitionId: lambda ts, op: [None],
+    c.AllReduce: c.reduce_pushed,
+    c.ManualComputation: _manual,
     e.Abs: _abs,
     e.Sign: _sign,
     s.Reduce: _by_body(["add"]),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.base.errors import UnsupportedError
+from tenfold.flat import collectives as c
 from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
 from tenfold.flat import structured as s
@@ -126,5 +127,13 @@ BATCHING: dict[type[Op], BatchRule] = {
     ShardingConstraint: lambda op, b: b.again(
         op, sharding=with_batch(op.sharding), backward=with_batch(op.backward)
     ),
+    c.AllReduce: lambda op, b: b.again(op),
+    c.AllGather: lambda op, b: b.again(op, all_gather_dim=op.all_gather_dim + 1),
+    c.ReduceScatter: lambda op, b: b.again(op, scatter_dimension=op.scatter_dimension + 1),
+    c.AllToAll: lambda op, b: b.again(
+        op, split_dimension=op.split_dimension + 1, concat_dimension=op.concat_dimension + 1
+    ),
+    c.CollectivePermute: lambda op, b: b.again(op),
+    c.ManualComputation: control.manual_rule,
     s.Check: lambda op, b: [check(b.at(op.x), b.at(op.holds), op.error, op.message)],
 }

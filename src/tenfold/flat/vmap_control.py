@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.base import dtypes
+from tenfold.base.meshes import Sharding
+from tenfold.flat import collectives as c
 from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
 from tenfold.flat import structured as s
@@ -57,6 +59,20 @@ def case_rule(op: s.Case, b: Batch) -> Op | Sequence[Value]:
         here = eq(b(op.index), place)
         chosen = [_chosen(here, new, old) for new, old in zip(results[place], chosen, strict=True)]
     return chosen
+
+
+def manual_rule(op: c.ManualComputation, b: Batch) -> Op:
+    """Code for one device on a batch, of which each device has all elements."""
+    having = [b.has(each) for each in op.inputs]
+    body, stacked = b.function(op.body, having)
+    into = [_behind(each) if has else each for each, has in zip(op.in_shardings, having, strict=True)]
+    out = [_behind(each) if has else each for each, has in zip(op.out_shardings, stacked, strict=True)]
+    return c.ManualComputation(b.all_at(op.inputs), body, tuple(into), tuple(out))
+
+
+def _behind(placed: Sharding) -> Sharding:
+    """The sharding of a stack of which each device has all elements."""
+    return Sharding(placed.mesh, ((), *placed.dims))
 
 
 def _chosen(which: Value, on_true: Value, on_false: Value) -> Value:

@@ -8,6 +8,7 @@ from tenfold.func.jacobians import hessian, jacfwd, jacrev
 from tenfold.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tenfold.func.recorded import RecordedFunction
 from tenfold.func.scans import associative_scan, map, scan
+from tenfold.func.shard_map import shard_map
 
 __all__ = [
     "associative_scan",
@@ -23,6 +24,7 @@ __all__ = [
     "map",
     "replace_all_batch_norm_modules_",
     "scan",
+    "shard_map",
     "stack_module_state",
     "value_and_grad",
     "vjp",

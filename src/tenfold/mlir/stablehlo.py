@@ -29,6 +29,7 @@ from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise, indexed, structured, windows
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sharding import ShardingConstraint
+from tenfold.mlir import collectives
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import once, pass_on, uninterrupted
 
@@ -219,6 +220,7 @@ class _Emitter:
         self.forms: dict[Op, Form] = {}
         self.calls: dict[str, structured.CustomCall] = {}
         self.reduced = [0]  # the elements that each reduction takes
+        self.channels = itertools.count(1)  # of collectives
         self.meshes: dict[Mesh, None] = {}
         self.exact: frozenset[str] = frozenset()  # see `emit`
 
@@ -348,11 +350,14 @@ class _Emitter:
         """What emits a region of an op."""
         return _Emitter(self.b)
 
-    def region(self, region: Any, function: Function, captured: Sequence[Value]) -> None:
-        """Fill a region; its parameters are its block's, or stand for `captured` values of the outer."""
+    def region(
+        self, region: Any, function: Function, captured: Sequence[Value], end: str = "stablehlo.return"
+    ) -> None:
+        """Fill a region; its parameters are its block's, or stand for `captured` values of the outer. `end`
+        is the op that ends it."""
         ir = self.b.ir
         inner = self.inner()
-        inner.calls, inner.reduced = self.calls, self.reduced
+        inner.calls, inner.reduced, inner.channels = self.calls, self.reduced, self.channels
         inner.meshes, inner.exact = self.meshes, self.exact
         function = function.expanded()
         if captured:
@@ -369,7 +374,7 @@ class _Emitter:
             if inner.checks:
                 raise EngineError("a run-time check inside a loop or branch cannot be emitted")
             results = [inner.values[each] for each in function.results]
-            ir.Operation.create("stablehlo.return", operands=results)
+            ir.Operation.create(end, operands=results)
 
     def type(self, type: TensorType) -> Any:
         found = self.b.types.get(type)
@@ -568,6 +573,7 @@ ATTRIBUTES: dict[type[Op], Callable[[_Emitter, Any], dict[str, Any]]] = {
 }
 
 SPECIAL: dict[type[Op], Callable[[_Emitter, Any], Any]] = {
+    **collectives.EMITTERS,
     structured.Check: _check,
     structured.Case: _case,
     structured.While: _regions("condition", "body"),

@@ -9,6 +9,7 @@ from tenfold.ops import (  # noqa: F401
     bessel,
     bitwise,
     classification_losses,
+    collectives,
     compare,
     contraction,
     convolution,

@@ -153,6 +153,8 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
                 program, device, donated, _overwritten(program, given, replaced or {})
             )
         results, failure = loaded(buffers, held_results)
+        if device.mesh is not None:
+            results = _apart(given, results)
         _keep(program, given, results, failure, donated)
     except BaseException as error:
         if held_results:  # it has run, and the memory that it was given is gone
@@ -273,6 +275,12 @@ def _partitioned(
     if donated:
         _lend(program, donated, buffers)
     return loaded, buffers
+
+
+def _apart(given: Sequence[Value], results: list[Any]) -> list[Any]:
+    """The results of a program over a mesh, those of plain tensors that took part in it on their own."""
+    fetched = {i for i, value in enumerate(given) if value.device.mesh is None}
+    return [np.array(sharded.fetch(each)) if i in fetched else each for i, each in enumerate(results)]
 
 
 def set_engine(name: str) -> None:

@@ -168,7 +168,8 @@ def gradient(
     for each in starts:
         _check_result(each, path)
     types = tuple([each.type for each in reached])
-    device = reached[0].device
+    on_mesh = [each.device for each in starts if each.device.mesh is not None]
+    device = on_mesh[0] if on_mesh else reached[0].device
     if closed or batch is not None or context.level is not None:  # forward mode pushes tangents through it
         node = _closed_node(path, wiring, cotangents, types, where, batch)
     else:

@@ -15,6 +15,7 @@ from tenfold.engines.numpy import arithmetic, functions, movement
 from tenfold.engines.numpy.arithmetic import plain
 from tenfold.engines.numpy.functions import function, precise
 from tenfold.engines.numpy.kernels import KERNELS, Kernel
+from tenfold.flat import collectives as c
 from tenfold.flat import data_ops as d
 from tenfold.flat import elementwise as e
 from tenfold.flat import indexed, sharding, windows
@@ -170,6 +171,10 @@ KERNELS.update(
         d.Transpose: movement.transpose,
         e.OptimizationBarrier: movement.barrier,
         sharding.ShardingConstraint: movement.barrier,  # one process has one device
+        **dict.fromkeys((c.AllReduce, c.AllGather, c.ReduceScatter), movement.barrier),
+        **dict.fromkeys((c.AllToAll, c.CollectivePermute), movement.barrier),
+        c.PartitionId: late("control.partition_id"),
+        c.ManualComputation: late("control.manual_computation"),
         # Computed places: indexing.py
         indexed.Gather: late("indexing.gather"),
         indexed.Scatter: late("indexing.scatter"),

@@ -1,0 +1,131 @@
+"""Functional collectives: what the devices of a mesh exchange in code that is written for one of them, by
+`func.shard_map`. Names and arguments are those of `torch.distributed._functional_collectives`."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tenfold.base.errors import ArgumentError, located
+from tenfold.base.source import capture
+from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.ops.collectives import group_name
+from tenfold.ops.table import OTHERS
+from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import invoke
+
+__all__ = [
+    "all_gather_tensor", "all_reduce", "all_to_all_single", "axis_index", "broadcast", "permute_tensor",
+    "reduce_scatter_tensor", "wait_tensor",
+]  # fmt: skip
+
+_current = threading.local()
+
+
+@contextlib.contextmanager
+def written_for(mesh: DeviceMesh) -> Iterator[None]:
+    """A block of code for one device of this mesh."""
+    before = getattr(_current, "mesh", None)
+    _current.mesh = mesh
+    try:
+        yield
+    finally:
+        _current.mesh = before
+
+
+def _group(group: Any) -> tuple[str, int]:
+    """The name of a group of devices, and how many they are: those along a dimension of the mesh that is
+    given by its name or number, as `mesh["data"]`, or as `(mesh, "data")`; or along several, or all."""
+    mesh: DeviceMesh | None = getattr(_current, "mesh", None)
+    if mesh is None:
+        raise ArgumentError(
+            "this collective is for code that is written for one device",
+            help="call it in a function that func.shard_map runs; distributed.all_reduce and the others work "
+            "on plain tensors between processes",
+        )
+    root, names = mesh.root, [name for name, _ in mesh.root.axes]
+    if isinstance(group, tuple) and len(group) == 2 and isinstance(group[0], DeviceMesh):
+        group = group[1]
+    if group is None:
+        chosen = names
+    elif isinstance(group, DeviceMesh):
+        chosen = [axis.name for axis in group.axes] if group.root == root else ["?"]
+    else:
+        several = group if isinstance(group, (tuple, list)) else [group]
+        chosen = [names[each] if isinstance(each, int) else each for each in several]
+    sizes = dict(root.axes)
+    size = 1
+    for name in chosen:
+        if name not in sizes:
+            raise ArgumentError(f"the mesh ({root}) has no dimension for the group {group!r}")
+        size *= sizes[name]
+    return group_name(root.axes, chosen), size
+
+
+def _call(namespace: str, name: str, *arguments: Any) -> Tensor:
+    return invoke(OTHERS[namespace][name][0], arguments, capture())
+
+
+@located
+def all_reduce(self: Tensor, reduceOp: str, group: Any = None, tag: str = "") -> Tensor:
+    """The sum over the group's devices, or what else `reduceOp` says: avg, product, max, min."""
+    return _call("_c10d_functional", "all_reduce", self, reduceOp, _group(group)[0])
+
+
+@located
+def all_gather_tensor(self: Tensor, gather_dim: int, group: Any = None, tag: str = "") -> Tensor:
+    """What the group's devices have, one after the other along a dimension."""
+    name, size = _group(group)
+    moved = self.movedim(gather_dim, 0)
+    return _call("_c10d_functional", "all_gather_into_tensor", moved, size, name).movedim(0, gather_dim)
+
+
+@located
+def reduce_scatter_tensor(
+    self: Tensor, reduceOp: str, scatter_dim: int, group: Any = None, tag: str = ""
+) -> Tensor:
+    """The device's part, along a dimension, of the sum over the group's devices, or of the mean."""
+    name, size = _group(group)
+    moved = self.movedim(scatter_dim, 0)
+    found = _call("_c10d_functional", "reduce_scatter_tensor", moved, reduceOp, size, name)
+    return found.movedim(0, scatter_dim)
+
+
+@located
+def all_to_all_single(
+    self: Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: Any = None,
+    tag: str = "",
+) -> Tensor:
+    """To device i of the group part i of what each has, along the first dimension."""
+    sizes = tuple(output_split_sizes or ()), tuple(input_split_sizes or ())
+    return _call("_c10d_functional", "all_to_all_single", self, *sizes, _group(group)[0])
+
+
+@located
+def broadcast(self: Tensor, src: int, group: Any = None, tag: str = "") -> Tensor:
+    """What device `src` of the group has."""
+    return _call("_c10d_functional", "broadcast", self, src, _group(group)[0])
+
+
+@located
+def permute_tensor(self: Tensor, src_dst: Sequence[int], group: Any = None, tag: str = "") -> Tensor:
+    """What the device has whose entry in `src_dst` is this one; zeros where there is none. -1 sends
+    nothing."""
+    return _call("tenfold", "permute_tensor", self, tuple(src_dst), _group(group)[0])
+
+
+@located
+def axis_index(like: Tensor, group: Any = None) -> Tensor:
+    """The device's place in its group, on the device of another tensor."""
+    return _call("tenfold", "axis_index", like, _group(group)[0])
+
+
+@located
+def wait_tensor(tensor: Tensor) -> Tensor:
+    """The tensor: XLA waits where it must."""
+    return tensor

@@ -1,0 +1,154 @@
+"""`shard_map`: a function written for one device, run by all devices of a mesh on their parts of its
+arguments. PyTorch has it as `torch.distributed.tensor.experimental.local_map`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold import flat
+from tenfold.base.errors import ArgumentError, UnsupportedError, located
+from tenfold.base.meshes import MeshDevice, Sharding
+from tenfold.distributed import DeviceMesh
+from tenfold.distributed._functional_collectives import written_for
+from tenfold.distributed.tensor import Partial, Placement, Replicate
+from tenfold.distributed.tensor.placements import sharding_by
+from tenfold.flat.collectives import ManualComputation, all_reduce, groups_along
+from tenfold.flat.ir import TensorType
+from tenfold.func.recorded import RecordedFunction, is_tensor, like
+from tenfold.tensor import Tensor
+from tenfold.trace import tree
+from tenfold.trace.graph import Value
+
+__all__ = ["shard_map"]
+
+Placements = Sequence[Placement] | None
+
+
+@located
+def shard_map(
+    function: Callable[..., Any], mesh: DeviceMesh, in_placements: Any, out_placements: Any
+) -> Callable[..., Any]:
+    """The function, run on each device of the mesh on its parts of the arguments.
+
+    `in_placements` has for each argument how it is placed, as `[Shard(0), Replicate()]` with one placement
+    for each dimension of the mesh; `out_placements` has the same for each result, or for the only one. What
+    the function gives is a part of a result that is sharded, all of one that is replicated, and a summand of
+    one that is `Partial()`. What else it reads is replicated.
+
+    Inside, the devices exchange data by what `distributed._functional_collectives` has, along a dimension of
+    the mesh that is given by its name.
+
+    >>> total = lambda x: all_reduce(x.sum(), "sum", "data")
+    >>> shard_map(total, mesh, in_placements=([Shard(0)],), out_placements=[Replicate()])(x)
+    """
+    root = mesh.root
+    if mesh.size() != root.size:
+        raise UnsupportedError("shard_map takes a whole mesh", help="name all its dimensions in placements")
+
+    @like(function, "shard_map")
+    def call(*args: Any) -> Any:
+        given, placed, structure = _inputs(args, mesh, in_placements)
+        parts = [_part(each, sharding) for each, sharding in zip(given, placed, strict=True)]
+
+        def local(stand_ins: Sequence[Tensor]) -> Any:
+            with written_for(mesh):
+                return function(*tree.unflatten(structure, iter(stand_ins)))
+
+        recorded = RecordedFunction("shard_map", local, parts)
+        if any(isinstance(each, int) for each in recorded.writes):
+            raise UnsupportedError("the function writes to its argument", help="let it return the new value")
+        results = _results(recorded, mesh, out_placements)
+        key = ("shard_map", root, tuple(placed), tuple(results))
+
+        def make() -> flat.Function:
+            return _mapped(recorded, mesh, placed, results)
+
+        found = recorded.call(key, given, make)
+        return tree.unflatten(recorded.structure, iter(found))
+
+    return call
+
+
+def _inputs(args: Sequence[Any], mesh: DeviceMesh, placements: Any) -> tuple[list[Tensor], list[Any], Any]:
+    """The tensors of the arguments, how each is placed, and the arguments' structure."""
+    chosen = _several(placements)
+    if len(chosen) != len(args):
+        raise ArgumentError(f"in_placements has {len(chosen)} entries for {len(args)} arguments")
+    given: list[Tensor] = []
+    placed: list[Sharding] = []
+    for argument, each in zip(args, chosen, strict=True):
+        tensors: list[Tensor] = []
+        tree.flatten(argument, is_tensor, tensors)
+        given += tensors
+        placed += [sharding_by(mesh, _filled(each, mesh), tensor.ndim) for tensor in tensors]
+    if not given:
+        raise ArgumentError("shard_map takes at least one tensor")
+    return given, placed, tree.flatten(tuple(args), is_tensor, [])
+
+
+def _several(placements: Any) -> list[Placements]:
+    """Placements of several tensors; those of one stand alone."""
+    if placements is None or (placements and isinstance(placements[0], Placement)):
+        return [placements]
+    return list(placements)
+
+
+def _filled(placements: Placements, mesh: DeviceMesh) -> Sequence[Placement]:
+    return [Replicate()] * mesh.ndim if placements is None else placements
+
+
+def _part(tensor: Tensor, placed: Sharding) -> Value:
+    """What stands for the part of a tensor that one device has."""
+    shape = placed.shard_shape(tensor.shape)
+    part = Value(TensorType(tensor.dtype, shape), MeshDevice(placed.mesh))
+    part.source = tensor.current().made_at
+    return part
+
+
+def _results(recorded: RecordedFunction, mesh: DeviceMesh, placements: Any) -> list[tuple[Placement, ...]]:
+    chosen = _several(placements)
+    if len(chosen) == 1:
+        chosen = chosen * recorded.count
+    if len(chosen) != recorded.count:
+        raise ArgumentError(f"out_placements has {len(chosen)} entries for {recorded.count} results")
+    return [tuple(_filled(each, mesh)) for each in chosen]
+
+
+def _mapped(
+    recorded: RecordedFunction,
+    mesh: DeviceMesh,
+    placed: Sequence[Sharding],
+    results: Sequence[Sequence[Placement]],
+) -> flat.Function:
+    """The recorded function as one op on whole tensors."""
+    body = recorded.fragment()
+    into = [
+        Sharding.replicated(mesh.root, param.rank) if place is None else placed[place]
+        for param, place in zip(body.params, recorded.places, strict=True)
+    ]
+    given = list(body.results)
+    out: list[Sharding] = []
+    for i, placements in enumerate(results):
+        given[i] = _summed(given[i], mesh, placements)
+        whole = [Replicate() if isinstance(each, Partial) else each for each in placements]
+        out.append(sharding_by(mesh, whole, given[i].rank))
+    out += [Sharding.replicated(mesh.root, each.rank) for each in given[len(results) :]]
+    body = flat.Function(body.params, given, "shard_map")
+    params = []
+    for param, sharding in zip(body.params, into, strict=True):
+        shape = tuple([extent * n for extent, n in zip(param.shape, sharding.parts, strict=True)])
+        params.append(flat.Value(TensorType(param.dtype, shape)))
+    made = ManualComputation(tuple(params), body, tuple(into), tuple(out)).results
+    return flat.Function(params, made, "shard_map")
+
+
+def _summed(value: flat.Value, mesh: DeviceMesh, placements: Sequence[Placement]) -> flat.Value:
+    """A result added up along the dimensions of the mesh where it is partial."""
+    for axis, each in zip(mesh.axes, placements, strict=True):
+        if isinstance(each, Partial):
+            if each.reduce_op not in ("sum", "avg"):
+                raise ArgumentError(f"partial results are added up, not {each.reduce_op!r}")
+            value = all_reduce(value, "add", groups_along(mesh.root.axes, [axis.name]))
+            value = value / axis.size if each.reduce_op == "avg" else value
+    return value

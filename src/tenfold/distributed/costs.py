@@ -78,7 +78,10 @@ def fully_sharded(parameters: Sequence[int]) -> dict[str, int]:
     return {"all-gather": sum(parameters), "all-reduce": sum(parameters)}
 
 
-def tensor_parallel(layers: int, tokens: int, width: int, itemsize: int = 4) -> dict[str, int]:
+def tensor_parallel(
+    layers: int, tokens: int, width: int, projections: int = 3, itemsize: int = 4
+) -> dict[str, int]:
     """Each block adds up two activations of `tokens` by `width` forward, after attention and after the MLP,
-    and two gradients backward."""
-    return {"all-reduce": 4 * layers * tokens * width * itemsize}
+    and backward those of their inputs: one all-reduce each. That of attention carries a gradient for each of
+    the `projections` that read the input, which XLA for GPUs adds up first: there it is one."""
+    return {"all-reduce": (3 + projections) * layers * tokens * width * itemsize}

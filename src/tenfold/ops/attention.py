@@ -1,7 +1,8 @@
 """Scaled dot-product attention: softmax(query · keyᵀ · scale + mask) · value.
 
-All leading dimensions are merged into one, so that there is one batched product for the scores and one for
-the values; heads that share a key are further rows of its query. Scores of half types are float32.
+There is one batched product for the scores and one for the values. Batch and heads stay dimensions of their
+own, so that a mesh may split either. Heads that share a key are further rows of its query. Scores of half
+types are float32.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _softmax(scores: Value) -> tuple[Value, Value]:
 
 
 class _Attention:
-    """The operands as batches of matrices: query (B, G · L, E), key (B, S, E), value (B, S, V)."""
+    """The operands as batches of matrices: query (…, G · L, E), key (…, S, E), value (…, S, V)."""
 
     def __init__(self, query: Value, key: Value, value: Value, scale: float | None, grouped: bool):
         for each in (query, key, value):
@@ -73,10 +74,9 @@ class _Attention:
             query = flat.reshape(query, (*query.shape[:-3], heads, self.group * self.length, self.width))
         batch = flat.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
         self.batch = (*batch[:-1], batch[-1] * self.group) if self.group > 1 else batch
-        self.merged = math.prod(batch)
+        self.leading = batch
         self.query, self.key, self.value = (
-            flat.reshape(flat.broadcast_to(each, (*batch, *each.shape[-2:])), (self.merged, *each.shape[-2:]))
-            for each in (query, key, value)
+            flat.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (query, key, value)
         )
         self.scale = scale
 
@@ -89,10 +89,15 @@ class _Attention:
             )
         return query.shape[-3] // key.shape[-3]
 
+    def product(self, x: Value, y: Value, x_dim: int, y_dim: int, dtype: dtypes.DType) -> Value:
+        """Sums of products over one of the last two dimensions of each."""
+        rows = len(self.leading)
+        every = range(rows)
+        return flat.dot_general(x, y, ((rows + x_dim,), (rows + y_dim,)), (every, every), dtype)
+
     def scores(self, mask: Value | None, causal: bool, excluded: float = LOWEST) -> Value:
         """query · keyᵀ · scale, masked."""
-        product = flat.dot_general(self.query, self.key, ((2,), (2,)), ((0,), (0,)), self.wide)
-        scores = product * self.scale
+        scores = self.product(self.query, self.key, 1, 1, self.wide) * self.scale
         if causal:
             if mask is not None:
                 raise ArgumentError("attention: attn_mask and is_causal exclude each other")
@@ -118,17 +123,16 @@ class _Attention:
         if flat.broadcast_shapes(mask.shape, whole) != whole:
             raise ShapeError(f"attention: attn_mask {mask.type} does not fit scores of shape {list(whole)}")
         mask = flat.broadcast_to(mask, whole)
-        return flat.reshape(mask, (self.merged, self.group * self.length, self.keys))
+        return flat.reshape(mask, (*self.leading, self.group * self.length, self.keys))
 
     def weighted(self, chances: Value) -> Value:
         """chances · value."""
         chances = flat.convert(chances, self.dtype)
-        product = flat.dot_general(chances, self.value, ((2,), (1,)), ((0,), (0,)), self.wide)
-        return flat.convert(self.split(product), self.dtype)
+        return flat.convert(self.split(self.product(chances, self.value, 1, 0, self.wide)), self.dtype)
 
     def split(self, x: Value) -> Value:
-        """What was merged, apart: (…, L, anything)."""
-        return flat.reshape(x, (*self.batch, self.length, *x.shape[2:]))
+        """The rows of heads that share a key, apart: (…, L, anything)."""
+        return flat.reshape(x, (*self.batch, self.length, *x.shape[len(self.leading) + 1 :]))
 
 
 def _dropped(state, chances, dropout_p):
@@ -251,19 +255,13 @@ def _scaled_dot_product_flash_attention_for_cpu_backward(
     for each, shape in ((gradient, query.shape), (out, query.shape), (logsumexp, query.shape[:-1])):
         if each.shape != shape or not each.dtype.is_floating_point:
             raise ShapeError(f"flash attention: {each.type} does not fit the query {query.type}")
-    merged = lambda x: flat.convert(flat.reshape(x, (attention.merged, *x.shape[2:])), attention.wide)
-    gradient, out, log_sum = merged(gradient), merged(out), merged(logsumexp)
-    chances = flat.exp(attention.scores(attn_mask, is_causal) - flat.unsqueeze(log_sum, 2))
-    query, key, value = (
-        flat.convert(x, attention.wide) for x in (attention.query, attention.key, attention.value)
-    )
-    batch = ((0,), (0,))
-    to_value = flat.dot_general(chances, gradient, ((1,), (1,)), batch)
-    to_chances = flat.dot_general(gradient, value, ((2,), (2,)), batch)
-    to_scores = chances * (to_chances - flat.sum(gradient * out, (2,), keepdim=True)) * attention.scale
-    to_query = flat.dot_general(to_scores, key, ((2,), (1,)), batch)
-    to_key = flat.dot_general(to_scores, query, ((1,), (1,)), batch)
-    return tuple([
-        flat.convert(flat.reshape(x, (*attention.batch, *x.shape[1:])), attention.dtype)
-        for x in (to_query, to_key, to_value)
-    ])  # fmt: skip
+    wide = attention.wide
+    query, key, value = (flat.convert(x, wide) for x in (attention.query, attention.key, attention.value))
+    gradient, out, log_sum = (flat.convert(x, wide) for x in (gradient, out, logsumexp))
+    chances = flat.exp(attention.scores(attn_mask, is_causal) - flat.unsqueeze(log_sum, -1))
+    to_value = attention.product(chances, gradient, 0, 0, wide)
+    to_chances = attention.product(gradient, value, 1, 1, wide)
+    to_scores = chances * (to_chances - flat.sum(gradient * out, (-1,), keepdim=True)) * attention.scale
+    to_query = attention.product(to_scores, key, 1, 0, wide)
+    to_key = attention.product(to_scores, query, 0, 0, wide)
+    return tuple([flat.convert(x, attention.dtype) for x in (to_query, to_key, to_value)])

@@ -11,6 +11,7 @@ from tenfold.distributed.device_mesh import init_device_mesh
 from tenfold.distributed.fsdp import fully_shard
 from tenfold.distributed.tensor import Replicate, Shard, distribute_module, distribute_tensor
 from tenfold.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from tests.distributed import gpt
 
 WIDTH, TOKENS = 16, 64
 
@@ -65,9 +66,26 @@ def test_tensor_parallel_block_all_reduces_twice(devices):
     plan = {"*.up": ColwiseParallel(), "*.down": RowwiseParallel()}
     found, _ = bytes_of_step(parallelize_module(model(), mesh, plan), mesh, Replicate())
     # An MLP is half of a block: one forward, one backward; but the first block's input has no gradient.
-    assert found == {
-        "all-reduce": costs.tensor_parallel(2, TOKENS, WIDTH)["all-reduce"] // 2 - TOKENS * WIDTH * 4
-    }
+    assert found == {"all-reduce": 3 * TOKENS * WIDTH * 4}
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_tensor_parallel_gpt_all_reduces_twice_a_block_and_pass(layers, monkeypatch):
+    monkeypatch.setattr(gpt, "LAYERS", layers)
+    model = gpt.GPT()
+    mesh, placements = gpt.prepared("tensor", model)
+    index = tn.zeros(gpt.BATCH, gpt.LENGTH, dtype=tn.int64)
+
+    def step(x):
+        logits = model(x)
+        nn.functional.cross_entropy(logits.flatten(0, 1), x.flatten()).backward()
+        return [each.grad for each in model.parameters()]
+
+    x = distribute_tensor(index, mesh, placements)
+    found = costs.collectives(tn.show(step, x, stage="hlo"), mesh.size())
+    assert [each.kind for each in found] == ["all-reduce"] * 4 * layers
+    expected = costs.tensor_parallel(layers, gpt.BATCH * gpt.LENGTH, gpt.WIDTH)
+    assert sum(each.bytes for each in found) == expected["all-reduce"]
 
 
 def test_mesh_of_one_device_has_no_collectives():

@@ -12,6 +12,7 @@ import pytest
 import tenfold as tn
 
 launch = importlib.import_module("tenfold.distributed.launch")
+group = importlib.import_module("tenfold.distributed.group")
 
 SLEEPER = """
 import os, time
@@ -61,3 +62,42 @@ def test_auto_counts_the_devices_of_the_machine(tmp_path, monkeypatch):
     assert launch._count("auto") == launch._count("cpu") == os.cpu_count()
     with pytest.raises(tn.ArgumentError, match="there is no CUDA device"):
         launch._count("gpu")
+
+
+@pytest.fixture
+def bare_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("SLURM_") or name in (
+            "RANK",
+            "WORLD_SIZE",
+            "LOCAL_RANK",
+            "MASTER_ADDR",
+            "MASTER_PORT",
+        ):
+            monkeypatch.delenv(name)
+    return monkeypatch
+
+
+def test_slurm_says_who_a_process_is_and_where_all_meet(bare_environment):
+    told = {"PROCID": "5", "NTASKS": "8", "LOCALID": "1", "JOB_ID": "40123", "JOB_NODELIST": "gpu[03-07,12]"}
+    for name, value in told.items():
+        bare_environment.setenv(f"SLURM_{name}", value)
+    assert group._rendezvous(None, -1, -1) == ("gpu03:20123", 5, 8)
+    assert group.get_node_local_rank() == 1
+    bare_environment.setenv("SLURM_LAUNCH_NODE_IPADDR", "10.0.0.7")
+    assert group._rendezvous(None, -1, -1)[0] == "10.0.0.7:20123"
+    bare_environment.setenv("MASTER_ADDR", "10.0.0.9")
+    bare_environment.setenv("MASTER_PORT", "1234")
+    assert group._rendezvous("env://", -1, -1) == ("10.0.0.9:1234", 5, 8)
+    bare_environment.setenv("RANK", "0")  # torchrun's words come before SLURM's
+    bare_environment.setenv("WORLD_SIZE", "2")
+    assert group._rendezvous(None, -1, -1)[1:] == (0, 2)
+    assert group._rendezvous("tcp://host:99", 1, 4) == ("host:99", 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first"),
+    [("a1", "a1"), ("a1,b2", "a1"), ("n[1-3]", "n1"), ("n[07,09]", "n07"), ("x,n[1-3]", "x"), ("", "")],
+)
+def test_first_node_of_slurms_list(nodes, first):
+    assert group._first_node(nodes) == first

@@ -162,3 +162,24 @@ def test_killed_training_goes_on_from_its_last_checkpoint(tmp_path):
 def test_gpt_over_two_processes_of_four_devices_trains_as_on_one_device():
     done = launched(SCRIPTS / "training.py", "data", "fully sharded", "tensor", "2x4", "4x2", devices=4)
     assert done.stdout.count("passed") == 2, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_processes_that_slurm_starts_work_together():
+    job = {"SLURM_NTASKS": "2", "SLURM_JOB_ID": str(free_port() - 20000), "MASTER_ADDR": "127.0.0.1"}
+    environment = {**os.environ, **job, "PYTHONPATH": os.pathsep.join(sys.path), "TENFOLD_CPU_DEVICES": "2"}
+    running = [
+        subprocess.Popen(
+            [sys.executable, str(SCRIPTS / "collectives.py")],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**environment, "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)},
+        )
+        for rank in range(2)
+    ]
+    try:
+        assert all("passed" in each.communicate(timeout=300)[0] for each in running)
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()

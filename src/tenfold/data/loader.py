@@ -18,6 +18,8 @@ from tenfold.data.fetching import END, Fetch, Fetching
 from tenfold.data.processes import Process, context_of
 from tenfold.data.sampler import BatchSampler, RandomSampler, SequentialSampler, batches
 from tenfold.data.workers import Crew, WorkerInfo, become
+from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.distributed.tensor.inputs import split_batch
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.generators import Generator
 
@@ -38,7 +40,8 @@ class DataLoader:
     `multiprocessing_context` is given: "spawn", "fork" or "forkserver". Processes are for samples that take
     long in Python itself; with `persistent_workers` they stay from pass to pass.
     `device` says where batches are to be: they are sent there before they are asked for, so `pin_memory` has
-    nothing to do, and is accepted.
+    nothing to do, and is accepted. On a mesh, or some of its dimensions as `mesh["data"]`, batches arrive
+    split over the devices; each process gives its own part of the batch that all have together.
     """
 
     @constructor
@@ -62,7 +65,7 @@ class DataLoader:
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
-        device: Device | str | int | None = None,
+        device: Device | DeviceMesh | str | int | None = None,
     ):
         if not isinstance(num_workers, int) or num_workers < 0:
             raise ArgumentError(f"num_workers is the number of workers, 0 or more, not {num_workers!r}")
@@ -111,7 +114,8 @@ class DataLoader:
         self.pin_memory_device, self.in_order = pin_memory_device, in_order
         self.prefetch_factor = prefetch_factor if prefetch_factor or not num_workers else 2
         self.persistent_workers = persistent_workers
-        self.device = None if device is None else Device(device)
+        self.mesh = device if isinstance(device, DeviceMesh) else None
+        self.device = self.mesh.device if self.mesh else None if device is None else Device(device)
         self._epochs = 0
         self._processes: dict[int, Process] = {}  # of workers, while there are any
         weakref.finalize(self, _end, self._processes)
@@ -203,7 +207,10 @@ class DataLoader:
         """A fetch whose batches are sent to the loader's device."""
         if self.device is None:
             return fetch
-        move = functools.partial(_moved, device=self.device)
+        if self.mesh is not None:
+            move = functools.partial(split_batch, mesh=self.mesh)
+        else:
+            move = functools.partial(_moved, device=self.device)
         return lambda indices: map_tensors(move, fetch(indices))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.distributed._functional_collectives import all_reduce
 from tenfold.distributed.device_mesh import init_device_mesh
 from tenfold.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
@@ -183,3 +184,40 @@ def test_only_leaves_are_distributed():
     assert distribute_tensor(x, MESH, [Shard(0), Replicate()]).requires_grad
     with pytest.raises(tn.ArgumentError, match="only a leaf is distributed"):
         distribute_tensor(x * 2, MESH, [Shard(0), Replicate()])
+
+
+def test_loader_gives_batches_that_are_split_over_the_mesh():
+    data = tn.data.TensorDataset(tn.arange(20.0).reshape(10, 2), tn.arange(10))
+    for workers in (0, 2):
+        loader = tn.data.DataLoader(
+            data, batch_size=4, drop_last=True, num_workers=workers, device=MESH["data"]
+        )
+        batches = list(loader)
+        assert [labels.tolist() for _, labels in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        for numbers, labels in batches:
+            assert numbers.placements == labels.placements == (Shard(0), Replicate())
+    with pytest.raises(tn.ShapeError, match="a batch of 5 cannot be split evenly over 2 devices"):
+        list(tn.data.DataLoader(data, batch_size=5, device=MESH["data"]))
+
+
+@pytest.mark.parametrize("devices", [1, 2, 8])
+def test_compiled_program_draws_the_same_numbers_on_any_mesh(devices):
+    mesh = init_device_mesh("cpu", (devices,))
+    noisy = tn.compile(lambda t: tn.nn.functional.dropout(t, 0.5) + tn.randn_like(t))
+    tn.manual_seed(5)
+    expected = noisy(X).numpy()
+    tn.manual_seed(5)
+    found = noisy(distribute_tensor(X, mesh, [Shard(0)]))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+    assert found.placements == (Shard(0),) or devices == 1
+
+
+def test_code_for_one_device_adds_up_over_the_mesh():
+    total = tn.func.shard_map(
+        lambda part: all_reduce(part.sum(0), "sum", "data"),
+        *(MESH, ([Shard(0), Replicate()],), [Replicate(), Replicate()]),
+    )
+    x = distribute_tensor(X, MESH, [Shard(0), Replicate()]).requires_grad_()
+    assert total(x).tolist() == X.sum(0).tolist()
+    total(x * 3).sum().backward()
+    assert x.grad.tolist() == tn.full((8, 4), 3.0).tolist()

@@ -115,7 +115,10 @@ class DataLoader:
         self.prefetch_factor = prefetch_factor if prefetch_factor or not num_workers else 2
         self.persistent_workers = persistent_workers
         self.mesh = device if isinstance(device, DeviceMesh) else None
-        self.device = self.mesh.device if self.mesh else None if device is None else Device(device)
+        if isinstance(device, DeviceMesh):
+            self.device: Device | None = device.device
+        else:
+            self.device = None if device is None else Device(device)
         self._epochs = 0
         self._processes: dict[int, Process] = {}  # of workers, while there are any
         weakref.finalize(self, _end, self._processes)

@@ -161,6 +161,43 @@ def test_open_programs_on_xla_agree_with_pytorch(program):
     check(program)
 
 
+def chosen(x: Any, mask: Any, shape: tuple[int | None, ...]) -> Any:
+    """What a mask chooses along each open dimension."""
+    for axis, extent in enumerate(shape):
+        x = x[(slice(None),) * axis + (mask,)] if extent is N else x
+    return x
+
+
+@settings(each_program, max_examples=6)
+@given(open_programs())
+def test_programs_on_what_a_mask_chooses_agree_with_pytorch(program):
+    """Sizes that depend on data are refused where Python decides by them, and else right."""
+    if not any(N in shape for shape in program.shapes):
+        return
+    patch = pytest.MonkeyPatch()
+    patch.setattr(executables, "build_function", interpreted)
+    inputs = program.inputs(max(SIZES))
+
+    def run(lib: Any, mask: Any, given: Any) -> list[Any]:
+        return program.run(lib, [chosen(x, mask, shape) for x, shape in zip(given, program.shapes)])
+
+    compiled = tn.compile(lambda mask, *given: run(tn, mask, given))
+    try:
+        for size in SIZES:
+            mask = np.random.default_rng(size).permutation(max(SIZES)) < size
+            expected = run(torch, torch.from_numpy(mask), [torch.from_numpy(each.copy()) for each in inputs])
+            results = compiled(tn.tensor(mask), *[tn.tensor(each) for each in inputs])
+            for ours, theirs in zip(results, expected, strict=True):
+                assert tuple(ours.shape) == tuple(theirs.shape)
+                reference = golden.to_numpy(theirs)
+                scale = np.abs(reference.astype(np.float64)).max(initial=1.0)
+                assert golden.close(ours.numpy(), reference, 1e-4, 1e-5 * scale).all()
+    except tn.UnsupportedError as error:
+        assert "depends on data" in error.message
+    finally:
+        patch.undo()
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error:compile. sizes stay closed:UserWarning")
 @settings(each_program, max_examples=2000)

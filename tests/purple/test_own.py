@@ -134,3 +134,11 @@ def test_a_value_made_here_and_never_shared_is_freed_statically():
     g = function("(define (g x) (let ((v (vector x))) (make-vector 2 v) 1)) (print (g 1))", "g")
     kept = next(each for each in kinds(g.body, ir.Drop) if each.var.name == "v")
     assert kept.unique == "" and kept.counted == "kept at line 1"
+
+
+def test_walking_a_list_that_is_needed_afterwards_counts_nothing():
+    text = (
+        "(define (f n) (let ((xs (list n n))) (let ((s (map not xs))) (list s (length xs))))) (print (f 1))"
+    )
+    f = function(text, "f")
+    assert not kinds(f.body, ir.Dup) and all(drop.unique for drop in kinds(f.body, ir.Drop))

@@ -10,6 +10,7 @@ over a variable that is lent."""
 from __future__ import annotations
 
 from tenfold.purple import effects, ir
+from tenfold.purple.aliases import lent_by_owned
 from tenfold.purple.ir import Atom, Function, Let, Variable
 from tenfold.purple.liveness import live_after_calls
 from tenfold.purple.usage import is_about_tensors, uses_tensors
@@ -41,6 +42,8 @@ def borrow(module: ir.Module) -> None:
     for function in functions:
         for var in lent[id(function)]:
             var.lender = var
+        for var, owner in lent_by_owned(function, lent[id(function)], writing[id(function)]).items():
+            var.lender = owner
         number = Shares(number).block(function.body)
 
 

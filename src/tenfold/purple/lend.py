@@ -48,7 +48,7 @@ def _lend_in(block: Block, once: set[Variable], writing: effects.Writing, lent: 
             isinstance(each, Let) and each.var in once and each.var.is_managed and effects.gives_part(each.op)
         ):
             lender = each.op.args[0]
-            if isinstance(lender, Variable) and lender is not each.var:
+            if isinstance(lender, Variable) and lender is not each.var and not _is_alias(lender):
                 before = lent.get(lender, Path(lender, lender, frozenset()))
                 path = Path(each.var, before.owner, before.kinds | {effects.gives_part(each.op)})
                 try:
@@ -58,6 +58,11 @@ def _lend_in(block: Block, once: set[Variable], writing: effects.Writing, lent: 
                 if not dies:  # it was released on every path
                     each.var.lender = lender
                     lent[each.var] = path
+
+
+def _is_alias(var: Variable) -> bool:
+    """Whether it is another name of what the function owns under a name that may go first."""
+    return var.lender is not None and var.lender is not var and var.lender.is_managed
 
 
 def _follow(block: Block, path: Path, writing: effects.Writing, is_live: bool) -> bool:

@@ -107,7 +107,8 @@ class Ownership:
         if each.var.is_managed and each.var not in live:
             out.append(Drop(each.var, "never used", each.place))
         after = live - {each.var}
-        owned = each.op.owned()
+        is_lent = each.var.lender is not None or each.var.borrowed
+        owned = [False] * len(each.op.args) if is_lent else each.op.owned()
         borrowed = self.managed([a for a, o in zip(each.op.args, owned) if not o])
         dying = borrowed - after
         drops = self.drops(dying, f"last used at line {each.place.line}", each.place)
@@ -128,7 +129,9 @@ class Ownership:
         return frozenset(moved)
 
     def managed(self, atoms: list[Atom]) -> Live:
-        return frozenset(a for a in atoms if isinstance(a, Variable) and a.is_managed)
+        """The variables that must be owned where these are looked at: they, or who lends them."""
+        holders = [a if a.lender is None else a.lender for a in atoms if isinstance(a, Variable)]
+        return frozenset(holder for holder in holders if holder.is_managed)
 
     def drops(self, dead: Live, reason: str, place: ir.Place) -> Block:
         return [Drop(var, reason, place) for var in ordered(dead)]

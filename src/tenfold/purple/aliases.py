@@ -1,0 +1,88 @@
+"""Other names of what a function itself owns and goes on needing, such as the variable that walks a list that
+is used again afterwards: they and the parts that they look at need no share of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tenfold.purple import effects, ir
+from tenfold.purple.ir import Block, Function, Let, Variable
+from tenfold.purple.liveness import live_after_calls
+
+Definitions: TypeAlias = dict[Variable, list[Let]]
+
+
+def lent_by_owned(
+    function: Function, lent: set[Variable], writes: frozenset[str]
+) -> dict[Variable, Variable]:
+    """By variable: the owned one that holds what it looks at, and is kept until it is looked at no more."""
+    definitions: Definitions = {}
+    others: set[Variable] = set(function.all_params) | lent
+    for each in ir.statements(function.body):
+        if isinstance(each, Let):
+            definitions.setdefault(each.var, []).append(each)
+        elif isinstance(each, ir.LetTry):
+            others |= {each.var, each.ok}
+        elif isinstance(each, ir.TailCall):  # which nothing can be released after
+            others.update(arg for arg in each.args if isinstance(arg, Variable))
+    outside = _outside_loops(function.body)
+    owners = {var for var in outside if len(definitions[var]) == 1} | set(function.all_params)
+    owners = {var for var in owners if var.is_managed and var not in lent}
+    needed = live_after_calls(function)
+
+    def is_root(let: Let) -> bool:
+        """Whether a definition makes another name of what is owned and needed later."""
+        source = let.op.args[0]
+        return isinstance(let.op, ir.Copy) and source in owners and source in needed[id(let)]
+
+    found = {
+        var
+        for var, lets in definitions.items()
+        if var.is_managed and var not in others and all(_looks(let, writes) for let in lets)
+    }
+    while True:
+        roots = _roots(definitions, found, is_root)
+        held = {
+            var: root for var in found for root in roots[var] if root is not None and len(roots[var]) == 1
+        }
+        if len(held) == len(found):
+            return held
+        found = set(held)
+
+
+def _looks(let: Let, writes: frozenset[str]) -> bool:
+    """Whether a definition gives what another variable is, or a part of it that nothing replaces."""
+    if not let.op.args or not isinstance(let.op.args[0], Variable):
+        return False
+    kind = effects.gives_part(let.op)
+    return isinstance(let.op, ir.Copy) or (bool(kind) and not effects.touched(writes, (kind,)))
+
+
+def _roots(
+    definitions: Definitions, found: set[Variable], is_root: Callable[[Let], bool]
+) -> dict[Variable, set[Variable | None]]:
+    """The owned variables that each variable leads to; None among them where it leads to another."""
+    roots: dict[Variable, set[Variable | None]] = {var: set() for var in found}
+    changed = True
+    while changed:
+        changed = False
+        for var in found:
+            for let in definitions[var]:
+                source = let.op.args[0]
+                assert isinstance(source, Variable)
+                more = roots[source] if source in found else {source if is_root(let) else None}
+                changed |= not more <= roots[var]
+                roots[var] |= more
+    return roots
+
+
+def _outside_loops(block: Block) -> set[Variable]:
+    """The variables that are defined in no loop."""
+    found: set[Variable] = set()
+    for each in block:
+        if isinstance(each, Let):
+            found.add(each.var)
+        elif isinstance(each, ir.If):
+            found |= _outside_loops(each.then) | _outside_loops(each.otherwise)
+    return found

@@ -120,6 +120,20 @@ def test_a_file_that_its_reader_computes_on_for_long_is_refused(monkeypatch):
         tn.load_stablehlo(b"module { func.func @main() { return } }")
 
 
+HUNGRY = """
+from tenfold.exporting import trial
+trial.portable.read = lambda data: bytearray(2 * trial.READING_MEMORY)
+trial.serve()
+"""
+
+
+def test_a_file_that_its_reader_takes_much_memory_for_is_refused(monkeypatch):
+    monkeypatch.setattr(trial, "COMMAND", HUNGRY)
+    trial._stop()
+    with pytest.raises(tn.OutOfMemoryError, match="no memory to read the file"):
+        tn.load_stablehlo(b"module { func.func @main() { return } }")
+
+
 def test_an_interpreter_that_does_not_start_is_said(monkeypatch):
     monkeypatch.setattr(trial, "COMMAND", "raise SystemExit(3)")
     trial._stop()

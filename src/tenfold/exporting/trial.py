@@ -37,7 +37,8 @@ SECONDS = 60.0  # of the clock that reading a file may take, and one more for ea
 PROCESSOR_SECONDS = 3.0  # of computing, likewise
 COMPILE_SECONDS = 3600.0
 IDLE_SECONDS = 20.0  # after which the child ends
-MEMORY = 4 << 30  # bytes that the child may ask for, and as many more as a large file needs
+MEMORY = 4 << 30  # bytes that the child may ask for to compile a file, and more for a large one
+READING_MEMORY = 512 << 20  # likewise to read it
 PER_BYTE = 64
 MAX_REMEMBERED = 10_000
 OURS, TRIED = b"ours", b"tried"  # what is remembered of a file
@@ -231,7 +232,7 @@ def _receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
 
 def serve() -> None:
     """The child: answer requests until the other end closes, or is silent for long."""
-    _confine(0, COMPILE_SECONDS)
+    _confine(0, COMPILE_SECONDS, MEMORY)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
@@ -247,8 +248,10 @@ def serve() -> None:
         signal.alarm(math.ceil(request["seconds"]) + 1)  # ends this process even if its parent was killed
         try:
             work = _prepared(request)
-            reading = PROCESSOR_SECONDS + len(data) / 1e6
-            _confine(len(data), COMPILE_SECONDS if request["do"] == "compile" else reading)
+            if request["do"] == "compile":
+                _confine(len(data), COMPILE_SECONDS, MEMORY)
+            else:
+                _confine(len(data), PROCESSOR_SECONDS + len(data) / 1e6, READING_MEMORY)
             reply, result = {}, work(data)
         except TenfoldError as error:
             help = error.help() if callable(error.help) else error.help
@@ -283,14 +286,24 @@ def _compiled(data: bytes) -> bytes:
     return xla.serialize(xla.compile(portable.read(data), Device("cpu")))
 
 
-def _confine(size: int, seconds: float) -> None:
-    """No core files, and no more memory and processor time than a file of this size may take."""
+def _confine(size: int, seconds: float, memory: int) -> None:
+    """No core files, and no more memory, beside what is held already, and processor time than a file of this
+    size may take."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for limit, soft in (
-        (resource.RLIMIT_DATA, MEMORY + PER_BYTE * size),
+        (resource.RLIMIT_DATA, _held() + memory + PER_BYTE * size),
         (resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds)),
     ):
         _, hard = resource.getrlimit(limit)
         resource.setrlimit(limit, (soft if hard < 0 else min(soft, hard), hard))
+
+
+def _held() -> int:
+    """The bytes of this process that its limit counts; threads and libraries have taken them."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # no Linux
+        return MEMORY

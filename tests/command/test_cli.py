@@ -292,7 +292,7 @@ def test_ops_prints_what_pytorch_has_and_we_do_not(capsys):
         assert title in printed
     assert "ops of the torch dialect are missing" in printed
     missing = printed.replace("\n", " ").replace(",", " ").split()
-    assert "softmax" not in missing and "sparse_csr_tensor" in missing
+    assert "softmax" not in missing and "sparse_bsr_tensor" in missing
 
 
 def test_the_list_of_pytorchs_names_is_that_of_the_installed_one():

@@ -23,6 +23,7 @@ PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8, 30, 31]]
 
 @pytest.fixture(scope="module")
 def gpt2():
+    tn.manual_seed(0)
     return MODELS["gpt2"](source("gpt2", "tenfold")).eval()
 
 

@@ -57,6 +57,24 @@ def test_roi_align(ratio, aligned):
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("box", [[-30, -30, 10, 10], [-200.3, -5, 321.7, 90.2], [-1e4, 0, 1e4, 4]])
+def test_a_bin_larger_than_the_image_counts_all_of_its_samples(box):
+    left, top, right, bottom = box
+    image = RANDOM.randn(10, 9).astype("float32")
+    down, across = math.ceil((bottom - top) / 2), math.ceil((right - left) / 2)
+    expected = np.zeros((2, 2))
+    for i, j in np.ndindex(2, 2):
+        ys = [top + (i + (a + 0.5) / down) * (bottom - top) / 2 for a in range(down)]
+        xs = [left + (j + (a + 0.5) / across) * (right - left) / 2 for a in range(across)]
+        inside = [x for x in xs if -1 <= x <= 9]
+        expected[i, j] = sum(sample(image, y, x) for y in ys for x in inside) / (down * across)
+    images, regions = tn.tensor(image[None, None], requires_grad=True), tn.tensor([[0.0, *box]])
+    found = tn.ops.torchvision.roi_align(images, regions, 1.0, 2, 2, 0, False)
+    np.testing.assert_allclose(found[0, 0].detach().numpy(), expected, rtol=1e-4, atol=1e-5)
+    found.sum().backward()
+    assert (images.grad * images).sum().item() == pytest.approx(found.sum().item(), rel=1e-4, abs=1e-6)
+
+
 def test_ps_roi_align():
     regions = tn.tensor(REGIONS)
     found, channels = tn.ops.torchvision.ps_roi_align(tn.tensor(IMAGES), regions, 0.8, 2, 2, 2)
@@ -147,3 +165,8 @@ def test_nms_keeps_the_best_of_those_that_overlap():
     assert tn.ops.torchvision.nms(boxes, scores, 0.5).tolist() == [3, 2]
     assert tn.ops.torchvision.nms(boxes, scores, 0.99).tolist() == [3, 0, 1, 2]
     assert tn.ops.torchvision.nms(tn.zeros(0, 4), tn.zeros(0), 0.5).tolist() == []
+
+
+def test_nms_compares_with_the_threshold_in_64_bits():
+    boxes = tn.tensor([[0.0, 0, 10, 10], [0, 0, 10, 1]])  # 0.1 in 32 bits is more than 0.1
+    assert tn.ops.torchvision.nms(boxes, tn.tensor([0.9, 0.8]), 0.1).tolist() == [0]

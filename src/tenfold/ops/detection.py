@@ -41,7 +41,8 @@ def nms(dets, scores, iou_threshold):
         height = np.maximum(np.minimum(y2[i], y2[others]) - np.maximum(y1[i], y1[others]), 0)
         common = width * height
         with np.errstate(divide="ignore", invalid="ignore"):
-            gone[place + 1 :] |= common / (areas[i] + areas[others] - common) > iou_threshold
+            overlap = common / (areas[i] + areas[others] - common)
+        gone[place + 1 :] |= overlap.astype(np.float64) > iou_threshold  # which has 64 bits
     return np.array(kept, np.int64)
 
 
@@ -60,13 +61,19 @@ def _parts(x, rois, sizes):
 def _weights(start, extent, bins, size, ratio):
     """How much each of `size` rows counts in each bin, [regions, bins, size], and the samples of a bin."""
     step = extent / bins
-    samples = ratio if ratio > 0 else size  # as many as a bin may have; those beyond its own do not count
     taken = flat.full_like(step, float(ratio)) if ratio > 0 else flat.ceil(step)
     number = lambda count: flat.convert(flat.arange(count), start.dtype)
     column = lambda value: flat.reshape(value, (-1, 1, 1))
-    bin_ = flat.reshape(number(bins), (1, -1, 1))
-    sample = flat.reshape(number(samples), (1, 1, -1))
-    at = column(start) + (bin_ + (sample + 0.5) / column(flat.maximum(taken, 1))) * column(step)
+    top = column(start) + flat.reshape(number(bins), (1, -1, 1)) * column(step)
+    spacing = column(flat.where(taken > 0, step / flat.maximum(taken, 1), 1))
+    if ratio > 0:
+        sample = flat.reshape(number(ratio), (1, 1, -1))
+    else:
+        # n samples of a bin lie over (n - 1) / n apart, so that at most size + 2 are between -1 and size,
+        # however large the bin is. One more on each side makes up for rounding.
+        first = flat.maximum(flat.floor((-1 - top) / spacing - 0.5), 0)
+        sample = first + flat.reshape(number(size + 4), (1, 1, -1))
+    at = top + (sample + 0.5) * spacing
     counted = (sample < column(taken)) & (at >= -1) & (at <= size)
     near = flat.unsqueeze(flat.clamp(at, 0, size - 1), 3) - flat.reshape(number(size), (1, 1, 1, -1))
     hat = flat.maximum(1 - flat.abs(near), 0)

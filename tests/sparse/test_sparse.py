@@ -125,6 +125,21 @@ def test_what_takes_no_sparse_tensors_says_so():
         tn.sparse_coo_tensor([[5]], [1.0], (2,))
 
 
+OUT_OF_RANGE = {
+    "transpose": lambda t: matrix(t).transpose(0, 5),
+    "select": lambda t: matrix(t).select(0, 9),
+    "to_sparse_csr": lambda t: t.zeros(3).to_sparse_csr(),
+    "to_sparse_csc": lambda t: t.tensor(1.0).to_sparse_csc(),
+}
+
+
+@pytest.mark.parametrize("call", OUT_OF_RANGE)
+def test_a_dimension_that_is_not_there_is_an_index_error(call):
+    for t in (tn, torch):
+        with pytest.raises(IndexError):
+            OUT_OF_RANGE[call](t)
+
+
 def test_copies_and_buffers():
     module = tn.nn.Module()
     module.register_buffer("adjacency", matrix(tn))

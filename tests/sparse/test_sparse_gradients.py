@@ -87,3 +87,41 @@ def test_sparse_adam_refuses_a_dense_gradient():
     layer(tn.ones(1, 2)).sum().backward()
     with pytest.raises(tn.TenfoldError, match="takes sparse gradients"):
         tn.optim.SparseAdam(layer.parameters()).step()
+
+
+LOSSES = {
+    "sum": lambda t, a: t.sparse.sum(a),
+    "to_dense": lambda t, a: (a.to_dense() * t.arange(6.0).reshape(2, 3)).sum(),
+    "coalesce": lambda t, a: (a.coalesce().values() ** 2).sum(),
+    "mm": lambda t, a: t.sparse.mm(a, t.arange(6.0).reshape(3, 2)).sum(),
+    "transpose": lambda t, a: t.sparse.sum(a.t() * 3.0),
+}
+
+
+def stored_in_parts(t):
+    places = t.tensor([[0, 1, 1, 0], [2, 0, 2, 2]])
+    return t.sparse_coo_tensor(places, t.tensor([3.0, 4, 5, 6]), (2, 3)).requires_grad_()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_gradient_of_an_element_stored_in_parts_counts_once(loss):
+    gradients = []
+    for t in (tn, torch):
+        leaf = stored_in_parts(t)
+        LOSSES[loss](t, leaf).backward()
+        LOSSES[loss](t, leaf).backward()
+        gradients.append(leaf.grad.to_dense().numpy())
+    np.testing.assert_allclose(*gradients)
+
+
+def test_the_gradient_of_an_element_stored_in_parts_can_be_replaced():
+    gradients = []
+    for t in (tn, torch):
+        leaf = stored_in_parts(t)
+        leaf.register_hook(lambda gradient: gradient * 2)
+        t.sparse.sum(leaf).backward()
+        leaf.grad = leaf.grad * 3
+        t.sparse.sum(leaf).backward()
+        gradients.append(leaf.grad.to_dense().numpy())
+    np.testing.assert_array_equal(*gradients)
+    np.testing.assert_array_equal(gradients[0], [[0, 0, 8], [8, 0, 8]])

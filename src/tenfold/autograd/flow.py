@@ -246,7 +246,9 @@ def _detach_(self: Tensor) -> Tensor:
     return self
 
 
-_backward.__name__ = "backward"
+# A rule of a subclass is looked up by these names.
+for _method in (_backward, _register_hook, _retain_grad, _detach_):
+    _method.__name__ = _method.__name__.removeprefix("_")
 Tensor.backward = _backward  # type: ignore[attr-defined]
 Tensor.register_hook = _register_hook  # type: ignore[attr-defined]
 Tensor.retain_grad = _retain_grad  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError
+from tenfold.base.errors import ArgumentError, IndexOutOfRange, ShapeError, UnsupportedError
 from tenfold.sparse import indices as places
 from tenfold.sparse.rules import axis_of, coordinates
 from tenfold.sparse.tensors import CompressedTensor, CooTensor, coo, rule
@@ -78,9 +78,10 @@ def squeeze(self: Any, dim: int | None = None) -> CooTensor:
 @rule("select")
 def select(self: Any, dim: int, index: int) -> Tensor:
     """The elements at one place along a dimension; a dense tensor if no sparse dimension is left."""
-    axis, size = axis_of(dim, self.ndim), self.shape[dim]
+    axis = axis_of(dim, self.ndim)
+    size = self.shape[axis]
     if not -size <= index < size:
-        raise ArgumentError(f"index {index} is out of range for a dimension of {size}")
+        raise IndexOutOfRange(f"index {index} is out of range for a dimension of {size}")
     shape = [each for i, each in enumerate(self.shape) if i != axis]
     if axis >= self.sparse_rank:
         return coo(self._where, self._held.select(axis - self.sparse_rank + 1, index), shape, self._coalesced)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from tenfold.sparse import indices as places
 from tenfold.sparse.tensors import (
     CompressedTensor,
@@ -214,8 +214,7 @@ def item(self: Any) -> Any:
 @rule("register_hook", by_values=True)
 def register_hook(self: Any, hook: Any) -> Any:
     def of_values(gradient: Tensor) -> Any:
-        replaced = hook(self.with_values(gradient))
-        return replaced._held if isinstance(replaced, SparseTensor) else replaced
+        return self.gradient_of_values(hook(self.gradient_of(gradient)))
 
     return self._held.register_hook(of_values)
 
@@ -233,5 +232,5 @@ def coordinates(given: Any) -> CooTensor:
 
 def axis_of(dim: int, rank: int) -> int:
     if not -rank <= dim < rank:
-        raise ArgumentError(f"dimension {dim} is out of range for a tensor of {rank} dimensions")
+        raise IndexOutOfRange(f"dimension {dim} is out of range for a tensor of {rank} dimensions")
     return dim % rank if rank else 0

@@ -12,8 +12,10 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from tenfold.base import layouts
-from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError
+from tenfold.base.errors import ArgumentError, IndexOutOfRange, TenfoldError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.flat.ir import TensorType
 from tenfold.sparse import indices as places
@@ -92,11 +94,11 @@ class SparseTensor(Base):
     def grad(self) -> Tensor | None:
         """The gradient, at the elements that this tensor stores."""
         found = self._held.grad
-        return None if found is None else self.with_values(found)
+        return None if found is None else self.gradient_of(found)
 
     @grad.setter
     def grad(self, gradient: Tensor | None) -> None:
-        self._held.grad = gradient._held if isinstance(gradient, SparseTensor) else gradient
+        self._held.grad = self.gradient_of_values(gradient)
 
     @property
     def is_leaf(self) -> bool:
@@ -143,6 +145,14 @@ class SparseTensor(Base):
     def with_values(self, values: Tensor) -> SparseTensor:
         """The same elements with other values."""
         raise NotImplementedError
+
+    def gradient_of(self, values: Tensor) -> SparseTensor:
+        """The gradient of this tensor, from the gradient of its values."""
+        return self.with_values(values)
+
+    def gradient_of_values(self, gradient: Any) -> Any:
+        """The gradient of the values, from the gradient of this tensor; the inverse of `gradient_of`."""
+        return gradient._held if isinstance(gradient, SparseTensor) else gradient
 
     def parts(self) -> list[tuple[str, Tensor]]:
         """The tensors that this one holds, under the names by which they are printed."""
@@ -197,6 +207,24 @@ class CooTensor(SparseTensor):
         shape = (*self.shape[: self.sparse_rank], *values.shape[1:])
         return coo(self._where, values, shape, self._coalesced)
 
+    def gradient_of(self, values: Tensor) -> CooTensor:
+        """An element stored in several parts is their sum, so each part has the gradient of the element."""
+        where, group = self._groups()
+        if group is None:
+            return self.with_values(values)
+        first = np.unique(group, return_index=True)[1]
+        device = self._held.device
+        return coo(leaf(where, device), values[leaf(first, device)], self.shape, True)
+
+    def gradient_of_values(self, gradient: Any) -> Any:
+        if not isinstance(gradient, CooTensor):
+            return super().gradient_of_values(gradient)
+        where, group = self._groups()
+        gradient = gradient.merged()
+        if group is None or gradient._where.shape[1] != where.shape[1]:
+            return gradient._held
+        return gradient._held[leaf(group, self._held.device)]
+
     def parts(self) -> list[tuple[str, Tensor]]:
         return [("indices", self._where), ("values", self._held)]
 
@@ -216,12 +244,19 @@ class CooTensor(SparseTensor):
         """The same tensor with each element stored once, in the order of its coordinates."""
         if self._coalesced:
             return self
-        where, group = places.merged(self._where.numpy(), self.shape[: self.sparse_rank])
+        where, group = self._groups()
         if group is None:
             return coo(self._where, self._held, self.shape, True)
         sums = self._held.new_zeros((where.shape[1], *self._held.shape[1:]))
         values = aten("index_add")(sums, 0, leaf(group, self._held.device), self._held)
         return coo(leaf(where, self._held.device), values, self.shape, True)
+
+    def _groups(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The coordinates of the elements in order; and for each part its element, or None if each element is
+        stored once and in order."""
+        if self._coalesced:
+            return self._where.numpy(), None
+        return places.merged(self._where.numpy(), self.shape[: self.sparse_rank])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return coo, (self._where, self._held, tuple(self.shape), self._coalesced)
@@ -283,6 +318,10 @@ def compressed(
 
 def compress(matrix: CooTensor, by_rows: bool) -> CompressedTensor:
     """A matrix by its rows, or by its columns."""
+    if matrix.ndim < 2:
+        raise IndexOutOfRange(
+            f"a compressed tensor has two dimensions, not {matrix.ndim}", help="use to_sparse() instead"
+        )
     if matrix.ndim != 2 or matrix.sparse_rank != 2:
         raise UnsupportedError(
             f"a compressed tensor has two dimensions, not {matrix.ndim}", help="use to_sparse() instead"

@@ -88,3 +88,11 @@ def test_they_stay_where_sizes_are_open():
 def test_what_must_know_them_is_refused(function, error):
     with pytest.raises(error, match="a number that comes from a tensor"):
         tn.export(function, tn.ones(3))
+
+
+def test_converting_a_tensor_to_a_number_names_item_instead():
+    for convert in (int, float):
+        with pytest.raises(tn.TraceError, match=rf"use \.item\(\) instead of {convert.__name__}\(\)"):
+            tn.export(lambda x, convert=convert: x * convert(x.sum()), tn.ones(3))
+    text = tn.export(lambda x: x * x.sum().long().item(), tn.ones(3)).text()
+    assert "torch.aten.Int.Tensor" in text

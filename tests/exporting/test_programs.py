@@ -232,6 +232,11 @@ def test_a_question_about_data_is_refused_with_its_line():
     assert "if x.sum() > 0:" in str(raised.value)
 
 
+def test_a_size_that_depends_on_data_is_refused_in_the_name_of_export():
+    with pytest.raises(tn.TraceError, match=r"^export: .*tenfold\.export records f once"):
+        tn.export(lambda x: x[x > 0], tn.ones(2))
+
+
 def test_a_gradient_has_no_word_in_the_torch_dialect_and_is_computed_in_stablehlo():
     def function(x):
         x = x.detach().requires_grad_()

@@ -60,9 +60,8 @@ def record_call(
             context.asked = before
 
     dependencies = Dependencies(function, (args, kwargs), tensor)
-    policy = Policy(
-        "compile", evaluate=evaluate.evaluate, listener=dependencies, numbers=numbers, counts=counts
-    )
+    what = "compile" if numbers is None else "export"
+    policy = Policy(what, evaluate=evaluate.evaluate, listener=dependencies, numbers=numbers, counts=counts)
     start = time.perf_counter()
     with recording_lock:
         try:
@@ -93,18 +92,19 @@ def _stand_in(given: Any, tensor: Any, shape: tuple[int, ...] | None) -> Any:
 
 def _require_apart(given: Sequence[Any], recording: Recording) -> None:
     """Refuse writes that tensors other than the written argument would have to see."""
+    what = recording.recorder.policy.what
     changed = recording.argument_writes
     if changed and shares_memory(given):
         raise TraceError(
             "the function writes to an argument that shares memory with another", help="clone() one of them"
-        ).located("compile", capture())
+        ).located(what, capture())
     memory = {id(each.memory) for each in given}
     inside = [each for each in recording.recorder.reads.values() if id(each.memory) in memory]
     if any(id(root) in memory for root in recording.recorder.before) or (changed and inside):
         raise TraceError(
             "the function writes to a tensor that it is given as an argument and also reads from outside",
             help="pass it in one of the two ways",
-        ).located("compile", capture())
+        ).located(what, capture())
 
 
 def shares_memory(tensors: Sequence[Any]) -> bool:

@@ -6,6 +6,7 @@ Nothing can be decided by them, since they are not known before the program runs
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -72,10 +73,9 @@ def marked(value: Any) -> Any:
     return value
 
 
-def _refuse(*_: Any) -> Any:
+def _refuse(*_: Any, help: str = "use it in arithmetic alone; for a choice use tn.where or tn.cond") -> Any:
     raise TraceError(
-        "a number that comes from a tensor is not known when a function is exported",
-        help="use it in arithmetic alone; for a choice use tn.where or tn.cond",
+        "a number that comes from a tensor is not known when a function is exported", help=help
     ).located("export", capture())
 
 
@@ -101,8 +101,15 @@ _binary("mul", lambda x, y: x * y)
 _binary("truediv", lambda x, y: x / y, floats=True)
 _binary("floordiv", lambda x, y: x // y)
 _binary("mod", lambda x, y: x % y)
+Symbolic.__int__ = functools.partialmethod(  # type: ignore[attr-defined]
+    _refuse,
+    help="use .item() instead of int(), or .long().item() to truncate a float; then do arithmetic alone",
+)
+Symbolic.__float__ = functools.partialmethod(  # type: ignore[attr-defined]
+    _refuse, help="use .item() instead of float(); then do arithmetic alone"
+)
 for _name in (
-    *("__bool__", "__int__", "__float__", "__index__", "__complex__", "__round__", "__trunc__", "__floor__"),
+    *("__bool__", "__index__", "__complex__", "__round__", "__trunc__", "__floor__"),
     *("__ceil__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__pow__", "__rpow__"),
     *("__str__", "__repr__", "__format__"),
 ):

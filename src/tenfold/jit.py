@@ -128,6 +128,7 @@ def _compiled(compile: Callable[[Any], Any], source: Any, name: str) -> Any:
         ) from None
 
 
+@located
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
     """The function or model, which runs as it did; `save` writes it as TorchScript, compiled from its source
     with its choices and loops, and from those of the functions and layers it calls.
@@ -142,6 +143,8 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
     """
     if type(obj) is FunctionType:
         return ScriptFunction(obj)
+    if type(obj).__module__ == "builtins" and not callable(obj) and type(obj) not in (list, dict):
+        raise ArgumentError(f"takes a function, a class or a module, not {obj!r}")
     if builtins.isinstance(obj, Traced) or not hasattr(type(obj), "named_parameters"):
         return obj
     return _dressed(obj, Scripted, ())

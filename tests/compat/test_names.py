@@ -569,6 +569,8 @@ def test_what_a_script_reads_of_the_machine():
     assert double(tn.ones(1)).item() == 2
     with pytest.raises(tn.UnsupportedError, match="no source of its own"):
         tn.jit.save(double, "model.pt")
+    with pytest.raises(TypeError, match="script: takes a function, a class or a module, not 3"):
+        tn.jit.script(3)
     assert tn.ones(1).layout == tn.strided and isinstance(tn.strided, tn.layout)
     assert tn.ones(2).contiguous(memory_format=tn.contiguous_format).shape == (2,)
 

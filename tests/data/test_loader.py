@@ -202,6 +202,14 @@ def test_a_data_set_that_stops_early_does_not_end_the_epoch_silently(workers):
         list(data.DataLoader(Short(4), num_workers=workers))
 
 
+@pytest.mark.parametrize(
+    "option", [{"multiprocessing_context": "spawn"}, {"prefetch_factor": 2}, {"persistent_workers": True}]
+)
+def test_what_is_for_workers_needs_workers(option):
+    with pytest.raises(ValueError, match="there are none"):
+        data.DataLoader(Squares(4), num_workers=0, **option)
+
+
 def test_an_error_of_worker_init_fn_is_raised():
     def init(number):
         raise OSError("no camera")

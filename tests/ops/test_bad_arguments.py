@@ -115,3 +115,10 @@ def spoilers(argument: Argument, given: Any, tensors: int) -> Iterator[Any]:
         if given.dtype == "int64":
             yield T(*given.shape, dtype="int64", low=1000, high=1001)
             yield T(*given.shape, dtype="int64", low=-1000, high=-999)
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_bools_have_no_median(name: str) -> None:
+    for arguments in ((), (0,)):
+        with pytest.raises(NotImplementedError, match="not defined for bool"):
+            getattr(tn.tensor([True, False]), name)(*arguments)

@@ -71,9 +71,10 @@ class DataLoader:
             raise ArgumentError(f"num_workers is the number of workers, 0 or more, not {num_workers!r}")
         if timeout < 0 or (prefetch_factor is not None and prefetch_factor < 1):
             raise ArgumentError("timeout is not negative and prefetch_factor is 1 or more")
-        if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
+        if num_workers == 0 and (prefetch_factor or persistent_workers or multiprocessing_context):
             raise ArgumentError(
-                "prefetch_factor and persistent_workers are for workers, and there are none",
+                "prefetch_factor, persistent_workers and multiprocessing_context are for workers, "
+                "and there are none",
                 help="give num_workers as well",
             )
         if multiprocessing_context is not None:

@@ -198,6 +198,8 @@ def _median(name, x, dim, keepdim, skip_nan):
     real(name, x)
     dim = flat.axis(dim, x.rank)
     _not_empty(name, x, dim)
+    if x.dtype.kind == "bool":
+        raise DTypeError(f"{name} is not defined for bool", help="convert first, for example with .int()")
     if not x.rank:
         return x, flat.constant(0, dtypes.int64)
     n = x.shape[dim]

@@ -252,6 +252,15 @@ def test_an_unknown_op_gets_a_suggestion(capsys):
     assert "did you mean softmax" in capsys.readouterr().err
 
 
+def test_a_part_of_a_name_lists_the_ops_that_contain_it(capsys):
+    assert cli.main(["ops", "soft"]) == 1
+    printed = capsys.readouterr().err
+    assert "did you mean" not in printed
+    assert printed.index("softmax") < printed.index("softplus") < printed.index("log_softmax")
+    assert cli.main(["ops", "e"]) == 1
+    assert re.search(r"einsum, .* and \d+ more", capsys.readouterr().err)
+
+
 def test_the_doctor_finds_what_this_machine_has(capsys):
     assert cli.main(["doctor"]) == 0
     printed = capsys.readouterr().out

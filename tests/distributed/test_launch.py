@@ -1,5 +1,6 @@
 """`tenfold launch` itself: how many processes it starts, and how they end."""
 
+import argparse
 import importlib
 import os
 import signal
@@ -101,3 +102,9 @@ def test_slurm_says_who_a_process_is_and_where_all_meet(bare_environment):
 )
 def test_first_node_of_slurms_list(nodes, first):
     assert group._first_node(nodes) == first
+
+
+def test_a_flag_with_one_spelling_is_listed_once():
+    listed = launch.add_arguments(argparse.ArgumentParser()).format_help()
+    assert "--node-rank NODE_RANK, --node_rank NODE_RANK" in listed
+    assert "--nnodes NNODES, --nnodes" not in listed

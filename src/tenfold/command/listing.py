@@ -32,6 +32,8 @@ MODULES = {
     **{name: name for name in ("linalg", "fft", "special")},
 }
 
+SHOWN = 12  # names in an error
+
 
 def run(parsed: argparse.Namespace) -> int:
     if parsed.missing:
@@ -49,10 +51,19 @@ def run(parsed: argparse.Namespace) -> int:
         others = [f"{space}.{name}" for space, rows in OTHERS.items() for name in rows]
         others += [f"{space}.{name}" for space, several in PLAIN.items() for name in several]
         raise ArgumentError(
-            f"there is no op {parsed.name!r}", help=did_you_mean(parsed.name, [*names, *others])
+            f"there is no op {parsed.name!r}",
+            help=_containing(parsed.name) or did_you_mean(parsed.name, [*names, *others]),
         )
     _describe_function(made)
     return 0
+
+
+def _containing(part: str) -> str | None:
+    """The help for a part of ops' names: those that begin with it, then those that contain it."""
+    found = [name for name in TABLE if part in name and not name.startswith("_")]
+    found.sort(key=lambda name: (not name.startswith(part), name))
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"these ops contain it: {', '.join(found[:SHOWN])}{more}" if found else None
 
 
 def named(name: str) -> list[Row | PlainRow]:

@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Torchrun's flags, of which those about its own ways to meet are left out."""
 
     def flag(name: str, **options: Any) -> None:
-        parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", **options)
+        spellings = dict.fromkeys([f"--{name}", f"--{name.replace('-', '_')}"])
+        parser.add_argument(*spellings, **options)
 
     flag(
         "nproc-per-node",

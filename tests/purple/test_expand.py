@@ -87,6 +87,15 @@ def test_an_unknown_name_is_found_before_anything_runs_and_a_near_one_offered():
     assert (caught.value.place.line, caught.value.place.column) == (2, 16)
 
 
+def test_an_op_without_its_prefix_is_offered_with_it():
+    with pytest.raises(PurpleError) as caught:
+        nodes("(matmul x y)")
+    assert (caught.value.message, caught.value.help) == (
+        "matmul is not defined",
+        "did you mean tensor-matmul?",
+    )
+
+
 def test_a_splice_after_a_dot_is_refused_where_it_stands():
     with pytest.raises(PurpleError) as caught:
         nodes("(list\n `(1 . ,@(list 2)))")

@@ -174,9 +174,10 @@ class Expressions:
         candidates = [*scope.visible(), *(each for each in names.PRIMITIVES if not is_private(each))]
         if text.startswith("tensor-"):
             candidates += names.row_names()
-        return PurpleError(
-            f"{shortened(text)} is not defined", "unbound", place, help=did_you_mean(text, candidates)
-        )
+        help = did_you_mean(text, candidates)
+        if help is None and names.row_of(f"tensor-{text}") is not None:
+            help = f"did you mean tensor-{text}?"
+        return PurpleError(f"{shortened(text)} is not defined", "unbound", place, help=help)
 
     def as_function(self, found: RecordName | ForeignName, name: Name) -> Expr:
         """A constructor, field or foreign function as a value: a function around it, defined when it is first

@@ -68,6 +68,8 @@ MASKED = {
     "nonzero": lambda lib, x: (x > 0).nonzero(),
     "where": lambda lib, x: lib.where(x > 0),
     "its sum": lambda lib, x: x.nonzero().sum(0),
+    "histc": lambda lib, x: lib.histc(x[x > 0], 4),
+    "histogram": lambda lib, x: lib.histogram(x[x > 0], 4),
     "mask": lambda lib, x: x[x > 0],
     "mean": lambda lib, x: x[x > 0].mean(),
     "rows": lambda lib, x: (x[x[:, 0] > 0] @ x.T).tanh(),

@@ -30,8 +30,8 @@ def histc(x, bins, min, max):
         raise ArgumentError(f"histc: max must not be less than min, but they are {max} and {min}")
     wide = widened(flat.reshape(x, (-1,)))
     low, high = flat.constant(float(min), wide.dtype), flat.constant(float(max), wide.dtype)
-    if min == max and x.numel:
-        low, high = flat.reduce(wide, "min"), flat.reduce(wide, "max")
+    if min == max:
+        low, high = _extent(wide, low, high)
     flat_range = flat.eq(low, high)
     low, high = flat.where(flat_range, low - 1, low), flat.where(flat_range, high + 1, high)
     low = flat.check(
@@ -41,6 +41,15 @@ def histc(x, bins, min, max):
     place = flat.convert(flat.where(inside, (wide - low) * bins / (high - low), 0), dtypes.int64)
     place = flat.where(inside, flat.minimum(place, bins - 1), bins)
     return flat.convert(_counted(place, bins, flat.full(wide.shape, 1, dtypes.int64)), x.dtype)
+
+
+def _extent(x, low, high):
+    """The least and the greatest element; `low` and `high` if there is none, as may depend on data."""
+    if not x.numel:
+        return low, high
+    least, greatest = flat.reduce(x, "min"), flat.reduce(x, "max")
+    none = flat.gt(least, greatest)
+    return flat.where(none, low, least), flat.where(none, high, greatest)
 
 
 def _counted(places, bins, weights):
@@ -68,12 +77,10 @@ def histogram(x, bins, range, weight, density):
         if len(range) != 2 or not all(map(math.isfinite, range)) or range[0] > range[1]:
             raise ArgumentError(f"histogram: the range is a finite lower and an upper bound, not {range}")
         low, high = (flat.constant(each, x.dtype) for each in range)
-    elif x.numel:
-        low, high = flat.reduce(x, "min"), flat.reduce(x, "max")
+    else:
+        low, high = _extent(x, flat.constant(0.0, x.dtype), flat.constant(1.0, x.dtype))
         bounded = flat.is_finite(low) & flat.is_finite(high)
         low = flat.check(low, bounded, ArgumentError, "histogram: the range of the data is not finite")
-    else:
-        low, high = flat.constant(0.0, x.dtype), flat.constant(1.0, x.dtype)
     empty = flat.eq(low, high)
     low, high = flat.where(empty, low - 0.5, low), flat.where(empty, high + 0.5, high)
     edges = linspace(low, high, bins + 1, x.dtype)

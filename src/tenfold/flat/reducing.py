@@ -1,8 +1,9 @@
-"""Sums over the devices of a mesh in the dtype that is asked for.
+"""Gradients that are added up over the devices of a mesh in the dtype that a policy asks for.
 
-The partitioner adds up products where they are made, in the dtype that they have there. A cotangent that is
-widened before it is laid out over the devices is to be added up wide: here the products that it is made of
-are not rounded first.
+XLA's partitioner inserts the sum over the devices at the op that makes the partial results, in the dtype of that
+op. `sharding.gathered` converts a cotangent to a wider dtype and marks the constraint that reduces it. Here the
+products of such a cotangent are computed in the wider dtype, so that the sum is wide too. All other values keep
+the rounding that the program asks for.
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ from tenfold.flat.structured import DotGeneral
 
 
 def summed_wide(function: Function) -> Function:
-    """The same program, in which what is widened and then laid out over devices was never rounded."""
-    widened = {op.x.op for op in function.ops if isinstance(op, ShardingConstraint)}
+    """The same program, in which gradients are added up over devices before they are rounded."""
     values: dict[Value, Value] = {}
     for op in function.ops:
-        wide = _wide(values.get(op.x, op.x), op.dtype) if isinstance(op, Convert) and op in widened else None
+        wide = _reduced(values.get(op.x, op.x)) if isinstance(op, ShardingConstraint) and op.reduces else None
         if wide is not None:
-            values[op.result] = wide
+            values[op.result] = op.replace({op.x: wide}).result
         elif any(operand in values for operand in op.operands):
             replay((op,), values, whole=True)
     if not values:
         return function
     return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+
+
+def _reduced(value: Value) -> Value | None:
+    """A converted cotangent as it was before it was rounded; None if nothing is gained."""
+    op = value.op
+    return _wide(op.x, op.dtype) if isinstance(op, Convert) else None
 
 
 def _wide(value: Value, dtype: DType) -> Value | None:

@@ -14,12 +14,15 @@ from tenfold.flat.ir import Op, TensorType, Value
 
 
 class ShardingConstraint(Op):
-    """The same value, of this sharding. Its cotangent gets the sharding `backward`, where there is one."""
+    """The same value, of this sharding. Its cotangent gets the sharding `backward`, where there is one.
+    `reduces` marks a gradient that the devices add up in the dtype of `x`, not in the dtype that `x` was
+    converted from."""
 
     name: ClassVar[str] = "sdy.sharding_constraint"
     x: Value
     sharding: Sharding
     backward: Any
+    reduces: bool
 
     def infer(self) -> TensorType:
         if len(self.sharding.dims) != self.x.rank:
@@ -30,7 +33,7 @@ class ShardingConstraint(Op):
 
 
 def constrained(x: Value, sharding: Sharding, backward: Sharding | None = None) -> Value:
-    return ShardingConstraint(x, sharding, backward).result
+    return ShardingConstraint(x, sharding, backward, False).result
 
 
 def pulled_back(ct: Value, op: ShardingConstraint) -> tuple[Value]:
@@ -46,7 +49,8 @@ def gathered(x: Value, whole: Sharding, kept: Sharding, dtype: DType, reduce_dty
     up over the devices in `reduce_dtype`, and laid out as the parameter."""
 
     def reduced(ct: Value, result: Value, x: Value) -> tuple[Value]:
-        return (convert(constrained(convert(ct, reduce_dtype), kept, whole), x.dtype),)
+        summed = ShardingConstraint(convert(ct, reduce_dtype), kept, whole, True).result
+        return (convert(summed, x.dtype),)
 
     @differentiated(reduced)
     def gather(x: Value) -> Value:

@@ -55,6 +55,15 @@ def test_redistribute_moves_data():
     assert y.placements == (Replicate(), Shard(1)) and y.tolist() == X.tolist()
 
 
+@pytest.mark.parametrize("dtype", [tn.bfloat16, tn.float16])
+def test_redistribute_keeps_the_rounding_that_the_program_asks_for(dtype):
+    x = distribute_tensor(tn.full((8, 4), 1.0001), MESH, [Shard(0), Replicate()])
+    whole = [Replicate(), Replicate()]
+    assert x.to(dtype).float().redistribute(MESH, whole).unique().tolist() == [1.0]
+    halves = (x.to(dtype) @ x.to(dtype).T).float()
+    assert halves.redistribute(MESH, whole).tolist() == halves.tolist()
+
+
 def test_write_in_place_keeps_the_sharding():
     x = distribute_tensor(X, MESH, [Shard(0), Replicate()])
     x.add_(tn.ones(8, 4))

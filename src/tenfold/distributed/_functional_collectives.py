@@ -54,14 +54,23 @@ def _group(group: Any) -> tuple[str, int]:
         chosen = [axis.name for axis in group.axes] if group.root == root else ["?"]
     else:
         several = group if isinstance(group, (tuple, list)) else [group]
-        chosen = [names[each] if isinstance(each, int) else each for each in several]
+        chosen = [_axis(names, each) for each in several]
     sizes = dict(root.axes)
     size = 1
     for name in chosen:
         if name not in sizes:
-            raise ArgumentError(f"the mesh ({root}) has no dimension for the group {group!r}")
+            raise ArgumentError(
+                f"the mesh ({root}) has no dimension for the group {group!r}",
+                help=f"give a name or a number of its dimensions: {', '.join(names)}",
+            )
         size *= sizes[name]
     return group_name(root.axes, chosen), size
+
+
+def _axis(names: Sequence[str], wanted: Any) -> Any:
+    """The name of a dimension that is given by its number; anything else as it is."""
+    in_range = isinstance(wanted, int) and -len(names) <= wanted < len(names)
+    return names[wanted] if in_range else wanted
 
 
 def _call(namespace: str, name: str, *arguments: Any) -> Tensor:

@@ -93,13 +93,15 @@ class AllToAll(Collective):
 
 
 class CollectivePermute(Op):
-    """To each target the value of its source; zeros where there is none."""
+    """To each target the value of its source; zeros where there is none. There is at least one pair."""
 
     name: ClassVar[str] = "stablehlo.collective_permute"
     x: Value
     source_target_pairs: tuple[tuple[int, int], ...]
 
     def infer(self) -> TensorType:
+        if not self.source_target_pairs:
+            raise ArgumentError("collective_permute sends nothing: it has no pair of source and target")
         for ends in zip(*self.source_target_pairs, strict=True):
             if len(set(ends)) != len(ends):
                 raise ArgumentError("a device is the source, or the target, of one value at most")

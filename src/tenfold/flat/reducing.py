@@ -1,9 +1,9 @@
 """Gradients that are added up over the devices of a mesh in the dtype that a policy asks for.
 
-XLA's partitioner inserts the sum over the devices at the op that makes the partial results, in the dtype of that
-op. `sharding.gathered` converts a cotangent to a wider dtype and marks the constraint that reduces it. Here the
-products of such a cotangent are computed in the wider dtype, so that the sum is wide too. All other values keep
-the rounding that the program asks for.
+XLA's partitioner adds up partial results at the op that makes them, in the dtype of that op.
+`sharding.gathered` converts a cotangent to a wider dtype and marks the constraint that reduces it. Here the
+products of such a cotangent are computed in the wider dtype, so that the sum is wide too. All other values
+keep the rounding that the program asks for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tenfold.base.dtypes import DType
 from tenfold.flat.build import convert
 from tenfold.flat.data_ops import Reshape, Transpose
 from tenfold.flat.elementwise import Add, Convert
-from tenfold.flat.ir import Function, Value, replay
+from tenfold.flat.ir import Function, Op, Value, replay
 from tenfold.flat.sharding import ShardingConstraint
 from tenfold.flat.structured import DotGeneral
 
@@ -21,9 +21,9 @@ def summed_wide(function: Function) -> Function:
     """The same program, in which gradients are added up over devices before they are rounded."""
     values: dict[Value, Value] = {}
     for op in function.ops:
-        wide = _reduced(values.get(op.x, op.x)) if isinstance(op, ShardingConstraint) and op.reduces else None
+        wide = _reduced(op, values)
         if wide is not None:
-            values[op.result] = op.replace({op.x: wide}).result
+            values[op.result] = wide
         elif any(operand in values for operand in op.operands):
             replay((op,), values, whole=True)
     if not values:
@@ -31,10 +31,13 @@ def summed_wide(function: Function) -> Function:
     return Function(function.params, [values.get(each, each) for each in function.results], function.name)
 
 
-def _reduced(value: Value) -> Value | None:
-    """A converted cotangent as it was before it was rounded; None if nothing is gained."""
-    op = value.op
-    return _wide(op.x, op.dtype) if isinstance(op, Convert) else None
+def _reduced(op: Op, values: dict[Value, Value]) -> Value | None:
+    """A marked constraint on its cotangent as that was before rounding; None where nothing is gained."""
+    if not isinstance(op, ShardingConstraint) or not op.reduces:
+        return None
+    converted = values.get(op.x, op.x).op
+    wide = _wide(converted.x, converted.dtype) if isinstance(converted, Convert) else None
+    return None if wide is None else op.replace({op.x: wide}).result
 
 
 def _wide(value: Value, dtype: DType) -> Value | None:

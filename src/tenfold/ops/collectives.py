@@ -112,7 +112,7 @@ def permute_tensor(x, src_dst, group):
     if len(src_dst) != len(groups[0]) or any(not -1 <= each < len(src_dst) for each in src_dst):
         raise ArgumentError(f"permute takes a target for each of the {len(groups[0])} devices of the group")
     pairs = [(row[i], row[to]) for row in groups for i, to in enumerate(src_dst) if to >= 0]
-    return c.CollectivePermute(x, tuple(pairs)).result
+    return c.CollectivePermute(x, tuple(pairs)).result if pairs else flat.full_like(x, 0)
 
 
 @op("tenfold::axis_index(Tensor like, str group_name) -> Tensor", differentiable=False)

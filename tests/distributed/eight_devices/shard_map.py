@@ -100,7 +100,18 @@ def test_place_of_a_device_and_a_check_inside():
         shard_map(lambda t: t[tn.tensor([9])], MESH, (WHOLE,), WHOLE)(X).tolist()
 
 
+def test_devices_that_receive_nothing_have_zeros():
+    silent = shard_map(lambda t: fc.permute_tensor(t, [-1] * 8), MESH, (BOTH,), BOTH)
+    assert not silent(X).any() and not tn.func.grad(lambda t: silent(t).sum())(X).any()
+    alone = init_device_mesh("cpu", (1,))
+    for sent, kept in ([0], X), ([-1], tn.zeros(8, 8)):
+        moved = shard_map(lambda t, sent=sent: fc.permute_tensor(t, sent), alone, ([Shard(0)],), [Shard(0)])
+        assert moved(X).tolist() == kept.tolist()
+
+
 def test_misuse_is_told():
+    with pytest.raises(tn.ArgumentError, match="no dimension for the group 3(.|\n)*: data, model"):
+        shard_map(lambda t: fc.all_reduce(t, "sum", 3), MESH, (ROWS,), WHOLE)(X)
     with pytest.raises(tn.ArgumentError, match="no dimension for the group 'pipe'"):
         shard_map(lambda t: fc.all_reduce(t, "sum", "pipe"), MESH, (ROWS,), ROWS)(X)
     with pytest.raises(tn.ArgumentError, match="for code that is written for one device"):

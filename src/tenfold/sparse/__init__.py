@@ -23,8 +23,10 @@ from tenfold.base.errors import (
     unknown_name,
 )
 from tenfold.sparse import arithmetic, movements, products
+from tenfold.sparse.indices import expanded
 from tenfold.sparse.rules import coordinates, to_sparse
-from tenfold.sparse.tensors import RULES, CompressedTensor, CooTensor, SparseTensor, compressed, coo
+from tenfold.sparse.table import RULES
+from tenfold.sparse.tensors import CompressedTensor, CooTensor, SparseTensor, compressed, coo
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import aten
 from tenfold.tensor.interchange import as_tensor
@@ -122,6 +124,12 @@ def _compressed(
     fits = len(begin) == count + 1 and begin[0] == 0 and begin[-1] == len(lines) == held.shape[0]
     if not fits or (np.diff(begin) < 0).any() or (lines < 0).any() or (lines >= width).any():
         raise ShapeError(f"these indices and values do not make a matrix of {list(size)}")
+    taken = np.stack([expanded(begin), lines])
+    if np.unique(taken, axis=1).shape[1] < len(lines):
+        raise ArgumentError(
+            "an element of a compressed matrix is stored more than once",
+            help="use sparse_coo_tensor, which sums the parts of an element",
+        )
     return _leaf(compressed(starts, others, held, size, by_rows), requires_grad)
 
 

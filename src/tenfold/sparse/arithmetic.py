@@ -7,22 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError
+from tenfold.base import dtypes
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from tenfold.sparse import indices as places
 from tenfold.sparse.rules import axis_of, coordinates
-from tenfold.sparse.tensors import CompressedTensor, CooTensor, SparseTensor, compress, coo, rule
+from tenfold.sparse.table import rule
+from tenfold.sparse.tensors import CompressedTensor, CooTensor, SparseTensor, compress, coo
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import aten
 
 
 @rule("add")
-def add(self: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Of two sparse tensors the elements of both; a dense tensor with a sparse one added to it."""
     if not isinstance(other, SparseTensor):
-        raise ArgumentError("a dense tensor or a number is added to a sparse one",
-                            help="write dense + sparse, or call to_dense()")  # fmt: skip
+        raise ArgumentError(
+            "cannot add a dense tensor or a number to a sparse tensor",
+            help="write dense + sparse, or call to_dense()",
+        )
     if tuple(self.shape) != tuple(other.shape):
-        raise ShapeError(f"tensors of {list(self.shape)} and {list(other.shape)} are added")
+        raise ShapeError(f"cannot add tensors of {list(self.shape)} and {list(other.shape)}")
     other = coordinates(other)
     held = other._held if alpha == 1 and not isinstance(alpha, bool) else other._held * alpha
     if not isinstance(self, SparseTensor):
@@ -33,7 +37,9 @@ def add(self: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     if self.sparse_rank == other.sparse_rank and np.array_equal(ours, theirs):
         return coo(self._where, self._held + held, self.shape, self._coalesced and other._coalesced)
     if self.sparse_rank != other.sparse_rank:
-        raise ShapeError(f"{self.sparse_rank} and {other.sparse_rank} dimensions of the tensors are sparse")
+        raise ShapeError(
+            f"cannot add tensors of {self.sparse_rank} and {other.sparse_rank} sparse dimensions"
+        )
     where = leaf(np.concatenate([ours, theirs], 1), self.device)
     both = coo(where, aten("cat")([self._held, held]), self.shape)
     return both.merged() if self._coalesced and other._coalesced else both
@@ -46,9 +52,12 @@ def add_in_place(self: Any, other: Any, *, alpha: Any = 1) -> Any:
         result = add(coordinates(self), other, alpha=alpha)
         return self.take(result if layout is None else compress(result, layout))
     other = coordinates(other)
-    held = (other._held if alpha == 1 else other._held * alpha).to(self.dtype)
+    held = other._held if alpha == 1 else other._held * alpha
     if tuple(self.shape) != tuple(other.shape):
-        raise ShapeError(f"tensors of {list(self.shape)} and {list(other.shape)} are added")
+        raise ShapeError(f"cannot add {list(other.shape)} to {list(self.shape)} in place")
+    if not dtypes.can_cast(held.dtype, self.dtype):
+        raise DTypeError(f"cannot add values of {held.dtype.name} to a tensor of {self.dtype.name} in place")
+    held = held.to(self.dtype)
     return self.index_put_(other.rows, held, True) if other.sparse_rank else self.add_(held.sum(0))
 
 
@@ -73,7 +82,7 @@ def mul(self: Any, other: Any) -> Any:
     if not isinstance(other, SparseTensor):
         return self.with_values(self._held * other.expand(tuple(self.shape))[self.rows])
     if tuple(self.shape) != tuple(other.shape) or self.sparse_rank != other.sparse_rank:
-        raise ShapeError(f"sparse tensors of {list(self.shape)} and {list(other.shape)} are multiplied")
+        raise ShapeError(f"cannot multiply sparse tensors of {list(self.shape)} and {list(other.shape)}")
     one, two = self.merged(), other.merged()
     sizes = self.shape[: self.sparse_rank]
     first, second = places.common(one._where.numpy(), two._where.numpy(), sizes)
@@ -87,7 +96,7 @@ def mul(self: Any, other: Any) -> Any:
 @rule("div", "divide", "true_divide")
 def div(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if not isinstance(self, SparseTensor) or (isinstance(other, Tensor) and other.ndim):
-        raise ArgumentError("a sparse tensor is divided by one number", help="call to_dense() on it")
+        raise ArgumentError("can only divide a sparse tensor by one number", help="call to_dense() on it")
     if rounding_mode is not None:
         self = self.merged()
     divisor = other.to_dense() if isinstance(other, SparseTensor) else other
@@ -97,7 +106,7 @@ def div(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 @rule("pow")
 def power(self: Any, exponent: Any) -> Any:
     if not isinstance(self, SparseTensor) or isinstance(exponent, Tensor) or not exponent > 0:
-        raise ArgumentError("a sparse tensor is raised to a number above 0", help="call to_dense() on it")
+        raise ArgumentError("can only raise a sparse tensor to a power above 0", help="use to_dense()")
     merged = self.merged()
     return merged.with_values(merged._held**exponent)
 
@@ -127,13 +136,19 @@ def sum_of(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = No
     return result
 
 
-@rule("norm", "linalg_vector_norm", "vector_norm")
-def norm(
-    self: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, **options: Any
-) -> Any:
-    if dim is not None:
-        raise UnsupportedError("the norm of a sparse tensor is that of all its elements")
-    return aten("norm")(self.merged()._held, 2 if p in ("fro", None) else p)
+@rule("norm")
+def norm(self: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    axes = [dim] if isinstance(dim, int) else list(dim or ())
+    if axes and sorted(axis_of(each, self.ndim) for each in axes) != list(range(self.ndim)):
+        raise UnsupportedError("can only compute the norm of all elements of a sparse tensor")
+    held = self.merged()._held
+    found = aten("norm")(held if dtype is None else held.to(dtype), 2 if p in ("fro", None) else p)
+    return found.reshape((1,) * self.ndim) if keepdim else found
+
+
+@rule("linalg_vector_norm", "vector_norm")
+def vector_norm(self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return norm(self, ord, dim, keepdim, dtype)
 
 
 @rule("any")

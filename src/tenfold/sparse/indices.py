@@ -16,13 +16,18 @@ def keys(where: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     return np.ravel_multi_index(tuple(where), tuple(shape))
 
 
+def in_order(where: np.ndarray, shape: Sequence[int]) -> bool:
+    """Whether each element stands after those with smaller coordinates, and none is repeated."""
+    numbers = keys(where, shape)
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
 def merged(where: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, np.ndarray | None]:
     """The coordinates without repetition, in order; and for each element the one it is merged with, or None
     where all are in order already."""
-    numbers = keys(where, shape)
-    if (numbers[1:] > numbers[:-1]).all():
+    if in_order(where, shape):
         return where, None
-    _, first, group = np.unique(numbers, return_index=True, return_inverse=True)
+    _, first, group = np.unique(keys(where, shape), return_index=True, return_inverse=True)
     return np.ascontiguousarray(where[:, first]), group.reshape(-1)
 
 

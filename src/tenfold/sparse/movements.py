@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.base.errors import ArgumentError, IndexOutOfRange, ShapeError, UnsupportedError
+from tenfold.base.errors import ArgumentError, BadIndex, IndexOutOfRange, ShapeError, UnsupportedError
 from tenfold.sparse import indices as places
 from tenfold.sparse.rules import axis_of, coordinates
-from tenfold.sparse.tensors import CompressedTensor, CooTensor, coo, rule
+from tenfold.sparse.table import rule
+from tenfold.sparse.tensors import CompressedTensor, CooTensor, coo
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import aten
 
@@ -97,20 +98,30 @@ def select(self: Any, dim: int, index: int) -> Tensor:
 def index_select(self: Any, dim: int, index: Tensor) -> CooTensor:
     axis = axis_of(dim, self.ndim)
     shape = list(self.shape)
-    shape[axis] = index.numel()
+    wanted = _wanted(index, shape[axis])
+    shape[axis] = len(wanted)
     if axis >= self.sparse_rank:
-        return coo(
-            self._where, self._held.index_select(axis - self.sparse_rank + 1, index), shape, self._coalesced
-        )
+        chosen = self._held.index_select(axis - self.sparse_rank + 1, leaf(wanted, self.device))
+        return coo(self._where, chosen, shape, self._coalesced)
     merged = self.merged()
-    where, wanted = merged._where.numpy(), index.numpy().reshape(-1) % max(self.shape[axis], 1)
+    where = merged._where.numpy()
     order = np.argsort(where[axis], kind="stable")
     paired = np.stack([np.arange(len(wanted)), wanted])
     number, found = places.pairs(paired, where[:, order][[axis]], self.shape[axis])
-    chosen = order[found]
-    rows = where[:, chosen].copy()
+    rows = where[:, order[found]].copy()
     rows[axis] = number
-    return coo(leaf(rows, self.device), merged._held[leaf(chosen, self.device)], shape).merged()
+    return coo(leaf(rows, self.device), merged._held[leaf(order[found], self.device)], shape).merged()
+
+
+def _wanted(index: Tensor, size: int) -> np.ndarray:
+    """Indices into a dimension of a size, with the negative ones counted from its end."""
+    if index.ndim != 1 or index.layout != "strided" or index.dtype.kind != "int":
+        raise BadIndex(f"an index is a dense tensor of integers with one dimension, not {index._value.type}")
+    given: np.ndarray = index.numpy().astype(np.int64)
+    outside = given[(given < -size) | (given >= size)]
+    if len(outside):
+        raise IndexOutOfRange(f"index {outside[0]} is out of range for a dimension of {size}")
+    return np.where(given < 0, given + size, given)
 
 
 @rule("__getitem__")
@@ -127,9 +138,11 @@ def getitem(self: Any, index: Any) -> Tensor:
         elif isinstance(each, (int, np.integer)) and not isinstance(each, bool):
             result = result.select(axis, int(each))
         elif isinstance(each, Tensor) and each.ndim == 1 and not each.dtype.is_floating_point:
-            result = result.index_select(
-                axis, each.nonzero().reshape(-1) if each.dtype.kind == "bool" else each
-            )
+            mask = each.dtype.kind == "bool"
+            if mask and each.shape[0] != result.shape[axis]:
+                size = result.shape[axis]
+                raise IndexOutOfRange(f"a mask of {each.shape[0]} does not fit a dimension of {size}")
+            result = result.index_select(axis, each.nonzero().reshape(-1) if mask else each)
             axis += 1
         else:
             raise UnsupportedError(f"a sparse tensor is not indexed by {each!r}", help="use index_select")
@@ -137,13 +150,22 @@ def getitem(self: Any, index: Any) -> Tensor:
 
 
 @rule("cat", "concat", "concatenate")
-def cat(tensors: Sequence[Any], dim: int = 0, **options: Any) -> CooTensor:
+def cat(tensors: Sequence[Any], dim: int = 0) -> CooTensor:
     parts = [coordinates(each) for each in tensors]
     axis, rank = axis_of(dim, parts[0].ndim), parts[0].sparse_rank
     shape = list(parts[0].shape)
+    for each in parts:
+        others = [size for i, size in enumerate(each.shape) if i != axis]
+        if each.ndim != len(shape) or others != shape[:axis] + shape[axis + 1 :]:
+            raise ShapeError(
+                f"cannot join tensors of {shape} and {list(each.shape)} along dimension {axis}: "
+                "the other dimensions must agree"
+            )
+        if each.sparse_rank != rank:
+            raise ShapeError(f"cannot join tensors of {rank} and {each.sparse_rank} sparse dimensions")
     shape[axis] = sum(each.shape[axis] for each in parts)
     if axis >= rank:
-        raise UnsupportedError("sparse tensors are joined along a sparse dimension", help="use to_dense()")
+        raise UnsupportedError("can only join sparse tensors along a sparse dimension", help="use to_dense()")
     rows, begin = [], 0
     for each in parts:
         moved = each._where.numpy().copy()

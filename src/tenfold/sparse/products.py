@@ -9,13 +9,14 @@ import numpy as np
 
 from tenfold.base.errors import DTypeError, ShapeError
 from tenfold.sparse import indices as places
-from tenfold.sparse.tensors import CooTensor, SparseTensor, coo, rule
+from tenfold.sparse.table import rule
+from tenfold.sparse.tensors import CooTensor, SparseTensor, coo
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import aten
 
 
 @rule("mm")
-def mm(self: Any, mat2: Any, **options: Any) -> Tensor:
+def mm(self: Any, mat2: Any) -> Tensor:
     """The product of two matrices; of two sparse ones it is sparse."""
     _check(self, mat2, 2)
     if isinstance(self, CooTensor) and isinstance(mat2, CooTensor):
@@ -77,7 +78,7 @@ def matmul(self: Any, other: Any) -> Tensor:
 
 
 @rule("addmm")
-def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
+def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta · self + alpha · (mat1 @ mat2)."""
     product = mm(mat1, mat2)
     return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)

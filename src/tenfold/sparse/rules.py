@@ -9,14 +9,8 @@ import numpy as np
 
 from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
 from tenfold.sparse import indices as places
-from tenfold.sparse.tensors import (
-    CompressedTensor,
-    CooTensor,
-    SparseTensor,
-    compress,
-    coo,
-    rule,
-)
+from tenfold.sparse.table import rule
+from tenfold.sparse.tensors import CompressedTensor, CooTensor, SparseTensor, compress, coo
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import aten
 

@@ -9,50 +9,29 @@ many elements a result stores depends on data.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.base import layouts
-from tenfold.base.errors import ArgumentError, IndexOutOfRange, TenfoldError, UnsupportedError
+from tenfold.base import dtypes, layouts
+from tenfold.base.errors import (
+    ArgumentError,
+    DTypeError,
+    IndexOutOfRange,
+    TenfoldError,
+    UnsupportedError,
+)
 from tenfold.base.source import capture
 from tenfold.flat.ir import TensorType
 from tenfold.sparse import indices as places
 from tenfold.sparse.printing import printed
+from tenfold.sparse.table import BY_VALUES, DESCRIBED, RULES, called
 from tenfold.tensor import Tensor, leaf
-from tenfold.tensor.dispatch import aten
+from tenfold.tensor.dispatch import aten, into
 from tenfold.tensor.overriding import DisableTorchFunctionSubclass
 from tenfold.tensor.subclasses import made, subclassed
 from tenfold.trace.graph import NO_DATA, Value
-
-Rule = TypeVar("Rule", bound=Callable[..., Any])
-
-# What a function does to sparse tensors, by its name; it is called with the function's own arguments.
-RULES: dict[str, Callable[..., Any]] = {}
-# Rules that take compressed tensors as they are. The others get them as coordinates.
-BY_VALUES: set[str] = set()
-# What every tensor answers from its shape, dtype and device.
-DESCRIBED = frozenset(
-    [
-        "device", "dim", "dtype", "element_size", "get_device", "is_complex", "is_conj", "is_cpu", "is_cuda",
-        "is_floating_point", "is_meta", "is_neg", "is_same_size", "is_signed", "itemsize", "__len__",
-        "nbytes", "ndim", "ndimension", "nelement", "numel", "shape", "size", "output_nr", "_version",
-    ]
-)  # fmt: skip
-
-
-def rule(*names: str, by_values: bool = False) -> Callable[[Rule], Rule]:
-    """Declare what functions of these names do."""
-
-    def declare(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
-        if by_values:
-            BY_VALUES.update(names)
-        return function
-
-    return declare
-
 
 if TYPE_CHECKING:
     Base = Tensor
@@ -69,7 +48,7 @@ class SparseTensor(Base):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        name = _called(func)
+        name = called(func)
         if name in DESCRIBED:
             with DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
@@ -166,9 +145,19 @@ class SparseTensor(Base):
         return self
 
     def take(self, other: SparseTensor) -> SparseTensor:
-        """Become another tensor in place."""
-        if tuple(other.shape) != tuple(self.shape):
-            raise ArgumentError(f"a tensor of {list(self.shape)} cannot become one of {list(other.shape)}")
+        """Become another tensor of the same layout in place, and keep the dtype."""
+        if other.layout != self.layout:
+            raise ArgumentError(
+                f"cannot write a {other.layout} result into a {self.layout} tensor",
+                help="convert the tensors to one layout first",
+            )
+        if not dtypes.can_cast(other.dtype, self.dtype):
+            raise DTypeError(
+                f"cannot write a result of {other.dtype.name} into a tensor of {self.dtype.name}",
+                help="use the op that returns a new tensor, or convert first",
+            )
+        if other.dtype is not self.dtype:
+            other = other.with_values(other._held.to(self.dtype))
         self.__dict__.update(other.__dict__)
         self._value = other._value
         return self
@@ -294,7 +283,9 @@ class CompressedTensor(SparseTensor):
         others = self._others.numpy()
         lines = places.expanded(self._starts.numpy())
         where = (lines, others) if self._by_rows else (others, lines)
-        return coo(leaf(places.stacked(where), self._held.device), self._held, self.shape, self._by_rows)
+        stacked = places.stacked(where)
+        coalesced = self._by_rows and places.in_order(stacked, self.shape)
+        return coo(leaf(stacked, self._held.device), self._held, self.shape, coalesced)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return compressed, (self._starts, self._others, self._held, tuple(self.shape), self._by_rows)
@@ -342,33 +333,57 @@ def _wrapping(cls: type[Any], values: Tensor, shape: Sequence[int]) -> Any:
     return made(cls, value)
 
 
-def _called(func: Any) -> str:
-    """The name of a function, a method or a property."""
-    name: str = getattr(func, "__name__", "")
-    if name in ("__get__", "__set__", "__delete__"):
-        return str(func.__self__.fget.__name__)
-    return name
-
-
 def _applied(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the rule of a name gives, which takes compressed tensors as coordinates."""
+    """The result of a name's rule, written into `out=` if that is given, or in place if the name says so."""
+    options = dict(kwargs)
+    out = options.pop("out", None)
+    if not args and "input" in options:
+        args = (options.pop("input"),)
+    if out is not None:
+        if not any(_sparse_ones(each) for each in (*args, *options.values())):
+            raise ArgumentError(f"out= of layout {out.layout} cannot hold a dense result")
+        return _written(out, _applied(name, args, options))
+    if name not in RULES and name.endswith("_") and not name.startswith("_") and name[:-1] in RULES:
+        result = _by_rule(name[:-1], args, options)
+        if isinstance(args[0], SparseTensor) and isinstance(result, SparseTensor):
+            if tuple(result.shape) != tuple(args[0].shape):
+                raise ArgumentError(f"cannot write {list(result.shape)} into {list(args[0].shape)} in place")
+            return args[0].take(result)
+    return _by_rule(name, args, options)
+
+
+def _by_rule(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the rule of a name gives. Compressed tensors are passed as coordinates, except to rules that take
+    them; the result has the layout of the first sparse argument."""
     found = RULES.get(name)
-    target = args[0] if args else None
-    if found is None and name.endswith("_") and not name.startswith("_") and name[:-1] in RULES:
-        result = _applied(name[:-1], args, kwargs)
-        if isinstance(target, SparseTensor) and isinstance(result, SparseTensor):
-            return target.take(result)
     if found is None:
         raise UnsupportedError(f"{name} takes no sparse tensors", help="call to_dense() on them first")
     if name in BY_VALUES:
         return found(*args, **kwargs)
-    given = next((each for each in args if isinstance(each, CompressedTensor)), None)
-    if given is None:
-        return found(*args, **kwargs)
-    result = found(*[_as_coordinates(each) for each in args], **kwargs)
-    if isinstance(result, CooTensor) and result.ndim == 2:
+    given = next((each for each in (*args, *kwargs.values()) if isinstance(each, SparseTensor)), None)
+    named = {key: _as_coordinates(each) for key, each in kwargs.items()}
+    result = found(*[_as_coordinates(each) for each in args], **named)
+    if isinstance(given, CompressedTensor) and isinstance(result, CooTensor) and result.ndim == 2:
         return compress(result, given._by_rows)
     return result
+
+
+def _written(out: Any, result: Any) -> Any:
+    """Put a result into the tensor given as `out=`, which takes its shape."""
+    if isinstance(out, SparseTensor) and isinstance(result, SparseTensor):
+        return out.take(result)
+    if isinstance(out, SparseTensor) or isinstance(result, SparseTensor):
+        given, found = (getattr(each, "layout", type(each).__name__) for each in (out, result))
+        raise ArgumentError(
+            f"out= of layout {given} cannot hold a {found} result", help="use an out= of the same layout"
+        )
+    return into(out, result)
+
+
+def _sparse_ones(argument: Any) -> bool:
+    """Whether an argument is sparse, or a list with a sparse tensor."""
+    each = argument if isinstance(argument, (list, tuple)) else [argument]
+    return any(isinstance(one, SparseTensor) for one in each)
 
 
 def _as_coordinates(argument: Any) -> Any:

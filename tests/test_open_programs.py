@@ -171,7 +171,7 @@ def chosen(x: Any, mask: Any, shape: tuple[int | None, ...]) -> Any:
 @settings(each_program, max_examples=6)
 @given(open_programs())
 def test_programs_on_what_a_mask_chooses_agree_with_pytorch(program):
-    """Sizes that depend on data are refused where Python decides by them, and else right."""
+    """Results are right whatever the size that depends on data, or it is refused by name."""
     if not any(N in shape for shape in program.shapes):
         return
     patch = pytest.MonkeyPatch()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.base.errors import IndexOutOfRange, ShapeError, UnsupportedError
+from tenfold.base.errors import IndexOutOfRange, ShapeError
 from tenfold.runtime import executables, opened
 from tenfold.runtime.executables import counting_compiles
 from tests.test_open_programs import hostile, interpreted
@@ -43,7 +43,7 @@ def repeats(*calls):
     ]
 
 
-def require_equal(function, calls):
+def require_equal(function, calls, apart=0):
     compiled = tn.compile(lambda *args: function(tn, *args))
     for arrays in calls:
         expected = function(torch, *[torch.from_numpy(each.copy()) for each in arrays])
@@ -52,7 +52,7 @@ def require_equal(function, calls):
         for ours, theirs in zip(found, expected) if several else [(found, expected)]:
             assert tuple(ours.shape) == tuple(theirs.shape)
             np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6)
-    assert compiled.programs.count == 0  # none of them is for one size alone
+    assert compiled.programs.count == apart  # of them, for one size alone
 
 
 def gradient(loss):
@@ -163,8 +163,161 @@ def test_one_program_serves_any_number_of_elements():
     with counting_compiles() as compiles:
         for numbers in ([1.0, -1, 2], [1.0, 2, 3], [-1.0, -2, -3]):
             assert chosen(tn.tensor(numbers)).tolist() == [2 * each for each in numbers if each > 0]
-    assert compiles == 1
+    assert compiles == 2  # nothing at all is a program of its own
     assert "nonzero_numpy: as many elements as there are, up to 3" in chosen.guards()
+
+
+# Few elements, for which the function may be another program
+
+
+def numbers(*counts):
+    """Vectors of six elements, of which so many are positive."""
+    order = np.array([2, 0, 5, 1, 3, 4])
+    return [(np.where(order < count, order + 1, -order - 1).astype(np.float32),) for count in counts]
+
+
+SEVERAL = {
+    "mask": lambda lib, x: x[x > 0],
+    "masked_select": lambda lib, x: lib.masked_select(x, x > 0),
+    "unique": lambda lib, x: lib.unique(x.clamp(0)),
+    "argwhere": lambda lib, x: lib.argwhere(x > 0),
+    "repeat_interleave": lambda lib, x: lib.repeat_interleave(x, (x > 0).long()),
+    "sort": lambda lib, x: x[x > 0].sort()[0],
+    "two of them": lambda lib, x: lib.cat([x[x > 2], x[x > 0]]),
+}
+SLICES = [
+    np.s_[:3],
+    np.s_[:7],
+    np.s_[-3:],
+    np.s_[1:3],
+    np.s_[1:-1],
+    np.s_[:1],
+    np.s_[2:],
+    np.s_[::2],
+    np.s_[:-2],
+]
+
+
+@pytest.mark.parametrize("case", SEVERAL)
+def test_slices_end_where_the_elements_do(on_tier_0, case):
+    def slices(lib, x):
+        found = SEVERAL[case](lib, x)
+        return [found[each] for each in SLICES if case != "two of them" or each.step is None]
+
+    require_equal(slices, numbers(3, 0, 1, 2, 4, 5, 6, 3))
+    require_equal(lambda lib, x: SEVERAL[case](lib, x)[:5], numbers(6, 3, 0, 5, 4))
+
+
+def assigned(lib, x):
+    y = x.clone()
+    y[y > 0] = y[y > 0] * 2
+    return y
+
+
+def by_size(lib, x):
+    return x * 2 if x[x > 0].shape[0] > 3 else x
+
+
+FEW = {
+    "median": lambda lib, x: (x[x > 0].median(), x[x > 0].nanmedian()),
+    "deviation": lambda lib, x: (x[x > 0].std(), x[x > 0].var(), *lib.var_mean(x[x > 0], 0)),
+    "deviation of rows": lambda lib, x: x.reshape(3, 2)[x.reshape(3, 2)[:, 0] > 0].std(0),
+    "correlation": lambda lib, x: (lib.cov(x[x > 0]), x[x > 0].mean(), x[x > 0].prod()),
+    "differences": lambda lib, x: x[x > 0].diff(),
+    "assigned": assigned,
+    "squeezed": lambda lib, x: x[x > 0].squeeze() * 2,
+    "split": lambda lib, x: (x[x > 0].split(2)[0], x[x > 0].chunk(2)[0]),
+    "decided by the size": by_size,
+    "one after the other": lambda lib, x: (lambda kept: kept[kept > 2][:2])(x[x > 0][:4]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:(std|var|cov).*degrees of freedom")
+@pytest.mark.parametrize("case", FEW)
+def test_few_elements(on_tier_0, case):
+    require_equal(FEW[case], numbers(3, 0, 1, 2, 4, 5, 6, 3))
+
+
+APART = {
+    "products": lambda lib, x: x[x > 0].cumprod(0),
+    "mask of a mask": lambda lib, x: (lambda kept: kept[kept > 2])(x[x > 0]),
+    "unique of a mask": lambda lib, x: lib.unique(x[x > 0].round()),
+    "the size": lambda lib, x: (x[x > 0], x.new_tensor(len(x[x > 0])), x * x[x > 0].shape[0]),
+    "a loop": lambda lib, x: sum([x * i for i in range(x[x > 0].shape[0])], x),
+    "every other one": lambda lib, x: lib.cat([x[x > 2], x[x > 0]])[::2],
+}
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize("case", APART)
+def test_compiled_apart_for_each_number_of_elements(on_tier_0, case):
+    require_equal(APART[case], numbers(3, 0, 1, 2, 6, 3), apart=1)
+
+
+def test_the_size_may_be_returned(on_tier_0):
+    kept = tn.compile(lambda x: (x[x > 0], x[x > 0].shape[0]))
+    with pytest.warns(UserWarning, match="compiled apart for each number of elements"):
+        for numbers in ([1.0, -1, 2], [1.0, 2, 3], [-1.0, -2, -3]):
+            assert kept(tn.tensor(numbers))[1] == sum([each > 0 for each in numbers])
+    assert "nonzero_numpy: compiled apart for each number of elements" in kept.guards()
+
+
+def test_rows_for_which_a_module_refuses_fewer():
+    x = np.array([[1, 2], [3, 4], [-1, 0], [7, 5]], np.float32)
+
+    def normed(lib):
+        norm = lib.nn.BatchNorm1d(2)
+        found = (lambda x: norm(x[x[:, 0] > 0]).sum(1) * 1000)(lib.tensor(x))
+        return found.detach().numpy(), norm.running_mean.numpy()
+
+    found = tn.nn.BatchNorm1d(2)
+    with tn.no_grad():
+        sums = tn.compile(lambda x: found(x[x[:, 0] > 0]).sum(1) * 1000)(tn.tensor(x))
+    np.testing.assert_allclose(sums.numpy(), normed(torch)[0], rtol=1e-4, atol=0.1)
+    np.testing.assert_allclose(found.running_mean.numpy(), normed(torch)[1], rtol=1e-5)
+
+
+def test_a_step_writes_its_state_once_for_few_elements():
+    total = tn.zeros(())
+
+    @tn.compile
+    def add(x):
+        total.add_(x[x > 0][:2].sum())
+
+    for (x,) in numbers(3, 1, 0, 2, 1):
+        add(tn.tensor(x))
+    assert total.item() == 4 + 1 + 0 + 3 + 1
+
+
+def test_slices_that_end_by_a_size_of_an_argument(on_tier_0):
+    lengths = (5, 7, 30, 20, 31, 18)
+    calls = [(np.where(np.arange(n) % 5, -1.0, n + np.arange(n)).astype(np.float32),) for n in lengths]
+    require_equal(lambda lib, x: x[x > 0][: x.shape[0] // 4], calls)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_empty_arguments(shape):
+    x = np.zeros(shape, np.float32)
+    require = lambda found, expected: np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    for function in (lambda lib, x: x[x > 0], lambda lib, x: lib.unique(x), lambda lib, x: x.nonzero()):
+        compiled = tn.compile(lambda x, function=function: function(tn, x))
+        require(compiled(tn.tensor(x)), function(torch, torch.tensor(x)))
+
+
+@pytest.mark.parametrize("case", ["bincount", "one_hot", "repeat_interleave"])
+def test_room_that_a_failed_call_asked_for_is_not_kept(on_tier_0, case):
+    def function(lib, x):
+        if case == "repeat_interleave":
+            return lib.repeat_interleave(x, x)
+        return lib.bincount(x) if case == "bincount" else lib.nn.functional.one_hot(x)
+
+    compiled = tn.compile(lambda x: function(tn, x))
+    for numbers in ([1, 0], [2**60, 1], [1, 2], [2**60, 1], [2, 0]):
+        if max(numbers) > 2:
+            with pytest.raises(Exception, match=r"."):
+                compiled(tn.tensor(numbers))
+        else:
+            assert compiled(tn.tensor(numbers)).tolist() == function(torch, torch.tensor(numbers)).tolist()
 
 
 # What is refused
@@ -177,16 +330,11 @@ def test_too_few_elements_are_the_error_that_they_would_be_outside():
         tn.compile(lambda x: x[x > 0].topk(3).values)(tn.tensor([1.0, 2, -1, -2]))
 
 
-def test_one_element_where_that_is_another_program():
-    with pytest.raises(ShapeError, match="another program for so few elements of nonzero"):
-        tn.compile(lambda x: x[x > 0].squeeze() * 2)(tn.tensor([1.0, -1]))
-
-
-def test_a_decision_by_a_size_that_only_the_data_tell():
-    with pytest.raises(UnsupportedError, match="decides in Python by a size that depends on data"):
-        tn.compile(lambda x: x * 2 if x[x > 0].shape[0] > 3 else x)(tn.ones(5))
-
-
 def test_sizes_that_are_counted_apart_are_not_taken_for_equal():
     with pytest.raises(ShapeError, match="stand for sizes that depend on data"):
         tn.compile(lambda x: x[x > 0] + x[x <= 1])(tn.ones(5))
+
+
+def test_the_help_says_which_size_depends_on_data():
+    with pytest.raises(ShapeError, match="stands for the size of nonzero_numpy, which depends on data"):
+        tn.compile(lambda x: x[x > 0] + tn.ones(4))(tn.ones(5))

@@ -21,14 +21,13 @@ from tenfold.flat import open_moves as moves
 from tenfold.flat import open_rules as rules
 from tenfold.flat import structured as s
 from tenfold.flat import windows as w
-from tenfold.flat.build import convert, ge, le, logical_and
+from tenfold.flat.build import convert
 from tenfold.flat.composite import Composite
 from tenfold.flat.indexed import Gather, Scatter
-from tenfold.flat.ir import Function, Op, TensorType, Value, give_source, in_order
+from tenfold.flat.ir import Function, Op, TensorType, Value, in_order
 from tenfold.flat.open_layout import SIZE, Extent, Sizes, physical
 from tenfold.flat.open_state import Padding, Rule, is_open
 from tenfold.flat.sizes import Open
-from tenfold.flat.structured import Check
 
 
 class Opened(NamedTuple):
@@ -40,16 +39,10 @@ class Opened(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A size that depends on data: its symbol, from where to where it may go, and the most that arrays have
-    room for. Where it goes further, `error` is raised with `message`."""
+    """A size that depends on data: its symbol, and the most that arrays have room for."""
 
     symbol: Open
-    low: int
-    high: int
     bound: int
-    error: type[Exception]
-    message: str
-    source: Any
 
 
 def opened(
@@ -69,12 +62,6 @@ def opened(
         padding.put(param, value, layouts)
     _follow(function, padding, counted)
     results = [padding.simple(each) for each in function.results]
-    for each in counted:
-        size = padding.sizes.scalar(each.symbol)
-        if each.low > 0 or each.high < each.bound:
-            holds = logical_and(ge(size, each.low), le(size, each.high))
-            results[0] = Check(results[0], holds, each.error, each.message).result
-            give_source(results[:1], each.source, set())
     shapes = tuple([tuple(each.type.shape) for each in function.results])
     return Opened(Function([*params, *given], results, function.name), shapes)
 

@@ -57,13 +57,13 @@ def _wanted(result, return_inverse, return_counts):
 def _grouped(size, rows, permutation, inverse_shape, return_inverse, return_counts):
     """What `_distinct` gives, if there were so many runs of rows[permutation]; and how many there are."""
     count = rows.shape[0]
-    rows = rows if permutation is None else flat.take(rows, permutation, 0)
     nothing = flat.full((0,), 0, dtypes.int64)
     if not count:
         empty = flat.full((size, *rows.shape[1:]), 0, rows.dtype)
         inverse = flat.full(inverse_shape, 0, dtypes.int64) if return_inverse else nothing
         counts = flat.full((size,), 0, dtypes.int64) if return_counts else nothing
         return (empty, inverse, counts), flat.constant(0, dtypes.int64)
+    rows = rows if permutation is None else flat.take(rows, permutation, 0)
     before = flat.concatenate([flat.slice_dim(rows, 0, 0, 1), flat.slice_dim(rows, 0, 0, count - 1)], 0)
     changed = flat.ne(rows, before)
     if rows.rank > 1:

@@ -129,11 +129,8 @@ def repeated_places(repeats, output_size):
 
 
 def _running_sum(x):
-    shift = 1
-    while shift < x.numel:
-        x = x + flat.pad(flat.slice_dim(x, 0, 0, x.numel - shift), (shift,), (0,))
-        shift *= 2
-    return x
+    size = max(x.numel, 1)
+    return flat.reduce_window(x, "add", (size,), padding=((size - 1, 0),))
 
 
 @op(

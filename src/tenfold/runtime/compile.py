@@ -14,6 +14,7 @@ from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.calls import shares_memory
+from tenfold.runtime.counting import Room
 from tenfold.runtime.opened import OpenSpecialization, specialize, specialized
 from tenfold.runtime.recordings import Recorder
 from tenfold.runtime.sizes import OpenPrograms
@@ -151,7 +152,7 @@ class Programs:
         self._tensor = tensor
         self._recorded: dict[Signature, list[Specialization]] = {}
         self._open = None if dynamic is False else OpenPrograms(dynamic is True)
-        self.room: dict[int, int] = {}  # elements, by place, of sizes that depend on data
+        self.room = Room()  # for sizes that only the data bound
         self.recompiled = ""  # why the last program but the first was needed
         # What a call like the last one needs, to start the program at once.
         self.short: tuple[Any, ...] | None = None
@@ -204,7 +205,12 @@ class Programs:
                     variants.insert(0, variants.pop(i))
                 break
         else:
-            recorded, result = self._anew(key, args, kwargs, variants, given)
+            try:
+                recorded, result = self._anew(key, args, kwargs, variants, given)
+            except BaseException:
+                self.room.restore()
+                raise
+            self.room.keep()
             self._recorded[key] = variants
             if len(self._recorded) > MAX_SIGNATURES:
                 for each in list(self._recorded)[: MAX_SIGNATURES // 2]:

@@ -1,156 +1,143 @@
-"""Sizes of a compiled function that depend on data: from where to where each may go.
+"""Sizes of a compiled function that depend on data: how much room there is, and which numbers of elements the
+open program was proved to serve.
 
 Arrays have room for as many elements as there can be. Where only the data tell how many that is, as for
 `repeat_interleave`, there is room for a guess, and the program is made anew where that was too little.
+
+The program is opened from recordings with many elements. With few, the function may be another program: a
+slice ends where the elements end, an op of one element broadcasts it. So when a number of elements first
+comes, the function is recorded with that many, and must be the program that was opened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
-from tenfold.base.errors import ShapeError, TenfoldError, UnsupportedError
+from tenfold.base.errors import UnsupportedError
+from tenfold.engines import xla
 from tenfold.flat.open_layout import Sizes, plain
 from tenfold.flat.opening import Counted
-from tenfold.flat.sizes import Formulas, Open
+from tenfold.flat.sizes import Open
+from tenfold.runtime import executables
+from tenfold.runtime.decisions import Proof
 from tenfold.runtime.plan import Plan
-from tenfold.runtime.recordings import Range, Recorder, end_of
+from tenfold.runtime.recordings import OpenDims, Range, Recorder, require_alike
 
 RECORDINGS = 7  # of a function that has such sizes, to tell them apart
+OPEN = "open"  # what lowerings are told in the place of a type of device
+FEW = 8  # up to so many elements, each number of them is proved by itself
+SEVERAL = 3  # up to so many such sizes, numbers of elements are proved in ranges
+KEPT = 4096  # numbers of elements that are remembered
 
 
 class Limit(NamedTuple):
-    """From where to where a size may go, and what is wrong where it goes further."""
+    """How much room there is for a size."""
 
     symbol: Open
     what: str
-    low: int
-    high: int
     bound: int
     bounded: bool  # whether there cannot be more elements than there is room for
-    error: type[Exception]
-    message: str
-    source: Any
 
     @property
     def opened(self) -> Counted:
-        high = self.high if self.bounded else self.bound
-        return Counted(self.symbol, self.low, high, self.bound, self.error, self.message, self.source)
+        return Counted(self.symbol, self.bound)
 
     @property
     def described(self) -> str:
-        return f"{self.what}: as many elements as there are, up to {self.high}"
+        return f"{self.what}: as many elements as there are, up to {self.bound}"
 
 
-def limits(
-    recorder: Recorder, shapes: Sequence[Sequence[int]], plans: Sequence[Plan], ranges: Mapping[Open, Range]
-) -> list[Limit]:
+def limits(plans: Sequence[Plan], ranges: Mapping[Open, Range]) -> list[Limit]:
     """The limits of the sizes that depend on data."""
     several = [each.counts for each in plans]
     if any([one.what for one in each] != [one.what for one in several[0]] for each in several):
         raise UnsupportedError("the function has other results whose size depends on data at other sizes")
-    found: list[Limit] = []
     symbols = [Open([one.size for one in each]) for each in zip(*several)]
     if len({*symbols, *ranges}) < len(symbols) + len(ranges):
         raise UnsupportedError("two sizes cannot be told apart in so small a range")
-    for place, counts in enumerate(zip(*several)):
-        first = counts[0]
-        bounds = [one.bound for one in counts]
+    found = []
+    for symbol, counts in zip(symbols, zip(*several)):
+        first, bounds = counts[0], [one.bound for one in counts]
         most = Sizes(dict(ranges), ()).most(plain(bounds)) if first.bounded else max(bounds)
-        probe = _Probe(recorder, shapes, plans, [*ranges, *symbols], place)
-        low, high = probe.ends(max(most, 1))
-        if not first.bounded and high < most:
-            raise UnsupportedError(f"the function fails if there are more than {high} elements")
-        found.append(
-            Limit(
-                symbols[place],
-                first.what,
-                low,
-                high,
-                max(most, 1),
-                first.bounded,
-                *probe.failure(),
-                first.source,
-            )
-        )
+        found.append(Limit(symbol, first.what, max(most, 1), first.bounded))
     return found
 
 
-def require_none(plan: Plan) -> None:
-    """Refuse what is decided in Python by a size that only the data tell."""
-    if plan.counts:
-        raise UnsupportedError(
-            f"the function decides in Python by a size that depends on data, or takes it for a number: "
-            f"that of {plan.counts[0].what}",
-            help="use tn.where or tn.cond, or move this out of the compiled function",
-        ).located(plan.counts[0].what, plan.counts[0].source)
+class Room(dict[int, int]):
+    """How many elements there were, by their places, of sizes that only the data bound."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._proved: dict[int, int] = {}
+
+    def keep(self) -> None:
+        """A call with so much room succeeded."""
+        self._proved = dict(self)
+
+    def restore(self) -> None:
+        """A call failed: what it asked for is not kept."""
+        self.clear()
+        self.update(self._proved)
 
 
-class _Probe:
-    """Records the function with one of these sizes taken for chosen numbers."""
+class Proved:
+    """The numbers of elements for which an open program is the function.
+
+    They are proved one by one and, unless the function decides by them in Python, in ranges: from those that
+    came up to those of the recordings, where the function is the same program at every corner of the range,
+    the ends of open sizes of the arguments included."""
 
     def __init__(
-        self,
-        recorder: Recorder,
-        shapes: Sequence[Sequence[int]],
-        plans: Sequence[Plan],
-        symbols: Sequence[Open],
-        place: int,
+        self, proof: Proof, plan: Plan, open: OpenDims, shapes: Sequence[Sequence[int]], one_by_one: bool
     ):
-        self.recorder, self.shapes, self.plans, self.symbols = recorder, shapes, plans, symbols
-        self.place = place
-        self.error: Exception | None = None
-        self.own = plans[1].counts[place].size
+        self.proof, self.plan, self.open, self.shapes = proof, plan, open, shapes
+        self.recorded = [(min(each.values), max(each.values)) for each in proof.counted]
+        self.one_by_one = one_by_one or len(self.recorded) > SEVERAL
+        self.known: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}
+        self.ranges: list[list[Range]] = []
 
-    def ends(self, most: int) -> Range:
-        """The least and the most elements with which the function can be recorded, and is one program."""
-        high = end_of(self.fails, min(self.own, most), most)
-        self.error = None
-        low = end_of(self.fails, min(self.own, most), 0)
-        for size in (1, 0):
-            if low <= size and not self.is_alike(size):
-                return max(size + 1, low), high
-        return low, high
-
-    def fails(self, size: int) -> bool:
-        try:
-            self.recorder.at(self.shapes, place=self.place, size=size)
-        except Exception as error:  # whatever the user's function raises there
-            self.error = error
+    def includes(self, sizes: Sequence[int], counts: Sequence[int]) -> bool | None:
+        """Whether the program serves so many elements; None if that is not known."""
+        known = self.known.get((tuple(sizes), tuple(counts)))
+        if known is None and any(self._spans(each, counts) for each in self.ranges):
             return True
-        return False
+        return known
 
-    def failure(self) -> tuple[type[Exception], str]:
-        """The error and its message where there are too few elements, or too many."""
-        what = self.plans[0].counts[self.place].what
-        if isinstance(self.error, TenfoldError):
-            return type(self.error), self.error.message
-        if self.error is not None:
-            return ShapeError, f"the function fails for so many elements of {what}: {self.error}"
-        return ShapeError, f"the function is another program for so few elements of {what}"
+    def _spans(self, ranges: Sequence[Range], counts: Sequence[int]) -> bool:
+        return all(count > FEW and low <= count <= high for count, (low, high) in zip(counts, ranges))
 
-    def is_alike(self, size: int) -> bool:
-        """Whether the function does the same with so many elements: not so if an op broadcasts them, or takes
-        dimensions of one element away."""
-        plan = self.recorder.at(self.shapes, place=self.place, size=size)
-        traces = [each.trace.nodes for each in self.plans]
-        if len(plan.trace.nodes) != len(traces[0]):
-            return False
-        formulas = Formulas(self.symbols)
-        sizes = [each.values[1] for each in self.symbols[: len(self.symbols) - len(plan.counts)]]
-        at = dict(zip(self.symbols, [*sizes, *[each.size for each in plan.counts]]))
-        for node, *several in zip(plan.trace.nodes, *traces):
-            if node.callee.qualified != several[0].callee.qualified:
+    def learn(self, recorder: Recorder, sizes: Sequence[int], counts: Sequence[int]) -> bool:
+        """Find out whether it does."""
+        if len(self.known) >= KEPT:
+            self.known.clear()
+        holds = self.known[tuple(sizes), tuple(counts)] = self._holds(recorder, sizes, counts)
+        if holds and not self.one_by_one and min(counts) > FEW:
+            ranges = [
+                (min(low, count), max(high, count)) for count, (low, high) in zip(counts, self.recorded)
+            ]
+            ends = (
+                [[end[side] for end in self.open.ranges] for side in (0, 1)] if self.open.ranges else [sizes]
+            )
+            corners = [(at, corner) for at in ends for corner in product(*ranges)]
+            if all(self._holds(recorder, *each) for each in corners):
+                self.ranges.append(ranges)
+        return holds
+
+    def _holds(self, recorder: Recorder, sizes: Sequence[int], counts: Sequence[int]) -> bool:
+        """Whether the function, recorded with so many elements, is the program that was opened."""
+        try:
+            plan = recorder.at(self.open.shapes(self.shapes, sizes), counts=counts)
+            if [each.what for each in plan.counts] != [each.what for each in self.plan.counts]:
                 return False
-            types = zip(node.callee.result_types, *[each.callee.result_types for each in several])
-            for type, *others in types:
-                if type.rank != others[0].rank:
-                    return False
-                for extent, *rest in zip(type.shape, *[each.shape for each in others]):
-                    expected: Any = plain(rest)
-                    if isinstance(expected, Open):
-                        formula = formulas.find(expected)
-                        expected = None if formula is None else formula.at(at)
-                    if extent != expected:
-                        return False
-        return True
+            require_alike(self.plan, plan)
+            function = executables.lowered(plan.trace, plan.device, OPEN)
+        except Exception:  # whatever the user's function raises there
+            return False
+        return self.proof.holds([*sizes, *counts], function)
+
+
+def counted(places: Sequence[int], computed: Sequence[Any]) -> tuple[int, ...]:
+    """The sizes that depend on data, of one run, by the places of the results that tell them."""
+    return tuple([int(xla.fetch(computed[place])) for place in places])

@@ -19,7 +19,8 @@ from tenfold.base.garbage import uncollected
 from tenfold.base.watched import COMPARISONS, Asked
 from tenfold.flat.ir import Function
 from tenfold.flat.merging import Different, merged_functions
-from tenfold.flat.opening import Opened, opened
+from tenfold.flat.open_layout import Sizes
+from tenfold.flat.opening import Counted, Opened, opened
 from tenfold.flat.printer import print_flat
 from tenfold.flat.sizes import Formulas, Open
 
@@ -64,19 +65,45 @@ def _holds(asked: Sequence[Asked], formulas: Formulas, everywhere: Mapping[Open,
 class Proof:
     """Tells for one size after another whether the function is, at that size, the program that was opened."""
 
-    def __init__(self, functions: Sequence[Function], ranges: Mapping[Open, Range], made: Opened):
+    def __init__(
+        self,
+        functions: Sequence[Function],
+        ranges: Mapping[Open, Range],
+        made: Opened,
+        counted: Sequence[Counted] = (),
+    ):
         self.functions = functions
         self.ranges = ranges
-        self.text = print_flat(made.function, "cpu")
+        self.bounds = [each.bound for each in counted]
+        self.counted = [each.symbol for each in counted]
+        self.text = self._text(made, list(ranges), self.counted)
         self.known = dict.fromkeys(zip(*[each.values for each in ranges]), True)
 
     def holds(self, sizes: Sequence[int], function: Function) -> bool:
-        """Whether it is, given the function as it was recorded at these sizes."""
-        symbols = [Open([*each.values, size]) for each, size in zip(self.ranges, sizes, strict=True)]
+        """Whether it is, given the function as it was recorded at these sizes: those of arguments, then those
+        that depend on data."""
+        symbols = [
+            Open([*each.values, size])
+            for each, size in zip([*self.ranges, *self.counted], sizes, strict=True)
+        ]
+        given, counted = symbols[: len(self.ranges)], symbols[len(self.ranges) :]
         try:
             with uncollected():
                 merged = merged_functions([*self.functions, function], lambda k: "other sizes")
-                made = opened(merged, dict(zip(symbols, self.ranges.values())))
+                made = opened(
+                    merged, dict(zip(given, self.ranges.values())), list(map(Counted, counted, self.bounds))
+                )
+                return self._text(made, given, counted) == self.text
         except (TenfoldError, Different):
             return False
-        return print_flat(made.function, "cpu") == self.text
+
+    def _text(self, made: Opened, given: Sequence[Open], counted: Sequence[Open]) -> str:
+        """The program, and how the sizes of its results follow from the symbols."""
+        names = {each: f"size {i}" for i, each in enumerate([*given, *counted])}
+        bounds = [(0, each) for each in self.bounds]
+        sizes = Sizes(dict(zip(names, [*self.ranges.values(), *bounds])), ())
+        shapes = [
+            [sizes.formula(each).text(names) if isinstance(each, Open) else str(each) for each in shape]
+            for shape in made.shapes
+        ]
+        return f"{print_flat(made.function, 'cpu')}\n{shapes}"

@@ -10,15 +10,18 @@ import numpy as np
 
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.garbage import uncollected
+from tenfold.base.warning import warn
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, TensorType
 from tenfold.flat.merging import merged_functions
-from tenfold.flat.open_layout import Sizes
+from tenfold.flat.open_layout import LIMIT, Sizes
 from tenfold.flat.opening import Opened, opened
 from tenfold.flat.sizes import Formula, Open, OpenText
 from tenfold.runtime import counting, evaluate, executables
 from tenfold.runtime.checks import Loaded
+from tenfold.runtime.counting import OPEN, Proved
 from tenfold.runtime.decisions import Proof, holds_throughout
+from tenfold.runtime.exact import EachSpecialization, Elsewhere, Exact
 from tenfold.runtime.plan import Plan
 from tenfold.runtime.recordings import (
     OpenDims,
@@ -29,10 +32,8 @@ from tenfold.runtime.recordings import (
     require_alike,
     require_plain,
 )
-from tenfold.runtime.specialization import Specialization
+from tenfold.runtime.specialization import OTHER, Specialization, Wrap
 from tenfold.trace.graph import Value
-
-OPEN = "open"  # what lowerings are told in the place of a type of device
 
 
 def specialize(
@@ -52,11 +53,32 @@ def specialized(recorder: Recorder, plan: Plan) -> Specialization:
     try:
         return open_specialization(recorder, OpenDims({}, ()), shapes, steady=False)
     except UnsupportedError as error:
-        first = plan.counts[0]
-        raise UnsupportedError(
-            f"the size of {first.what} depends on data, and cannot be open here: {why(error)}",
-            help=error.help,
-        ).located("compile", first.source) from None
+        first, reason = plan.counts[0], why(error)
+        try:
+            _require_apart(recorder, plan, shapes)
+        except UnsupportedError as refusal:
+            raise UnsupportedError(
+                f"the size of {first.what} depends on data, and cannot be open here: {why(refusal)}",
+                help=refusal.help,
+            ).located("compile", first.source) from None
+        warn(
+            f"compile: the size of {first.what} depends on data, and the function is compiled apart for each "
+            f"number of elements: {reason}"
+        )
+        return EachSpecialization(plan, recorder, reason)
+
+
+def _require_apart(recorder: Recorder, plan: Plan, shapes: Sequence[Sequence[int]]) -> None:
+    """Refuse a function that cannot even be compiled apart for each number of elements."""
+    require_plain(plan, steady=False)
+    if max([each.bound for each in plan.counts]) >= LIMIT:
+        raise UnsupportedError("there would have to be room for too many elements")
+    written = [
+        [type for (kind, _), type in zip(each.targets, each.result_types) if kind in ("written", "gradient")]
+        for each in (plan, recorder.at(shapes))
+    ]
+    if written[0] != written[1]:
+        raise _state_of_open_size()
 
 
 def open_specialization(
@@ -91,16 +113,21 @@ def open_specialization(
     if len(ranges) < len(own):
         raise UnsupportedError("two sizes cannot be told apart in so small a range")
     asked = [recorder.asked_at(open.shapes(shapes, each), turn) for each, turn in zip(sizes[1:], turns[1:])]
-    limits = counting.limits(recorder, shapes, plans, ranges)
+    limits = counting.limits(plans, ranges)
     if not first.found.steady:
         recorder.plainly()  # what the function left behind is to come from the call as it is
     program = OpenProgram(plans, sizes, ranges, limits)
-    proof = None
+    proof = proved = None
     watched = {Open(each.values[1:]): ends for each, ends in program.ranges.items()}
-    if not holds_throughout(asked, watched):
-        counting.require_none(first)
+    decides = not holds_throughout(asked, watched)
+    if first.counts:
+        if decides and open.dims:
+            raise UnsupportedError("the function decides in Python by sizes, some of which depend on data")
+        counts = [each.opened for each in limits]
+        proved = Proved(Proof(program.functions, ranges, program.made, counts), first, open, shapes, decides)
+    elif decides:
         proof = Proof(program.functions, ranges, program.made)
-    return OpenSpecialization(first, open, shapes, program, filled, proof, recorder.room)
+    return OpenSpecialization(first, open, shapes, program, filled, proof, proved, recorder)
 
 
 class OpenProgram:
@@ -128,7 +155,7 @@ class OpenProgram:
 
     @property
     def ranges(self) -> dict[Open, Range]:
-        return {**self.given, **{each.symbol: (each.low, each.high) for each in self.limits}}
+        return {**self.given, **{each.symbol: (0, each.bound) for each in self.limits}}
 
     def _open(self) -> None:
         with uncollected():
@@ -145,7 +172,11 @@ def _require_closed_state(plan: Plan, made: Opened) -> None:
     """Refuse results of open size that replace what stays as it is: state, and gradients."""
     for i, (kind, _) in enumerate(plan.targets):
         if kind in ("written", "gradient") and any(isinstance(each, Open) for each in made.shapes[i]):
-            raise UnsupportedError("a tensor outside of the function gets another size at each call")
+            raise _state_of_open_size()
+
+
+def _state_of_open_size() -> UnsupportedError:
+    return UnsupportedError("a tensor outside of the function gets another size at each call")
 
 
 class OpenSpecialization(Specialization):
@@ -159,10 +190,13 @@ class OpenSpecialization(Specialization):
         program: OpenProgram,
         filled: Mapping[int, Any],
         proof: Proof | None,
-        room: dict[int, int],
+        proved: Proved | None,
+        recorder: Recorder,
     ):
         super().__init__(plan)
         self.proof = proof
+        self.proved = proved
+        self.exact = Exact(recorder)
         self.plain = False
         self.open = open
         self.shapes = [tuple(each) for each in shapes]
@@ -176,8 +210,7 @@ class OpenSpecialization(Specialization):
             for i, shape in enumerate(program.made.shapes)
             if any(isinstance(each, Open) for each in shape)
         }
-        self.room = room
-        self.outgrown = False  # whether there were more elements than it has room for
+        self.room = recorder.room
         self.counts = [i for i, (kind, _) in enumerate(plan.alone_targets) if kind == "count"]
         self.given: dict[int, Any] = {}  # sizes, as buffers on the device
         # Inputs that are full of one number, as numbers and as buffers at the bound.
@@ -285,21 +318,39 @@ class OpenSpecialization(Specialization):
         error = type(failure)("".join(map(str, told)), help=failure.help)
         return error.located(failure.op, failure.source, failure.operands)
 
-    def _counted(self, computed: Sequence[Any]) -> list[int]:
-        """The sizes that depend on data, of one run."""
-        return [int(xla.fetch(computed[place])) for place in self.counts]
-
     def _sizes_by_symbol(self, arguments: Sequence[Any], computed: Sequence[Any]) -> dict[Open, int]:
-        return dict(zip(self.symbols, [*self._sizes(arguments), *self._counted(computed)]))
+        return dict(zip(self.symbols, [*self._sizes(arguments), *counting.counted(self.counts, computed)]))
 
-    def _outgrown(self, computed: Sequence[Any]) -> bool:
-        """Whether there were more elements than the program has room for."""
-        if self.plan.keeps_nothing:
-            return False
-        for place, (count, limit) in enumerate(zip(self._counted(computed), self.open_program.limits)):
+    @property
+    def outgrown(self) -> bool:
+        """Whether there were more elements than it has room for."""
+        limits = enumerate(self.open_program.limits)
+        return any(not each.bounded and self.room.get(i, 0) > each.bound for i, each in limits)
+
+    def _elsewhere(self, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
+        if self.proved is None:
+            return None
+        counts = counting.counted(self.counts, computed)
+        for place, (count, limit) in enumerate(zip(counts, self.open_program.limits)):
             if count > limit.bound:
-                self.outgrown, self.room[place] = True, count
-        return self.outgrown
+                self.room[place] = count
+                return OTHER
+        return None if self.proved.includes(self._sizes(arguments), counts) else Elsewhere(counts)
+
+    def run(self, arguments: Sequence[Any], wrap: Wrap) -> Any:
+        result = super().run(arguments, wrap)
+        if type(result) is not Elsewhere:
+            return result
+        assert self.proved is not None
+        sizes, counts = self._sizes(arguments), result.counts
+        recorder = self.exact.recorder(arguments, self.room)
+        if self.proved.includes(sizes, counts) is None and self.proved.learn(recorder, sizes, counts):
+            if not self.plan.found.steady:
+                recorder.plainly()  # what the function left behind is to come from the call as it is
+            result = super().run(arguments, wrap)
+        if type(result) is Elsewhere:
+            result, _ = self.exact.run(recorder, result, arguments, wrap)
+        return result
 
     def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
         return None if self.outgrown else super().fits(arguments)

@@ -107,10 +107,10 @@ class Plan:
             [
                 (place, result)
                 for place, result in self.replaced
-                if self.keeps_nothing and evaluate.donatable(self.types[place], self.result_types[result])
+                if self.lends and evaluate.donatable(self.types[place], self.result_types[result])
             ]
         )
-        apart = self.differentiable or self.device.mesh or not self.keeps_nothing
+        apart = self.differentiable or self.device.mesh or not self.lends
         self.packing = None if apart else self._packing()
         self._part_packed()
 
@@ -155,10 +155,10 @@ class Plan:
         self.returned = _returned(recording, arguments)
 
     @property
-    def keeps_nothing(self) -> bool:
-        """Whether memory may be lent: a program that may have to run again, since there are more elements
-        than it was made for, must not write over what it reads."""
-        return all(each.bounded for each in self.counts)
+    def lends(self) -> bool:
+        """Whether memory may be lent: where sizes depend on data, another program may have to run after this
+        one, so this one must not write over what it reads."""
+        return not self.counts
 
     def _part_packed(self) -> None:
         """Tell inputs and results that travel packed from the others, which are `alone`."""

@@ -12,7 +12,7 @@ from tenfold.runtime import evaluate
 from tenfold.runtime.calls import record_call
 from tenfold.runtime.plan import Cleared, Plan
 from tenfold.trace import tree
-from tenfold.trace.counts import Counts
+from tenfold.trace.counts import Count, Counts
 from tenfold.trace.graph import Value
 
 Range = tuple[int, int]
@@ -72,15 +72,15 @@ class Recorder:
         self.asked: dict[Any, list[Asked]] = {}  # of sizes, by the function
         self.own: Plan | None = None  # of the call as it is, once that is recorded
 
-    def at(self, shapes: Sequence[Sequence[int]], turn: int = 1, **fixed: int) -> Plan:
-        """The plan at these shapes. Sizes that depend on data are taken for other numbers at each `turn`;
-        `place` and `size` say what one of them is taken for."""
+    def at(self, shapes: Sequence[Sequence[int]], turn: int = 1, counts: Sequence[int] = ()) -> Plan:
+        """The plan at these shapes. Sizes that depend on data are taken for other numbers at each `turn`, or
+        for those of `counts`."""
         at = tuple([tuple(each) for each in shapes])
-        key = (at, turn, *fixed.values())
+        key = (at, turn, *counts)
         if key not in self.plans:
             asked = self.asked[key] = []
-            counts = Counts(turn, self.room, {fixed["place"]: fixed["size"]} if fixed else {})
-            given, recording, dependencies = record_call(*self.call, dict(enumerate(at)), asked, counts)
+            taken = Counts(turn, self.room, dict(enumerate(counts)))
+            given, recording, dependencies = record_call(*self.call, dict(enumerate(at)), asked, taken)
             self.plans[key] = Plan(given, recording, dependencies.found(given, recording))
         return self.plans[key]
 
@@ -94,15 +94,25 @@ class Recorder:
         try:
             given, recording, dependencies = record_call(*self.call, counts=counts)
         except ShapeError as error:
-            if len(counts.found) > 1:
-                sizes = " and ".join([str(each.size) for each in counts.found])
-                error.help = (
-                    f"{sizes} stand for sizes that depend on data, each of which is taken for another one: "
-                    "use one mask for tensors that are to have equally many elements"
-                )
+            if counts.found:
+                error.help = _taken_for(counts.found)
             raise
         self.own = Plan(given, recording, dependencies.found(given, recording))
         return self.own
+
+
+def _taken_for(counts: Sequence[Count]) -> str:
+    """What the sizes in an error's message are that depend on data."""
+    if len(counts) == 1:
+        return (
+            f"{counts[0].size} stands for the size of {counts[0].what}, which depends on data: "
+            "call this outside of the compiled function"
+        )
+    sizes = " and ".join([str(each.size) for each in counts])
+    return (
+        f"{sizes} stand for sizes that depend on data, each of which is taken for another one: "
+        "use one mask for tensors that are to have equally many elements"
+    )
 
 
 def possible(record: Callable[[Sequence[int]], Any], given: Sequence[Range], own: list[int]) -> list[Range]:

@@ -163,15 +163,18 @@ class Specialization:
         held: list[Any] = []
         try:
             computed, failure = self.loaded(buffers, held)
-            if self._outgrown(computed):
-                return OTHER
+            elsewhere = self._elsewhere(computed, arguments)
+            if elsewhere is not None:
+                return elsewhere
             if failure is None:
                 return self._finish(arguments, self._place(computed, values, copied, arguments, wrap), wrap)
             self._give_back(values, computed)
         except BaseException as error:
             # If it has run, the memory that it was given is gone: so that an interrupt loses nothing, what
             # replaces it is put in its place, once more where that was done.
-            if held and self.loaded.failure(held[0]) is None:
+            if held and self._elsewhere(held[0], arguments) is not None:
+                pass  # nothing of it is used, and it was lent nothing
+            elif held and self.loaded.failure(held[0]) is None:
                 self._finish(arguments, self._place(held[0], values, copied, arguments, wrap), wrap)
             elif held:
                 self._give_back(values, held[0])
@@ -180,9 +183,9 @@ class Specialization:
             raise
         raise self._explained(failure, computed, arguments)
 
-    def _outgrown(self, computed: Sequence[Any]) -> bool:
-        """Whether the results are too large for the program: then nothing of it is used."""
-        return False
+    def _elsewhere(self, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
+        """What a run gives whose results tell that this is not the program for the call; None if it is."""
+        return None
 
     def _explained(self, failure: Any, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
         """The error of a check that failed, for these arguments."""

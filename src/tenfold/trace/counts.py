@@ -55,6 +55,8 @@ class Counts:
         """What `make` records for a size, and with it the value that tells the size; `counted` says by what
         op and arguments it is counted from the values."""
         key = (*counted, *[self._number(each) for each in values])
+        if bound == 0:
+            return make(0)[0]  # whatever the data are
         place = self._places.setdefault(key, len(self.found))
         if place < len(self.found):
             return make(self.found[place].size)[0]

@@ -1,0 +1,114 @@
+"""Programs for given numbers of elements where these depend on data: for the numbers that the open program
+does not serve. A run tells how many elements there were; where that is another number, nothing of it is used.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tenfold.base.bounded import Bounded
+from tenfold.base.errors import UnsupportedError
+from tenfold.flat.open_layout import LIMIT
+from tenfold.runtime import counting, executables
+from tenfold.runtime.checks import Loaded
+from tenfold.runtime.plan import Plan
+from tenfold.runtime.recordings import Recorder
+from tenfold.runtime.specialization import OTHER, Specialization, Wrap
+from tenfold.trace import tree
+
+KEPT = 32  # programs of a function on arguments of given types
+ATTEMPTS = 16  # a size may depend on what another one was taken for
+
+
+class Elsewhere(NamedTuple):
+    """What a run gives that had other numbers of elements than its program serves. The first `sure` ones of
+    them are right; those after may have been counted from what another number spoilt."""
+
+    counts: tuple[int, ...]
+    sure: int = 1
+
+
+class ExactSpecialization(Specialization):
+    """A function for given numbers of elements."""
+
+    def __init__(self, plan: Plan):
+        super().__init__(plan)
+        self.plain = False
+        self.taken = tuple([each.size for each in plan.counts])
+        self.counts = [i for i, (kind, _) in enumerate(plan.alone_targets) if kind == "count"]
+
+    def _elsewhere(self, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
+        counts = counting.counted(self.counts, computed)
+        if counts == self.taken:
+            return None
+        return Elsewhere(counts, 1 + [one == two for one, two in zip(counts, self.taken)].index(False))
+
+    def _load(self) -> Loaded:
+        plan = self.plan
+        function = executables.lowered(plan.trace, plan.device)
+        return executables.build_function(function, plan.device, plan.donated, plan.packing)
+
+
+class EachSpecialization(Specialization):
+    """A function that cannot be open: it is compiled apart for each number of elements."""
+
+    def __init__(self, plan: Plan, recorder: Recorder, reason: str):
+        super().__init__(plan)
+        self.plain = False
+        self.exact, self.room, self.reason = Exact(recorder), recorder.room, reason
+        self.last = Elsewhere(tuple([each.size for each in plan.counts]))
+
+    def run(self, arguments: Sequence[Any], wrap: Wrap) -> Any:
+        recorder = self.exact.recorder(arguments, self.room)
+        result, self.last = self.exact.run(recorder, self.last, arguments, wrap)
+        return result
+
+    def described(self) -> list[str]:
+        what = ", ".join(dict.fromkeys([each.what for each in self.plan.counts]))
+        return [
+            f"{what}: compiled apart for each number of elements, since {self.reason}",
+            *super().described(),
+        ]
+
+
+class Exact:
+    """The programs of a function for given numbers of elements."""
+
+    def __init__(self, recorder: Recorder):
+        self.function, args, kwargs, self.tensor = recorder.call
+        self.given = len(recorder.given)
+        self.structure = tree.flatten((args, kwargs), lambda each: isinstance(each, self.tensor), [])
+        self.programs = Bounded(KEPT)
+
+    def recorder(self, arguments: Sequence[Any], room: dict[int, int]) -> Recorder:
+        """What records a call on these arguments."""
+        args, kwargs = tree.unflatten(self.structure, iter(arguments[: self.given]))
+        return Recorder(self.function, args, kwargs, self.tensor, room)
+
+    def run(
+        self, recorder: Recorder, found: Elsewhere, arguments: Sequence[Any], wrap: Wrap
+    ) -> tuple[Any, Elsewhere]:
+        """What the function gives with so many elements, or as many as there are found to be, and how many
+        that was; OTHER if the function must be recorded anew."""
+        shapes = tuple([tuple(each.shape) for each in recorder.given])
+        for _ in range(ATTEMPTS):
+            made = functools.partial(_made, recorder, shapes, found)
+            result = self.programs.get((shapes, found), made).run(arguments, wrap)
+            if type(result) is not Elsewhere:
+                return result, found
+            found = result
+        return OTHER, found
+
+
+def _made(recorder: Recorder, shapes: Sequence[Sequence[int]], found: Elsewhere) -> ExactSpecialization:
+    if max(found.counts[: found.sure]) >= LIMIT:
+        raise UnsupportedError(f"a size that depends on data is {max(found.counts)}, which is too large")
+    try:
+        plan = recorder.at(shapes, counts=found.counts)
+    except Exception:  # whatever the user's function raises there
+        if found.sure >= len(found.counts):
+            raise
+        plan = recorder.at(shapes, counts=found.counts[: found.sure])
+    return ExactSpecialization(plan)

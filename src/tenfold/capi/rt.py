@@ -2,10 +2,10 @@
 
 The table below is the whole of it: each row names a function, its parameters and its result, and what it
 calls: an operator with its arguments, or, after `c`, an expression of C over src/rt/calls.h. After `~` stands
-what is known of the result without libtorch: its shape, by src/rt/shapes.h. Handles are int64_t, 0 for no
-tensor; a list is a pointer and a count; truth is int32_t; text is NUL-terminated and the library's. A row
-that gives a number has a sibling, its name and `_tensor`, that gives the tensor which holds it: gradients
-flow through that one.
+what is known of the result without libtorch: its shape, by src/rt/shapes.h and src/rt/layers.h. Handles are
+int64_t, 0 for no tensor; a list is a pointer and a count; truth is int32_t; text is NUL-terminated and the
+library's. A row that gives a number has a sibling, its name and `_tensor`, that gives the tensor which holds
+it: gradients flow through that one.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ torchtensor_tanh(handle: tensor) -> tensor = aten::tanh(handle) ~ like(handle)
 torchtensor_leaky_relu(handle: tensor, negative_slope: f64) -> tensor
     = aten::leaky_relu(handle, negative_slope) ~ like(handle)
 torchtensor_gelu(handle: tensor) -> tensor = aten::gelu(handle) ~ like(handle)
-torchtensor_softmax(handle: tensor, dim: i64) -> tensor = aten::softmax.int(handle, dim) ~ like(handle)
+torchtensor_softmax(handle: tensor, dim: i64) -> tensor = aten::softmax.int(handle, dim) ~ along(handle, dim)
 torchtensor_log_softmax(handle: tensor, dim: i64) -> tensor
-    = aten::log_softmax.int(handle, dim) ~ like(handle)
+    = aten::log_softmax.int(handle, dim) ~ along(handle, dim)
 
 # Linear algebra; svd gives the singular values, eig the eigenvalues; svd_full and eig_full the vectors too
 torchtensor_matmul(handle: tensor, other: tensor) -> tensor
@@ -90,10 +90,10 @@ torchtensor_transpose(handle: tensor, dim0: i64, dim1: i64) -> tensor
     = aten::transpose.int(handle, dim0, dim1) ~ swapped(handle, dim0, dim1)
 torchtensor_t(handle: tensor) -> tensor = aten::t(handle) ~ turned(handle)
 torchtensor_norm(handle: tensor) -> f64 = aten::linalg_vector_norm(handle) ~ scalar(handle)
-torchtensor_det(handle: tensor) -> f64 = aten::linalg_det(handle) ~ scalar(handle)
-torchtensor_inverse(handle: tensor) -> tensor = aten::linalg_inv(handle) ~ like(handle)
+torchtensor_det(handle: tensor) -> f64 = aten::linalg_det(handle) ~ determinant(handle)
+torchtensor_inverse(handle: tensor) -> tensor = aten::linalg_inv(handle) ~ inverted(handle)
 torchtensor_svd(handle: tensor) -> tensor = aten::linalg_svdvals(handle) ~ singular(handle)
-torchtensor_eig(handle: tensor) -> tensor = aten::linalg_eigvals(handle) ~ singular(handle)
+torchtensor_eig(handle: tensor) -> tensor = aten::linalg_eigvals(handle) ~ eigenvalues(handle)
 torchtensor_svd_full(handle: tensor) -> [results] = aten::linalg_svd(handle)
 torchtensor_eig_full(handle: tensor) -> [results] = aten::linalg_eig(handle)
 
@@ -104,16 +104,16 @@ torchtensor_sum_dim(handle: tensor, dim: i64, keepdim: bool) -> tensor
 torchtensor_mean(handle: tensor) -> f64 = aten::mean(handle) ~ scalar(handle)
 torchtensor_mean_dim(handle: tensor, dim: i64, keepdim: bool) -> tensor
     = aten::mean.dim(handle, [dim], keepdim) ~ reduced(handle, dim, keepdim)
-torchtensor_max(handle: tensor) -> f64 = aten::max(handle) ~ scalar(handle)
+torchtensor_max(handle: tensor) -> f64 = aten::max(handle) ~ extreme(handle)
 torchtensor_max_dim(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::max.dim(handle, dim, keepdim) ~ reduced(handle, dim, keepdim)
-torchtensor_min(handle: tensor) -> f64 = aten::min(handle) ~ scalar(handle)
+    = aten::max.dim(handle, dim, keepdim) ~ extreme_along(handle, dim, keepdim)
+torchtensor_min(handle: tensor) -> f64 = aten::min(handle) ~ extreme(handle)
 torchtensor_min_dim(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::min.dim(handle, dim, keepdim) ~ reduced(handle, dim, keepdim)
+    = aten::min.dim(handle, dim, keepdim) ~ extreme_along(handle, dim, keepdim)
 torchtensor_argmax(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::argmax(handle, dim, keepdim) ~ reduced(handle, dim, keepdim)
+    = aten::argmax(handle, dim, keepdim) ~ extreme_along(handle, dim, keepdim)
 torchtensor_argmin(handle: tensor, dim: i64, keepdim: bool) -> tensor
-    = aten::argmin(handle, dim, keepdim) ~ reduced(handle, dim, keepdim)
+    = aten::argmin(handle, dim, keepdim) ~ extreme_along(handle, dim, keepdim)
 torchtensor_std(handle: tensor) -> f64 = aten::std(handle) ~ scalar(handle)
 torchtensor_var(handle: tensor) -> f64 = aten::var(handle) ~ scalar(handle)
 
@@ -143,7 +143,7 @@ torchtensor_slice(handle: tensor, dim: i64, start: i64, end: i64, step: i64) -> 
 torchtensor_index_select(handle: tensor, dim: i64, indices: index) -> tensor
     = aten::index_select(handle, dim, indices) ~ selected(handle, dim, indices)
 torchtensor_gather(handle: tensor, dim: i64, indices: index) -> tensor
-    = aten::gather(handle, dim, indices) ~ like(indices)
+    = aten::gather(handle, dim, indices) ~ picked(handle, dim, indices)
 torchtensor_cat(tensors: [tensor], dim: i64) -> tensor
     = aten::cat(tensors, dim) ~ joined(tensors, tensors_count, dim)
 torchtensor_stack(tensors: [tensor], dim: i64) -> tensor
@@ -154,7 +154,7 @@ torchtensor_chunk(handle: tensor, chunks: i64, dim: i64) -> [tensor] = aten::chu
 nn_conv2d(input: tensor, weight: tensor, bias: tensor?, stride: [i64], padding: [i64], dilation:
         [i64], groups: i64) -> tensor
     = aten::conv2d(input, weight, bias, stride, padding, dilation, groups)
-    ~ convolved(input, weight, PAIR_OF(stride), PAIR_OF(padding), PAIR_OF(dilation), groups)
+    ~ convolved(input, weight, bias, PAIR_OF(stride), PAIR_OF(padding), PAIR_OF(dilation), groups)
 nn_max_pool2d(input: tensor, kernel_size: [i64], stride: [i64], padding: [i64]) -> tensor
     = aten::max_pool2d(input, kernel_size, stride, padding)
     ~ windowed(input, PAIR_OF(kernel_size), PAIR_OF(stride), PAIR_OF(padding), NO_PAIR, -1)
@@ -164,22 +164,24 @@ nn_avg_pool2d(input: tensor, kernel_size: [i64], stride: [i64], padding: [i64]) 
 nn_batch_norm(input: tensor, running_mean: tensor?, running_var: tensor?, weight: tensor?, bias:
         tensor?, training: bool, momentum: f64, eps: f64) -> tensor
     = aten::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, true)
-    ~ like(input)
+    ~ batch_normalized(input, running_mean, running_var, weight, bias, training)
 nn_layer_norm(input: tensor, normalized_shape: [i64], weight: tensor?, bias: tensor?, eps: f64) ->
         tensor
-    = aten::layer_norm(input, normalized_shape, weight, bias, eps) ~ like(input)
-nn_dropout(input: tensor, p: f64, training: bool) -> tensor = aten::dropout(input, p, training) ~ like(input)
+    = aten::layer_norm(input, normalized_shape, weight, bias, eps)
+    ~ normalized(input, normalized_shape, normalized_shape_count, weight, bias)
+nn_dropout(input: tensor, p: f64, training: bool) -> tensor
+    = aten::dropout(input, p, training) ~ dropped(input, p)
 nn_linear(input: tensor, weight: tensor, bias: tensor?) -> tensor
-    = aten::linear(input, weight, bias) ~ linear_of(input, weight)
+    = aten::linear(input, weight, bias) ~ linear_of(input, weight, bias)
 nn_embedding(input: index, weight: tensor) -> tensor
     = aten::embedding(weight, input) ~ embedded(input, weight)
 
 # Losses, averaged, as numbers
-nn_mse_loss(input: tensor, target: tensor) -> f64 = aten::mse_loss(input, target) ~ scalar(input)
+nn_mse_loss(input: tensor, target: tensor) -> f64 = aten::mse_loss(input, target) ~ mean_loss(input, target)
 nn_cross_entropy(input: tensor, target: tensor) -> f64
-    = c number_in(cross_entropy(input, target)) ~ scalar(input)
+    = c number_in(cross_entropy(input, target)) ~ classified(input, target)
 nn_binary_cross_entropy(input: tensor, target: tensor) -> f64
-    = aten::binary_cross_entropy(input, target) ~ scalar(input)
+    = aten::binary_cross_entropy(input, target) ~ mean_loss(input, target)
 nn_nll_loss(input: tensor, target: index) -> f64 = aten::nll_loss_nd(input, target) ~ scalar(input)
 
 # Gradients; grad is 0 where none was collected, and that is no error
@@ -330,23 +332,9 @@ def add(include: Path, lib: Path, compiler: str, flags: Sequence[str] = ()) -> P
         for name, text in written.items():
             Path(folder, name).write_text(text, "utf-8")
         made = Path(folder, library.name)
-        command = [
-            compiler,
-            "-std=gnu99",
-            "-O2",
-            "-fPIC",
-            "-shared",
-            *flags,
-            f"-I{include}",
-            f"{folder}/rt.c",
-        ]
-        command += [
-            f"-L{lib}",
-            "-ltenfold",
-            "-Wl,-rpath,$ORIGIN",
-            f"-Wl,-soname,{library.name}",
-            "-lpthread",
-        ]
+        command = [compiler, "-std=gnu99", "-O2", "-fPIC", "-shared", *flags]
+        command += [f"-I{include}", f"{folder}/rt.c", f"-L{lib}", "-ltenfold", "-lpthread"]
+        command += ["-Wl,-rpath,$ORIGIN", f"-Wl,-soname,{library.name}"]
         done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True)
         if done.returncode:
             raise EngineError(
@@ -365,7 +353,7 @@ def header() -> str:
 
 def source() -> str:
     """The text of the C file behind it."""
-    written = ['#include "calls.h"\n#include "shapes.h"\n']
+    written = ['#include "calls.h"\n#include "shapes.h"\n#include "layers.h"\n']
     for each in functions():
         body = "\n".join(f"    {line}" for line in each.body)
         written.append(f"{each.prototype} {{\n{body}\n}}\n")

@@ -1,5 +1,8 @@
 /* What is known without libtorch: shapes. A handle is then a META, and the functions of the table that have a
- * rule after `~` give the shape of their result; what needs elements fails. */
+ * rule after `~` give the shape of their result; what needs elements fails.
+ *
+ * These rules repeat in C what FlatIR says in Python, because they serve hosts that have neither libtorch nor
+ * Python. A test holds them against libtorch: each call must give the same shape, or fail, with and without it. */
 typedef struct {
     int64_t rank;
     int32_t requires_grad;
@@ -74,6 +77,14 @@ static int64_t place(int64_t dim, int64_t rank) {
     return found >= 0 && found < rank ? found : -1;
 }
 
+/* The same of a tensor. Most operators take a number for a vector, which has a dimension 0. */
+static int64_t axis(int64_t dim, int64_t handle) {
+    const int64_t rank = handle == 0 ? 0 : META_OF(handle)->rank;
+    return place(dim, rank == 0 ? 1 : rank);
+}
+
+static bool is_number(int64_t handle) { return handle != 0 && META_OF(handle)->rank == 0; }
+
 static int64_t broadcast(int64_t left, int64_t right) {
     if (left == 0 || right == 0) return wrong("no tensor is given");
     const META *a = META_OF(left), *b = META_OF(right);
@@ -110,20 +121,34 @@ static int64_t resized(int64_t handle, int64_t dim, int64_t size) {
     return result == 0 ? 0 : wrong("there is no such dimension");
 }
 
+/* The shape itself, of an operator along a dimension. */
+static int64_t along(int64_t handle, int64_t dim) {
+    return handle != 0 && axis(dim, handle) < 0 ? wrong("there is no such dimension") : like(handle);
+}
+
 static int64_t reduced(int64_t handle, int64_t dim, int32_t keepdim) {
+    if (is_number(handle)) return along(handle, dim);
     if (handle == 0 || keepdim) return resized(handle, dim, 1);
-    const int64_t at = place(dim, META_OF(handle)->rank);
+    const int64_t at = axis(dim, handle);
     return at < 0 ? wrong("there is no such dimension") : without(handle, at);
 }
 
+/* The largest or smallest along a dimension, which none is of no elements. */
+static int64_t extreme_along(int64_t handle, int64_t dim, int32_t keepdim) {
+    const int64_t at = axis(dim, handle);
+    const bool empty = handle != 0 && at >= 0 && at < META_OF(handle)->rank && META_OF(handle)->sizes[at] == 0;
+    return empty ? wrong("the dimension has no elements") : reduced(handle, dim, keepdim);
+}
+
+static int64_t extreme(int64_t handle) {
+    return handle != 0 && numel_of(handle) == 0 ? wrong("the tensor has no elements") : scalar(handle);
+}
+
 static int64_t swapped(int64_t handle, int64_t dim0, int64_t dim1) {
+    const int64_t a = axis(dim0, handle), b = axis(dim1, handle);
+    if (handle != 0 && (a < 0 || b < 0)) return wrong("there is no such dimension");
     int64_t result = like(handle);
-    const int64_t rank = result == 0 ? 0 : META_OF(result)->rank, a = place(dim0, rank), b = place(dim1, rank);
-    if (result == 0) return 0;
-    if (a < 0 || b < 0) {
-        free(META_OF(result));
-        return wrong("there is no such dimension");
-    }
+    if (result == 0 || is_number(result)) return result;
     int64_t *sizes = META_OF(result)->sizes, first = sizes[a];
     sizes[a] = sizes[b];
     sizes[b] = first;
@@ -131,6 +156,7 @@ static int64_t swapped(int64_t handle, int64_t dim0, int64_t dim1) {
 }
 
 static int64_t turned(int64_t handle) {
+    if (handle != 0 && META_OF(handle)->rank > 2) return wrong("t takes a matrix");
     return handle != 0 && META_OF(handle)->rank < 2 ? like(handle) : swapped(handle, 0, 1);
 }
 
@@ -158,6 +184,14 @@ static int64_t inner_product(int64_t left, int64_t right) {
     return vectors ? product(left, right) : wrong("dot takes two vectors");
 }
 
+/* Whether the last two dimensions are those of square matrices. */
+static bool square(int64_t handle) {
+    const META *m = META_OF(handle);
+    return m != NULL && m->rank >= 2 && m->sizes[m->rank - 2] == m->sizes[m->rank - 1];
+}
+
+static int64_t inverted(int64_t handle) { return square(handle) ? like(handle) : wrong("a square matrix is needed"); }
+
 static int64_t singular(int64_t handle) {
     if (handle == 0 || META_OF(handle)->rank < 2) return wrong("a matrix is needed");
     const META *m = META_OF(handle);
@@ -165,6 +199,14 @@ static int64_t singular(int64_t handle) {
     int64_t result = without(handle, m->rank - 1);
     if (result != 0) META_OF(result)->sizes[m->rank - 2] = rows < columns ? rows : columns;
     return result;
+}
+
+static int64_t eigenvalues(int64_t handle) {
+    return square(handle) ? singular(handle) : wrong("a square matrix is needed");
+}
+
+static int64_t determinant(int64_t handle) {
+    return square(handle) ? made(META_OF(handle)->sizes, META_OF(handle)->rank - 2) : wrong("a square matrix is needed");
 }
 
 static int64_t reshaped(int64_t handle, const int64_t *sizes, int64_t rank) {
@@ -209,9 +251,9 @@ static int64_t squeezed(int64_t handle) {
 }
 
 static int64_t squeezed_at(int64_t handle, int64_t dim) {
-    const int64_t at = handle == 0 ? -1 : place(dim, META_OF(handle)->rank);
+    const int64_t at = handle == 0 ? -1 : axis(dim, handle);
     if (at < 0) return wrong("there is no such dimension");
-    return META_OF(handle)->sizes[at] == 1 ? without(handle, at) : like(handle);
+    return !is_number(handle) && META_OF(handle)->sizes[at] == 1 ? without(handle, at) : like(handle);
 }
 
 static int64_t unsqueezed(int64_t handle, int64_t dim) {
@@ -239,95 +281,68 @@ static int64_t sliced(int64_t handle, int64_t dim, int64_t start, int64_t end, i
 }
 
 static int64_t selected(int64_t handle, int64_t dim, int64_t indices) {
-    return indices == 0 ? wrong("no tensor is given") : resized(handle, dim, numel_of(indices));
+    if (handle == 0 || indices == 0) return wrong("no tensor is given");
+    if (META_OF(indices)->rank > 1) return wrong("the indices are no vector");
+    if (!is_number(handle)) return resized(handle, dim, numel_of(indices));
+    return numel_of(indices) == 1 ? along(handle, dim) : wrong("a number has one element");
 }
 
+/* The shape of the indices, which must lie within the other dimensions of the input. */
+static int64_t picked(int64_t handle, int64_t dim, int64_t indices) {
+    if (handle == 0 || indices == 0) return wrong("no tensor is given");
+    const META *x = META_OF(handle), *i = META_OF(indices);
+    const int64_t rank = x->rank == 0 ? 1 : x->rank, at = axis(dim, handle);
+    if (at < 0) return wrong("there is no such dimension");
+    if (numel_of(indices) == 0) return like(indices);
+    if (rank != (i->rank == 0 ? 1 : i->rank)) return wrong("the indices have another number of dimensions");
+    for (int64_t d = 0; d < x->rank && d < i->rank; d++)
+        if (d != at && i->sizes[d] > x->sizes[d]) return wrong("the indices are larger than the input");
+    return like(indices);
+}
+
+static bool same_shape(int64_t left, int64_t right) {
+    const META *a = META_OF(left), *b = META_OF(right);
+    if (a == NULL || b == NULL || a->rank != b->rank) return false;
+    for (int64_t i = 0; i < a->rank; i++)
+        if (a->sizes[i] != b->sizes[i]) return false;
+    return true;
+}
+
+/* Whether `cat` passes over a tensor: one of shape (0,) joins any others. */
+static bool skipped(const META *meta) { return meta->rank == 1 && meta->sizes[0] == 0; }
+
 static int64_t joined(const int64_t *handles, int64_t count, int64_t dim) {
-    int64_t total = 0;
-    if (count < 1 || handles == NULL || handles[0] == 0) return wrong("no tensor is given");
-    const META *first = META_OF(handles[0]);
+    int64_t total = 0, model = 0;
+    if (count < 1 || handles == NULL) return wrong("no tensor is given");
+    for (int64_t i = 0; i < count; i++) {
+        if (handles[i] == 0) return wrong("no tensor is given");
+        if (model == 0 || skipped(META_OF(model))) model = handles[i];
+    }
+    const META *first = META_OF(model);
     const int64_t at = place(dim, first->rank);
     if (at < 0) return wrong("there is no such dimension");
     for (int64_t i = 0; i < count; i++) {
         const META *meta = META_OF(handles[i]);
-        if (meta == NULL || meta->rank != first->rank) return wrong("the tensors have other dimensions");
+        if (skipped(meta)) continue;
+        if (meta->rank != first->rank) return wrong("the tensors have other dimensions");
         for (int64_t j = 0; j < meta->rank; j++)
             if (j != at && meta->sizes[j] != first->sizes[j]) return wrong("the tensors have other sizes");
         total += meta->sizes[at];
     }
-    return resized(handles[0], dim, total);
+    return resized(model, dim, total);
 }
 
 static int64_t stacked(const int64_t *handles, int64_t count, int64_t dim) {
     int64_t one = count < 1 || handles == NULL ? wrong("no tensor is given") : unsqueezed(handles[0], dim);
     for (int64_t i = 1; one != 0 && i < count; i++) {
-        int64_t same = broadcast(handles[0], handles[i]);
-        if (same == 0 || META_OF(handles[i])->rank != META_OF(handles[0])->rank) {
-            free(META_OF(same));
+        if (!same_shape(handles[0], handles[i])) {
             free(META_OF(one));
             return wrong("the tensors have other shapes");
         }
-        free(META_OF(same));
     }
     int64_t result = one == 0 ? 0 : resized(one, dim, count);
     free(META_OF(one));
     return result;
-}
-
-static int64_t linear_of(int64_t input, int64_t weight) {
-    int64_t turned_weight = turned(weight), result = turned_weight == 0 ? 0 : product(input, turned_weight);
-    free(META_OF(turned_weight));
-    return result;
-}
-
-static int64_t embedded(int64_t input, int64_t weight) {
-    if (input == 0 || weight == 0 || META_OF(weight)->rank != 2) return wrong("embedding takes places and a matrix");
-    int64_t wide = unsqueezed(input, -1), result = wide == 0 ? 0 : resized(wide, -1, META_OF(weight)->sizes[1]);
-    free(META_OF(wide));
-    return result;
-}
-
-/* One of one or two numbers, which stand for both dimensions where there is but one. */
-static int64_t of_pair(const int64_t *numbers, int64_t count, int64_t i, int64_t otherwise) {
-    return count < 1 || numbers == NULL ? otherwise : numbers[count > i ? i : count - 1];
-}
-
-typedef struct {
-    const int64_t *numbers;
-    int64_t count;
-} PAIR;
-
-#define PAIR_OF(name) ((PAIR){name, name##_count})
-#define NO_PAIR ((PAIR){NULL, 0})
-
-/* Windows over the last two dimensions. */
-static int64_t windowed(int64_t input, PAIR kernel, PAIR stride, PAIR padding, PAIR dilation, int64_t channels) {
-    int64_t result = like(input);
-    META *meta = META_OF(result);
-    if (result == 0) return 0;
-    for (int64_t i = 0; i < 2 && meta->rank >= 3; i++) {
-        const int64_t size = of_pair(kernel.numbers, kernel.count, i, 1), at = meta->rank - 2 + i;
-        const int64_t step = of_pair(stride.numbers, stride.count, i, size), pad = of_pair(padding.numbers, padding.count, i, 0);
-        const int64_t reach = of_pair(dilation.numbers, dilation.count, i, 1) * (size - 1) + 1;
-        const int64_t room = meta->sizes[at] + 2 * pad - reach;
-        if (step <= 0 || room < 0) break;
-        meta->sizes[at] = room / step + 1;
-        if (i == 1) {
-            if (channels >= 0) meta->sizes[meta->rank - 3] = channels;
-            return result;
-        }
-    }
-    free(meta);
-    return wrong("the window does not fit the input");
-}
-
-static int64_t convolved(int64_t input, int64_t weight, PAIR stride, PAIR padding, PAIR dilation, int64_t groups) {
-    if (input == 0 || weight == 0 || META_OF(weight)->rank != 4 || META_OF(input)->rank < 3) return wrong("conv2d takes images and a weight of four dimensions");
-    const META *w = META_OF(weight), *x = META_OF(input);
-    if (x->sizes[x->rank - 3] != w->sizes[1] * groups) return wrong("the channels of input and weight differ");
-    const int64_t unit = 1;
-    const PAIR kernel = {w->sizes + 2, 2}, by_one = {&unit, 1};
-    return windowed(input, kernel, stride.count < 1 ? by_one : stride, padding, dilation, w->sizes[0]);
 }
 
 static const int64_t *sizes_of(int64_t handle, int64_t *count) {

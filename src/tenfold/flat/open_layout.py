@@ -94,8 +94,9 @@ def joined(factors: Iterable[Factor]) -> Layout:
 
 
 class Sizes:
-    """The open sizes of a program: `ranges` says for each symbol from where to where it goes, `given` which
-    value tells it when the program runs; those of the last are counted by the program itself."""
+    """The open sizes of a program. `ranges` holds the least and the greatest value of each symbol. `given`
+    holds the scalars that pass the first symbols to a run of the program. The program computes the other
+    symbols itself, such as a number of nonzero elements; `opening` adds those to `scalars`."""
 
     def __init__(self, ranges: dict[Open, tuple[int, int]], given: Sequence[Value]):
         self.ranges = ranges

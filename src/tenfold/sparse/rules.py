@@ -14,23 +14,16 @@ from tenfold.sparse.tensors import CompressedTensor, CooTensor, SparseTensor, co
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import aten
 
-# Functions that are 0 at 0, so that they apply to the stored values alone; and those that are linear too, for
-# which an element may be stored in several parts.
-ZERO_AT_ZERO = """
-    abs absolute angle arcsin arcsinh arctan arctanh asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor
-    frac isinf isnan isneginf isposinf log1p nan_to_num rad2deg relu round sgn sign signbit sin sinh sqrt
-    square tan tanh trunc fix
-""".split()  # noqa: SIM905
+# Linear functions of elements, for which an element may be stored in several parts. Other functions that are
+# 0 at 0 are found by `pointwise.py`.
 LINEAR = ("neg", "negative", "positive", "clone", "detach", "conj", "conj_physical", "real", "resolve_conj")
 METHODS = "to float double half bfloat16 int long short char byte cfloat cdouble cpu cuda type_as"
 
 
-def _elementwise(name: str, merges: bool) -> None:
+def _linear(name: str) -> None:
     function = aten(name)
 
     def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if merges and isinstance(self, CooTensor):
-            self = self.merged()
         return self.with_values(function(self._held, *args, **kwargs))
 
     rule(name, by_values=True)(apply)
@@ -44,10 +37,8 @@ def _converting(name: str) -> None:
     rule(name, by_values=True)(apply)
 
 
-for _name in ZERO_AT_ZERO:
-    _elementwise(_name, merges=True)
 for _name in LINEAR:
-    _elementwise(_name, merges=False)
+    _linear(_name)
 for _name in METHODS.split():
     _converting(_name)
 

@@ -2,8 +2,8 @@
 
 A sparse tensor is a `Tensor` without memory of its own. It holds ordinary tensors: the indices, which are
 constants, and the values, through which gradients flow. A function that is given one is looked up by its
-name in `RULES`, which computes with the parts. `indices.py` computes with indices on the host, because how
-many elements a result stores depends on data.
+name in `table.RULES`; without a rule it may apply to the values alone, see `pointwise.py`. `indices.py`
+computes with indices on the host, because how many elements a result stores depends on data.
 """
 
 from __future__ import annotations
@@ -15,16 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.base import dtypes, layouts
-from tenfold.base.errors import (
-    ArgumentError,
-    DTypeError,
-    IndexOutOfRange,
-    TenfoldError,
-    UnsupportedError,
-)
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, TenfoldError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.flat.ir import TensorType
 from tenfold.sparse import indices as places
+from tenfold.sparse.pointwise import is_zero_at_zero
 from tenfold.sparse.printing import printed
 from tenfold.sparse.table import BY_VALUES, DESCRIBED, RULES, called
 from tenfold.tensor import Tensor, leaf
@@ -340,10 +335,10 @@ def _applied(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not args and "input" in options:
         args = (options.pop("input"),)
     if out is not None:
-        if not any(_sparse_ones(each) for each in (*args, *options.values())):
+        if not any(_has_sparse(each) for each in (*args, *options.values())):
             raise ArgumentError(f"out= of layout {out.layout} cannot hold a dense result")
         return _written(out, _applied(name, args, options))
-    if name not in RULES and name.endswith("_") and not name.startswith("_") and name[:-1] in RULES:
+    if name not in RULES and args and name.endswith("_") and not name.startswith("_"):
         result = _by_rule(name[:-1], args, options)
         if isinstance(args[0], SparseTensor) and isinstance(result, SparseTensor):
             if tuple(result.shape) != tuple(args[0].shape):
@@ -357,7 +352,7 @@ def _by_rule(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     them; the result has the layout of the first sparse argument."""
     found = RULES.get(name)
     if found is None:
-        raise UnsupportedError(f"{name} takes no sparse tensors", help="call to_dense() on them first")
+        return _on_values(name, args, kwargs)
     if name in BY_VALUES:
         return found(*args, **kwargs)
     given = next((each for each in (*args, *kwargs.values()) if isinstance(each, SparseTensor)), None)
@@ -366,6 +361,17 @@ def _by_rule(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if isinstance(given, CompressedTensor) and isinstance(result, CooTensor) and result.ndim == 2:
         return compress(result, given._by_rows)
     return result
+
+
+def _on_values(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SparseTensor:
+    """A function without a rule, of the stored elements alone, if that is the same."""
+    given = args[0] if args else None
+    if not isinstance(given, SparseTensor) or not is_zero_at_zero(
+        name, given._held, tuple(given.shape), args[1:], kwargs
+    ):
+        raise UnsupportedError(f"{name} takes no sparse tensors", help="call to_dense() on them first")
+    whole = given.merged() if isinstance(given, CooTensor) else given
+    return whole.with_values(aten(name)(whole._held, *args[1:], **kwargs))
 
 
 def _written(out: Any, result: Any) -> Any:
@@ -380,10 +386,9 @@ def _written(out: Any, result: Any) -> Any:
     return into(out, result)
 
 
-def _sparse_ones(argument: Any) -> bool:
-    """Whether an argument is sparse, or a list with a sparse tensor."""
-    each = argument if isinstance(argument, (list, tuple)) else [argument]
-    return any(isinstance(one, SparseTensor) for one in each)
+def _has_sparse(argument: Any) -> bool:
+    listed = argument if isinstance(argument, (list, tuple)) else [argument]
+    return any(isinstance(each, SparseTensor) for each in listed)
 
 
 def _as_coordinates(argument: Any) -> Any:

@@ -238,6 +238,22 @@ def test_few_elements(on_tier_0, case):
     require_equal(FEW[case], numbers(3, 0, 1, 2, 4, 5, 6, 3))
 
 
+def test_numbers_of_elements_are_proved_in_ranges(on_tier_0):
+    called = []
+
+    @tn.compile
+    def difference(x):
+        called.append(1)
+        return x[x > 0].sum() - x[x < 0].sum()
+
+    for seed in range(20):
+        x = np.random.default_rng(seed).normal(size=200).astype(np.float32)
+        np.testing.assert_allclose(difference(tn.tensor(x)).item(), np.abs(x).sum(), rtol=1e-5)
+        if seed == 0:
+            first = len(called)
+    assert len(called) == first
+
+
 APART = {
     "products": lambda lib, x: x[x > 0].cumprod(0),
     "mask of a mask": lambda lib, x: (lambda kept: kept[kept > 2])(x[x > 0]),

@@ -29,6 +29,7 @@ RECORDINGS = 7  # of a function that has such sizes, to tell them apart
 OPEN = "open"  # what lowerings are told in the place of a type of device
 FEW = 8  # up to so many elements, each number of them is proved by itself
 SEVERAL = 3  # up to so many such sizes, numbers of elements are proved in ranges
+ATTEMPTS = 8  # to prove a range of numbers that may fail
 KEPT = 4096  # numbers of elements that are remembered
 
 
@@ -94,7 +95,7 @@ class Proved:
     ):
         self.proof, self.plan, self.open, self.shapes = proof, plan, open, shapes
         self.recorded = [(min(each.values), max(each.values)) for each in proof.counted]
-        self.one_by_one = one_by_one or len(self.recorded) > SEVERAL
+        self.attempts = 0 if one_by_one or len(self.recorded) > SEVERAL else ATTEMPTS
         self.known: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}
         self.ranges: list[list[Range]] = []
 
@@ -113,17 +114,26 @@ class Proved:
         if len(self.known) >= KEPT:
             self.known.clear()
         holds = self.known[tuple(sizes), tuple(counts)] = self._holds(recorder, sizes, counts)
-        if holds and not self.one_by_one and min(counts) > FEW:
-            ranges = [
-                (min(low, count), max(high, count)) for count, (low, high) in zip(counts, self.recorded)
-            ]
-            ends = (
-                [[end[side] for end in self.open.ranges] for side in (0, 1)] if self.open.ranges else [sizes]
-            )
+        if holds and self.attempts and min(counts) > FEW:
+            self._widen(recorder, sizes, counts)
+        return holds
+
+    def _widen(self, recorder: Recorder, sizes: Sequence[int], counts: Sequence[int]) -> None:
+        """Prove as wide a range as can be from the recorded numbers to these: down to half of them, to the
+        least that came, or to these themselves."""
+        several = [self.recorded, *self.ranges, [(count, count) for count in counts]]
+        met = [(min(lows), max(highs)) for lows, highs in (zip(*each) for each in zip(*several))]
+        wide = [
+            (max(FEW + 1, low // 2), max(high, most)) for (low, high), most in zip(met, self.proof.bounds)
+        ]
+        own = [(min(low, count), max(high, count)) for count, (low, high) in zip(counts, self.recorded)]
+        ends = [[end[side] for end in self.open.ranges] for side in (0, 1)] if self.open.ranges else [sizes]
+        for ranges in (wide, met, own):
             corners = [(at, corner) for at in ends for corner in product(*ranges)]
             if all(self._holds(recorder, *each) for each in corners):
                 self.ranges.append(ranges)
-        return holds
+                return
+        self.attempts -= 1
 
     def _holds(self, recorder: Recorder, sizes: Sequence[int], counts: Sequence[int]) -> bool:
         """Whether the function, recorded with so many elements, is the program that was opened."""

@@ -170,6 +170,59 @@ def calls_what_is_not_there(x):
     return x.no_such_method()
 
 
+def chosen_by_a_tensor(x):
+    if bool(x.sum() > 0):
+        act = tn.relu
+    else:
+        act = tn.tanh
+    return act(x)
+
+
+def rebound_in_a_loop(x, n: int):
+    act = tn.relu
+    for _ in range(n):
+        x = act(x)
+        act = tn.tanh
+    return x
+
+
+def unbound_in_a_branch(x):
+    act = tn.relu
+    while bool(x.sum() > 0):
+        act = x * 2
+        x = x - act
+    return act(x)
+
+
+@pytest.mark.parametrize("function", [chosen_by_a_tensor, rebound_in_a_loop, unbound_in_a_branch])
+def test_a_function_that_is_chosen_when_the_program_runs_is_refused(function):
+    with pytest.raises(
+        tn.UnsupportedError,
+        match=rf"{function.__name__}, line \d+: act names a function or layer chosen in an if",
+    ):
+        _ = tn.jit.script(function).code
+
+
+EPS = 0.5
+k = 7
+
+
+@tn.jit.script
+def names_of_its_own(x: tn.Tensor, xs: list[int], *, eps: float = EPS) -> tn.Tensor:
+    act = tn.abs
+    if SCALE > 1:
+        act = tn.neg
+    act = act(x)
+    doubled = [k * 2 for k in xs]
+    return act + doubled[0] + eps
+
+
+def test_local_names_hide_those_outside_and_functions_are_followed_in_straight_code():
+    assert "14" not in names_of_its_own.code
+    theirs = by_pytorch(names_of_its_own)
+    assert theirs(torch.ones(1), [3]).item() == names_of_its_own(tn.ones(1), [3]).item() == 5.5
+
+
 class Block(tn.nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -221,6 +274,54 @@ def test_a_scripted_model_keeps_its_choices_loops_and_names():
     np.testing.assert_array_equal(
         scripted(tn.from_numpy(X)).numpy(force=True), ours(tn.from_numpy(X)).numpy(force=True)
     )
+
+
+class Looped(tn.nn.Module):
+    """Loops over layers inside other loops, with an `else`."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = tn.nn.ModuleList([tn.nn.ReLU(), tn.nn.Tanh()])
+
+    def forward(self, x, n: int):
+        for _ in range(n):
+            for layer in self.layers:
+                x = layer(x) + 1
+            else:
+                x = x * 3
+        return x
+
+
+class Broken(Looped):
+    def forward(self, x, n: int):
+        for _ in range(n):
+            for layer in self.layers:
+                x = layer(x)
+                if bool(x.sum() > 0):
+                    break
+        return x
+
+
+class Forgotten(Looped):
+    def forward(self, x, n: int):
+        layer = self.layers[0]
+        if n > 2:
+            for layer in self.layers:
+                x = layer(x)
+        return layer(x)
+
+
+def test_loops_over_layers_are_unrolled_with_their_else():
+    ours, theirs = Looped(), torch.jit.load(io.BytesIO(module_archive(Looped())))
+    for n in (0, 2):
+        found, expected = theirs(torch.tensor(X), n), ours(tn.from_numpy(X), n)
+        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5)
+    with pytest.raises(
+        tn.UnsupportedError, match=r"line \d+: a loop over layers is unrolled, and has no break"
+    ):
+        module_archive(Broken())
+    with pytest.raises(RuntimeError, match="undefined value layer"):
+        torch.jit.load(io.BytesIO(module_archive(Forgotten())))
 
 
 LAYERS = [

@@ -155,6 +155,7 @@ class _MethodRewriter(Rewriter):
         super().__init__(classes.sources, function)
         self.classes, self.module = classes, module
         self.calls: list[tuple[Any, str]] = []
+        self.unrolling: list[bool] = []  # of each loop around the statement, whether it is unrolled
         self.self_name = function.__code__.co_varnames[0]
         self.known = {self.self_name: module}
         self.paths = dict(_paths(module, ast.Name(self.self_name, ast.Load())))
@@ -187,13 +188,36 @@ class _MethodRewriter(Rewriter):
         """A loop over layers is unrolled."""
         known, items = self.static(node.iter)
         several = list(items) if known and hasattr(items, "__iter__") else []
-        if not any(self._holds_module(each) for each in several):
-            return self.generic_visit(node)
+        unrolls = any(self._holds_module(each) for each in several)
+        self.unrolling.append(unrolls)
+        try:
+            return self._unrolled(node, several) if unrolls else super().visit_For(node)
+        finally:
+            self.unrolling.pop()
+
+    def visit_While(self, node: ast.While) -> Any:
+        self.unrolling.append(False)
+        try:
+            return super().visit_While(node)
+        finally:
+            self.unrolling.pop()
+
+    def _unrolled(self, node: ast.For, items: list[Any]) -> list[ast.stmt]:
+        """The body once for each item, and then the `else`: a loop without `break` always reaches it."""
         unrolled: list[ast.stmt] = []
-        for each in several:
+        for each in items:
             self._bind(node.target, each)
             unrolled += self.statements([copy.deepcopy(one) for one in node.body])
+        unrolled += self.statements(node.orelse) if node.orelse else []
         return unrolled
+
+    def visit_Break(self, node: ast.Break | ast.Continue) -> ast.AST:
+        if self.unrolling and self.unrolling[-1]:
+            word = type(node).__name__.lower()
+            self.refuse(node, f"a loop over layers is unrolled, and has no {word}", "put the rest into an if")
+        return node
+
+    visit_Continue = visit_Break
 
     def _holds_module(self, item: Any) -> bool:
         parts = item if isinstance(item, tuple) else (item,)

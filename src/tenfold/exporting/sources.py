@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import inspect
 import math
 import textwrap
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import UnsupportedError
+from tenfold.exporting.known import Known, stored
 from tenfold.mlir.torch_types import SCALAR_TYPES
 from tenfold.ops.table import TABLE, Row
 from tenfold.tensor import Tensor
@@ -27,9 +27,6 @@ CONTAINERS = {"list": "List", "tuple": "Tuple", "dict": "Dict"}
 NEUTRAL = {"inplace": (False,), "_stacklevel": (3, 5, None), "return_indices": (False,)}
 # Arguments of operators that no function has: which of libtorch's kernels may be used.
 IMPLIED = {"cudnn_enabled": True}
-# What Python may work out of what is known.
-PURE = (getattr, hasattr, isinstance, len, tuple, list, reversed, enumerate, zip, min, max, callable)
-PURE_METHODS = ("values", "items", "keys", "children", "named_children", "__getitem__")
 CONSTANTS = (bool, int, float, str)
 
 
@@ -86,15 +83,13 @@ def definition(function: FunctionType) -> ast.FunctionDef:
     return found
 
 
-class Rewriter(ast.NodeTransformer):
+class Rewriter(Known):
     """Rewrites what the function reads from outside into what libtorch's compiler knows."""
 
     def __init__(self, sources: Sources, function: FunctionType):
-        self.sources, self.function = sources, function
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        self.outside = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
-        self.own = set(function.__code__.co_varnames) | set(function.__code__.co_cellvars)
-        self.known: dict[str, Any] = {}  # names of the function's own whose values are known
+        super().__init__(function)
+        self.sources = sources
+        self.undecided = 0  # how many `if` and loop statements of TorchScript's surround the statement
 
     def refuse(self, node: ast.AST, why: str, help: str | None = None) -> NoReturn:
         line = getattr(node, "lineno", 1) + self.function.__code__.co_firstlineno - 1
@@ -108,7 +103,10 @@ class Rewriter(ast.NodeTransformer):
         if node.args.vararg or node.args.kwarg:
             self.refuse(node, "TorchScript has no *args and **kwargs", "name each argument")
         node.args.defaults = [self.visit(each) for each in node.args.defaults]
+        node.args.kw_defaults = [each and self.visit(each) for each in node.args.kw_defaults]
         node.returns = self._type(node.returns)
+        code = self.function.__code__
+        self.own |= {*code.co_varnames, *code.co_cellvars, *stored(node.body)}
         node.body = self.statements(node.body)
         return node
 
@@ -125,10 +123,45 @@ class Rewriter(ast.NodeTransformer):
         if known and isinstance(test, (bool, int, str, type(None))):
             taken = node.body if test else node.orelse
             return self.statements(taken) if taken else None
+        bound = self._bound(node)
         node.test = self.visit(node.test)
-        node.body = self.statements(node.body)
-        node.orelse = self.statements(node.orelse) if node.orelse else []
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        self.forget(bound)
         return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        """A loop, which starts again with what its body has bound."""
+        bound = self._bound(node)
+        node.iter = self.visit(node.iter)
+        self.forget(bound)
+        node.target = self.visit(node.target)
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        self.forget(bound)
+        return node
+
+    def visit_While(self, node: ast.While) -> Any:
+        bound = self._bound(node)
+        self.forget(bound)
+        node.test = self.visit(node.test)
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        self.forget(bound)
+        return node
+
+    def _bound(self, node: ast.stmt) -> set[str]:
+        """The names that a choice or loop binds, none of which may be assigned if it is a known one."""
+        for each in ast.walk(node):
+            if isinstance(each, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                for name in stored([each]) & set(self.known):
+                    self._refuse_binding(each, name)
+        return stored([node])
+
+    def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The statements of a branch or loop that is entered or not only when the program runs."""
+        self.undecided += 1
+        try:
+            return self.statements(body) if body else []
+        finally:
+            self.undecided -= 1
 
     def _decided(self, test: ast.expr) -> tuple[bool, Any]:
         """Whether a condition is known: `a and b` is if one of the two is known not to hold."""
@@ -140,22 +173,32 @@ class Rewriter(ast.NodeTransformer):
         return self.static(test)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        """A name of the function's own for something that is called is known, and not written."""
+        """A local name for a function or layer is known, and its assignment is not written."""
         known, found = self.static(node.value)
         target = node.targets[0]
         if known and callable(found) and isinstance(target, ast.Name) and len(node.targets) == 1:
+            if self.undecided:
+                self._refuse_binding(node, target.id)
             self.known[target.id] = found
             return None
-        for each in ast.walk(ast.Tuple(list(node.targets), ast.Store())):
-            if isinstance(each, ast.Name):
-                self.known.pop(each.id, None)
-        return self.generic_visit(node)
+        node.value = self.visit(node.value)
+        self.forget(stored(node.targets))
+        node.targets = [self.visit(each) for each in node.targets]
+        return node
+
+    def _refuse_binding(self, node: ast.AST, name: str) -> NoReturn:
+        self.refuse(
+            node,
+            f"{name} names a function or layer chosen in an if or a loop, which TorchScript has not",
+            "call each function in its own branch, and assign the results",
+        )
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         annotation = self._type(node.annotation)
         assert annotation is not None
         node.annotation = annotation
         node.value = None if node.value is None else self.visit(node.value)
+        self.forget(stored([node]))
         return node
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
@@ -192,69 +235,6 @@ class Rewriter(ast.NodeTransformer):
             return ast.Name("Tensor" if issubclass(found, Tensor) else found.__name__, ast.Load())
         return node
 
-    # What is known
-
-    def static(self, node: ast.expr) -> tuple[bool, Any]:
-        """Whether an expression is made of what is known, and its value. What may be written to is not: a
-        tensor's elements, or whether a module is in training."""
-        if not self._is_static(node):
-            return False, None
-        names = {each.id: self._named(each.id)[1] for each in ast.walk(node) if isinstance(each, ast.Name)}
-        try:
-            code = compile(ast.Expression(ast.fix_missing_locations(copy.deepcopy(node))), "<static>", "eval")
-            return True, eval(code, {"__builtins__": builtins, **names})
-        except Exception:
-            return False, None
-
-    def _named(self, name: str) -> tuple[bool, Any]:
-        if name in self.known:
-            return True, self.known[name]
-        if name in self.own:
-            return False, None
-        if name in self.outside:
-            return True, self.outside[name]
-        return hasattr(builtins, name), getattr(builtins, name, None)
-
-    def _is_static(self, node: ast.AST) -> bool:
-        if isinstance(node, ast.Constant):
-            return True
-        if isinstance(node, ast.Name):
-            return isinstance(node.ctx, ast.Load) and self._named(node.id)[0]
-        if isinstance(node, ast.Attribute):
-            if node.attr == "training" or not self._is_static(node.value):
-                return False
-            of_tensor = isinstance(self.static(node.value)[1], Tensor)
-            return not of_tensor or node.attr in ("shape", "ndim", "dtype")
-        if isinstance(node, ast.Call):
-            callee = node.func
-            pure = (
-                isinstance(callee, ast.Attribute)
-                and callee.attr in PURE_METHODS
-                and self._is_static(callee.value)
-            )
-            if not pure:
-                known, found = self.static(callee) if isinstance(callee, ast.Name) else (False, None)
-                pure = known and found in PURE
-            given = [*node.args, *[each.value for each in node.keywords]]
-            return pure and all(map(self._is_static, given))
-        if isinstance(
-            node, (ast.BinOp, ast.BoolOp, ast.Compare, ast.UnaryOp, ast.JoinedStr, ast.FormattedValue)
-        ):
-            inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
-            return all(map(self._is_static, inner)) and not self._reads_tensors(node)
-        if isinstance(node, (ast.Tuple, ast.List, ast.Subscript, ast.IfExp)):
-            return all(
-                self._is_static(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)
-            )
-        return False
-
-    def _reads_tensors(self, node: ast.AST) -> bool:
-        """Whether an operator has a tensor as an operand; whether one is None may be asked."""
-        if isinstance(node, ast.Compare) and all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops):
-            return False
-        inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
-        return any(isinstance(self.static(each)[1], Tensor) for each in inner)
-
     # Expressions
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -265,6 +245,17 @@ class Rewriter(ast.NodeTransformer):
         for each in node.keywords:
             each.value = self.visit(each.value)
         node.func = self.callee_of(node.func, callee) if known else self.visit(node.func)
+        return node
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        """A comprehension, whose variables are its own."""
+        outer = dict(self.known)
+        for each in node.generators:
+            each.iter = self.visit(each.iter)
+            self.forget(stored([each.target]))
+            each.ifs = [self.visit(test) for test in each.ifs]
+        node.elt = self.visit(node.elt)
+        self.known = outer
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:

@@ -1,6 +1,8 @@
 """Workers that are processes, and worker threads with data sets of their own."""
 
 import os
+import select
+import signal
 
 import numpy as np
 import pytest
@@ -37,6 +39,23 @@ class Ends(data.Dataset):
 
     def __getitem__(self, index):
         os._exit(3)
+
+
+class Unsendable(data.Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return lambda: index
+
+
+class Kills(Numbers):
+    """Ends its main process in the middle of a pass, when all workers are at work."""
+
+    def __getitem__(self, index):
+        if index == 4:
+            os.kill(os.getppid(), signal.SIGKILL)
+        return super().__getitem__(index)
 
 
 def take_share(number):
@@ -99,6 +118,37 @@ def test_a_process_that_ends_is_reported():
     loader = data.DataLoader(Ends(), num_workers=1, multiprocessing_context="fork")
     with pytest.raises(tn.TenfoldError, match="ended unexpectedly, with exit code 3"):
         list(loader)
+
+
+def test_a_batch_that_cannot_be_sent_is_reported_with_its_cause():
+    loader = data.DataLoader(
+        Unsendable(), num_workers=1, multiprocessing_context="fork", collate_fn=lambda batch: batch[0]
+    )
+    with pytest.raises(tn.TenfoldError, match=r"cannot send its batch: \w+: .*lambda"):
+        list(loader)
+
+
+def test_workers_end_when_the_main_process_is_killed():
+    read, write = os.pipe()  # which the workers inherit, and close by ending
+    main = os.fork()
+    if main == 0:
+        try:
+            for _ in data.DataLoader(Kills(), 1, num_workers=3, multiprocessing_context="fork"):
+                pass
+        finally:
+            os._exit(0)
+    os.close(write)
+    assert os.waitstatus_to_exitcode(os.waitpid(main, 0)[1]) == -signal.SIGKILL
+    ready, _, _ = select.select([read], [], [], 30)
+    assert ready and os.read(read, 1) == b""
+    os.close(read)
+
+
+def test_a_killed_worker_is_noticed_though_its_pipe_is_held_open():
+    loader = data.DataLoader(Ends(), num_workers=2, multiprocessing_context="fork")
+    for _ in range(3):  # each time two are forked from two threads
+        with pytest.raises(tn.TenfoldError, match="ended unexpectedly, with exit code 3"):
+            list(loader)
 
 
 def test_an_unknown_context_is_refused():

@@ -3,21 +3,28 @@ pipe, and computes on NumPy: no engine is started in it. In the main process a t
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import pickle
 import random
 import threading
 import traceback
 from collections.abc import Callable
+from multiprocessing.connection import wait
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
 
 from tenfold.base.errors import ArgumentError, TenfoldError
+from tenfold.base.forking import forkable
 from tenfold.data.fetching import END, Fetch, Fetching
 from tenfold.data.workers import WorkerInfo, become, computed
 from tenfold.random import manual_seed
 from tenfold.runtime.evaluate import set_engine
+
+# Held while a worker is forked: another one forked meanwhile would inherit the ends of its pipes.
+_forking = forkable(threading.RLock())
 
 
 def context_of(given: Any) -> Any:
@@ -35,11 +42,14 @@ class Process:
 
     def __init__(self, context: Any, info: WorkerInfo, fetching: Fetching, init: Callable[[int], Any] | None):
         self.id, self.lock = info.id, threading.Lock()
-        self.connection, theirs = context.Pipe()
-        arguments = (theirs, fetching, info.id, info.num_workers, init)
-        self.process = context.Process(target=serve, args=arguments, daemon=True)
-        self.process.start()
-        theirs.close()
+        forks = context.get_start_method() == "fork"
+        with _forking if forks else contextlib.nullcontext():
+            self.connection, theirs = context.Pipe()
+            inherited = self.connection if forks else None
+            arguments = (theirs, inherited, fetching, info.id, info.num_workers, init)
+            self.process = context.Process(target=serve, args=arguments, daemon=True)
+            self.process.start()
+            theirs.close()
 
     def begin(self, seed: int) -> None:
         """Begin a pass over the data set."""
@@ -53,6 +63,8 @@ class Process:
     def _ask(self, question: Any) -> Any:
         try:
             self.connection.send(question)
+            if self.connection not in wait([self.connection, self.process.sentinel]):
+                raise EOFError  # another process may hold the pipe open
             kind, answer = self.connection.recv()
         except (EOFError, OSError):
             self.process.join(1)
@@ -71,14 +83,26 @@ class Process:
 
 
 def serve(
-    connection: Any, fetching: Fetching, number: int, count: int, init: Callable[[int], Any] | None
+    connection: Any,
+    inherited: Any,
+    fetching: Fetching,
+    number: int,
+    count: int,
+    init: Callable[[int], Any] | None,
 ) -> None:
-    """The life of a worker process: it answers until the main one is gone."""
+    """The life of a worker process: it answers until the main one is gone. A forked worker closes the main
+    process's end of the pipe, which it inherits: otherwise the pipe would stay open without that process."""
+    if inherited is not None:
+        inherited.close()
     set_engine("numpy")
     fetch: Fetch | None = None
     fresh = True
+    parent = multiprocessing.parent_process()
+    assert parent is not None
     while True:
         try:
+            if connection not in wait([connection, parent.sentinel]):
+                return  # a process forked later may hold the pipe open
             kind, given = connection.recv()
         except (EOFError, OSError, KeyboardInterrupt):
             return
@@ -96,7 +120,22 @@ def serve(
                 answer = ("end", None) if batch is END else ("batch", computed(batch))
         except BaseException as error:  # whatever it is, it is for the main process to raise
             answer = ("error", _sendable(error))
-        connection.send(answer)
+        try:
+            connection.send_bytes(_pickled(answer))
+        except OSError:
+            return  # the main process is gone
+
+
+def _pickled(answer: Any) -> Any:
+    """An answer as bytes, or the error that says why it cannot be sent."""
+    try:
+        return ForkingPickler.dumps(answer)
+    except Exception as error:
+        refusal = TenfoldError(
+            f"a worker process cannot send its batch: {type(error).__name__}: {error}",
+            help="let the data set and collate_fn give tensors, numbers, strings and containers of these",
+        )
+        return ForkingPickler.dumps(("error", refusal))
 
 
 def _seed(seed: int) -> None:

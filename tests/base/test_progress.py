@@ -71,11 +71,26 @@ def test_a_log_has_whole_lines_and_few():
 
 def test_a_reported_tensor_is_read_only_when_it_is_drawn(monkeypatch):
     monkeypatch.setattr(progress.Line, "every", 1000.0)
-    read = []
-    value = SimpleNamespace(item=lambda: read.append(1) or 1.0)
-    for _ in (bar := tn.progress(range(50), file=Screen())):
-        bar.report(loss=value)
-    assert len(read) == 1
+    for file, drawings in (
+        (Screen(), 1),
+        (io.StringIO(), 11),
+    ):  # a log has a line for each tenth, and the end
+        read = []
+        value = SimpleNamespace(item=lambda read=read: read.append(1) or 1.0)
+        for _ in (bar := tn.progress(range(50), file=file)):
+            bar.report(loss=value)
+        assert len(read) == drawings
+
+
+def test_a_log_has_a_line_after_a_silence(monkeypatch):
+    log = io.StringIO()
+    with tn.progress(description="building", file=log) as bar:
+        bar.advance()
+        monkeypatch.setattr(progress, "QUIET", 0.0)
+        bar.advance()
+        monkeypatch.setattr(progress, "QUIET", 30.0)
+        bar.advance()
+    assert [line.split(",")[0] for line in log.getvalue().splitlines()] == ["building: 2", "building: 3"]
 
 
 def test_a_loop_that_waits_for_a_compiler_says_so(monkeypatch):
@@ -128,6 +143,17 @@ def test_items_without_a_length_are_counted():
     log = io.StringIO()
     assert list(tn.progress((i for i in range(3)), file=log)) == [0, 1, 2]
     assert re.fullmatch(r"progress: 3, \S+/s, 0:00\n", log.getvalue())
+
+
+class Stream(tn.data.IterableDataset):
+    def __iter__(self):
+        return iter(range(4))
+
+
+def test_a_loader_whose_data_set_has_no_length_is_counted():
+    log = io.StringIO()
+    assert len(list(tn.progress(tn.data.DataLoader(Stream(), 2), file=log))) == 2
+    assert log.getvalue().startswith("progress: 2, ")
 
 
 def test_a_block_in_which_nothing_was_to_do_leaves_nothing():

@@ -42,7 +42,11 @@ def compiling() -> Iterator[None]:
 class Surface(Protocol):
     """Where a bar is drawn."""
 
-    every: float  # seconds between two drawings
+    every: float = REDRAW  # seconds between two drawings
+
+    def due(self, bar: Progress[Any], seconds: float) -> bool:
+        """Whether the bar is to be drawn, this many seconds after the last drawing."""
+        return seconds >= self.every
 
     def draw(self, bar: Progress[Any], ended: bool) -> None: ...
 
@@ -68,7 +72,7 @@ class Progress(Generic[T]):
         if total is not None and total < 0:
             raise ArgumentError(f"progress: a total of {total} steps cannot be reached")
         self.items, self.description = items, description
-        self.total = len(items) if total is None and isinstance(items, Sized) else total
+        self.total = _length(items) if total is None else total
         self.done = 0
         self.values: dict[str, str] = {}
         self._reported: dict[str, Any] = {}
@@ -107,7 +111,7 @@ class Progress(Generic[T]):
         """Count steps that are done."""
         self.done += steps
         self.description = self.description if description is None else description
-        if self._surface is not None and time.monotonic() - self._drawn >= self._surface.every:
+        if self._surface is not None and self._surface.due(self, time.monotonic() - self._drawn):
             self._draw()
 
     def report(self, **values: Any) -> None:
@@ -135,7 +139,8 @@ class Progress(Generic[T]):
         assert self._surface is not None
         while not self._ended.wait(TICK):
             with _drawing:
-                if not self._ended.is_set() and time.monotonic() - self._drawn >= TICK:
+                seconds = time.monotonic() - self._drawn
+                if not self._ended.is_set() and seconds >= TICK and self._surface.due(self, seconds):
                     self._surface.draw(self, False)
                     self._drawn = time.monotonic()
 
@@ -165,10 +170,8 @@ class Progress(Generic[T]):
 progress = Progress
 
 
-class Line:
+class Line(Surface):
     """A terminal's line, which is rewritten."""
-
-    every = REDRAW
 
     def __init__(self, file: TextIO):
         self.file = file
@@ -197,20 +200,21 @@ class Line:
         self.file.flush()
 
 
-class Log:
+class Log(Surface):
     """Whole lines, for what is read later: one for each tenth, and one after half a minute's silence."""
-
-    every = 0.0
 
     def __init__(self, file: TextIO):
         self.file = file
         self.tenth, self.said = 0, time.monotonic()
 
+    def due(self, bar: Progress[Any], seconds: float) -> bool:
+        return self._tenths(bar) > self.tenth or time.monotonic() - self.said >= QUIET
+
+    def _tenths(self, bar: Progress[Any]) -> int:
+        return int((bar.fraction or 0) * 10)
+
     def draw(self, bar: Progress[Any], ended: bool) -> None:
-        tenth = int((bar.fraction or 0) * 10)
-        if not ended and tenth <= self.tenth and time.monotonic() - self.said < QUIET:
-            return
-        self.tenth, self.said = tenth, time.monotonic()
+        self.tenth, self.said = self._tenths(bar), time.monotonic()
         share = "" if bar.fraction is None else f"{bar.fraction:.0%} "
         self.file.write(f"{bar.description or 'progress'}: {share}{', '.join(bar.words(ended))}\n")
         self.file.flush()
@@ -219,10 +223,8 @@ class Log:
         pass
 
 
-class Cell:
+class Cell(Surface):
     """A notebook's output, which is replaced."""
-
-    every = REDRAW
 
     def __init__(self) -> None:
         self.handle: Any = None
@@ -267,6 +269,14 @@ def surface(file: TextIO) -> Surface | None:
 def _in_notebook() -> bool:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
+
+
+def _length(items: Any) -> int | None:
+    """How many items there are; None where that is not known, as of a loader of an iterable data set."""
+    try:
+        return len(items) if isinstance(items, Sized) else None
+    except (TypeError, NotImplementedError, ArgumentError):
+        return None
 
 
 def _number(value: Any) -> str:

@@ -117,6 +117,15 @@ def test_a_procedure_may_be_a_macro(program, shown, value):
     assert value(program) == shown
 
 
+@pytest.mark.parametrize(
+    "knot",
+    ["(set-car! (cdr f) f) f", "(set-cdr! (cdr f) f) f", "(let ((v (vector 1))) (vector-set! v 0 v) v)"],
+)
+def test_a_macro_that_gives_a_list_within_itself_is_an_error(knot, failure):
+    error = failure(f"(define-syntax bad (er-macro-transformer (lambda (f r c) {knot})))\n(bad 1)")
+    assert "the macro bad gives a list that holds itself" in str(error)
+
+
 def test_an_error_in_a_macros_procedure_names_its_place_and_the_use(failure):
     error = failure("(define-syntax bad (er-macro-transformer (lambda (f r c) (caddr f))))\n(bad 1)")
     assert error.place.line == 1 and [place.line for _, place in error.notes] == [2]

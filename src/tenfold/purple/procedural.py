@@ -54,6 +54,7 @@ class _Expansion:
         self.known: dict[Any, Symbol] = {}
         self.renamed: dict[Symbol, Symbol] = {}
         self.places: dict[int, tuple[Pair, Place]] = {}
+        self.open: set[int] = set()  # the pairs and vectors whose data are being made
 
     def value(self, datum: Datum) -> Any:
         """A datum as the value that `quote` would give."""
@@ -98,20 +99,29 @@ class _Expansion:
         """The datum that a value is written as."""
         if isinstance(value, Symbol):
             return self.name(self.macro.name, value)
-        if isinstance(value, list):
-            return Vector([self.datum(each) for each in value], self.place)
-        if not isinstance(value, Pair):
+        if not isinstance(value, (Pair, list)):
             return Datum(value, self.place)
-        place = self.places[id(value)][1] if id(value) in self.places else self.place
-        items: list[Datum] = []
-        seen: set[int] = set()
-        rest: Any = value
-        while isinstance(rest, Pair):
-            if id(rest) in seen:
-                raise PurpleError(
-                    f"the macro {self.macro.name} gives a list that holds itself", "syntax", self.place
-                )
-            seen.add(id(rest))
-            items.append(self.datum(rest.car))
-            rest = rest.cdr
-        return Sequence(items, place, None if rest is NIL else self.datum(rest))
+        entered: list[int] = []
+        try:
+            if isinstance(value, list):
+                self._enter(value, entered)
+                return Vector([self.datum(each) for each in value], self.place)
+            place = self.places[id(value)][1] if id(value) in self.places else self.place
+            items: list[Datum] = []
+            rest: Any = value
+            while isinstance(rest, Pair):
+                self._enter(rest, entered)
+                items.append(self.datum(rest.car))
+                rest = rest.cdr
+            return Sequence(items, place, None if rest is NIL else self.datum(rest))
+        finally:
+            self.open.difference_update(entered)
+
+    def _enter(self, value: Pair | list[Any], entered: list[int]) -> None:
+        """Note that a pair or vector is being made a datum; one that is within itself has none."""
+        if id(value) in self.open:
+            raise PurpleError(
+                f"the macro {self.macro.name} gives a list that holds itself", "syntax", self.place
+            )
+        self.open.add(id(value))
+        entered.append(id(value))

@@ -31,6 +31,7 @@ R = TypeVar("R")
 
 # PyTorch's names of what optimises, and how hard: here XLA does, as hard as it can.
 BACKENDS = ("inductor", "openxla", "eager", "aot_eager", "cudagraphs")
+UNCOMPILED = ("eager", "aot_eager")  # backends that optimise nothing
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -87,8 +88,9 @@ def compile(
     to places that stay the same, so that the program's CUDA graph need not be written anew: for many short
     calls, such as those that decode a token. Results stay as they are when the next call runs.
 
-    PyTorch's other arguments are hints that make no difference here, but for `disable`: a program is always
-    the full graph, and XLA is what optimises it.
+    `disable=True`, `backend="eager"` and `backend="aot_eager"` return the function as it is. All other
+    backends, "inductor", "openxla" and "cudagraphs", mean XLA, which captures CUDA graphs on a GPU by itself.
+    PyTorch's other arguments are hints that make no difference here: a program is always the full graph.
 
         step = tenfold.compile(lambda x: (x @ x).tanh())
         step(tenfold.ones(3, 3))
@@ -96,6 +98,7 @@ def compile(
     for name, given, known in (("backend", backend, BACKENDS), ("mode", mode or "default", MODES)):
         if given not in known:
             raise ArgumentError(f"there is no {name} {given!r}", help=f"one of {', '.join(known)}")
+    disable = disable or backend in UNCOMPILED
     if model is None:
         return lambda function: compile(function, dynamic=dynamic, mode=mode, disable=disable)
     _require_callable(model)

@@ -64,6 +64,7 @@ def test_compile_decorates_with_pytorch_s_options():
     assert next_of(tn.ones(2)).tolist() == [2, 2]
     plain = lambda x: x
     assert tn.compile(plain, disable=True) is plain
+    assert tn.compile(plain, backend="eager") is tn.compile(backend="aot_eager")(plain) is plain
     with pytest.raises(tn.TenfoldError, match="no backend 'magic'"):
         tn.compile(plain, backend="magic")
     with pytest.raises(tn.TenfoldError, match="no mode 'fast'"):

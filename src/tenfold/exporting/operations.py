@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, TenfoldError, TraceError
@@ -142,9 +143,16 @@ class Operations(Builder):
             )
         self.mark()
         operation = self.emit(lambda at: call.make(at, types))
-        try:
+        with self._verified(operation):
             for region, (arguments, body) in zip(operation.regions, regions, strict=True):
                 self._fill(region, [self.parsed(each) for each in arguments], body, None)
+        return self._given(operation)
+
+    @contextlib.contextmanager
+    def _verified(self, operation: Any) -> Iterator[None]:
+        """A block that fills the regions of an op, which is verified after it, and erased on an error."""
+        try:
+            yield
             with torch_dialect.building(self.context):
                 operation.verify()
         except Exception as error:
@@ -154,8 +162,11 @@ class Operations(Builder):
             if isinstance(error, TenfoldError) or type(error).__name__ != "MLIRError":
                 raise
             raise ArgumentError(torch_dialect.reason(str(error))) from None
-        made = [self.wrap(each) for each in operation.results]
-        return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+    def _given(self, operation: Any) -> Any:
+        """What an op gives: nothing, one value, or a tuple of them."""
+        results = [self.wrap(each) for each in operation.results]
+        return None if not results else results[0] if len(results) == 1 else tuple(results)
 
     def parsed(self, type: Any) -> Any:
         """A type: as text with or without `!torch.`, or that of a tensor or value."""
@@ -245,19 +256,12 @@ class Operations(Builder):
             return tuple(several) if while_ is not None else (True, *several)
 
         try:
-            index = self.parsed("!torch.int")
-            self._fill(made.regions[0], [index, *types], step, "torch.prim.Loop.condition")
-            with torch_dialect.building(self.context):
-                made.verify()
-        except Exception as error:
-            pass_on(error)
-            with torch_dialect.building(self.context):
-                made.erase()
-            if isinstance(error, TenfoldError) or type(error).__name__ != "MLIRError":
-                raise
-            raise ArgumentError(torch_dialect.reason(str(error))).located("loop", capture()) from None
-        results = [self.wrap(each) for each in made.results]
-        return None if not results else results[0] if len(results) == 1 else tuple(results)
+            with self._verified(made):
+                index = self.parsed("!torch.int")
+                self._fill(made.regions[0], [index, *types], step, "torch.prim.Loop.condition")
+        except TenfoldError as error:
+            raise error.located("loop", capture()) from None
+        return self._given(made)
 
     # Functions
 

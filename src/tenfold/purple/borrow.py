@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tenfold.purple import effects, ir
 from tenfold.purple.aliases import lent_by_owned
+from tenfold.purple.cells import rebuilt
 from tenfold.purple.ir import Atom, Function, Let, Variable
 from tenfold.purple.liveness import live_after_calls
 from tenfold.purple.usage import is_about_tensors, uses_tensors
@@ -26,6 +27,7 @@ def borrow(module: ir.Module) -> None:
     eager: set[Variable] = set()
     for function in functions:
         eager |= _propose(function, id(function) in makers)
+    eager |= _handed_on(functions, eager)
     writing = effects.writers(module)
     _give_up_tail_calls(functions)
     changed = True
@@ -45,6 +47,23 @@ def borrow(module: ir.Module) -> None:
         for var, owner in lent_by_owned(function, lent[id(function)], writing[id(function)]).items():
             var.lender = owner
         number = Shares(number).block(function.body)
+
+
+def _handed_on(functions: list[Function], eager: set[Variable]) -> set[Variable]:
+    """The borrowed parameters that are passed on, at their last use, to those that had better be owned."""
+    passed_on: set[tuple[Variable, Variable]] = set()
+    for function in functions:
+        names = _names_of_params(function, {param for param in function.params if param.borrowed})
+        needed = live_after_calls(function)
+        for each in ir.statements(function.body):
+            called = effects.passes(each)
+            for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
+                if isinstance(arg, Variable) and arg not in needed[id(each)]:
+                    passed_on |= {(source, param) for source in names.get(arg, ())}
+    found: set[Variable] = set()
+    while more := {source for source, param in passed_on if param in eager | found} - found:
+        found |= more
+    return found
 
 
 def _give_up_tail_calls(functions: list[Function]) -> None:
@@ -195,9 +214,9 @@ def _names_of_params(function: Function, params: set[Variable]) -> dict[Variable
 
 
 def _propose(function: Function, makes_tensors: bool) -> set[Variable]:
-    """Borrow each parameter that may be; give those that had better be owned if some caller owns them. Where
-    tensors are made meanwhile, whoever is called must be able to let go of those it was given: they would add
-    to the peak of memory."""
+    """Borrow each parameter that may be; give those that had better be owned if some caller owns them: those
+    whose memory can be used again. Where tensors are made meanwhile, whoever is called must be able to let go
+    of those it was given: they would add to the peak of memory."""
     params = function.captured if function.escapes else function.all_params
     walked = _walked(function) if makes_tensors else set()
     eager: set[Variable] = set()
@@ -206,7 +225,7 @@ def _propose(function: Function, makes_tensors: bool) -> set[Variable]:
             param.borrowed = True
             if param.type not in WITHOUT_TENSORS and param not in function.captured and param in walked:
                 eager.add(param)
-    return eager
+    return eager | {param for param in rebuilt(function) if param.borrowed}
 
 
 def _walked(function: Function) -> set[Variable]:

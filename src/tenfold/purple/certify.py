@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tenfold.base.errors import TenfoldError
-from tenfold.purple import effects, ir
+from tenfold.purple import core, effects, ir
 from tenfold.purple.ir import Atom, Block, Function, Let, Variable
 
 Held: TypeAlias = tuple[Variable | None, frozenset[str]]
@@ -53,6 +53,7 @@ class Certifier:
     def __init__(self, module: ir.Module, function: Function, writing: effects.Writing):
         self.module, self.function, self.writing = module, function, writing
         self.headers: dict[str, State] = {}
+        self.sizes: dict[Variable, int] = {}  # of the memory that cells keep, in words
         self.failures = 0
 
     def run(self) -> int:
@@ -91,14 +92,15 @@ class Certifier:
             case ir.Uncons():
                 self.take([each.pair], state, each)
                 self.define(each.car, state, each)
-                return self.define(each.cdr, state, each)
+                self.define(each.cdr, state, each)
+                return self.keep_memory(each.cell, None, state, each)
             case ir.Dup():
                 self.borrow([each.var], state, each)
                 state.owned[each.var] += 1
                 return state
             case ir.Drop():
-                self.take([each.var], state, each)
-                return state
+                self.take([each.var], state, each, may_be_cell=True)
+                return self.keep_memory(each.cell, each.shape, state, each)
             case ir.If():
                 self.borrow([each.test], state, each)
                 return self.join(each, state)
@@ -156,11 +158,36 @@ class Certifier:
         taken = [arg for arg, takes in zip(each.op.args, owned) if takes]
         looked_at = [arg for arg, takes in zip(each.op.args, owned) if not takes]
         self.borrow(looked_at, state, each)
+        if isinstance(each.op, ir.Rebuild):
+            self.fill(each.op, taken.pop(), state, each)
         self.take(taken, state, each)
         self.borrow(looked_at, state, each)
         self.may_fail(each, state)
         self.written(each, state)
-        return self.define(each.var, state, each)
+        self.define(each.var, state, each)
+        cell = each.op.cell if isinstance(each.op, ir.Take) else None
+        return self.keep_memory(cell, None, state, each)
+
+    def keep_memory(
+        self, cell: Variable | None, shape: core.DefType | None, state: State, each: ir.Statement
+    ) -> State:
+        """What died is a record of the type `shape`, or a pair: its memory is for another of that size."""
+        if cell is None:
+            return state
+        if cell.type != ir.CELL:
+            self.wrong(f"{cell.name} would keep memory, but is a value", each)
+        self.sizes[cell] = 3 if shape is None else 2 + len(shape.fields)
+        return self.define(cell, state, each)
+
+    def fill(self, op: ir.Rebuild, cell: Atom, state: State, each: ir.Statement) -> None:
+        """Something is made in a cell, which must be of its size."""
+        made = op.made
+        size = 2 + len(made.type.fields) if isinstance(made, ir.MakeRecord) else 0
+        if isinstance(made, ir.Prim) and made.name in ("cons", "%hole"):
+            size = 3
+        if not isinstance(cell, Variable) or self.sizes.get(cell) != size:
+            self.wrong("something is made in memory that is not of its size", each)
+        self.take([cell], state, each, may_be_cell=True)
 
     def may_fail(self, each: Let, state: State) -> None:
         if ir.can_fail(each.op):
@@ -226,10 +253,12 @@ class Certifier:
         """What an owner lent is not to be looked at any more."""
         state.lent = {var: held for var, held in state.lent.items() if held[0] is not owner}
 
-    def take(self, args: Iterable[Atom], state: State, each: ir.Statement) -> None:
+    def take(self, args: Iterable[Atom], state: State, each: ir.Statement, may_be_cell: bool = False) -> None:
         for arg in args:
             if not isinstance(arg, Variable):
                 continue
+            if arg.type == ir.CELL and not may_be_cell:
+                self.wrong(f"{arg.name} is used as a value, but only keeps memory", each)
             if arg.lender is not None or arg.borrowed:
                 self.wrong(f"{arg.name} is given away, but only lent", each)
             if arg.is_managed:
@@ -244,6 +273,8 @@ class Certifier:
         for arg in args:
             if not isinstance(arg, Variable):
                 continue
+            if arg.type == ir.CELL:
+                self.wrong(f"{arg.name} is looked at, but only keeps memory", each)
             if (arg.lender is not None or arg.borrowed) and arg.type not in ir.UNMANAGED:
                 if arg not in state.lent:
                     self.wrong(f"{arg.name} is looked at, but nobody is known to hold it", each)

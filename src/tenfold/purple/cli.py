@@ -34,6 +34,7 @@ purple -c FILE                  print the program as C99
 purple build FILE -o PROGRAM    make a native program (-g keeps source lines for gdb)
 purple flags                    print what compiles and links the C of `purple -c`
 purple memory FILE              print the program with the places where memory is freed
+purple memory FILE FILE …       compare how programs free their memory, in a table
 purple test FILE …              run checks, and tell how many passed
 purple fmt [--check] FILE …     put files in the house layout, or tell which are not
 purple memory --run FILE        run it, and compare its peak of tensor memory with the ideal"""
@@ -87,11 +88,12 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         return lambda: _reported(lambda: _format(laid_out.files, laid_out.check), _sources)
     if given[:1] == ["memory"]:
         parser = argparse.ArgumentParser(prog="purple memory", description="Show where memory is freed.")
-        parser.add_argument("file")
         parser.add_argument(
             "--run", action="store_true", help="run the program and tell the peak of its tensors' memory"
         )
-        parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what (command-line) gives")
+        parser.add_argument("file")
+        others = "more files to compare, or with --run what (command-line) gives"
+        parser.add_argument("arguments", nargs=argparse.REMAINDER, help=others)
         shown = parser.parse_args(given[1:])
         return lambda: _reported(lambda: _memory(shown.file, shown.run, shown.arguments), _sources)
     parser = argparse.ArgumentParser(
@@ -174,6 +176,8 @@ def _format(paths: list[str], check: bool) -> int:
 
 
 def _memory(path: str, run: bool, arguments: list[str]) -> int:
+    if not run and arguments:
+        return _print(memory.compare([_expanded(each) for each in (path, *arguments)]))
     program = _expanded(path)
     if not run:
         return _print(memory.report(program))

@@ -118,7 +118,9 @@ class EmitGroup(Operations):
                 car, cdr = self.name(each.car), self.name(each.cdr)
                 remark = "/* its last use: the parts move out */"
                 how = "pu_uncons_unique" if each.unique else "pu_uncons"
-                self.line(f"{how}({self.name(each.pair)}, &{car}, &{cdr}); {remark}")
+                kept = self.keep(each.cell, None)
+                suffix = "_cell" if kept else ""
+                self.line(f"{kept}{how}{suffix}({self.name(each.pair)}, &{car}, &{cdr}); {remark}")
             case ir.Dup():
                 self.line(f"pu_dup({self.name(each.var)});")
             case Drop():
@@ -156,7 +158,15 @@ class EmitGroup(Operations):
                     self.line(f"return {call};")
 
     def drop(self, each: Drop) -> None:
-        if each.unique:
+        if each.var.type == ir.CELL:
+            self.line(f"{self.release(each.var)} /* {each.reason} */")
+        elif each.cell is not None:
+            given = f"({self.name(each.var)}, {'true' if each.unique else 'false'}"
+            call = f"pu_pair_cell{given})"
+            if each.shape is not None:
+                call = f"pu_record_cell{given}, &type_{self.names.type(each.shape)})"
+            self.line(f"{self.keep(each.cell, each.shape)}{call}; /* {each.reason}: its memory is kept */")
+        elif each.unique:
             why = f"{each.reason}; static: {each.unique}, never shared"
             self.line(f"pu_free_unique({self.name(each.var)}); /* {why} */")
         else:

@@ -9,7 +9,7 @@ from tenfold.purple import core
 from tenfold.purple.constants import c_string, plain
 from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.emit_names import C_WORDS, Names, identifier, reads
-from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Variable
+from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Variable, words
 from tenfold.purple.values import Keyword
 
 C_TYPES = {VALUE: "Value ", INT: "int64_t ", FLOAT: "double ", BOOL: "bool "}
@@ -31,6 +31,7 @@ class Writer:
         self.taken: set[str] = set()
         self.ladder: dict[tuple[Variable, ...], str] = {}
         self.jumped: set[str] = set()  # labels that some goto names
+        self.cells: dict[Variable, int] = {}  # those that keep memory, and how many words of it
         self.function = functions[0]
         self.merged = len(functions) > 1
         self.read = {var for f in functions for var in reads(f.body)}
@@ -103,7 +104,20 @@ class Writer:
                 self.lines.append(f"{self.ladder[step]}:")
             if not step and self.functions[0].has_hole:
                 self.line("if (hole != &head) { *hole = PU_NIL; pu_drop(head); }")
-            self.line(f"pu_drop({self.name(step[-1])});" if step else f"return {FAILED[rep]};")
+            self.line(self.release(step[-1]) if step else f"return {FAILED[rep]};")
+
+    def release(self, var: Variable) -> str:
+        """A C statement that lets go of a value, or of the memory that a cell keeps."""
+        if var in self.cells:
+            return f"pu_free_cell({self.name(var)}, {self.cells[var]} * sizeof(Value));"
+        return f"pu_drop({self.name(var)});"
+
+    def keep(self, cell: Variable | None, shape: core.DefType | None) -> str:
+        """The assignment of a cell that keeps the memory of a record, or of a pair; "" without one."""
+        if cell is None:
+            return ""
+        self.cells[cell] = words(shape)
+        return f"{self.name(cell)} = "
 
     def where(self, place: core.Place) -> str:
         return self.names.where(place)

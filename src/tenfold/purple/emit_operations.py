@@ -39,7 +39,14 @@ class Operations(Writer):
                 self.line(f"{target}pu_dup({self.atom(op.args[0])});")
             case ir.Take():
                 remark = "/* its last use: the part moves out */"
-                self.line(f"{target}pu_take_{op.part}({self.atom(op.args[0])}); {remark}")
+                how = f"pu_take_{op.part}{'_unique' * op.unique}"
+                if op.cell is None:
+                    self.line(f"{target}{how}({self.atom(op.args[0])}); {remark}")
+                else:
+                    kept = self.keep(op.cell, None)
+                    self.line(f"{kept}{how}_cell({self.atom(op.args[0])}, &{self.name(var)}); {remark}")
+            case ir.Rebuild():
+                self.rebuild(op, target)
             case ir.Convert():
                 self.line(f"{target}{self.convert(op.args[0], op.rep)};")
             case ir.CallKnown():
@@ -232,6 +239,18 @@ class Operations(Writer):
             call = f'pu_reuse_binary("{op.name}", {dying}, {other}, {turned})'
         remark = f"/* {dying} dies here: its memory is used again */"
         self.line(f"if (PU_UNLIKELY(!({target}{call}))) {fails} {remark}")
+
+    def rebuild(self, op: ir.Rebuild, target: str) -> None:
+        made, cell = op.made, self.atom(op.args[-1])
+        args = [self.atom(arg, owned=o) for arg, o in zip(op.args, op.owned())][:-1]
+        if isinstance(made, ir.MakeRecord):
+            array = f"(Value[]){{{', '.join(args)}}}"
+            call = f"pu_record_in({cell}, &type_{self.names.type(made.type)}, {array})"
+        elif made.name == "%hole":
+            call = f"pu_extend_in({cell}, &hole, {args[0]})"
+        else:
+            call = f"pu_cons_in({cell}, {', '.join(args)})"
+        self.line(f"{target or '(void)'}{call}; /* in memory used again */")
 
     def convert(self, arg: Atom, rep: str) -> str:
         assert isinstance(arg, Variable)

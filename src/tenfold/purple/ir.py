@@ -44,6 +44,8 @@ class Variable:
         return managed and self.lender is None and not self.borrowed
 
 
+# The type of variables that keep the memory of something that died: no value of the program is of this type.
+CELL = "cell"
 # Types whose values are immediates.
 # A "routine" is a procedure that captures nothing: it is never freed.
 UNMANAGED = ("none", "bool", "char", "nil", "void", "routine")
@@ -237,10 +239,12 @@ class CallWithin(Op):
 
 @dataclass(slots=True, eq=False)
 class Take(Op):
-    """`car` or `cdr` of a pair that dies here, by `part`: a `Drop` specialised. `unique` as in `Uncons`."""
+    """`car` or `cdr` of a pair that dies here, by `part`: a `Drop` specialised. `unique` and `cell` as in
+    `Uncons`."""
 
     part: str
     unique: bool = False
+    cell: Variable | None = None
 
     def owned(self) -> list[bool]:
         return [True]
@@ -255,6 +259,17 @@ class Reuse(Op):
 
     def owned(self) -> list[bool]:
         return [i == self.dying for i in range(len(self.args))]
+
+
+@dataclass(slots=True, eq=False)
+class Rebuild(Op):
+    """A pair or record, as `made` would make it, in the memory of one that died: the cell, the last argument.
+    It takes new memory where the cell is empty."""
+
+    made: Prim | MakeRecord
+
+    def owned(self) -> list[bool]:
+        return [*self.made.owned(), True]
 
 
 @dataclass(slots=True, eq=False)
@@ -278,13 +293,15 @@ class LetTry:
 
 @dataclass(slots=True, eq=False)
 class Uncons:
-    """Both parts of a pair that dies here. `unique`: nothing else can hold it."""
+    """Both parts of a pair that dies here. `unique`: nothing else can hold it. `cell`: what keeps its memory
+    for the next pair or record of its size, which stays empty where something else holds the pair."""
 
     car: Variable
     cdr: Variable
     pair: Variable
     place: Place
     unique: bool = False
+    cell: Variable | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -337,13 +354,16 @@ class Dup:
 @dataclass(slots=True, eq=False)
 class Drop:
     """`reason`: the place of the last use, in words. `unique`: why nothing else can hold the value; else
-    `counted` says why something might."""
+    `counted` says why something might. `cell`: what keeps its memory, as in `Uncons`, if it is a record of
+    the type `shape`, or a pair where that is None."""
 
     var: Variable
     reason: str
     place: Place
     unique: str = ""
     counted: str = ""
+    cell: Variable | None = None
+    shape: core.DefType | None = None
 
 
 Statement: TypeAlias = (
@@ -402,11 +422,24 @@ def statements(block: Block) -> Iterator[Statement]:
             stack.pop()
 
 
+def leaves(block: Block) -> bool:
+    """Whether control does not reach what follows the block."""
+    last = block[-1] if block else None
+    if isinstance(last, If):
+        return leaves(last.then) and leaves(last.otherwise)
+    return isinstance(last, Return | TailCall | TailClosure | Continue)
+
+
 def is_immediate(value: Any) -> bool:
     """Whether a literal is no object: a small number, a boolean, a character, nil or what is unspecified."""
     if isinstance(value, bool | Char) or value is NIL or value is UNSPECIFIED:
         return True
     return isinstance(value, int) and -(2**62) <= value < 2**62
+
+
+def words(shape: core.DefType | None) -> int:
+    """The size of a record of a type, or of a pair: its head, a record's type, its parts."""
+    return 3 if shape is None else 2 + len(shape.fields)
 
 
 def can_fail(op: Op) -> bool:

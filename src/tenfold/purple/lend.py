@@ -77,7 +77,7 @@ def _follow(block: Block, path: Path, writing: effects.Writing, is_live: bool) -
         elif isinstance(each, ir.If):
             then = _follow(each.then, path, writing, is_live)
             otherwise = _follow(each.otherwise, path, writing, is_live)
-            ends = [_ends(each.then), _ends(each.otherwise)]
+            ends = [ir.leaves(each.then), ir.leaves(each.otherwise)]
             is_live = (then and not ends[0]) or (otherwise and not ends[1])
             if is_live and not (ends[0] or ends[1]) and then != otherwise:
                 raise Taken
@@ -88,14 +88,6 @@ def _follow(block: Block, path: Path, writing: effects.Writing, is_live: bool) -
         else:
             _check(each, path, writing)
     return is_live
-
-
-def _ends(block: Block) -> bool:
-    """Whether control does not reach what follows the block."""
-    last = block[-1] if block else None
-    if isinstance(last, ir.If):
-        return _ends(last.then) and _ends(last.otherwise)
-    return isinstance(last, ir.Return | ir.TailCall | ir.TailClosure | ir.Continue)
 
 
 def _check(each: ir.Statement, path: Path, writing: effects.Writing) -> None:

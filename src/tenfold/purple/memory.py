@@ -18,6 +18,7 @@ from tenfold.purple.emit_c import analysed, deep
 from tenfold.purple.errors import warning
 from tenfold.purple.ir import Atom, Block, Constant, Function, Place, Variable
 from tenfold.purple.printing import write_text
+from tenfold.purple.releases import releases, table
 
 WIDTH = 64  # where the remarks begin
 
@@ -50,6 +51,11 @@ def report(program: core.Program) -> str:
     return deep(lambda: _report(program))
 
 
+def compare(programs: Sequence[core.Program]) -> str:
+    """The text that `purple memory FILE FILE …` prints: how each program's values are released."""
+    return "\n".join(deep(lambda: list(table([(each.file, releases(analysed(each))) for each in programs]))))
+
+
 def _report(program: core.Program) -> str:
     cycles: list[Cycle] = []
     module = analysed(program, cycles.append)
@@ -59,53 +65,6 @@ def _report(program: core.Program) -> str:
     lines += _summary(module, others)
     lines += [warning(each.message, each.place, each.help, program.sources) for each in cycles]
     return "\n".join(lines)
-
-
-class Releases(NamedTuple):
-    """How the values of a program are released. Static: at a place where nothing else can hold them,
-    without a look at a count. Vanished: only looked at while someone else holds them, and never shared.
-    Reused: their memory becomes the next value's. Counted: by a count, for the reason given beside each,
-    with its place."""
-
-    static: int
-    vanished: int
-    reused: int
-    counted: list[tuple[ir.Place, str, str]]
-
-    @property
-    def total(self) -> int:
-        return self.static + self.vanished + self.reused + len(self.counted)
-
-    @property
-    def decided(self) -> float:
-        """The share of releases that the compiler decided."""
-        return (self.total - len(self.counted)) / max(1, self.total)
-
-
-def releases(module: ir.Module) -> Releases:
-    static = reused = 0
-    looking: set[Variable] = set()
-    shared: set[ir.Atom] = set()
-    counted: list[tuple[ir.Place, str, str]] = []
-    for function in [*module.functions, module.main]:
-        looking.update(param for param in function.all_params if param.borrowed)
-        for each in ir.statements(function.body):
-            match each:
-                case ir.Let(op=ir.Share()):
-                    shared.update(each.op.args)
-                case ir.Let() if each.var.lender is not None:
-                    looking.add(each.var)
-                case ir.Let(op=ir.Reuse()):
-                    reused += 1
-                case ir.Drop(unique="") | ir.Uncons(unique=False):
-                    dying = each.var if isinstance(each, ir.Drop) else each.pair
-                    why = each.counted if isinstance(each, ir.Drop) else "a list that something else may hold"
-                    counted.append((each.place, dying.name, why))
-                case ir.Let(op=ir.Take(unique=False) as op):
-                    counted.append((each.place, _atom(op.args[0]), "a list that something else may hold"))
-                case ir.Drop() | ir.Uncons() | ir.Let(op=ir.Take()):
-                    static += 1
-    return Releases(static, len(looking - shared), reused, counted)
 
 
 def _summary(module: ir.Module, others: int) -> Iterator[str]:
@@ -163,6 +122,8 @@ def _block(block: Block, depth: int) -> Iterator[Line]:
                     ),
                     place,
                 )
+            case ir.Let(op=ir.Rebuild() as op):
+                yield _remarked(f"{pad}{each.var!r} = {_op(op.made)}", "in memory that was kept"), place
             case ir.Let() if each.var.lender is not None:
                 yield _remarked(f"{pad}{each.var!r} = {_op(each.op)}", "lent: nothing to release"), place
             case ir.Let():
@@ -170,14 +131,15 @@ def _block(block: Block, depth: int) -> Iterator[Line]:
             case ir.LetTry():
                 yield f"{pad}{each.var!r} = try {each.function.name} {_atoms(each.args)}", place
             case ir.Uncons():
-                yield (
-                    _remarked(f"{pad}{each.car!r}, {each.cdr!r} = take apart {each.pair!r}", "its last use"),
-                    place,
-                )
+                how = "its last use" + "; its memory is kept" * (each.cell is not None)
+                yield _remarked(f"{pad}{each.car!r}, {each.cdr!r} = take apart {each.pair!r}", how), place
+            case ir.Drop(var=ir.Variable(type=ir.CELL)):
+                yield _remarked(f"{pad}free memory", each.reason), place
             case ir.Dup():
                 yield _remarked(f"{pad}share {each.var!r}", "used again later"), place
             case ir.Drop():
                 how = f"; static: {each.unique}" if each.unique else f"; counted: {each.counted}"
+                how += "; its memory is kept" * (each.cell is not None)
                 yield _remarked(f"{pad}free {each.var!r}", each.reason + how), place
             case ir.If():
                 yield f"{pad}if {_atom(each.test)}", place

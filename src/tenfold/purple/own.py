@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tenfold.purple import ir
 from tenfold.purple.borrow import borrow
+from tenfold.purple.cells import reuse_cells
 from tenfold.purple.effects import writers
 from tenfold.purple.ir import Atom, Block, Drop, Dup, Function, Let, Variable
 from tenfold.purple.lend import lend
@@ -25,12 +26,16 @@ def own(module: ir.Module) -> None:
     """Add the dups and drops of every function."""
     borrow(module)
     writing = writers(module)
-    for function in [*module.functions, module.main]:
+    functions = [*module.functions, module.main]
+    for function in functions:
         Ownership(function).run()
         function.body = specialised(function.body)
         lend(function, writing)
         reuse(function)
     find_unique(module)
+    number = max((var.number for each in functions for var in _variables(each)), default=0)
+    for function in functions:
+        number = reuse_cells(function, number)
 
 
 class Ownership:
@@ -135,6 +140,11 @@ class Ownership:
 
     def drops(self, dead: Live, reason: str, place: ir.Place) -> Block:
         return [Drop(var, reason, place) for var in ordered(dead)]
+
+
+def _variables(function: Function) -> list[Variable]:
+    lets = [each.var for each in ir.statements(function.body) if isinstance(each, Let | ir.LetTry)]
+    return function.all_params + lets
 
 
 def ordered(live: Live) -> tuple[Variable, ...]:

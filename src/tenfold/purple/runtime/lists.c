@@ -221,8 +221,10 @@ Value pu_set_box(Value v, Value content) {
 
 /* Records */
 
-Value pu_record(const PuType *type, Value *fields) {
-    PuRecord *record = pu_allocate(PU_RECORD, sizeof(PuRecord) + (size_t)type->count * sizeof(Value));
+Value pu_record(const PuType *type, Value *fields) { return pu_record_in(0, type, fields); }
+
+Value pu_record_in(Value cell, const PuType *type, Value *fields) {
+    PuRecord *record = pu_allocate_in(cell, PU_RECORD, sizeof(PuRecord) + (size_t)type->count * sizeof(Value));
     record->type = type;
     for (int i = 0; i < type->count; i++)
         record->fields[i] = type->fields[i].weak ? pu_weak_to(fields[i]) : fields[i];

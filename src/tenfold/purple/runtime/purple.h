@@ -166,16 +166,31 @@ static inline void pu_free_unique(Value v) {
     if (pu_is_object(v)) pu_release(pu_object(v));
 }
 static inline bool pu_is_unique(Value v) { return (pu_object(v)->head & PU_COUNT) == 1; }
-/* The memory of a pair whose parts were taken over. */
+/* A cell: the memory of something that died, for the next pair or record of its size; 0 is an empty one. */
 void pu_give_back(void *object, size_t bytes);
-static inline void pu_free_pair(PuPair *pair) {
+static inline void pu_free_cell(Value cell, size_t bytes) {
+    if (!cell) return;
 #ifdef PU_CHECKED_MEMORY
-    pu_give_back(pair, sizeof(PuPair));
+    pu_give_back(pu_object(cell), bytes);
 #else
-    pair->head = (uint64_t)(uintptr_t)pu_free_lists[sizeof(PuPair) / 8];
-    pu_free_lists[sizeof(PuPair) / 8] = (PuObject *)pair;
+    size_t class_ = bytes / 8;
+    if (class_ >= 9) {
+        pu_give_back(pu_object(cell), bytes);
+        return;
+    }
+    pu_object(cell)->head = (uint64_t)(uintptr_t)pu_free_lists[class_];
+    pu_free_lists[class_] = pu_object(cell);
     pu.live_objects--;
 #endif
+}
+static inline void *pu_allocate_in(Value cell, PuKind kind, size_t bytes) {
+    if (PU_UNLIKELY(!cell)) return pu_allocate(kind, bytes);
+    pu_object(cell)->head = ((uint64_t)kind << 56) | 1;
+    return pu_object(cell);
+}
+/* Whether what dies here leaves its memory: nothing else holds it, and nobody keeps a note of it. */
+static inline bool pu_leaves_cell(Value v) {
+    return pu_is_unique(v) && !(pu_object(v)->head & (PU_SUSPECT | PU_WATCHED));
 }
 
 /* Numbers that may not fit the tag */
@@ -193,12 +208,13 @@ static inline Value pu_of_float(double number) {
 static inline double pu_float(Value v) { return PU_AS(PuFloat, v)->number; }
 
 /* Pairs, the one container whose cost shows */
-static inline Value pu_cons(Value car, Value cdr) { /* owns both */
-    PuPair *pair = pu_allocate(PU_PAIR, sizeof(PuPair));
+static inline Value pu_cons_in(Value cell, Value car, Value cdr) { /* owns all */
+    PuPair *pair = pu_allocate_in(cell, PU_PAIR, sizeof(PuPair));
     pair->car = car;
     pair->cdr = cdr;
     return pu_of_object(pair);
 }
+static inline Value pu_cons(Value car, Value cdr) { return pu_cons_in(0, car, cdr); } /* owns both */
 Value pu_wrong_type(const char *primitive, const char *wanted, Value got);
 /* The same, so that C compilers see that what is refused goes no further. */
 static inline Value pu_refuse(const char *primitive, const char *wanted, Value got) {
@@ -220,52 +236,99 @@ static inline Value pu_car_of(Value v) {
 static inline Value pu_cdr_of(Value v) {
     return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_AS(PuPair, v)->cdr : pu_refuse("cdr", "pair", v);
 }
-/* `car` and `cdr` of a list that dies: where nobody else holds the pair its parts move out. Never fails: the
-   generated code has checked that it is a pair. */
-static inline void pu_uncons(Value v, Value *car, Value *cdr) {
+/* `car` and `cdr` of a list that dies: where nobody else holds the pair its parts move out, and it leaves its cell.
+   Never fails: the generated code has checked that it is a pair. */
+static inline Value pu_uncons_cell(Value v, Value *car, Value *cdr) {
     PuPair *pair = PU_AS(PuPair, v);
     *car = pair->car;
     *cdr = pair->cdr;
-    if (pu_is_unique(v) && !(pair->head & (PU_SUSPECT | PU_WATCHED))) {
-        pu_free_pair(pair);
-    } else {
-        pu_dup(*car);
-        pu_dup(*cdr);
-        pu_drop(v);
-    }
-}
-/* The same of a pair that is proved to be held by nobody else. */
-static inline void pu_uncons_unique(Value v, Value *car, Value *cdr) {
-    PuPair *pair = PU_AS(PuPair, v);
-#ifdef PURPLE_INJECT
-    pu_require_unique(&pair->head);
-#endif
-    if (PU_UNLIKELY(pair->head & (PU_SUSPECT | PU_WATCHED))) {
-        pu_uncons(v, car, cdr);
-        return;
-    }
-    *car = pair->car;
-    *cdr = pair->cdr;
-    pu_free_pair(pair);
-}
-static inline Value pu_take_cdr(Value v) { /* `cdr` of a pair that dies */
-    PuPair *pair = PU_AS(PuPair, v);
-    Value cdr = pair->cdr;
-    if (pu_is_unique(v) && !(pair->head & (PU_SUSPECT | PU_WATCHED))) {
-        pu_drop(pair->car);
-        pu_free_pair(pair);
-    } else {
-        pu_dup(cdr);
-        pu_drop(v);
-    }
-    return cdr;
-}
-static inline Value pu_take_car(Value v) { /* `car` of a pair that dies */
-    PuPair *pair = PU_AS(PuPair, v);
-    Value car = pair->car;
-    pu_dup(car);
+    if (pu_leaves_cell(v)) return v;
+    pu_dup(*car);
+    pu_dup(*cdr);
     pu_drop(v);
-    return car;
+    return 0;
+}
+static inline Value pu_take_cdr_cell(Value v, Value *cdr) { /* `cdr` of a pair that dies */
+    *cdr = PU_AS(PuPair, v)->cdr;
+    if (pu_leaves_cell(v)) {
+        pu_drop(PU_AS(PuPair, v)->car);
+        return v;
+    }
+    pu_dup(*cdr);
+    pu_drop(v);
+    return 0;
+}
+static inline Value pu_take_car_cell(Value v, Value *car) { /* `car` of a pair that dies */
+    *car = PU_AS(PuPair, v)->car;
+    if (pu_leaves_cell(v)) {
+        pu_drop(PU_AS(PuPair, v)->cdr);
+        return v;
+    }
+    pu_dup(*car);
+    pu_drop(v);
+    return 0;
+}
+/* The same of a pair that is proved to be held by nobody else: no count is looked at. */
+static inline bool pu_unique_leaves_cell(Value v) {
+#ifdef PURPLE_INJECT
+    pu_require_unique(&pu_object(v)->head);
+#endif
+    return PU_LIKELY(!(pu_object(v)->head & (PU_SUSPECT | PU_WATCHED)));
+}
+static inline Value pu_uncons_unique_cell(Value v, Value *car, Value *cdr) {
+    if (!pu_unique_leaves_cell(v)) return pu_uncons_cell(v, car, cdr);
+    *car = PU_AS(PuPair, v)->car;
+    *cdr = PU_AS(PuPair, v)->cdr;
+    return v;
+}
+static inline Value pu_take_cdr_unique_cell(Value v, Value *cdr) {
+    if (!pu_unique_leaves_cell(v)) return pu_take_cdr_cell(v, cdr);
+    *cdr = PU_AS(PuPair, v)->cdr;
+    pu_drop(PU_AS(PuPair, v)->car);
+    return v;
+}
+static inline Value pu_take_car_unique_cell(Value v, Value *car) {
+    if (!pu_unique_leaves_cell(v)) return pu_take_car_cell(v, car);
+    *car = PU_AS(PuPair, v)->car;
+    pu_drop(PU_AS(PuPair, v)->cdr);
+    return v;
+}
+/* The same where nothing uses the memory again. */
+static inline void pu_uncons(Value v, Value *car, Value *cdr) {
+    pu_free_cell(pu_uncons_cell(v, car, cdr), sizeof(PuPair));
+}
+static inline void pu_uncons_unique(Value v, Value *car, Value *cdr) {
+    pu_free_cell(pu_uncons_unique_cell(v, car, cdr), sizeof(PuPair));
+}
+#define PU_TAKE(name)                                       \
+    static inline Value name(Value v) {                     \
+        Value part;                                         \
+        pu_free_cell(name##_cell(v, &part), sizeof(PuPair)); \
+        return part;                                        \
+    }
+PU_TAKE(pu_take_car)
+PU_TAKE(pu_take_cdr)
+PU_TAKE(pu_take_car_unique)
+PU_TAKE(pu_take_cdr_unique)
+/* What dies, be it a pair or not, and the memory it leaves if it is one. `unique`: that nothing else holds it is
+   proved. */
+static inline Value pu_pair_cell(Value v, bool unique) {
+    if (pu_is(v, PU_PAIR) && (unique ? pu_unique_leaves_cell(v) : pu_leaves_cell(v))) {
+        pu_drop(PU_AS(PuPair, v)->car);
+        pu_drop(PU_AS(PuPair, v)->cdr);
+        return v;
+    }
+    pu_drop(v);
+    return 0;
+}
+static inline Value pu_record_cell(Value v, bool unique, const PuType *type) {
+    if (pu_is(v, PU_RECORD) && PU_AS(PuRecord, v)->type == type &&
+        (unique ? pu_unique_leaves_cell(v) : pu_leaves_cell(v))) {
+        for (int i = 0; i < type->count; i++) pu_drop(PU_AS(PuRecord, v)->fields[i]);
+        return v;
+    }
+    pu_drop(v);
+    return 0;
 }
 
 /* Errors (errors.c): a primitive that fails leaves the error in `pu.pending` and gives 0. */

@@ -183,12 +183,13 @@ static inline Value pu_check_pair(Value v, const char *part) {
     return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_UNSPECIFIED : pu_refuse(part, "pair", v);
 }
 /* A list built from its front: `hole` is where its rest goes. */
-static inline Value pu_extend(Value **hole, Value item) {
-    Value pair = pu_cons(item, PU_NIL);
+static inline Value pu_extend_in(Value cell, Value **hole, Value item) {
+    Value pair = pu_cons_in(cell, item, PU_NIL);
     **hole = pair;
     *hole = &PU_AS(PuPair, pair)->cdr;
     return PU_UNSPECIFIED;
 }
+static inline Value pu_extend(Value **hole, Value item) { return pu_extend_in(0, hole, item); }
 bool pu_is_list(Value v);
 Value pu_list(Value *items, int count);                                 /* owns them */
 Value pu_list_onto(Value *items, int64_t count, Value tail);            /* owns them */
@@ -249,6 +250,7 @@ Value pu_set_box(Value v, Value content);
 
 /* records.c */
 Value pu_record(const PuType *type, Value *fields);                     /* owns all but weak ones */
+Value pu_record_in(Value cell, const PuType *type, Value *fields);      /* owns the cell too */
 Value pu_check_field(const PuType *type, int index, Value v);
 Value pu_field(const PuType *type, int index, Value record);
 Value pu_field_refused(const PuType *type, int index, Value record);

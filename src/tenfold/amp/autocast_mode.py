@@ -37,7 +37,7 @@ _settings = _Settings()
 
 def _device_type(device_type: Any) -> str:
     if device_type not in DEFAULTS:
-        known = " or ".join(repr(each) for each in DEFAULTS)
+        known = " or ".join(repr(default) for default in DEFAULTS)
         raise ArgumentError(f"the type of a device is {known}, not {device_type!r}").located(
             "autocast", capture()
         )
@@ -150,9 +150,9 @@ def cast_arguments(row: Row, arguments: Sequence[Any]) -> Sequence[Any]:
         if policy == "float32":
             return _cast(arguments, dtypes.float32, device)
         if policy == "widest":
-            tensors = [each for each in _tensors(arguments) if _takes_part(each, device)]
+            tensors = [tensor for tensor in _tensors(arguments) if _takes_part(tensor, device)]
             if tensors:
-                full = any(each.dtype is dtypes.float32 for each in tensors)
+                full = any(tensor.dtype is dtypes.float32 for tensor in tensors)
                 return _cast(arguments, dtypes.float32 if full else _settings.dtypes[device], device)
         if policy == "float32 result":
             return _with_dtype(row, arguments, device)
@@ -176,11 +176,11 @@ def _takes_part(argument: Any, device: str) -> bool:
 
 def _tensors(arguments: Sequence[Any]) -> list[Tensor]:
     found = []
-    for each in arguments:
-        if isinstance(each, Tensor):
-            found.append(each)
-        elif isinstance(each, (list, tuple)):
-            found += [part for part in each if isinstance(part, Tensor)]
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            found.append(argument)
+        elif isinstance(argument, (list, tuple)):
+            found += [part for part in argument if isinstance(part, Tensor)]
     return found
 
 
@@ -196,7 +196,7 @@ def _with_dtype(row: Row, arguments: Sequence[Any], device: str) -> Sequence[Any
     """The call asked for a result in float32, if its schema can be and it asks for no other."""
     if not _takes_part(arguments[0], device):
         return arguments
-    names = [each.name for each in row.schema.arguments]
+    names = [argument.name for argument in row.schema.arguments]
     if "dtype" not in names:
         return _cast(arguments, dtypes.float32, device)
     place = names.index("dtype")
@@ -223,7 +223,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None =
         context._fwd_used_autocast = False
         with autocast(device_type, enabled=False):
             cast = lambda each: _cast(each, cast_inputs, device_type)
-            return fwd(context, *[cast(each) for each in args[1:]], **{k: cast(v) for k, v in kwargs.items()})
+            return fwd(context, *[cast(arg) for arg in args[1:]], **{k: cast(v) for k, v in kwargs.items()})
 
     return call
 

@@ -24,14 +24,16 @@ def _unscale(*inputs: flat.Value) -> tuple[flat.Value, ...]:
     """Gradients times a number, and whether one of them is not finite. The number is the last input."""
     *gradients, inverse = inputs
     found = flat.constant(0.0, dtypes.float32)
-    for each in gradients:
-        finite = flat.reduce(flat.is_finite(flat.real(each) if each.dtype.is_complex else each), "and")
+    for gradient in gradients:
+        finite = flat.reduce(
+            flat.is_finite(flat.real(gradient) if gradient.dtype.is_complex else gradient), "and"
+        )
         found = flat.where(finite, found, flat.full_like(found, 1))
     scaled = [
-        flat.convert(flat.convert(each, dtypes.float32) * inverse, each.dtype)
-        if each.dtype.itemsize < 4
-        else each * flat.convert(inverse, each.dtype)
-        for each in gradients
+        flat.convert(flat.convert(gradient, dtypes.float32) * inverse, gradient.dtype)
+        if gradient.dtype.itemsize < 4
+        else gradient * flat.convert(inverse, gradient.dtype)
+        for gradient in gradients
     ]
     return (*scaled, found)
 
@@ -128,7 +130,7 @@ class GradScaler:
             # In the loss's own dtype, as a number beside a tensor would be.
             return outputs * scale.to(device=outputs.device, dtype=outputs.dtype)
         if isinstance(outputs, Iterable):
-            scaled = [self.scale(each) for each in outputs]
+            scaled = [self.scale(output) for output in outputs]
             return scaled if isinstance(outputs, list) else tuple(scaled)
         raise ArgumentError(f"a Tensor or an iterable of Tensors is scaled, not a {type(outputs).__name__}")
 
@@ -156,10 +158,10 @@ class GradScaler:
                 )
             total: Tensor | None = None
             for device, gradients in by_device.items():
-                values = [each.current() for each in gradients]
+                values = [gradient.current() for gradient in gradients]
                 *results, found = _call("unscale", _unscale, [*values, inverse.to(device=device).current()])
-                for each, result in zip(gradients, results, strict=True):
-                    each.assign(result)
+                for gradient, result in zip(gradients, results, strict=True):
+                    gradient.assign(result)
                 here = Tensor(found)
                 total = here if total is None else total + here.to(device=total.device)
         progress.found = total

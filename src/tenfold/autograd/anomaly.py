@@ -76,7 +76,7 @@ def look(starts: Sequence[tuple[Value, Tensor]], order: Sequence[Any]) -> None:
 
 def refuse_nan(gradients: Sequence[Tensor]) -> None:
     """Raise an error if gradients that a hook or a Function computed contain NaN."""
-    if any(_has_nan(each) for each in gradients):
+    if any(_has_nan(gradient) for gradient in gradients):
         raise GradientError("a gradient has NaN in it")
 
 

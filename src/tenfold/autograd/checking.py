@@ -93,7 +93,7 @@ def gradgradcheck(
     outputs = _differentiable(func(*given))
     if grad_outputs is None:
         rng = np.random.default_rng(0)
-        cotangents = [_drawn(rng, each) for each in outputs]
+        cotangents = [_drawn(rng, output) for output in outputs]
     else:
         cotangents = [each for each in _as_tuple(grad_outputs) if each is not None]
     asked = [i for i, each in enumerate(given) if _asks(each)]
@@ -231,13 +231,13 @@ def _analytical(
                 one[place] = direction
                 cotangent = from_numpy(one.reshape(tuple(output.shape)))
                 gradients = grad([output], wanted, [cotangent], retain_graph=True, allow_unused=True)
-                for column, each, given in zip(columns, gradients, wanted, strict=True):
-                    if check_dtypes and each is not None and each.dtype is not given.dtype:
+                for column, gradient, given in zip(columns, gradients, wanted, strict=True):
+                    if check_dtypes and gradient is not None and gradient.dtype is not given.dtype:
                         raise GradientError(
-                            f"the gradient of a {given.dtype.name} input is {each.dtype.name}"
+                            f"the gradient of a {given.dtype.name} input is {gradient.dtype.name}"
                         )
                     zero = np.zeros(given.numel(), given.dtype.numpy)
-                    column.append(zero if each is None else np.array(each.numpy()).reshape(-1))
+                    column.append(zero if gradient is None else np.array(gradient.numpy()).reshape(-1))
         for own, column, given in zip(found, columns, wanted, strict=True):
             own.append(np.stack(column, 1) if column else np.zeros((given.numel(), 0)))
     return found
@@ -259,7 +259,7 @@ def _pushed(
                 with dual_level():
                     moving = make_dual(given, from_numpy(one.reshape(tuple(given.shape))))
                     outputs = _differentiable(func(*inputs[:i], moving, *inputs[i + 1 :]))
-                    pairs = [unpack_dual(each) for each in outputs]
+                    pairs = [unpack_dual(output) for output in outputs]
                 moved = [aten("zeros_like")(each) if t is None else t for each, t in pairs]
                 parts = [_real(np.array(each.detach().numpy())) * direction for each in moved]
                 slope = parts if not slope else [x + y for x, y in zip(slope, parts, strict=True)]
@@ -273,10 +273,10 @@ def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: floa
     outputs = _differentiable(func(*inputs))
     wanted = [each for each in inputs if _asks(each)]
     rng = np.random.default_rng(0)
-    starts = [aten("stack")([_drawn(rng, each).detach() for _ in range(2)]) for each in outputs]
+    starts = [aten("stack")([_drawn(rng, output).detach() for _ in range(2)]) for output in outputs]
     together = grad(outputs, wanted, starts, True, allow_unused=True, is_grads_batched=True)
     for k in range(2):
-        alone = grad(outputs, wanted, [each[k] for each in starts], True, allow_unused=True)
+        alone = grad(outputs, wanted, [start[k] for start in starts], True, allow_unused=True)
         for ours, theirs in zip(together, alone, strict=True):
             if (ours is None) != (theirs is None) or (
                 ours is not None
@@ -290,7 +290,7 @@ def _check_silence(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
     """A cotangent of zeros, which is what PyTorch makes of none, must give gradients of zeros."""
     outputs = _differentiable(func(*inputs))
     wanted = [each for each in inputs if _asks(each)]
-    zeros = [aten("zeros_like")(each.detach()) for each in outputs]
+    zeros = [aten("zeros_like")(output.detach()) for output in outputs]
     for each in grad(outputs, wanted, zeros, allow_unused=True):
         if each is not None and np.any(each.numpy() != 0):
             raise GradientError("the gradient for a cotangent of zeros is not zero")

@@ -41,10 +41,10 @@ class Context:
         self._ahead = self._checked("save_for_forward", tensors)
 
     def _checked(self, name: str, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-        for each in tensors:
-            if each is not None and not isinstance(each, Tensor):
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
                 raise ArgumentError(
-                    f"{name} keeps tensors, not a {type(each).__name__}",
+                    f"{name} keeps tensors, not a {type(tensor).__name__}",
                     help="keep anything else as an attribute: ctx.name = value",
                 ).located(*self._called)
         return tensors
@@ -75,7 +75,7 @@ class Context:
             self._saved = tuple([stands_for_it if each is result else each for each in self._saved])
         self._values = tuple([each.current() if isinstance(each, Tensor) else None for each in self._saved])
         if context.saving is not None:
-            self._packed = [None if each is None else context.saving.packed(each) for each in self._values]
+            self._packed = [None if value is None else context.saving.packed(value) for value in self._values]
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         self.non_differentiable += tensors
@@ -116,14 +116,14 @@ class CustomNode:
         if self.context.materialize:
             with no_grad():
                 gradients = [
-                    aten("zeros")(each.type.shape, dtype=each.type.dtype, device=each.device)
+                    aten("zeros")(output.type.shape, dtype=output.type.dtype, device=output.device)
                     if given is None
                     else given
-                    for given, each in zip(gradients, self.outputs, strict=True)
+                    for given, output in zip(gradients, self.outputs, strict=True)
                 ]
         spread: list[Any] = [None] * self.count
-        for place, each in zip(self.places, gradients, strict=True):
-            spread[place] = each
+        for place, gradient in zip(self.places, gradients, strict=True):
+            spread[place] = gradient
         with set_grad_mode(create_graph):
             results = self.function.backward(self.context, *spread)
         results = results if isinstance(results, tuple) else (results,)
@@ -241,9 +241,7 @@ def _moving(args: Sequence[Any]) -> list[Tensor | None]:
     """The tangents of the arguments, where forward mode follows some."""
     if context.level is None:
         return [None] * len(args)
-    found = [
-        context.level.tangents.get(each.current()) if isinstance(each, Tensor) else None for each in args
-    ]
+    found = [context.level.tangents.get(arg.current()) if isinstance(arg, Tensor) else None for arg in args]
     return [None if each is None else Tensor(each) for each in found]
 
 
@@ -331,12 +329,12 @@ class Function:
         recorder = context.recorder
         if recorder is not None and recorder.policy.apply is not None:
             return recorder.policy.apply(cls, args)
-        tensors = [each for each in args if isinstance(each, Tensor)]
-        followed = context.grad_enabled and any(each.requires_grad for each in tensors)
-        ctx = Context(cls, [isinstance(each, Tensor) and each.requires_grad for each in args])
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        followed = context.grad_enabled and any(tensor.requires_grad for tensor in tensors)
+        ctx = Context(cls, [isinstance(arg, Tensor) and arg.requires_grad for arg in args])
         # What forward writes to is taken as it was before: that is what gradients flow on to.
         node = CustomNode(cls, ctx, args) if followed else None
-        memory = [(each, each._alias.storage.value) for each in tensors if each._alias is not None]
+        memory = [(tensor, tensor._alias.storage.value) for tensor in tensors if tensor._alias is not None]
         level, moving = context.level, _moving(args)
         context.level = None if any(each is not None for each in moving) else level
         try:

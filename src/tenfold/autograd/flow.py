@@ -108,7 +108,10 @@ def _several(tensors: Any) -> list[Any]:
     """One or several tensors, or edges of the graph, as a list of tensors."""
     if isinstance(tensors, (Tensor, GradientEdge)) or tensors is None:
         tensors = [tensors]
-    return [each.node.output(each.output_nr) if isinstance(each, GradientEdge) else each for each in tensors]
+    return [
+        tensor.node.output(tensor.output_nr) if isinstance(tensor, GradientEdge) else tensor
+        for tensor in tensors
+    ]
 
 
 def _batched_sweep(
@@ -125,7 +128,7 @@ def _batched_sweep(
     if not size:
         raise ArgumentError("is_grads_batched needs one gradient at least to start from")
     first = _cotangents(roots, [each[0] for each in given])
-    values = [each.current() for each in roots]
+    values = [root.current() for root in roots]
     order, _, cuts = survey(values)
     if cuts:
         rest = [_cotangents(roots, [each[i] for each in given]) for i in range(1, size)]

@@ -39,12 +39,12 @@ class Level:
     def push(self, node: Node, results: Sequence[Value]) -> None:
         """Record the tangents of a new node's results, from those of its inputs."""
         tangents = [self.tangents.get(each) for each in node.inputs]
-        if all(each is None for each in tangents) or isinstance(node, GradientNode):
+        if all(tangent is None for tangent in tangents) or isinstance(node, GradientNode):
             return
         with suspended():
             found = push(node, tangents)
-        for each, moved in zip(results, found, strict=True):
-            self.move(each, moved)
+        for result, moved in zip(results, found, strict=True):
+            self.move(result, moved)
 
     def move(self, value: Value, moved: Value | None) -> None:
         if moved is not None:

@@ -66,7 +66,7 @@ def jacobian(
     with enable_grad():
         at = _Point(func, inputs, create_graph, strict)
         rows = [at.row(i, create_graph) for i in range(len(at.outputs))]
-    parts = [at.given_out(each, at.single_input) for each in rows]
+    parts = [at.given_out(row, at.single_input) for row in rows]
     return parts[0] if at.single_output else tuple(parts)
 
 
@@ -133,8 +133,8 @@ class _Point:
             for each in given
         ]
         self.single_output, self.outputs = _listed(func(*self.inputs), "the results of the function")
-        for i, each in enumerate(self.outputs):
-            if strict and not each.requires_grad:
+        for i, output in enumerate(self.outputs):
+            if strict and not output.requires_grad:
                 raise GradientError(
                     f"output {i} does not depend on the inputs, or only through ops without a gradient",
                     help="leave strict out to get zeros for it",
@@ -153,7 +153,7 @@ class _Point:
 
     def pushed(self, tangents: Sequence[Tensor], create_graph: bool) -> list[Tensor]:
         """What a gradient gives is linear in the cotangents: its own gradient by these is the tangent."""
-        cotangents = [aten("zeros_like")(each).requires_grad_() for each in self.outputs]
+        cotangents = [aten("zeros_like")(output).requires_grad_() for output in self.outputs]
         slopes = self.pulled(cotangents, True)
         found = _gradients(slopes, cotangents, tangents, create_graph)
         return _filled(found, self.outputs, self.strict)
@@ -210,7 +210,7 @@ def _fitting(v: Tensors | None, others: Sequence[Tensor], what: str, kind: str) 
 def _gradients(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], cotangents: Sequence[Tensor], create_graph: bool
 ) -> list[Tensor | None]:
-    pairs = [(each, ct) for each, ct in zip(outputs, cotangents, strict=True) if each.requires_grad]
+    pairs = [(output, ct) for output, ct in zip(outputs, cotangents, strict=True) if output.requires_grad]
     if not pairs:
         return [None] * len(inputs)
     starts, given = zip(*pairs, strict=True)

@@ -195,7 +195,7 @@ def register_multi_grad_hook(
 
         return hook
 
-    return HandleOfSeveral([each.register_hook(watch(i)) for i, each in enumerate(tensors)])
+    return HandleOfSeveral([tensor.register_hook(watch(i)) for i, tensor in enumerate(tensors)])
 
 
 class Arrived:

@@ -79,9 +79,9 @@ class Sweep:
             goals = {id(each.origin.of) for each in wanted if each.origin is not None}
             self.order = [node for node in self.order if node in leading]
             cuts = [
-                each
-                for each in cuts
-                if each.origin is not None and (each.origin.node in leading or id(each.origin.of) in goals)
+                cut
+                for cut in cuts
+                if cut.origin is not None and (cut.origin.node in leading or id(cut.origin.of) in goals)
             ]
         self.cuts = cuts
         self.wanted = leaves if wanted is None else list(wanted)
@@ -282,9 +282,11 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
     def has_say(node: Any) -> bool:
         return isinstance(node, CustomNode) or is_watched(node)
 
-    for each in starts:
-        visit(each, False)
-    stack = [each.origin.node for each in starts if each.origin is not None and each.origin.node is not None]
+    for start in starts:
+        visit(start, False)
+    stack = [
+        start.origin.node for start in starts if start.origin is not None and start.origin.node is not None
+    ]
     stack.reverse()
     while stack:
         node = stack[-1]

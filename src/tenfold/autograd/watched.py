@@ -61,7 +61,7 @@ def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
             asked.packed.unpack(inputs, kept)
         else:
             _check_unwritten(node)
-        cotangents = [None if each is None else each.current() for each in gradients]
+        cotangents = [None if gradient is None else gradient.current() for gradient in gradients]
         with set_grad_mode(create_graph):
             found = pull(node, cotangents, capture(), inputs, kept)
         results = [None if each is None else Tensor(each) for each in found]
@@ -149,4 +149,4 @@ class Packed:
         with no_grad():
             for i, each in self._inputs.items():
                 inputs[i] = each()
-            kept.update({i: each() for i, each in self._results.items()})
+            kept.update({i: result() for i, result in self._results.items()})

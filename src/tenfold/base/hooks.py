@@ -62,8 +62,8 @@ class HandleOfSeveral:
         self._handles = handles
 
     def remove(self) -> None:
-        for each in self._handles:
-            each.remove()
+        for handle in self._handles:
+            handle.remove()
 
     def __enter__(self) -> HandleOfSeveral:
         return self

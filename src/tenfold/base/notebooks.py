@@ -85,7 +85,7 @@ def branch_of(module: Any, name: str = "") -> Branch:
     extra = module.extra_repr().replace("\n", " ")
     inner = [(key, each) for key, each in module._modules.items() if each is not None]
     text = f"{module._get_name()}({extra})" if extra or not inner else module._get_name()
-    count = sum(each.numel() for each in module.parameters())
+    count = sum(parameter.numel() for parameter in module.parameters())
     return Branch(name, text, count, [branch_of(each, key) for key, each in inner])
 
 
@@ -100,7 +100,7 @@ def _branch(branch: Branch, depth: int) -> str:
     line = f"{name}<b>{escape(branch.text)}</b>{count}"
     if not branch.children:
         return f'<div style="padding-left:17px">{line}</div>'
-    inner = "".join(_branch(each, depth + 1) for each in branch.children)
+    inner = "".join(_branch(child, depth + 1) for child in branch.children)
     state = " open" if depth < 2 else ""
     body = f'<div style="padding-left:18px;border-left:1px solid #8883;margin-left:5px">{inner}</div>'
     return f'<details{state}><summary style="cursor:pointer">{line}</summary>{body}</details>'

@@ -113,7 +113,7 @@ def watched(sizes: tuple[int, ...], asked: list[Asked], depth: int) -> tuple[int
     """Sizes as the code `depth` frames above is to see them: the user's sees watched ones."""
     if is_internal(_getframe(depth).f_code.co_filename):
         return sizes
-    numbers: Any = tuple([Watched(each, asked) for each in sizes])
+    numbers: Any = tuple([Watched(size, asked) for size in sizes])
     return numbers
 
 
@@ -142,8 +142,8 @@ def _compared(name: str) -> Callable[[Watched, Any], Any]:
 
 def _computed(name: str, compute: Callable[..., Any], turned: bool = False) -> Callable[..., Any]:
     def method(self: Watched, *others: Any) -> Any:
-        numbers = [self.number, *[plain(each) for each in others]]
-        if not all(isinstance(each, (int, float, complex)) for each in numbers):
+        numbers = [self.number, *[plain(other) for other in others]]
+        if not all(isinstance(number, (int, float, complex)) for number in numbers):
             return NotImplemented
         result = compute(*(reversed(numbers) if turned else numbers))
         if name in STEPPED:

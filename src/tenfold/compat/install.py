@@ -233,5 +233,5 @@ def uninstall_as_torch() -> None:
     sys.meta_path.remove(_finder)
     package.shown = "tenfold"
     vars(spawn)["get_preparation_data"] = _preparation
-    for name in [each for each in sys.modules if each == "torch" or each.startswith("torch.")]:
+    for name in [module for module in sys.modules if module == "torch" or module.startswith("torch.")]:
         del sys.modules[name]

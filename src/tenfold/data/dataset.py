@@ -52,15 +52,15 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     @constructor
     def __init__(self, *tensors: Tensor):
-        if not tensors or not all(isinstance(each, Tensor) and each.ndim for each in tensors):
+        if not tensors or not all(isinstance(tensor, Tensor) and tensor.ndim for tensor in tensors):
             raise ArgumentError("TensorDataset takes one or more tensors that have rows")
-        lengths = [len(each) for each in tensors]
+        lengths = [len(tensor) for tensor in tensors]
         if len(set(lengths)) > 1:
             raise ShapeError(f"the tensors must be equally long; they have {lengths} rows")
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
-        return tuple(each[index] for each in self.tensors)
+        return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self) -> int:
         return len(self.tensors[0])
@@ -76,7 +76,7 @@ class StackDataset(Dataset[Any]):
         if bool(args) == bool(kwargs):
             raise ArgumentError("StackDataset takes data sets, either all by position or all by name")
         self.datasets = args or kwargs
-        lengths = [len(each) for each in self._members()]
+        lengths = [len(member) for member in self._members()]
         if len(set(lengths)) > 1:
             raise ShapeError(f"the data sets must be equally long; they have {lengths} samples")
 
@@ -85,8 +85,8 @@ class StackDataset(Dataset[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(self.datasets, dict):
-            return {name: each[index] for name, each in self.datasets.items()}
-        return tuple(each[index] for each in self.datasets)
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
 
     def __len__(self) -> int:
         return len(next(iter(self._members())))
@@ -100,9 +100,9 @@ class ConcatDataset(Dataset[Any]):
         self.datasets = list(datasets)
         if not self.datasets:
             raise ArgumentError("ConcatDataset takes at least one data set")
-        if any(isinstance(each, IterableDataset) for each in self.datasets):
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
             raise ArgumentError("an IterableDataset has no indices to put together", help="use ChainDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(each) for each in self.datasets))  # type: ignore
+        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))  # type: ignore
 
     def __getitem__(self, index: int) -> Any:
         size = len(self)
@@ -123,13 +123,13 @@ class ChainDataset(IterableDataset[Any]):
         self.datasets = datasets
 
     def __iter__(self) -> Iterator[Any]:
-        for each in self.datasets:
-            if not isinstance(each, IterableDataset):
-                raise ArgumentError(f"ChainDataset takes IterableDatasets, not {type(each).__name__}")
-            yield from each
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise ArgumentError(f"ChainDataset takes IterableDatasets, not {type(dataset).__name__}")
+            yield from dataset
 
     def __len__(self) -> int:
-        return sum(len(each) for each in self.datasets)  # type: ignore
+        return sum(len(dataset) for dataset in self.datasets)  # type: ignore
 
 
 class Subset(Dataset[Any]):
@@ -145,7 +145,7 @@ class Subset(Dataset[Any]):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        chosen = [self.indices[each] for each in indices]
+        chosen = [self.indices[index] for index in indices]
         if callable(getattr(self.dataset, "__getitems__", None)):
             return self.dataset.__getitems__(chosen)  # type: ignore[attr-defined]
         return [self.dataset[each] for each in chosen]
@@ -160,7 +160,7 @@ def random_split(
 ) -> list[Subset]:
     """Subsets of these lengths, or of these fractions of the whole, without a common sample."""
     size = len(dataset)  # type: ignore[arg-type]
-    if any(each < 0 for each in lengths):
+    if any(length < 0 for length in lengths):
         raise ArgumentError(f"the lengths {list(lengths)} of a split cannot be negative")
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         lengths = _shares(size, lengths)
@@ -173,7 +173,7 @@ def random_split(
 
 def _shares(size: int, fractions: Sequence[float]) -> list[int]:
     """What fractions of a whole come to; what rounding down leaves over is dealt out one by one."""
-    lengths = [math.floor(size * each) for each in fractions]
+    lengths = [math.floor(size * fraction) for fraction in fractions]
     for i in range(size - sum(lengths)):
         lengths[i % len(lengths)] += 1
     return lengths
@@ -188,22 +188,22 @@ def gatherer(dataset: Any) -> Gather | None:
     Only for the classes themselves: a subclass may have a `__getitem__` of its own.
     """
     if type(dataset) is TensorDataset:
-        if any(each.requires_grad for each in dataset.tensors):
+        if any(tensor.requires_grad for tensor in dataset.tensors):
             return None  # a batch of copied rows would have no history
-        return lambda indices: [_rows(each, indices) for each in dataset.tensors]
+        return lambda indices: [_rows(tensor, indices) for tensor in dataset.tensors]
     if type(dataset) is Subset:
         inner = gatherer(dataset.dataset)
         if inner is None:
             return None
-        return lambda indices: inner([dataset.indices[each] for each in indices])
+        return lambda indices: inner([dataset.indices[index] for index in indices])
     if type(dataset) is StackDataset:
         names = list(dataset.datasets) if isinstance(dataset.datasets, dict) else None
-        members = [gatherer(each) for each in dataset._members()]
+        members = [gatherer(member) for member in dataset._members()]
         if not all(members):
             return None
         if names is None:
-            return lambda indices: [each(indices) for each in members if each]
-        return lambda indices: {name: each(indices) for name, each in zip(names, members) if each}
+            return lambda indices: [member(indices) for member in members if member]
+        return lambda indices: {name: member(indices) for name, member in zip(names, members) if member}
     return None
 
 
@@ -212,7 +212,7 @@ def _rows(tensor: Tensor, indices: Sequence[int]) -> Tensor:
     chosen = np.array(indices, np.int64)
     length = len(tensor)
     if len(chosen) and not (-length <= chosen.min() and chosen.max() < length):
-        wrong = next(each for each in indices if not -length <= each < length)
+        wrong = next(index for index in indices if not -length <= index < length)
         raise IndexOutOfRange(f"index {wrong} is out of range for {length} samples")
     if tensor.is_cpu:
         return leaf(tensor._host()[chosen], tensor.device, tensor.dtype)

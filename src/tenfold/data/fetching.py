@@ -76,12 +76,12 @@ def _batch(
     dataset: Any, collate: Callable[[Any], Any], gather: Callable[[Any], Any] | None, indices: Any
 ) -> Any:
     indices = list(indices)
-    if gather is not None and indices and all(type(each) is int for each in indices):
+    if gather is not None and indices and all(type(index) is int for index in indices):
         return gather(indices)
     fetch_many = getattr(dataset, "__getitems__", None)
     if fetch_many is not None:
         return collate(fetch_many(indices))
-    return collate([_sample(dataset, each) for each in indices])
+    return collate([_sample(dataset, index) for index in indices])
 
 
 def _sample(dataset: Any, index: Any) -> Any:

@@ -167,7 +167,7 @@ def computed(batch: Any) -> Any:
     step that takes the batch it would be computed in part, and in another part each time."""
     tensors: list[Tensor] = []
     map_tensors(lambda each: tensors.append(each) or each, batch)  # type: ignore[func-returns-value]
-    evaluate([each.current() for each in tensors])
+    evaluate([tensor.current() for tensor in tensors])
     return batch
 
 

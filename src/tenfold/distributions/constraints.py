@@ -99,7 +99,7 @@ class _Stack(Constraint):
 
 
 def _common(parts: list[Constraint]) -> tuple[bool, int]:
-    return any(each.is_discrete for each in parts), max(each.event_dim for each in parts)
+    return any(part.is_discrete for part in parts), max(part.event_dim for part in parts)
 
 
 class _Multinomial(Constraint):

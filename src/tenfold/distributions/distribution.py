@@ -41,9 +41,9 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             given = {
-                name: (getattr(self, name), each)
-                for name, each in self.arg_constraints.items()
-                if name in vars(self) and not is_dependent(each)
+                name: (getattr(self, name), arg_constraint)
+                for name, arg_constraint in self.arg_constraints.items()
+                if name in vars(self) and not is_dependent(arg_constraint)
             }
             self._validate_within(**given)
 
@@ -127,10 +127,10 @@ class Distribution:
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         """The same distribution over a larger batch, whose parameters are views."""
         made = object.__new__(type(self)) if _instance is None else _instance
-        for name, each in self.arg_constraints.items():
+        for name, arg_constraint in self.arg_constraints.items():
             if name in vars(self):
                 value = getattr(self, name)
-                event = value.shape[value.ndim - each.event_dim :]
+                event = value.shape[value.ndim - arg_constraint.event_dim :]
                 setattr(made, name, value.expand([*batch_shape, *event]))
         made._validate_args = self._validate_args
         made._batch_shape, made._event_shape = Size(batch_shape), self._event_shape
@@ -186,12 +186,14 @@ def _outside(given: Mapping[str, tuple[Tensor, Constraint]]) -> list[tuple[str, 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Numbers and tensors as tensors of one shape; numbers are of the first tensor's dtype."""
-    like = next((each for each in values if isinstance(each, Tensor)), None)
-    if not all(isinstance(each, (Tensor, int, float)) for each in values):
+    like = next((value for value in values if isinstance(value, Tensor)), None)
+    if not all(isinstance(value, (Tensor, int, float)) for value in values):
         raise ArgumentError("parameters are tensors or numbers", help="use tn.tensor for lists")
     dtype = like.dtype if like is not None else dtypes.get_default_dtype()
     device = like.device if like is not None else None
-    made = [each if isinstance(each, Tensor) else tensor(each, dtype=dtype, device=device) for each in values]
+    made = [
+        value if isinstance(value, Tensor) else tensor(value, dtype=dtype, device=device) for value in values
+    ]
     return tuple(aten("broadcast_tensors")(made))
 
 

@@ -76,8 +76,8 @@ class TransformedDistribution(Distribution):
         return constraints.independent(found, missing) if missing > 0 else found
 
     def _transformed(self, x: Tensor) -> Tensor:
-        for each in self.transforms:
-            x = each(x)
+        for transform in self.transforms:
+            x = transform(x)
         return x
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
@@ -90,17 +90,17 @@ class TransformedDistribution(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         found: Any = 0.0
         y, dims = self._checked(value), len(self.event_shape)
-        for each in reversed(self.transforms):
-            x = each.inv(y)
-            dims += each.domain.event_dim - each.codomain.event_dim
-            found = found - summed(each.log_abs_det_jacobian(x, y), dims - each.domain.event_dim)
+        for transform in reversed(self.transforms):
+            x = transform.inv(y)
+            dims += transform.domain.event_dim - transform.codomain.event_dim
+            found = found - summed(transform.log_abs_det_jacobian(x, y), dims - transform.domain.event_dim)
             y = x
         return found + summed(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
 
     def _sign(self) -> Any:
         sign: Any = 1
-        for each in self.transforms:
-            sign = sign * each.sign
+        for transform in self.transforms:
+            sign = sign * transform.sign
         return sign
 
     def _turned(self, place: Tensor) -> Tensor:
@@ -109,8 +109,8 @@ class TransformedDistribution(Distribution):
         return place if isinstance(sign, int) and sign == 1 else sign * (place - 0.5) + 0.5
 
     def cdf(self, value: Tensor) -> Tensor:
-        for each in reversed(self.transforms):
-            value = each.inv(value)
+        for transform in reversed(self.transforms):
+            value = transform.inv(value)
         if self._base_validates():
             self.base_dist._validate_sample(value)
         return self._turned(self.base_dist.cdf(value))

@@ -172,7 +172,7 @@ class ComposeTransform(Transform):
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0):
         super().__init__(cache_size)
-        self.parts = [each.with_cache(cache_size) for each in parts] if cache_size else list(parts)
+        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
 
     def _parameters(self) -> tuple[Any, ...]:
         return tuple(self.parts)
@@ -187,8 +187,8 @@ class ComposeTransform(Transform):
         if not self.parts:
             return constraints.real
         first, dims = self.parts[0].domain, self.parts[-1].codomain.event_dim
-        for each in reversed(self.parts):
-            dims = max(dims + each.domain.event_dim - each.codomain.event_dim, each.domain.event_dim)
+        for part in reversed(self.parts):
+            dims = max(dims + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
         return constraints.independent(first, dims - first.event_dim) if dims > first.event_dim else first
 
     @property
@@ -196,13 +196,13 @@ class ComposeTransform(Transform):
         if not self.parts:
             return constraints.real
         last, dims = self.parts[-1].codomain, self.parts[0].domain.event_dim
-        for each in self.parts:
-            dims = max(dims + each.codomain.event_dim - each.domain.event_dim, each.codomain.event_dim)
+        for part in self.parts:
+            dims = max(dims + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
         return constraints.independent(last, dims - last.event_dim) if dims > last.event_dim else last
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
-        return all(each.bijective for each in self.parts)
+        return all(part.bijective for part in self.parts)
 
     @property
     def sign(self) -> Any:
@@ -211,7 +211,7 @@ class ComposeTransform(Transform):
     @property
     def inv(self) -> Transform:
         if self._back is None:
-            self._back = ComposeTransform([each.inv for each in reversed(self.parts)])
+            self._back = ComposeTransform([part.inv for part in reversed(self.parts)])
             self._back._back = self
         return self._back
 
@@ -219,37 +219,37 @@ class ComposeTransform(Transform):
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
     def __call__(self, x: Tensor) -> Tensor:
-        for each in self.parts:
-            x = each(x)
+        for part in self.parts:
+            x = part(x)
         return x
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
             return aten("zeros_like")(x)
         places = [x]
-        for each in self.parts[:-1]:
-            places.append(each(places[-1]))
+        for part in self.parts[:-1]:
+            places.append(part(places[-1]))
         places.append(y)
         dims, total = self.domain.event_dim, None
-        for each, before, after in zip(self.parts, places, places[1:]):
-            term = summed(each.log_abs_det_jacobian(before, after), dims - each.domain.event_dim)
+        for part, before, after in zip(self.parts, places, places[1:]):
+            term = summed(part.log_abs_det_jacobian(before, after), dims - part.domain.event_dim)
             total = term if total is None else total + term
-            dims += each.codomain.event_dim - each.domain.event_dim
+            dims += part.codomain.event_dim - part.domain.event_dim
         assert total is not None
         return total
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        for each in self.parts:
-            shape = each.forward_shape(shape)
+        for part in self.parts:
+            shape = part.forward_shape(shape)
         return shape
 
     def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        for each in reversed(self.parts):
-            shape = each.inverse_shape(shape)
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
         return shape
 
     def __repr__(self) -> str:
-        return "ComposeTransform(\n    " + ",\n    ".join(repr(each) for each in self.parts) + "\n)"
+        return "ComposeTransform(\n    " + ",\n    ".join(repr(part) for part in self.parts) + "\n)"
 
 
 identity_transform = ComposeTransform([])

@@ -215,7 +215,7 @@ class _Parted(Transform):
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
-        return all(each.bijective for each in self.transforms)
+        return all(transform.bijective for transform in self.transforms)
 
     def _apart(self, x: Tensor) -> Sequence[Tensor]:
         raise NotImplementedError
@@ -239,11 +239,11 @@ class StackTransform(_Parted):
 
     @property
     def domain(self) -> Any:
-        return constraints.stack([each.domain for each in self.transforms], self.dim)
+        return constraints.stack([transform.domain for transform in self.transforms], self.dim)
 
     @property
     def codomain(self) -> Any:
-        return constraints.stack([each.codomain for each in self.transforms], self.dim)
+        return constraints.stack([transform.codomain for transform in self.transforms], self.dim)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return (
@@ -276,7 +276,7 @@ class CatTransform(_Parted):
 
     @property
     def event_dim(self) -> int:
-        return max(each.event_dim for each in self.transforms)
+        return max(transform.event_dim for transform in self.transforms)
 
     @property
     def length(self) -> int:
@@ -284,11 +284,11 @@ class CatTransform(_Parted):
 
     @property
     def domain(self) -> Any:
-        return constraints.cat([each.domain for each in self.transforms], self.dim, self.lengths)
+        return constraints.cat([transform.domain for transform in self.transforms], self.dim, self.lengths)
 
     @property
     def codomain(self) -> Any:
-        return constraints.cat([each.codomain for each in self.transforms], self.dim, self.lengths)
+        return constraints.cat([transform.codomain for transform in self.transforms], self.dim, self.lengths)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:

@@ -130,19 +130,21 @@ def broadcast_to(x: Value, shape: Sequence[int]) -> Value:
 
 def broadcast(*operands: Operand, dtype: DType | None = None) -> list[Value]:
     """The operands as values of one shape; numbers become constants of the dtype of values beside them."""
-    values = [each for each in operands if isinstance(each, Value) and type(each) is not LateNumber]
+    values = [
+        operand for operand in operands if isinstance(operand, Value) and type(operand) is not LateNumber
+    ]
     if dtype is None:
         if not values:
             raise TypeError("an op needs a value beside its numbers")
         dtype = values[0].dtype
     first = values[0].type.shape if values else ()
-    if all(each.type.shape == first for each in values):
+    if all(value.type.shape == first for value in values):
         shape = first
     else:
         try:
-            shape = broadcast_shapes(*[each.type.shape for each in values])
+            shape = broadcast_shapes(*[value.type.shape for value in values])
         except ShapeError as error:
-            texts = " with ".join(str(each.type) for each in values)
+            texts = " with ".join(str(value.type) for value in values)
             raise ShapeError(
                 f"cannot broadcast {texts}:{error.message.rpartition(':')[2]}", help=error.help
             ) from None
@@ -179,7 +181,7 @@ def _binary(op: type[e.Binary]) -> Callable[[Operand, Operand], Value]:
 
 def _numbers(*operands: Operand) -> bool:
     """Whether there are late numbers among these, and no values beside them."""
-    kinds = [type(each) for each in operands if isinstance(each, Value)]
+    kinds = [type(operand) for operand in operands if isinstance(operand, Value)]
     return bool(kinds) and Value not in kinds
 
 
@@ -350,7 +352,7 @@ def convert(x: Value, dtype: DType) -> Value:
 def known(*numbers: Any) -> bool:
     """Whether these numbers are known while a lowering runs. What a late one stands for was checked when the
     op was recorded."""
-    return not any(type(each) is LateNumber for each in numbers)
+    return not any(type(number) is LateNumber for number in numbers)
 
 
 def plain(number: LateNumber) -> Value:

@@ -19,7 +19,9 @@ def channels_last(function: Function) -> Function:
             values[op.result] = _reordered(op, values)
         elif any(operand in values for operand in op.operands):
             replay((op,), values, whole=True)
-    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+    return Function(
+        function.params, [values.get(result, result) for result in function.results], function.name
+    )
 
 
 def _reordered(op: Convolution, values: dict[Value, Value]) -> Value:

@@ -129,11 +129,13 @@ class ManualComputation(Op):
     def infer(self) -> tuple[TensorType, ...]:
         pairs = zip(self.inputs, self.in_shardings, strict=True)
         parts = [TensorType(x.dtype, placed.shard_shape(x.shape)) for x, placed in pairs]
-        self.body.expect("manual_computation: its body", parts, [each.type for each in self.body.results])
+        self.body.expect("manual_computation: its body", parts, [result.type for result in self.body.results])
         return tuple(
             [
-                TensorType(each.dtype, tuple([e * n for e, n in zip(each.shape, placed.parts, strict=True)]))
-                for each, placed in zip(self.body.results, self.out_shardings, strict=True)
+                TensorType(
+                    result.dtype, tuple([e * n for e, n in zip(result.shape, placed.parts, strict=True)])
+                )
+                for result, placed in zip(self.body.results, self.out_shardings, strict=True)
             ]
         )
 

@@ -38,8 +38,8 @@ class Composite(Op):
     push: Push | None
 
     def infer(self) -> tuple[TensorType, ...]:
-        types = tuple([each.type for each in self.body.results])
-        self.body.expect("composite: its body", [each.type for each in self.inputs], types)
+        types = tuple([result.type for result in self.body.results])
+        self.body.expect("composite: its body", [operand.type for operand in self.inputs], types)
         return types
 
 
@@ -72,7 +72,7 @@ def differentiated(
     def decorate(lowering: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(lowering)
         def call(*arguments: Any) -> Any:
-            places = [i for i, each in enumerate(arguments) if isinstance(each, Value)]
+            places = [i for i, argument in enumerate(arguments) if isinstance(argument, Value)]
 
             def given(values: Sequence[Value]) -> list[Any]:
                 filled = list(arguments)
@@ -81,8 +81,8 @@ def differentiated(
                 return filled
 
             inputs = [arguments[i] for i in places]
-            late = [type(each) is LateNumber for each in inputs]
-            params = [type(each)(each.type) for each in inputs]
+            late = [type(operand) is LateNumber for operand in inputs]
+            params = [type(operand)(operand.type) for operand in inputs]
             made = lowering(*given(params))
             several = isinstance(made, (tuple, list))
 
@@ -101,7 +101,7 @@ def differentiated(
             body = Function(params, made if several else (made,), lowering.__name__)
             others = {}
             for device, other in (elsewhere or {}).items():
-                places_there = [type(each)(each.type) for each in inputs]
+                places_there = [type(operand)(operand.type) for operand in inputs]
                 there = other(*given(places_there))
                 others[device] = Function(places_there, there if several else (there,), other.__name__)
             results = Composite(tuple(inputs), body, on_values, others, None).results

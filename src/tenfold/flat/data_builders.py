@@ -99,9 +99,9 @@ def written_at(stack: Value, x: Value, place: Value) -> Value:
 
 
 def _places(starts: Sequence[Operand]) -> tuple[Value, ...]:
-    values = [each for each in starts if isinstance(each, Value)]
+    values = [start for start in starts if isinstance(start, Value)]
     dtype = values[0].dtype if values else dtypes.int64
-    return tuple([each if isinstance(each, Value) else constant(each, dtype) for each in starts])
+    return tuple([start if isinstance(start, Value) else constant(start, dtype) for start in starts])
 
 
 def concatenate(values: Sequence[Value], dim: int) -> Value:

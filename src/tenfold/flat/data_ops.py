@@ -158,11 +158,11 @@ class DynamicUpdateSlice(Op):
 
 def each_dimension(op: Op, x: Value, *numbers: Sequence[Any]) -> None:
     """Check that there is one of each of these for each dimension of x."""
-    for each in numbers:
-        if len(each) != x.rank:
+    for number in numbers:
+        if len(number) != x.rank:
             raise ShapeError(
-                f"{op.name.split('.')[1]}: {len(each)} numbers "
-                f"for the {x.rank} dimensions of {x.type}: {list(each)}"
+                f"{op.name.split('.')[1]}: {len(number)} numbers "
+                f"for the {x.rank} dimensions of {x.type}: {list(number)}"
             )
 
 
@@ -200,7 +200,7 @@ class Concatenate(Op):
                     f"cannot join {first.type} and {other.type} (tensor {i}) along dimension {axis}",
                     help="all dimensions but that one must agree",
                 )
-        joined = sum(each.shape[axis] for each in self.inputs)
+        joined = sum(operand.shape[axis] for operand in self.inputs)
         return TensorType(first.dtype, (*first.shape[:axis], joined, *first.shape[axis + 1 :]))
 
 

@@ -278,4 +278,4 @@ class OptimizationBarrier(Op):
     operands_: tuple[Value, ...]
 
     def infer(self) -> tuple[TensorType, ...]:
-        return tuple(each.type for each in self.operands_)
+        return tuple(operand.type for operand in self.operands_)

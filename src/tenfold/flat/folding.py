@@ -140,8 +140,8 @@ def while_loop(
 def case(
     index: Value, branches: Sequence[Callable[..., Any]], arguments: Sequence[Value]
 ) -> tuple[Value, ...]:
-    types = [each.type for each in arguments]
-    functions = tuple([function(each, types) for each in branches])
+    types = [argument.type for argument in arguments]
+    functions = tuple([function(branch, types) for branch in branches])
     return s.Case(index, tuple(arguments), functions).results
 
 

@@ -52,7 +52,7 @@ def gradients(
         known.update(each.op for op in live for each in (*op.operands, *op.results))
         known.update(live, [ct.op for ct in found.values()])
     for op in reversed(live):
-        cts = tuple([found.get(each) for each in op.results])
+        cts = tuple([found.get(result) for result in op.results])
         if all(each is None for each in cts):
             continue
         made = _pulled_back(op, cts, on_path)
@@ -103,7 +103,7 @@ def _place(values: list[Value], source: Any, known: set[Op | None]) -> None:
         op = fresh.pop()
         if op is not None and op not in known and op.source is None:
             op.__dict__["source"] = source
-            fresh.extend([each.op for each in op.operands])
+            fresh.extend([operand.op for operand in op.operands])
 
 
 # Rules
@@ -155,8 +155,8 @@ def _slice(ct: Value, op: m.Slice) -> tuple[Value]:
 
 def _concatenate(ct: Value, op: m.Concatenate) -> list[Value]:
     found, start = [], 0
-    for each in op.inputs:
-        limit = start + each.shape[op.dimension]
+    for operand in op.inputs:
+        limit = start + operand.shape[op.dimension]
         found.append(mv.slice_dim(ct, op.dimension, start, limit))
         start = limit
     return found

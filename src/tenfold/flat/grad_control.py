@@ -71,7 +71,7 @@ def manual_computation(
 
     present = [ct for ct in cts if ct is not None]
     into = (*op.in_shardings, *[op.out_shardings[i] for i in given])
-    parts = [each.type for each in op.body.params] + [op.body.results[i].type for i in given]
+    parts = [param.type for param in op.body.params] + [op.body.results[i].type for i in given]
     body = f.function(build, parts, f"gradient of {op.body.name}")
     out = tuple([op.in_shardings[i] for i in asked])
     found = iter(c.ManualComputation((*op.inputs, *present), body, into, out).results)
@@ -99,7 +99,7 @@ def while_loop(
 
     types = [each.type for each in op.carry]
     one_round = f.function(pull_back, [*[types[i] for i in active], *types])
-    used = {each for made in one_round.ops for each in made.operands} | set(one_round.results)
+    used = {operand for made in one_round.ops for operand in made.operands} | set(one_round.results)
     needed = [i for i, param in enumerate(one_round.params[len(active) :]) if param in used]
     fixed = [i for i in needed if _unchanged(op, i)]
     kept = [i for i in needed if i not in fixed]
@@ -128,7 +128,7 @@ def carried(op: s.While, start: Sequence[int]) -> list[int]:
     found = set(start)
     while True:
         _, values = reached(op.body.ops, [op.body.params[i] for i in found])
-        more = {i for i, each in enumerate(op.body.results) if each in values} - found
+        more = {i for i, result in enumerate(op.body.results) if result in values} - found
         if not more:
             return sorted(found)
         found |= more
@@ -195,7 +195,7 @@ def _rounds(start: int, step: int, bound: int, direction: str) -> int | None:
 
 
 def _place(value: Value, params: Sequence[Value]) -> int | None:
-    return next((i for i, each in enumerate(params) if each is value), None)
+    return next((i for i, param in enumerate(params) if param is value), None)
 
 
 def _number_in(function: Function, value: Value, op: s.While) -> Any:

@@ -198,8 +198,8 @@ def _by_kernel(ct: Value, op: Convolution) -> Value:
 
 def fft(ct: Value, op: s.Fft) -> tuple[Value]:
     lengths, count, last = op.fft_length, 1, op.x.rank - 1
-    for each in lengths:
-        count *= each
+    for length in lengths:
+        count *= length
     if not ct.numel or not op.x.numel:
         return (full_like(op.x, 0),)
     if op.fft_type == "FFT":

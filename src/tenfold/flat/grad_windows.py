@@ -112,8 +112,8 @@ def _apart(ct: Value, op: ReduceWindow) -> Value:
 
 def _count(extents: Sequence[int]) -> int:
     count = 1
-    for each in extents:
-        count *= each
+    for extent in extents:
+        count *= extent
     return count
 
 
@@ -130,7 +130,7 @@ def winners(
         return where(stays, kept, new), where(stays, at, new_at)
 
     inits = constant(0, x.dtype), constant(-1, dtypes.int64)
-    scalars = [each.type for each in inits]
+    scalars = [init.type for init in inits]
     fold = f.function(body, scalars * 2)
     return ReduceWindow((x, places), inits, window, strides, base, spacing, padding, fold).results[1]
 

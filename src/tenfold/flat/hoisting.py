@@ -34,7 +34,9 @@ def hoisted(function: Function, device: str = "cpu") -> Function:
         for old, new in zip(op.results, results, strict=True):
             new.name = old.name
             values[old] = new
-    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+    return Function(
+        function.params, [values.get(result, result) for result in function.results], function.name
+    )
 
 
 def _inner(op: Op) -> bool:
@@ -69,7 +71,7 @@ def _split(function: Function, device: str) -> tuple[list[Check], list[Value], l
         else:
             values.update(zip(op.results, copy.results, strict=True))
     whole = Function(
-        plain.params, [values.get(each, each) for each in plain.results] + [c.holds for c in checks]
+        plain.params, [values.get(result, result) for result in plain.results] + [c.holds for c in checks]
     )
     found = whole.inline(function.params, whole=True)  # `plain` may have parameters of its own
     return checks, found[len(plain.results) :], found[: len(plain.results)]

@@ -94,9 +94,9 @@ class Scatter(Op):
                     f"scatter: {update.type} does not fit {x.type} at places {self.scatter_indices.type}",
                     help=f"there must be one slice, no larger than {list(x.shape)}, for each place",
                 )
-        scalars = [TensorType(each.dtype, ()) for each in self.inputs]
+        scalars = [TensorType(operand.dtype, ()) for operand in self.inputs]
         self.body.expect("scatter: its body", scalars * 2, scalars)
-        return tuple([each.type for each in self.inputs])
+        return tuple([operand.type for operand in self.inputs])
 
     def _vectors(self) -> int:
         """How many dimensions of the indices hold their components: one, or none where each is a number."""

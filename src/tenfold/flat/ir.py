@@ -204,7 +204,7 @@ class Op:
         if len(results) == 1:
             state["results"] = (Value(results[0].type, copy),)
         else:
-            state["results"] = tuple([Value(each.type, copy, each.index) for each in results])
+            state["results"] = tuple([Value(result.type, copy, result.index) for result in results])
         return copy
 
 
@@ -229,7 +229,7 @@ class Function:
 
     def expect(self, what: str, params: Sequence[TensorType], results: Sequence[TensorType]) -> None:
         """Check that this is a function from `params` to `results`; `what` says whose and which one."""
-        takes, gives = [each.type for each in self.params], [each.type for each in self.results]
+        takes, gives = [param.type for param in self.params], [result.type for result in self.results]
         if takes != list(params) or gives != list(results):
             raise ArgumentError(
                 f"{what} must turn {list(params)} into {list(results)}, not {takes} into {gives}"
@@ -257,10 +257,10 @@ class Function:
         """This function without composites."""
         if not any(op.name == "tenfold.composite" for op in self.ops):
             return self
-        params = [Value(each.type) for each in self.params]
+        params = [Value(param.type) for param in self.params]
         values = dict(zip(self.params, params, strict=True))
         replay(self.ops, values, device=device)
-        return Function(params, [values.get(each, each) for each in self.results], self.name)
+        return Function(params, [values.get(result, result) for result in self.results], self.name)
 
 
 class Recipe:
@@ -288,10 +288,10 @@ class Recipe:
                 if many
             ]
             template = {**op.__dict__, "pattern": op.pattern}
-            self.steps.append((type(op), template, single, several, [each.type for each in op.results]))
+            self.steps.append((type(op), template, single, several, [result.type for result in op.results]))
             for value in op.results:
                 places[value] = len(places)
-        self.results = [places[each] for each in function.results]
+        self.results = [places[result] for result in function.results]
 
     def follow(self, arguments: Sequence[Value], source: Any) -> list[Value]:
         """The results on these arguments; `source` is the new ops' place, None where they keep their own."""
@@ -339,14 +339,14 @@ def replay(
 def give_source(results: Sequence[Value], source: Any, made: set[Op]) -> None:
     """Give the new ops behind these values the source of the op that a rule made them for. `made` holds all
     ops that were made before, and gets the new ones."""
-    stack = [each.op for each in results]
+    stack = [result.op for result in results]
     while stack:
         op = stack.pop()
         if op is not None and op not in made:
             made.add(op)
             if op.source is None:
                 op.__dict__["source"] = source
-            stack += [each.op for each in op.operands]
+            stack += [operand.op for operand in op.operands]
 
 
 def in_order(results: Iterable[Value]) -> list[Op]:

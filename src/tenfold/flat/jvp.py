@@ -45,7 +45,7 @@ def tangents(
                 raise ShapeError(f"the tangent of {param.type} is of its type, not {t.type}")
             found[param] = t
     for op in _leading(reached(ops, found)[0], results):
-        ts = [found.get(each) for each in op.operands]
+        ts = [found.get(operand) for operand in op.operands]
         if all(each is None for each in ts):
             continue
         rule = JVPS.get(type(op))
@@ -59,11 +59,11 @@ def tangents(
 
 def _leading(ops: Sequence[Op], results: Sequence[Value]) -> list[Op]:
     """Those of the ops that lead to the results by values that have tangents."""
-    needed = {each for each in results if carries(each)}
+    needed = {result for result in results if carries(result)}
     found = []
     for op in reversed(ops):
-        if any(each in needed for each in op.results):
-            needed.update(each for each in op.operands if carries(each))
+        if any(result in needed for result in op.results):
+            needed.update(operand for operand in op.operands if carries(operand))
             found.append(op)
     return found[::-1]
 
@@ -75,8 +75,8 @@ def _elementwise(partials: tuple[Map, ...]) -> Rule:
     def rule(ts: Tangents, op: Op) -> list[Value]:
         terms = [partial(t, op) for partial, t in zip(partials, ts, strict=True) if t is not None]
         total = terms[0]
-        for each in terms[1:]:
-            total = total + each
+        for term in terms[1:]:
+            total = total + term
         return [total]
 
     return rule
@@ -111,7 +111,7 @@ def bilinear(ts: Tangents, op: Any) -> list[Value]:
 def transposed(ts: Tangents, op: Op) -> list[Value | None]:
     """By the op's gradient rule, which is linear in the cotangent u: the tangent is the gradient by u of the
     inner product of what the rule gives with the operands' tangents."""
-    kind, cts = type(op), [full_like(each, 0) if carries(each) else None for each in op.results]
+    kind, cts = type(op), [full_like(result, 0) if carries(result) else None for result in op.results]
     given = GRADIENTS[kind](tuple(cts) if kind in SEVERAL else cts[0], op)
     rows, moved = [], []
     for operand, t, row in zip(op.operands, ts, given, strict=True):
@@ -120,8 +120,8 @@ def transposed(ts: Tangents, op: Op) -> list[Value | None]:
             if row is not None:
                 rows.append(fitting(row, operand, op))
                 moved.append(t)
-    places = [i for i, each in enumerate(cts) if each is not None]
-    found = gradients(in_order(rows), rows, moved, [each for each in cts if each is not None])
+    places = [i for i, ct in enumerate(cts) if ct is not None]
+    found = gradients(in_order(rows), rows, moved, [ct for ct in cts if ct is not None])
     by_place = dict(zip(places, found))
     return [by_place.get(i) for i in range(len(cts))]
 
@@ -209,19 +209,19 @@ def _case(ts: Tangents, op: s.Case) -> list[Value | None]:
     def ahead(branch: Function) -> Callable[..., list[Value]]:
         def build(*values: Value) -> list[Value]:
             results, found = _inside(branch, values[:count], dict(zip(moving, values[count:])))
-            carrying = [i for i, each in enumerate(results) if carries(each)]
+            carrying = [i for i, result in enumerate(results) if carries(result)]
             return _filled([results[i] for i in carrying], [found[i] for i in carrying])
 
         return build
 
     arguments = [*op.arguments, *[t for t in ts[1:] if t is not None]]
     found = iter(f.case(op.index, [ahead(each) for each in op.branches], arguments))
-    return [next(found) if carries(each) else None for each in op.results]
+    return [next(found) if carries(result) else None for result in op.results]
 
 
 def _manual(ts: Tangents, op: c.ManualComputation) -> list[Value | None]:
     count, moving = len(op.inputs), [i for i, t in enumerate(ts) if t is not None]
-    carrying = [i for i, each in enumerate(op.results) if carries(each)]
+    carrying = [i for i, result in enumerate(op.results) if carries(result)]
 
     def build(*values: Value) -> list[Value]:
         results, found = _inside(op.body, values[:count], dict(zip(moving, values[count:])))
@@ -229,11 +229,11 @@ def _manual(ts: Tangents, op: c.ManualComputation) -> list[Value | None]:
 
     inputs = (*op.inputs, *[t for t in ts if t is not None])
     into = (*op.in_shardings, *[op.in_shardings[i] for i in moving])
-    parts = [each.type for each in op.body.params]
+    parts = [param.type for param in op.body.params]
     body = f.function(build, [*parts, *[parts[i] for i in moving]], f"tangent of {op.body.name}")
     out = tuple([op.out_shardings[i] for i in carrying])
     found = iter(c.ManualComputation(inputs, body, into, out).results)
-    return [next(found) if carries(each) else None for each in op.results]
+    return [next(found) if carries(result) else None for result in op.results]
 
 
 def _filled(values: Sequence[Value], found: Tangents) -> list[Value]:

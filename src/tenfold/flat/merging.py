@@ -23,13 +23,13 @@ def another(op: str, source: Any, numbers: Sequence[Any], described: Described) 
     if isinstance(numbers[0], TensorType):  # of which other sizes are no difference
         k = next(
             i
-            for i, each in enumerate(numbers)
-            if (each.rank, each.dtype) != (numbers[0].rank, numbers[0].dtype)
+            for i, number in enumerate(numbers)
+            if (number.rank, number.dtype) != (numbers[0].rank, numbers[0].dtype)
         )
         what = "a result"
     else:
         first = (type(numbers[0]), numbers[0])
-        k = next((i for i, each in enumerate(numbers) if (type(each), each) != first), 1)
+        k = next((i for i, number in enumerate(numbers) if (type(number), number) != first), 1)
         what = "an argument"
     return UnsupportedError(
         f"{what} is {numbers[0]!r} at {described(0)} and {numbers[k]!r} at {described(k)}: the program "
@@ -50,7 +50,7 @@ class Different(Exception):
 def merged(values: Sequence[Any]) -> Any:
     """Arguments or attributes of one op in all recordings, as one."""
     first = values[0]
-    if all(each is first for each in values):
+    if all(value is first for value in values):
         return first
     if isinstance(first, np.ndarray):
         return _merged_arrays(values)
@@ -61,13 +61,13 @@ def merged(values: Sequence[Any]) -> Any:
     if isinstance(first, TensorType):
         return merged_type(values)
     if isinstance(first, (tuple, list)):
-        if any(len(each) != len(first) for each in values):
+        if any(len(value) != len(first) for value in values):
             raise Different(values)
         parts = [merged(each) for each in zip(*values)]
         return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
-    if all(type(each) is type(first) and each == first for each in values):
+    if all(type(value) is type(first) and value == first for value in values):
         return first
-    if all(type(each) in (int, float) and type(each) is type(first) for each in values):
+    if all(type(value) in (int, float) and type(value) is type(first) for value in values):
         return Open(values)
     raise Different(values)
 
@@ -75,18 +75,18 @@ def merged(values: Sequence[Any]) -> Any:
 def _merged_arrays(arrays: Sequence[np.ndarray]) -> Any:
     """A literal; or, if it differs, a tuple of numbers with the literal's shape."""
     first = arrays[0]
-    if all(each.shape == first.shape and each.tobytes() == first.tobytes() for each in arrays):
+    if all(array.shape == first.shape and array.tobytes() == first.tobytes() for array in arrays):
         return first
-    if any(each.shape != first.shape for each in arrays) or first.size > 16:
-        raise Different([f"a literal of shape {list(each.shape)}" for each in arrays])
-    return OpenLiteral(first.shape, merged([tuple(each.ravel().tolist()) for each in arrays]))
+    if any(array.shape != first.shape for array in arrays) or first.size > 16:
+        raise Different([f"a literal of shape {list(array.shape)}" for array in arrays])
+    return OpenLiteral(first.shape, merged([tuple(array.ravel().tolist()) for array in arrays]))
 
 
 def _merged_texts(texts: Sequence[str]) -> str:
     """A message, in which numbers may be open."""
-    if all(each == texts[0] for each in texts):
+    if all(text == texts[0] for text in texts):
         return texts[0]
-    several = list(zip(*[re.split(r"(\d+)", each) for each in texts], strict=False))
+    several = list(zip(*[re.split(r"(\d+)", text) for text in texts], strict=False))
     parts: list[str | Open] = []
     for i, each in enumerate(several):
         if len(set(each)) == 1:
@@ -95,7 +95,7 @@ def _merged_texts(texts: Sequence[str]) -> str:
             parts.append(Open(map(int, each)))
         else:
             raise Different(texts)
-    if any(len(re.split(r"(\d+)", each)) != len(several) for each in texts):
+    if any(len(re.split(r"(\d+)", text)) != len(several) for text in texts):
         raise Different(texts)
     return OpenText.of(parts)
 
@@ -114,7 +114,7 @@ def merged_functions(functions: Sequence[Function], described: Described | None 
     """FlatIR functions as one. Its ops are not checked again: no one op holds for all sizes at once."""
     first = functions[0]
     values: dict[Value, Value] = {}
-    for several in zip(*[each.params for each in functions]):
+    for several in zip(*[function.params for function in functions]):
         values[several[0]] = Value(merged_type([each.type for each in several]))
         values[several[0]].name = several[0].name
     for ops in _rows(functions, described):
@@ -127,7 +127,7 @@ def merged_functions(functions: Sequence[Function], described: Described | None 
             raise another(op.name.split(".")[1], op.source, error.numbers, described) from None
         values.update(zip(op.results, copy.results, strict=True))
     made = Function(
-        [values[each] for each in first.params], [values[each] for each in first.results], first.name
+        [values[param] for param in first.params], [values[result] for result in first.results], first.name
     )
     return made
 
@@ -137,7 +137,7 @@ def _rows(functions: Sequence[Function], described: Described | None) -> Any:
         {value: (i, r) for i, op in enumerate(f.ops) for r, value in enumerate(op.results)} for f in functions
     ]
     params = [{value: i for i, value in enumerate(f.params)} for f in functions]
-    for ops in zip(*[each.ops for each in functions]):
+    for ops in zip(*[function.ops for function in functions]):
         shapes = {
             (type(op), tuple((places[k].get(v), params[k].get(v)) for v in op.operands))
             for k, op in enumerate(ops)
@@ -146,14 +146,15 @@ def _rows(functions: Sequence[Function], described: Described | None) -> Any:
             raise _lowered_otherwise(ops[0].source, described)
         yield ops
     results = {
-        tuple((places[k].get(v), params[k].get(v)) for v in each.results) for k, each in enumerate(functions)
+        tuple((places[k].get(v), params[k].get(v)) for v in function.results)
+        for k, function in enumerate(functions)
     }
-    if len({len(each.ops) for each in functions}) > 1 or len(results) > 1:
+    if len({len(function.ops) for function in functions}) > 1 or len(results) > 1:
         raise _lowered_otherwise(_last_source(functions), described)
 
 
 def _last_source(functions: Sequence[Function]) -> Any:
-    return next((each.ops[-1].source for each in functions if each.ops), None)
+    return next((function.ops[-1].source for function in functions if function.ops), None)
 
 
 def _lowered_otherwise(source: Any, described: Described | None) -> Exception:

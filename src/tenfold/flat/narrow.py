@@ -34,7 +34,9 @@ def narrowed(function: Function) -> Function:
             values[op.result] = _rounded(op, values)
         elif any(operand in values for operand in op.operands):
             replay((op,), values, whole=True)
-    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+    return Function(
+        function.params, [values.get(result, result) for result in function.results], function.name
+    )
 
 
 def _way(end: Convert, uses: dict[Value, int]) -> list[Op]:

@@ -20,10 +20,10 @@ def inner(function: Function, p: Padding, passed_on: bool = False) -> Function:
     params = []
     for param in function.params:
         layouts = simple_layouts(param, p)
-        params.append(Value(TensorType(param.dtype, tuple([physical(each) for each in layouts]))))
+        params.append(Value(TensorType(param.dtype, tuple([physical(layout) for layout in layouts]))))
         inside.put(param, params[-1], layouts)
     inside.follow(function.ops)
-    results = [inside.simple(each) for each in function.results]
+    results = [inside.simple(result) for result in function.results]
     return Function([*params, *given], [*results, *(given if passed_on else ())], function.name)
 
 
@@ -38,19 +38,21 @@ def sizes_of(p: Padding) -> list[Value]:
 def while_rule(op: s.While, p: Padding) -> Sequence[Placed]:
     carry = (*[p.simple(each) for each in op.carry], *sizes_of(p))
     made = s.While(carry, inner(op.condition, p), inner(op.body, p, passed_on=True))
-    return [(array, simple_layouts(each, p)) for array, each in zip(made.results, op.results)]
+    return [(array, simple_layouts(result, p)) for array, result in zip(made.results, op.results)]
 
 
 def case_rule(op: s.Case, p: Padding) -> Sequence[Placed]:
-    arguments = (*[p.simple(each) for each in op.arguments], *sizes_of(p))
-    made = s.Case(p.at(op.index), arguments, tuple([inner(each, p) for each in op.branches]))
-    return [(array, simple_layouts(each, p)) for array, each in zip(made.results, op.results, strict=True)]
+    arguments = (*[p.simple(argument) for argument in op.arguments], *sizes_of(p))
+    made = s.Case(p.at(op.index), arguments, tuple([inner(branch, p) for branch in op.branches]))
+    return [
+        (array, simple_layouts(result, p)) for array, result in zip(made.results, op.results, strict=True)
+    ]
 
 
 def composite_rule(op: Composite, p: Padding) -> Sequence[Placed]:
     """Its body; one that is for open sizes, if there is one."""
     body = op.elsewhere.get("open", op.body)
-    for param, each in zip(body.params, op.inputs, strict=True):
-        p.put(param, *p.placed(each))
+    for param, operand in zip(body.params, op.inputs, strict=True):
+        p.put(param, *p.placed(operand))
     p.follow(body.ops)
-    return [p.placed(each) for each in body.results]
+    return [p.placed(result) for result in body.results]

@@ -77,19 +77,19 @@ def quotient(x: Extent, y: Extent) -> Extent | None:
 
 
 def plain(values: Sequence[int]) -> Extent:
-    return values[0] if all(each == values[0] for each in values) else Open(values)
+    return values[0] if all(value == values[0] for value in values) else Open(values)
 
 
 def joined(factors: Iterable[Factor]) -> Layout:
     """The same elements by as few factors as there can be: what is full joins what it is part of."""
     found: list[Factor] = []
-    for each in factors:
-        if found and each.full:
-            found[-1] = Factor(times(found[-1].extent, each.extent), found[-1].bound * each.bound)
+    for factor in factors:
+        if found and factor.full:
+            found[-1] = Factor(times(found[-1].extent, factor.extent), found[-1].bound * factor.bound)
         elif found and found[-1] == (1, 1):
-            found[-1] = each
+            found[-1] = factor
         else:
-            found.append(each)
+            found.append(factor)
     return tuple(found) or (Factor(1, 1),)
 
 
@@ -109,7 +109,7 @@ class Sizes:
         return {each: ends for each, ends in self.ranges.items() if each in self.scalars}
 
     def formula(self, number: Open) -> Formula:
-        whole = all(float(each).is_integer() for each in number.values)
+        whole = all(float(value).is_integer() for value in number.values)
         found = self.formulas.find(Open(map(int, number.values))) if whole else None
         if found is None:
             raise unknown(number)
@@ -153,7 +153,7 @@ class Sizes:
         return convert(self.scalar(Open(map(int, self._whole(number)))), dtype)
 
     def _whole(self, number: Open) -> tuple[int, ...]:
-        if not all(float(each).is_integer() for each in number.values):
+        if not all(float(value).is_integer() for value in number.values):
             raise unknown(number)
         return number.values
 
@@ -181,7 +181,7 @@ def interval(formula: Formula, ranges: dict[Open, tuple[int, int]]) -> tuple[int
         return ranges[formula.parts[0]]
     if formula.op == "number":
         return formula.parts[0], formula.parts[0]
-    (a, b), (c, d) = (interval(each, ranges) for each in formula.parts)
+    (a, b), (c, d) = (interval(part, ranges) for part in formula.parts)
     if formula.op == "+":
         return a + c, b + d
     ends = [x * y for x in (a, b) for y in (c, d)] if formula.op == "*" else [a // c, b // c]

@@ -54,7 +54,7 @@ def _reshaped(
 ) -> Placed:
     if 0 in wanted:
         layouts = [p.sizes.simple(each) for each in wanted]
-        return full([physical(each) for each in layouts], 0, array.dtype), tuple(layouts)
+        return full([physical(layout) for layout in layouts], 0, array.dtype), tuple(layouts)
     dealt = _dealt([factor for layout in own for factor in layout], wanted)
     if dealt is not None:
         return reshape(array, [physical(each) for each in dealt]), tuple(dealt)
@@ -65,14 +65,14 @@ def _reshaped(
     factors = [factor for layout in own[front : len(own) - back] for factor in layout] or [Factor(1, 1)]
     middle = [p.sizes.simple(each) for each in wanted[front : len(wanted) - back]]
     places_of = places([each[0] for each in middle] or [Factor(1, 1)], factors, p.sizes)
-    count = math.prod([each.bound for each in factors])
+    count = math.prod([factor.bound for factor in factors])
     rows = reshape(array, (_count(before), count, _count(after)))
     layouts = [*before, *middle, *after]
-    return reshape(take(rows, places_of, 1), [physical(each) for each in layouts]), tuple(layouts)
+    return reshape(take(rows, places_of, 1), [physical(layout) for layout in layouts]), tuple(layouts)
 
 
 def _count(layouts: Sequence[Layout]) -> int:
-    return math.prod([physical(each) for each in layouts])
+    return math.prod([physical(layout) for layout in layouts])
 
 
 def _dealt(factors: Sequence[Factor], wanted: Sequence[Extent]) -> list[Layout] | None:
@@ -181,15 +181,15 @@ def _padded(
 def concatenate_rule(op: m.Concatenate, p: Padding) -> Sequence[Placed]:
     """Joined as they are where only the last is open; else each over the padding of the one before."""
     axis = op.dimension
-    chosen = [max(several, key=len) for several in zip(*[p.of(each) for each in op.inputs])]
+    chosen = [max(several, key=len) for several in zip(*[p.of(operand) for operand in op.inputs])]
     arrays = []
-    for each in op.inputs:
-        array = p.at(each)
-        for dim, own in enumerate(p.of(each)):
-            wanted = p.sizes.simple(each.type.shape[axis]) if dim == axis else chosen[dim]
+    for operand in op.inputs:
+        array = p.at(operand)
+        for dim, own in enumerate(p.of(operand)):
+            wanted = p.sizes.simple(operand.type.shape[axis]) if dim == axis else chosen[dim]
             array = p.relaid(array, dim, own, wanted)
         arrays.append(array)
-    extents: list[Extent] = [each.type.shape[axis] for each in op.inputs]
+    extents: list[Extent] = [operand.type.shape[axis] for operand in op.inputs]
     chosen[axis] = p.sizes.simple(op.result.type.shape[axis])
     if not any(isinstance(each, Open) for each in extents[:-1]):
         whole = concatenate(arrays, axis)
@@ -228,7 +228,7 @@ def _inside(start: Value, extent: Extent, size: Extent, p: Padding) -> Value:
 
 
 def dynamic_slice_rule(op: m.DynamicSlice, p: Padding) -> Sequence[Placed]:
-    array, layouts, starts = p.at(op.x), list(p.of(op.x)), [p.at(each) for each in op.starts]
+    array, layouts, starts = p.at(op.x), list(p.of(op.x)), [p.at(start) for start in op.starts]
     sizes: list[int] = []
     wanted_sizes: tuple[Extent, ...] = op.slice_sizes
     for dim, (size, extent) in enumerate(zip(wanted_sizes, extents_of(op.x), strict=True)):
@@ -249,7 +249,7 @@ def dynamic_slice_rule(op: m.DynamicSlice, p: Padding) -> Sequence[Placed]:
 def dynamic_update_slice_rule(op: m.DynamicUpdateSlice, p: Padding) -> Sequence[Placed]:
     array, update = p.at(op.x), p.at(op.update)
     layouts, inner = list(p.of(op.x)), list(p.of(op.update))
-    starts = [p.at(each) for each in op.starts]
+    starts = [p.at(start) for start in op.starts]
     partly = []  # dimensions in which the padding of the update would be written over what is there
     for dim, (size, extent) in enumerate(zip(extents_of(op.update), extents_of(op.x), strict=True)):
         if size == extent:

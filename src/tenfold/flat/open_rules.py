@@ -43,8 +43,8 @@ def elementwise(op: Op, p: Padding) -> Sequence[Placed]:
 
 
 def barrier(op: e.OptimizationBarrier, p: Padding) -> Sequence[Placed]:
-    made = p.again(op, [p.at(each) for each in op.operands])
-    return [(array, p.of(each)) for array, each in zip(made.results, op.operands, strict=True)]
+    made = p.again(op, [p.at(operand) for operand in op.operands])
+    return [(array, p.of(operand)) for array, operand in zip(made.results, op.operands, strict=True)]
 
 
 def bitcast(op: e.BitcastConvert, p: Padding) -> Sequence[Placed]:
@@ -60,14 +60,14 @@ def bitcast(op: e.BitcastConvert, p: Padding) -> Sequence[Placed]:
 def literal(op: m.Constant, p: Padding) -> Sequence[Placed]:
     """A literal some of whose numbers follow from the sizes, as the divisor of a mean."""
     value: Any = op.value
-    scalars = [p.sizes.number(each, op.dtype) for each in value.numbers]
-    array = concatenate([reshape(each, (1,)) for each in scalars], 0)
+    scalars = [p.sizes.number(number, op.dtype) for number in value.numbers]
+    array = concatenate([reshape(scalar, (1,)) for scalar in scalars], 0)
     return [(reshape(array, value.shape), closed(op.result.type))]
 
 
 def counted(op: m.Iota, p: Padding) -> Sequence[Placed]:
     layouts = tuple([p.sizes.simple(extent) for extent in op.shape])
-    shape = tuple([physical(each) for each in layouts])
+    shape = tuple([physical(layout) for layout in layouts])
     return [(m.Iota(op.dtype, shape, op.iota_dimension).result, layouts)]
 
 
@@ -162,15 +162,15 @@ def _edges(
 
 def reduce_rule(op: s.Reduce, p: Padding) -> Sequence[Placed]:
     arrays, layouts = p.alike(op.inputs)
-    inits = [p.at(each) for each in op.inits]
+    inits = [p.at(init) for init in op.inits]
     masked = [p.masked(x, layouts, op.dimensions, init) for x, init in zip(arrays, inits, strict=True)]
-    kept = tuple([each for dim, each in enumerate(layouts) if dim not in op.dimensions])
-    return [(each, kept) for each in p.again(op, [*masked, *inits]).results]
+    kept = tuple([layout for dim, layout in enumerate(layouts) if dim not in op.dimensions])
+    return [(result, kept) for result in p.again(op, [*masked, *inits]).results]
 
 
 def reduce_window_rule(op: w.ReduceWindow, p: Padding) -> Sequence[Placed]:
     arrays, layouts = p.alike(op.inputs)
-    inits = [p.at(each) for each in op.inits]
+    inits = [p.at(init) for init in op.inits]
     outcome = list(layouts)
     windows: list[Any] = list(op.window_dimensions)
     padding = list(op.padding)
@@ -180,7 +180,7 @@ def reduce_window_rule(op: w.ReduceWindow, p: Padding) -> Sequence[Placed]:
         if (window, stride, edges, dilations) == (1, 1, (0, 0), (1, 1)):
             continue
         own = p.sizes.simple(extent)
-        arrays = [p.relaid(each, dim, layouts[dim], own) for each in arrays]
+        arrays = [p.relaid(array, dim, layouts[dim], own) for array in arrays]
         layouts = (*layouts[:dim], own, *layouts[dim + 1 :])
         arrays = [p.masked(x, layouts, [dim], init) for x, init in zip(arrays, inits, strict=True)]
         outcome[dim] = p.sizes.simple(op.result.type.shape[dim])
@@ -191,7 +191,7 @@ def reduce_window_rule(op: w.ReduceWindow, p: Padding) -> Sequence[Placed]:
         cut = [_edges(x, dim, physical(outcome[dim]), wide, stride, dilations[0], edges) for x in arrays]
         arrays, padding[dim] = [each for each, _ in cut], cut[0][1]
     made = p.again(op, [*arrays, *inits], window_dimensions=tuple(windows), padding=tuple(padding))
-    return [(each, tuple(outcome)) for each in made.results]
+    return [(result, tuple(outcome)) for result in made.results]
 
 
 def _whole(
@@ -199,7 +199,7 @@ def _whole(
 ) -> tuple[int, tuple[int, int]]:
     """A window over a whole dimension, with what is before each element, what is behind it, or just once."""
     assert isinstance(window, Open)
-    less = plain([each - 1 for each in window.values])
+    less = plain([value - 1 for value in window.values])
     if window == extent and stride == 1 and dilations == (1, 1):
         for known, at_bound in (((less, 0), (count - 1, 0)), ((0, less), (0, count - 1)), ((0, 0), (0, 0))):
             if edges == known:
@@ -212,20 +212,20 @@ def sort_rule(op: s.Sort, p: Padding) -> Sequence[Placed]:
     arrays, layouts = p.alike(op.inputs)
     axis = op.dimension
     own = p.sizes.simple(op.inputs[0].type.shape[axis])
-    arrays = [p.relaid(each, axis, layouts[axis], own) for each in arrays]
+    arrays = [p.relaid(array, axis, layouts[axis], own) for array in arrays]
     layouts = (*layouts[:axis], own, *layouts[axis + 1 :])
     holds = p.mask(arrays[0].shape, layouts, [axis])
     if holds is None:
-        return [(each, layouts) for each in p.again(op, arrays).results]
+        return [(result, layouts) for result in p.again(op, arrays).results]
 
     def before(left: Value, right: Value, *elements: Value) -> Value:
         (usual,) = op.comparator.inline(elements, whole=True)
         return logical_or(lt(left, right), logical_and(eq(left, right), usual))
 
     padding = convert(invert(holds), SIZE)
-    scalars = [TensorType(each.dtype, ()) for each in (padding, *arrays) for _ in range(2)]
+    scalars = [TensorType(array.dtype, ()) for array in (padding, *arrays) for _ in range(2)]
     made = s.Sort((padding, *arrays), axis, op.is_stable, function(before, scalars))
-    return [(each, layouts) for each in made.results[1:]]
+    return [(result, layouts) for result in made.results[1:]]
 
 
 def batch_rule(op: Op, p: Padding) -> Sequence[Placed]:
@@ -242,8 +242,8 @@ def batch_rule(op: Op, p: Padding) -> Sequence[Placed]:
             arrays[i] = p.relaid(arrays[i], dim, own, wanted)
     results = p.again(op, arrays).results
     return [
-        (array, (*outer, *[p.sizes.simple(extent) for extent in each.type.shape[-inner:]]))
-        for array, each in zip(results, op.results, strict=True)
+        (array, (*outer, *[p.sizes.simple(extent) for extent in result.type.shape[-inner:]]))
+        for array, result in zip(results, op.results, strict=True)
     ]
 
 
@@ -322,7 +322,7 @@ def _components(scalars: Sequence[Value], axis: int, indices: Value) -> Value:
     """One number for each component of an index, in the shape of the indices."""
     if axis == indices.rank:
         return broadcast_to(scalars[0], indices.shape)
-    vector = concatenate([reshape(each, (1,)) for each in scalars], 0)
+    vector = concatenate([reshape(scalar, (1,)) for scalar in scalars], 0)
     column = reshape(vector, [-1 if d == axis else 1 for d in range(indices.rank)])
     return broadcast_to(column, indices.shape)
 
@@ -343,8 +343,8 @@ def scatter_rule(op: Scatter, p: Padding) -> Sequence[Placed]:
     batches = zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims)
     wanted.update({dim: ins[other] for dim, other in batches})
     for dim, layout in wanted.items():
-        inputs = [p.relaid(each, dim, xs[dim], layout) for each in inputs]
-    xs = tuple([wanted.get(dim, each) for dim, each in enumerate(xs)])
+        inputs = [p.relaid(operand, dim, xs[dim], layout) for operand in inputs]
+    xs = tuple([wanted.get(dim, x) for dim, x in enumerate(xs)])
     around = [each for d, each in enumerate(ins) if d != numbers.index_vector_dim]
     outer = iter(around)
     sizes: dict[int, Extent] = dict.fromkeys(range(op.inputs[0].rank), 1)
@@ -358,10 +358,10 @@ def scatter_rule(op: Scatter, p: Padding) -> Sequence[Placed]:
             layout = xs[axis] if extent == op.inputs[0].type.shape[axis] else p.sizes.simple(extent)
         else:
             layout = next(outer)
-        updates = [p.relaid(each, dim, us[dim], layout) for each in updates]
+        updates = [p.relaid(update, dim, us[dim], layout) for update in updates]
     indices = _outside(op, indices, ins, sizes, p)
     made = p.again(op, [*inputs, indices, *updates], indices_are_sorted=False, unique_indices=False)
-    return [(each, xs) for each in made.results]
+    return [(result, xs) for result in made.results]
 
 
 def _outside(op: Scatter, indices: Value, ins: Layouts, sizes: dict[int, Extent], p: Padding) -> Value:

@@ -45,7 +45,7 @@ class Padding:
 
     def put(self, value: Value, array: Value, layouts: Layouts) -> None:
         self.values[value] = array
-        self.layouts[value] = tuple([joined(each) for each in layouts])
+        self.layouts[value] = tuple([joined(layout) for layout in layouts])
 
     def follow(self, ops: Iterable[Op]) -> None:
         """Open the ops, in their order."""
@@ -102,8 +102,8 @@ class Padding:
 
     def alike(self, values: Sequence[Value]) -> tuple[list[Value], Layouts]:
         """Values of one shape with their dimensions lying in one way."""
-        arrays = [self.at(each) for each in values]
-        several = [self.of(each) for each in values]
+        arrays = [self.at(value) for value in values]
+        several = [self.of(value) for value in values]
         chosen = tuple([max(layouts, key=len) for layouts in zip(*several)])
         for i, layouts in enumerate(several):
             for dim, (own, wanted) in enumerate(zip(layouts, chosen, strict=True)):

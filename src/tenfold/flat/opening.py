@@ -56,13 +56,13 @@ def opened(
     params = []
     for param in function.params:
         layouts = tuple([padding.sizes.simple(extent) for extent in param.type.shape])
-        value = Value(TensorType(param.type.dtype, tuple([physical(each) for each in layouts])))
+        value = Value(TensorType(param.type.dtype, tuple([physical(layout) for layout in layouts])))
         value.name = param.name
         params.append(value)
         padding.put(param, value, layouts)
     _follow(function, padding, counted)
-    results = [padding.simple(each) for each in function.results]
-    shapes = tuple([tuple(each.type.shape) for each in function.results])
+    results = [padding.simple(result) for result in function.results]
+    shapes = tuple([tuple(result.type.shape) for result in function.results])
     return Opened(Function([*params, *given], results, function.name), shapes)
 
 
@@ -87,7 +87,9 @@ def _apply(op: Op, padding: Padding) -> Sequence[tuple[Value, Any]]:
 
 
 ELEMENTWISE = [
-    each for each in vars(e).values() if isinstance(each, type) and issubclass(each, Op) and each.name
+    member
+    for member in vars(e).values()
+    if isinstance(member, type) and issubclass(member, Op) and member.name
 ]
 
 OPEN: dict[type[Op], Rule] = {

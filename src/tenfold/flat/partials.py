@@ -208,7 +208,7 @@ def reached(ops: Sequence[Op], start: Iterable[Value]) -> tuple[list[Op], set[Va
     live = []
     for op in ops:
         if type(op) not in FLAT and any(operand in values for operand in op.operands):
-            carrying = [each for each in op.results if carries(each)]
+            carrying = [result for result in op.results if carries(result)]
             if carrying:
                 values.update(carrying)
                 live.append(op)

@@ -15,13 +15,13 @@ def print_flat(function: Function, place: str) -> str:
     lines = [TITLE]
     if function.params:
         lines.append("inputs:")
-        lines += [f"    {namer(each)}: {describe(each.type, place)}" for each in function.params]
+        lines += [f"    {namer(param)}: {describe(param.type, place)}" for param in function.params]
     for op in function.ops:
-        results = ", ".join(f"{namer(each)}: {describe(each.type, place)}" for each in op.results)
+        results = ", ".join(f"{namer(result)}: {describe(result.type, place)}" for result in op.results)
         where = f"  # {op.source.short}" if op.source else ""
         lines.append(f"{results} = {_call(op, namer)}{where}")
     lines.append("outputs:")
-    lines += [f"    {namer(each)}: {describe(each.type, place)}" for each in function.results]
+    lines += [f"    {namer(result)}: {describe(result.type, place)}" for result in function.results]
     return "\n".join(lines)
 
 

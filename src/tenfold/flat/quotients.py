@@ -23,11 +23,13 @@ def rounded_once(function: Function) -> Function:
             values[op.result] = _apart(op, values)
         elif any(operand in values for operand in op.operands):
             replay((op,), values, whole=True)
-    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+    return Function(
+        function.params, [values.get(result, result) for result in function.results], function.name
+    )
 
 
 def _apart(op: Op, values: dict[Value, Value]) -> Value:
-    dividend, divisor = [values.get(each, each) for each in op.operands]
+    dividend, divisor = [values.get(operand, operand) for operand in op.operands]
     hidden = OptimizationBarrier((divisor,))
     quotient = Divide(dividend, hidden.result)
     for each in (hidden, quotient):

@@ -28,7 +28,9 @@ def summed_wide(function: Function) -> Function:
             replay((op,), values, whole=True)
     if not values:
         return function
-    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+    return Function(
+        function.params, [values.get(result, result) for result in function.results], function.name
+    )
 
 
 def _reduced(op: Op, values: dict[Value, Value]) -> Value | None:

@@ -18,10 +18,12 @@ def rejoined(function: Function) -> Function:
     values: dict[Value, Value] = {}
     for op in function.ops:
         if type(op) is Concatenate and op.result.rank == 1:
-            values[op.result] = _joined([values.get(each, each) for each in op.inputs])
+            values[op.result] = _joined([values.get(operand, operand) for operand in op.inputs])
         elif any(operand in values for operand in op.operands):
             replay((op,), values, whole=True)
-    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+    return Function(
+        function.params, [values.get(result, result) for result in function.results], function.name
+    )
 
 
 def _joined(parts: Sequence[Value]) -> Value:

@@ -22,7 +22,7 @@ def recomputed(lowering: Callable[..., Value]) -> Callable[..., Value]:
 
     @functools.wraps(lowering)
     def call(*arguments: Any) -> Value:
-        places = [i for i, each in enumerate(arguments) if isinstance(each, Value)]
+        places = [i for i, argument in enumerate(arguments) if isinstance(argument, Value)]
 
         def on(values: Sequence[Value]) -> Value:
             given = list(arguments)
@@ -31,7 +31,7 @@ def recomputed(lowering: Callable[..., Value]) -> Callable[..., Value]:
             return lowering(*given)
 
         inputs = tuple([arguments[i] for i in places])
-        params = [type(each)(each.type) for each in inputs]
+        params = [type(operand)(operand.type) for operand in inputs]
         body = Function(params, (on(params),), lowering.__name__)
 
         def rule(cotangents: Sequence[Any], results: Sequence[Value], values: Sequence[Value]) -> list[Any]:
@@ -49,7 +49,7 @@ def pulled_back(body: Function, values: Sequence[Value], cotangent: Value) -> li
     plain = _function([*body.params, start], found, f"{body.name}_gradient")
     if not plain.results:
         return found
-    others = [Value(each.type) for each in plain.params]
+    others = [Value(param.type) for param in plain.params]
     apart = OptimizationBarrier(tuple(others)).results
     cuda = Function(others, plain.inline(apart, whole=True), plain.name)
 
@@ -66,4 +66,4 @@ def pulled_back(body: Function, values: Sequence[Value], cotangent: Value) -> li
 
 
 def _function(params: Sequence[Value], results: Sequence[Value | None], name: str) -> Function:
-    return Function(params, [each for each in results if each is not None], name)
+    return Function(params, [result for result in results if result is not None], name)

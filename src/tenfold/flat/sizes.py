@@ -102,8 +102,8 @@ class Formula:
         if self.op in ("size", "number"):
             return names.get(self.parts[0], "?") if self.op == "size" else str(self.parts[0])
         left, right = (
-            f"({each.text(names)})" if STRENGTH[each.op] < STRENGTH[self.op] else each.text(names)
-            for each in self.parts
+            f"({part.text(names)})" if STRENGTH[part.op] < STRENGTH[self.op] else part.text(names)
+            for part in self.parts
         )
         if self.op == "+" and right.startswith("-"):
             return f"{left}{right}"
@@ -166,10 +166,10 @@ class Formulas:
             if fitted is not None:
                 yield fitted
         # Steps of one size, as of what strides reach: g·q + r, where q is a quotient.
-        step = math.gcd(*[each - wanted.values[0] for each in wanted.values])
+        step = math.gcd(*[value - wanted.values[0] for value in wanted.values])
         for g in {1, step}:
             r = wanted.values[0] % g
-            quotients = tuple([(each - r) // g for each in wanted.values])
+            quotients = tuple([(value - r) // g for value in wanted.values])
             for formula, values in singles:
                 fitted = _divided(quotients, formula, values.values)
                 if fitted is not None:
@@ -192,7 +192,7 @@ class Formulas:
         far it may be off, relatively, by division or a root."""
         for form, inverse in _FORMS.items():
             try:
-                exact = [inverse(float(each)) for each in wanted.values]
+                exact = [inverse(float(value)) for value in wanted.values]
                 whole = Open(map(round, exact))
             except (ZeroDivisionError, ValueError, OverflowError):
                 continue
@@ -206,18 +206,18 @@ class Formulas:
 def other_at(wanted: Open, symbols: Sequence[Open], common: int) -> int | None:
     """The first recording after the `common` ones in which a number follows from the symbols in another way
     than in those. None if there is none, or it is not known how it follows at all."""
-    usual = Formulas(Open(each.values[:common]) for each in symbols)
+    usual = Formulas(Open(symbol.values[:common]) for symbol in symbols)
     values, form = wanted.values, ""
     if len(set(values[:common])) == 1:
         return next((k for k in range(common, len(values)) if values[k] != values[0]), None)
-    if all(float(each).is_integer() for each in values[:common]):
+    if all(float(value).is_integer() for value in values[:common]):
         found = usual.find(Open(map(int, values[:common])))
     else:
         form, found = usual.find_float(Open(values[:common])) or ("", None)
     if found is None:
         return None
     for k in range(common, len(values)):
-        at = {Open(each.values[:common]): each.values[k] for each in symbols}
+        at = {Open(symbol.values[:common]): symbol.values[k] for symbol in symbols}
         if not _is_near(form, _FORMS[form](values[k]), found.follow(at.__getitem__, _computed)):
             return k
     return None
@@ -243,8 +243,8 @@ _FORMS: dict[str, Callable[[float], float]] = {
 
 def _product(factors: Sequence[Formula]) -> Formula:
     product = factors[0]
-    for each in factors[1:]:
-        product = Formula("*", product, each)
+    for factor in factors[1:]:
+        product = Formula("*", product, factor)
     return product
 
 
@@ -288,7 +288,7 @@ def _divided(wanted: Numbers, formula: Formula, values: Numbers) -> Formula | No
     if not fitting:
         return None
     # Values that leave one remainder do so by demand, as multiples of something: only such can occur.
-    step = math.gcd(*[each - low for each in values])
+    step = math.gcd(*[value - low for value in values])
     for x in range(low, high + 1, step) if len(fitting) > 1 else ():
         if len({(a * x + b) // c for a, b, c in fitting}) > 1:
             return None

@@ -82,7 +82,7 @@ class Reduce(Op):
         if len(set(self.dimensions)) != len(self.dimensions):
             raise ShapeError(f"reduce: a dimension appears twice in {list(self.dimensions)}")
         kept = tuple([e for axis, e in enumerate(first.shape) if axis not in self.dimensions])
-        return tuple([TensorType(each.dtype, kept) for each in self.inits])
+        return tuple([TensorType(init.dtype, kept) for init in self.inits])
 
 
 def check_fold(op: Op, inputs: Sequence[Value], inits: Sequence[Value], body: Function) -> None:
@@ -114,13 +114,13 @@ class Sort(Op):
         if not self.inputs:
             raise ArgumentError("sort: there is nothing to sort")
         first = self.inputs[0]
-        if any(each.shape != first.shape for each in self.inputs):
+        if any(operand.shape != first.shape for operand in self.inputs):
             raise ShapeError("sort: the tensors sorted together differ in shape")
         if not 0 <= self.dimension < first.rank:
             raise IndexOutOfRange(f"sort: dimension {self.dimension} is out of range for {first.type}")
-        pairs = [TensorType(each.dtype, ()) for each in self.inputs for _ in range(2)]
+        pairs = [TensorType(operand.dtype, ()) for operand in self.inputs for _ in range(2)]
         self.comparator.expect("sort: its comparator", pairs, [BOOL])
-        return tuple([each.type for each in self.inputs])
+        return tuple([operand.type for operand in self.inputs])
 
 
 class TopK(Op):
@@ -167,10 +167,10 @@ class Case(Op):
     def infer(self) -> tuple[TensorType, ...]:
         if not self.branches:
             raise ArgumentError("case: there are no branches")
-        types = [each.type for each in self.arguments]
-        first = tuple([each.type for each in self.branches[0].results])
+        types = [argument.type for argument in self.arguments]
+        first = tuple([result.type for result in self.branches[0].results])
         for i, other in enumerate(self.branches):
-            found = tuple([each.type for each in other.results])
+            found = tuple([result.type for result in other.results])
             if found != first:
                 raise ShapeError(
                     f"the branches give different types: {list(first)} and {list(found)}",
@@ -222,7 +222,7 @@ class Fft(Op):
             raise ArgumentError(f"fft: {self.fft_type!r} is not one of {', '.join(FFT_TYPES)}")
         wants = FFT_TYPES[self.fft_type]
         if x.dtype not in wants:
-            names = " and ".join(each.name for each in wants)
+            names = " and ".join(want.name for want in wants)
             raise DTypeError(f"{self.fft_type.lower()} takes {names} tensors, not {x.dtype.name}")
         expected = list(self.fft_length)
         if self.fft_type == "IRFFT" and expected[-1]:

@@ -27,7 +27,7 @@ def idle_when_failing(
     is donated, of which that cannot be said."""
     if not checks:
         return function, []
-    before = set(in_order([each.holds for each in checks]))  # what decides about a write comes before it
+    before = set(in_order([check.holds for check in checks]))  # what decides about a write comes before it
     guarded: dict[Op, None] = {}
     others = []
     for place, result in donated:
@@ -38,7 +38,7 @@ def idle_when_failing(
             guarded.update(dict.fromkeys(writes))
     if not guarded:
         return function, others
-    holds = functools.reduce(operator.and_, [each.holds for each in checks])
+    holds = functools.reduce(operator.and_, [check.holds for check in checks])
     values: dict[Value, Value] = {}
     for op in function.ops:
         if op in guarded:
@@ -82,7 +82,7 @@ def _idle(op: Op, holds: Value) -> Value:
 
 def _with(op: Op, **operands: Value) -> Value:
     """The op with some of its operands replaced."""
-    changed = type(op)(*[operands.get(each, op.__dict__[each]) for each in op.fields])
+    changed = type(op)(*[operands.get(field, op.__dict__[field]) for field in op.fields])
     changed.__dict__["source"] = op.source
     return changed.result
 

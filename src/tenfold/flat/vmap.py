@@ -52,7 +52,7 @@ def _batched(
         batch.values[param] = given if dim is None else move(given, dim, 0)
     made: set[Op] = set()
     for op in function.ops:
-        if any(batch.has(each) for each in op.operands):
+        if any(batch.has(operand) for operand in op.operands):
             results = _apply(op, batch)
             give_source(results, op.source, made)
         else:
@@ -84,7 +84,9 @@ def _apply(op: Op, batch: Batch) -> Sequence[Value]:
 
 
 ELEMENTWISE = [
-    each for each in vars(e).values() if isinstance(each, type) and issubclass(each, Op) and each.name
+    member
+    for member in vars(e).values()
+    if isinstance(member, type) and issubclass(member, Op) and member.name
 ]
 
 # Constants and iotas have no operands, so nothing of theirs is ever batched.

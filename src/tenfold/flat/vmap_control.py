@@ -46,14 +46,14 @@ def while_rule(op: s.While, b: Batch) -> Op | Sequence[Value]:
 
 def case_rule(op: s.Case, b: Batch) -> Op | Sequence[Value]:
     """One branch where all take the same; else all branches, and a choice between their results."""
-    having, arguments = [b.has(each) for each in op.arguments], b.all_at(op.arguments)
+    having, arguments = [b.has(argument) for argument in op.arguments], b.all_at(op.arguments)
     if not b.has(op.index):
-        found = [b.function(each, having)[1] for each in op.branches]
+        found = [b.function(branch, having)[1] for branch in op.branches]
         stacked = [any(each) for each in zip(*found, strict=True)]
-        branches = tuple([b.function(each, having, stacked)[0] for each in op.branches])
+        branches = tuple([b.function(branch, having, stacked)[0] for branch in op.branches])
         return s.Case(b.at(op.index), arguments, branches)
     every = [True] * len(op.results)
-    results = [b.function(each, having, every)[0].inline(arguments, whole=True) for each in op.branches]
+    results = [b.function(branch, having, every)[0].inline(arguments, whole=True) for branch in op.branches]
     chosen = results[-1]
     for place in reversed(range(len(results) - 1)):
         here = eq(b(op.index), place)
@@ -63,10 +63,16 @@ def case_rule(op: s.Case, b: Batch) -> Op | Sequence[Value]:
 
 def manual_rule(op: c.ManualComputation, b: Batch) -> Op:
     """Code for one device on a batch, of which each device has all elements."""
-    having = [b.has(each) for each in op.inputs]
+    having = [b.has(operand) for operand in op.inputs]
     body, stacked = b.function(op.body, having)
-    into = [_behind(each) if has else each for each, has in zip(op.in_shardings, having, strict=True)]
-    out = [_behind(each) if has else each for each, has in zip(op.out_shardings, stacked, strict=True)]
+    into = [
+        _behind(in_sharding) if has else in_sharding
+        for in_sharding, has in zip(op.in_shardings, having, strict=True)
+    ]
+    out = [
+        _behind(out_sharding) if has else out_sharding
+        for out_sharding, has in zip(op.out_shardings, stacked, strict=True)
+    ]
     return c.ManualComputation(b.all_at(op.inputs), body, tuple(into), tuple(out))
 
 
@@ -85,17 +91,19 @@ def composite_rule(op: Composite, b: Batch) -> Op:
 
     All its results have the batch, or else the cotangent of one that has not would count for each element.
     """
-    having = [b.has(each) for each in op.inputs]
+    having = [b.has(operand) for operand in op.inputs]
     body, _ = b.function(op.body, having, [True] * len(op.results))
     pullbacks: dict[tuple[bool, ...], tuple[Function, list[bool]]] = {}
 
     def pullback(given: tuple[bool, ...]) -> tuple[Function, list[bool]]:
         """The rule as a function of those cotangents that are given, and which of its results there are."""
-        cotangents = [Value(each.type) if has else None for each, has in zip(op.results, given, strict=True)]
-        results = [Value(each.type) for each in op.results]
-        inputs = [type(each)(each.type) for each in op.body.params]
+        cotangents = [
+            Value(result.type) if has else None for result, has in zip(op.results, given, strict=True)
+        ]
+        results = [Value(result.type) for result in op.results]
+        inputs = [type(param)(param.type) for param in op.body.params]
         found = [each() if callable(each) else each for each in op.rule(cotangents, results, inputs)]
-        outer = [*[each for each in cotangents if each is not None], *results]
+        outer = [*[cotangent for cotangent in cotangents if cotangent is not None], *results]
         rule = Function([*outer, *inputs], [each for each in found if each is not None])
         batched, _ = b.function(rule, [True] * len(outer) + having, [True] * len(rule.results))
         return batched, [each is not None for each in found]
@@ -103,11 +111,11 @@ def composite_rule(op: Composite, b: Batch) -> Op:
     def batched_rule(
         cotangents: Sequence[Value | None], results: Sequence[Value], inputs: Sequence[Value]
     ) -> list[Value | None]:
-        given = tuple([each is not None for each in cotangents])
+        given = tuple([cotangent is not None for cotangent in cotangents])
         if given not in pullbacks:
             pullbacks[given] = pullback(given)
         function, there = pullbacks[given]
-        arguments = [*[each for each in cotangents if each is not None], *results, *inputs]
+        arguments = [*[cotangent for cotangent in cotangents if cotangent is not None], *results, *inputs]
         found = iter(function.inline(arguments, whole=True))
         return [
             None if not is_there else next(found) if has else _summed(next(found))
@@ -119,21 +127,25 @@ def composite_rule(op: Composite, b: Batch) -> Op:
     def pushed(given: tuple[bool, ...]) -> tuple[Function, list[bool]]:
         """As `pullback`, of the rule for tangents."""
         assert op.push is not None
-        tangents = [Value(each.type) if has else None for each, has in zip(op.inputs, given, strict=True)]
-        inputs = [type(each)(each.type) for each in op.body.params]
+        tangents = [
+            Value(operand.type) if has else None for operand, has in zip(op.inputs, given, strict=True)
+        ]
+        inputs = [type(param)(param.type) for param in op.body.params]
         found = op.push(tangents, inputs)
-        moving = [each for each in tangents if each is not None]
+        moving = [tangent for tangent in tangents if tangent is not None]
         rule = Function([*moving, *inputs], [each for each in found if each is not None])
         stacked = [has for has, is_given in zip(having, given, strict=True) if is_given]
         batched, _ = b.function(rule, [*stacked, *having], [True] * len(rule.results))
         return batched, [each is not None for each in found]
 
     def batched_push(tangents: Sequence[Value | None], inputs: Sequence[Value]) -> list[Value | None]:
-        given = tuple([each is not None for each in tangents])
+        given = tuple([tangent is not None for tangent in tangents])
         if given not in pushes:
             pushes[given] = pushed(given)
         function, there = pushes[given]
-        found = iter(function.inline([*[each for each in tangents if each is not None], *inputs], whole=True))
+        found = iter(
+            function.inline([*[tangent for tangent in tangents if tangent is not None], *inputs], whole=True)
+        )
         return [next(found) if is_there else None for is_there in there]
 
     push = None if op.push is None else batched_push

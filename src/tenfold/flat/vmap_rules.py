@@ -45,7 +45,7 @@ class Batch:
         return self.values.get(value, value)
 
     def all_at(self, values: Sequence[Value]) -> tuple[Value, ...]:
-        return tuple([self.at(each) for each in values])
+        return tuple([self.at(value) for value in values])
 
     def has(self, value: Value) -> bool:
         """Whether the value differs along the batch."""
@@ -77,14 +77,14 @@ class Batch:
 
     def through(self, build: Callable[..., Any], operands: Sequence[Value]) -> list[Value]:
         """What batching gives of `build` on the operands: for ops that are better written by others first."""
-        written = function(build, [each.type for each in operands])
-        batched, _ = self.function(written, [self.has(each) for each in operands])
-        return batched.inline([self.at(each) for each in operands], whole=True)
+        written = function(build, [operand.type for operand in operands])
+        batched, _ = self.function(written, [self.has(operand) for operand in operands])
+        return batched.inline([self.at(operand) for operand in operands], whole=True)
 
 
 def up(dimensions: Sequence[int]) -> Ints:
     """The same dimensions, behind one more."""
-    return tuple([each + 1 for each in dimensions])
+    return tuple([dimension + 1 for dimension in dimensions])
 
 
 BatchRule = Callable[[Any, Batch], Op | Sequence[Value]]
@@ -95,7 +95,7 @@ CUSTOM_BATCHING: dict[str, BatchRule] = {}
 def one_by_one(op: Op, b: Batch) -> Sequence[Value]:
     """A loop over the batch, for ops that take a single one of some operand whatever the others are."""
     if not b.size:
-        return [full((0, *each.shape), 0, each.dtype) for each in op.results]
+        return [full((0, *result.shape), 0, result.dtype) for result in op.results]
     operands = tuple(dict.fromkeys(op.operands))
     count = len(op.results)
 
@@ -107,13 +107,13 @@ def one_by_one(op: Op, b: Batch) -> Sequence[Value]:
                 new = squeeze(element, 0)
             given[old] = new
         filled = [
-            dynamic_update_slice(stack, unsqueeze(each, 0), (place, *[0] * each.rank))
-            for stack, each in zip(carried[:count], op.replace(given).results, strict=True)
+            dynamic_update_slice(stack, unsqueeze(result, 0), (place, *[0] * result.rank))
+            for stack, result in zip(carried[:count], op.replace(given).results, strict=True)
         ]
         return [add(place, 1), *filled, *carried[count:]]
 
-    stacks = [full((b.size, *each.shape), 0, each.dtype) for each in op.results]
-    start = [constant(0, dtypes.int64), *stacks, *[b.at(each) for each in operands]]
+    stacks = [full((b.size, *result.shape), 0, result.dtype) for result in op.results]
+    start = [constant(0, dtypes.int64), *stacks, *[b.at(operand) for operand in operands]]
     return while_loop(lambda place, *_: lt(place, b.size), step, start)[1 : 1 + count]
 
 
@@ -122,7 +122,7 @@ LAPACK = "lapack_"  # how jaxlib's names for these routines begin: all take stac
 
 def stacked_call(op: s.CustomCall, b: Batch) -> Op:
     """A function that takes tensors with any number of dimensions in front, given one more."""
-    types = [TensorType(each.dtype, (b.size, *each.shape)) for each in op.result_types]
+    types = [TensorType(result_type.dtype, (b.size, *result_type.shape)) for result_type in op.result_types]
     return b.again(op, result_types=tuple(types))
 
 
@@ -139,7 +139,7 @@ def custom_call_rule(op: s.CustomCall, b: Batch) -> Op | Sequence[Value]:
 
 
 def dynamic_slice_rule(op: m.DynamicSlice, b: Batch) -> Op | Sequence[Value]:
-    if not any(b.has(each) for each in op.starts):
+    if not any(b.has(start) for start in op.starts):
         starts = b.all_at(op.starts)
         return b.again(op, starts=(_zero(starts), *starts), slice_sizes=(b.size, *op.slice_sizes))
     every = tuple(range(op.x.rank))
@@ -151,7 +151,7 @@ def dynamic_slice_rule(op: m.DynamicSlice, b: Batch) -> Op | Sequence[Value]:
 
 
 def dynamic_update_slice_rule(op: m.DynamicUpdateSlice, b: Batch) -> Op | Sequence[Value]:
-    if not any(b.has(each) for each in op.starts):
+    if not any(b.has(start) for start in op.starts):
         starts = b.all_at(op.starts)
         return b.again(op, starts=(_zero(starts), *starts))
     every = tuple(range(op.x.rank))
@@ -171,7 +171,7 @@ def _zero(starts: Sequence[Value]) -> Value:
 
 
 def _vector(starts: Sequence[Value]) -> Value:
-    return _wide(concatenate([reshape(each, (1,)) for each in starts], 0))
+    return _wide(concatenate([reshape(start, (1,)) for start in starts], 0))
 
 
 def _wide(indices: Value) -> Value:
@@ -182,7 +182,7 @@ def _wide(indices: Value) -> Value:
 def pad_rule(op: m.Pad, b: Batch) -> Op | Sequence[Value]:
     edges = op.edge_padding_low, op.edge_padding_high
     if not b.has(op.padding_value):
-        settings = [(0, *each) for each in (*edges, op.interior_padding)]
+        settings = [(0, *edge) for edge in (*edges, op.interior_padding)]
         return m.Pad(b(op.x), b.at(op.padding_value), *settings)
 
     def build(x: Value, value: Value) -> Value:
@@ -298,13 +298,13 @@ def _parted(x: Value, dim: int, parts: int, size: int, shape: Ints) -> Value:
 
 
 def reduce_rule(op: s.Reduce, b: Batch) -> Op | Sequence[Value]:
-    if any(b.has(each) for each in op.inits):
+    if any(b.has(init) for init in op.inits):
         return one_by_one(op, b)
     return b.again(op, inits=b.all_at(op.inits), dimensions=up(op.dimensions))
 
 
 def reduce_window_rule(op: w.ReduceWindow, b: Batch) -> Op | Sequence[Value]:
-    if any(b.has(each) for each in op.inits):
+    if any(b.has(init) for init in op.inits):
         return one_by_one(op, b)
     return b.again(
         op,

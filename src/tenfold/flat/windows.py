@@ -64,7 +64,7 @@ class Convolution(Op):
             self.rhs_dilation,
             self.window_reversal,
         )
-        if any(len(each) != x.rank - 2 for each in settings):
+        if any(len(setting) != x.rank - 2 for setting in settings):
             raise ShapeError(
                 f"convolution: strides, padding, dilations and reversal must have {x.rank - 2} elements"
             )
@@ -140,7 +140,7 @@ class ReduceWindow(Op):
             check_padded(self, first, padded, i)
             window = dilated(self.window_dimensions[i], self.window_dilations[i])
             shape.append(windows(padded, window, self.window_strides[i]))
-        return tuple([TensorType(each.dtype, tuple(shape)) for each in self.inits])
+        return tuple([TensorType(init.dtype, tuple(shape)) for init in self.inits])
 
 
 class SelectAndScatter(Op):
@@ -190,10 +190,10 @@ def windows(extent: int, window: int, stride: int) -> int:
 
 
 def check_positive(op: Op, *settings: Ints) -> None:
-    for each in settings:
-        if min(each, default=1) < 1:
+    for setting in settings:
+        if min(setting, default=1) < 1:
             raise ArgumentError(
-                f"{op.name.split('.')[1]}: windows, strides and dilations start at 1: {list(each)}"
+                f"{op.name.split('.')[1]}: windows, strides and dilations start at 1: {list(setting)}"
             )
 
 

@@ -129,10 +129,10 @@ def _batch(
     ]
     inner, stacked = batched(recorded.fragment(), size, leaf_dims)
     params = [
-        flat.Value(leaf.type if i in states else each.type)
-        for i, (leaf, each) in enumerate(zip(recorded.leaves, inner.params, strict=True))
+        flat.Value(leaf.type if i in states else param.type)
+        for i, (leaf, param) in enumerate(zip(recorded.leaves, inner.params, strict=True))
     ]
-    arguments = [_own_states(each, size) if i in states else each for i, each in enumerate(params)]
+    arguments = [_own_states(param, size) if i in states else param for i, param in enumerate(params)]
     found = inner.inline(arguments, None, whole=True)
     results = []
     for value, is_stacked, place in zip(found, stacked, places, strict=False):

@@ -177,11 +177,11 @@ def _node(
 ) -> tuple[Value, ...]:
     """The results of a new node on these values, those aside that start as numbers."""
     starts = starts or {}
-    types = tuple([each.type for each in values])
+    types = tuple([value.type for value in values])
     numbers = tuple([(i, type(number), exact(number)) for i, number in starts.items()])
     key = (name, random, parts[0].key, parts[1].key, numbers, types, dtypes.get_default_dtype())
     program = programs.get(key, lambda: control.program(name, types, parts, starts, random))
-    inputs = tuple([each for i, each in enumerate(values) if i not in starts])
+    inputs = tuple([value for i, value in enumerate(values) if i not in starts])
     return graph.enter(ControlNode(program, inputs, capture(), parts, starts), device)
 
 
@@ -199,7 +199,7 @@ def _require_alike(on_false: RecordedFunction, on_true: RecordedFunction) -> Non
 
 
 def _returned(recorded: RecordedFunction) -> list[flat.TensorType]:
-    return [recorded.trace.type_of(*each) for each in recorded.trace.outputs[: recorded.count]]
+    return [recorded.trace.type_of(*output) for output in recorded.trace.outputs[: recorded.count]]
 
 
 def _require_condition(recorded: RecordedFunction) -> None:
@@ -250,7 +250,7 @@ def _type(each: Any) -> flat.TensorType:
 
 
 def _device(values: Sequence[Value | None]) -> Any:
-    from_tensor = [each.device for each in values if each is not None]
+    from_tensor = [value.device for value in values if value is not None]
     return from_tensor[0] if from_tensor else devices.get_default_device().resolved
 
 
@@ -258,7 +258,11 @@ def _starts(given: Sequence[Any], values: Sequence[Value]) -> dict[int, Any]:
     """The numbers with which carried places start, where they are known now: Python's own; and, if gradients
     are to flow, counters that are tensors, since how often the loop runs must be known for these."""
     starts = {i: each for i, each in enumerate(given) if not isinstance(each, Tensor)}
-    if context.grad_enabled and context.recorder is None and any(each.origin is not None for each in values):
+    if (
+        context.grad_enabled
+        and context.recorder is None
+        and any(value.origin is not None for value in values)
+    ):
         for i, each in enumerate(given):
             if isinstance(each, Tensor) and not each.ndim and each.dtype.kind == "int":
                 node = each.current().node

@@ -24,13 +24,13 @@ class Level:
 
     def __init__(self, tensors: Sequence[Tensor]):
         self.followed = context.grad_enabled
-        self.leaves = [_leaf(each) for each in tensors]
+        self.leaves = [_leaf(tensor) for tensor in tensors]
 
     def gradients(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None]) -> list[Tensor]:
         """The gradients for the leaves; 0 for those that the outputs do not depend on."""
         pairs = [(out, ct) for out, ct in zip(outputs, cotangents, strict=True) if out.requires_grad]
         if not pairs:
-            return [aten("zeros_like")(each.detach()) for each in self.leaves]
+            return [aten("zeros_like")(leaf.detach()) for leaf in self.leaves]
         found = autograd.grad(
             [out for out, _ in pairs],
             self.leaves,
@@ -46,9 +46,9 @@ class Level:
 
     def sees_beyond(self, outputs: Sequence[Tensor]) -> bool:
         """Whether the outputs depend on something outside that requires gradients."""
-        starts = [each.current() for each in outputs if each.requires_grad]
+        starts = [output.current() for output in outputs if output.requires_grad]
         own = {
-            id(origin.of) for origin in [each.current().origin for each in self.leaves] if origin is not None
+            id(origin.of) for origin in [leaf.current().origin for leaf in self.leaves] if origin is not None
         }
         return any(
             each.origin is not None and id(each.origin.of) not in own for each in autograd.survey(starts)[1]
@@ -57,7 +57,7 @@ class Level:
     def released(self, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs as those outside see them: without this level's leaves, where nothing else follows."""
         follows = self.followed and self.sees_beyond(outputs)
-        return [each if follows else Tensor(graph.fresh(each.current(), capture())) for each in outputs]
+        return [output if follows else Tensor(graph.fresh(output.current(), capture())) for output in outputs]
 
 
 def _leaf(tensor: Tensor) -> Tensor:
@@ -79,11 +79,11 @@ def _leaf(tensor: Tensor) -> Tensor:
 def chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[int], list[Tensor], Any]:
     """Which arguments derivatives are by, the tensors in them, and how they are nested."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    if not numbers or any(not isinstance(each, int) for each in numbers):
+    if not numbers or any(not isinstance(number, int) for number in numbers):
         raise ArgumentError(f"argnums is an int or a tuple of ints, not {argnums!r}")
-    if any(not -len(args) <= each < len(args) for each in numbers):
+    if any(not -len(args) <= number < len(args) for number in numbers):
         raise ArgumentError(f"argnums is {argnums!r} for a function of {len(args)} arguments")
-    places = [each % len(args) for each in numbers]
+    places = [number % len(args) for number in numbers]
     if len(set(places)) < len(places):
         raise ArgumentError(f"argnums names an argument twice: {argnums!r}")
     tensors: list[Any] = []

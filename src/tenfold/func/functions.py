@@ -24,13 +24,13 @@ class _Call:
     def __init__(self, function: Any, args: tuple[Any, ...]):
         self.function = function
         self.args = args
-        self.tensors = [each for each in args if isinstance(each, Tensor)]
-        self.values = [each.current() for each in self.tensors]
-        self.floats = [i for i, each in enumerate(self.tensors) if _carries(each)]
+        self.tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        self.values = [tensor.current() for tensor in self.tensors]
+        self.floats = [i for i, tensor in enumerate(self.tensors) if _carries(tensor)]
 
     def forward(self, stand_ins: Sequence[Tensor]) -> tuple[Context, Any]:
         given = iter(stand_ins)
-        filled = [next(given) if isinstance(each, Tensor) else each for each in self.args]
+        filled = [next(given) if isinstance(arg, Tensor) else arg for arg in self.args]
         ctx = Context(self.function, [isinstance(each, Tensor) and _carries(each) for each in filled])
         results = self.function.computed(ctx, filled)
         if ctx.dirty:
@@ -62,7 +62,7 @@ class _Call:
         inputs, moving = stand_ins[: len(self.tensors)], iter(stand_ins[len(self.tensors) :])
         ctx, results = self.forward(inputs)
         given = iter(inputs)
-        filled = [next(given) if isinstance(each, Tensor) else each for each in self.args]
+        filled = [next(given) if isinstance(arg, Tensor) else arg for arg in self.args]
         along = [next(moving) if isinstance(each, Tensor) and _carries(each) else None for each in filled]
         moved = self.function.pushed(ctx, filled, along, results)
         pairs = zip(results if isinstance(results, tuple) else (results,), moved, strict=True)
@@ -90,7 +90,9 @@ def applied(function: Any, args: tuple[Any, ...]) -> Any:
     ahead = RecordedFunction(function.__name__, lambda given: call.forward(given)[1], call.values)
     outputs = ahead.fragment().results[: ahead.count]
     device = call.values[0].device
-    starts = [Value(each.type, device) for each in outputs if each.type.dtype.kind in ("float", "complex")]
+    starts = [
+        Value(output.type, device) for output in outputs if output.type.dtype.kind in ("float", "complex")
+    ]
     along = [Value(call.values[i].type, device) for i in call.floats]
     back = push = None
     if function.backward is not Function.backward or function.jvp is None:
@@ -196,7 +198,7 @@ def _composite(
             for i, each in zip(call.floats, moving, strict=True)
         ]
         found = iter(jvp.fragment().inline(inputs.taken(jvp, given, along), None, whole=True))
-        floats = [each.dtype.kind in ("float", "complex") for each in ahead.results]
+        floats = [result.dtype.kind in ("float", "complex") for result in ahead.results]
         return [next(found) if is_float else None for is_float in floats]
 
     own = [flat.Value(each) for each in types]

@@ -88,7 +88,7 @@ def jacfwd(
                 aux = tree.unflatten(aux_structure, iter([each[0] for each in first]))
             parts: list[Any] = []
             output_structure = tree.flatten(found[0], is_tensor, parts)
-            columns.append([each.movedim(0, -1).reshape((*each.shape[1:], *tensor.shape)) for each in parts])
+            columns.append([part.movedim(0, -1).reshape((*part.shape[1:], *tensor.shape)) for part in parts])
         rows = [regrouped(each, structure, argnums) for each in zip(*columns, strict=True)]
         result = tree.unflatten(output_structure, iter(rows))
         return (result, aux) if has_aux else result

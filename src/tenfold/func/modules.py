@@ -81,18 +81,18 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     """The parameters of modules of one kind, stacked by name, and their buffers: to `vmap` over modules."""
     if not models:
         raise ArgumentError("there are no modules to stack")
-    if any(type(each) is not type(models[0]) for each in models):
+    if any(type(model) is not type(models[0]) for model in models):
         raise ArgumentError("modules of different classes cannot be stacked")
-    if any(each.training != models[0].training for each in models):
+    if any(model.training != models[0].training for model in models):
         raise ArgumentError(
             "some of the modules are in training and some are not", help="call train() or eval()"
         )
     params: dict[str, Tensor] = {}
     for name, first in models[0].named_parameters():
-        stacked = aten("stack")([dict(each.named_parameters())[name].detach() for each in models])
+        stacked = aten("stack")([dict(model.named_parameters())[name].detach() for model in models])
         params[name] = stacked.requires_grad_(first.requires_grad)
     buffers = {
-        name: aten("stack")([dict(each.named_buffers())[name] for each in models])
+        name: aten("stack")([dict(model.named_buffers())[name] for model in models])
         for name, _ in models[0].named_buffers()
     }
     return params, buffers
@@ -101,8 +101,8 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
 def replace_all_batch_norm_modules_(root: Any) -> Any:
     """Make the batch norms of a module keep no running statistics, in place: a transformed function cannot
     write them."""
-    for each in root.modules():
-        if "running_mean" in each._buffers and "num_batches_tracked" in each._buffers:
-            each.running_mean = each.running_var = each.num_batches_tracked = None
-            each.track_running_stats = False
+    for module in root.modules():
+        if "running_mean" in module._buffers and "num_batches_tracked" in module._buffers:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
     return root

@@ -61,8 +61,8 @@ class RecordedFunction:
         self.writes: list[Storage | int] = recording.writes  # type: ignore[assignment]
         self.random = any(_draws(node.callee) for node in self.trace.nodes)
         # All that a transformation of the program depends on.
-        types = tuple([each.type for each in self.leaves])
-        into = tuple([each if isinstance(each, int) else None for each in self.writes])
+        types = tuple([leaf.type for leaf in self.leaves])
+        into = tuple([write if isinstance(write, int) else None for write in self.writes])
         self.key = (self.trace.key, types, tuple(self.places), self.count, into)
 
     def fragment(self) -> flat.Function:
@@ -103,11 +103,11 @@ class RecordedFunction:
         wanted = len(results) - len(self.writes)
         for target, value in zip(self.writes, results[wanted:], strict=True):
             write_to(target, given, value)
-        return [Tensor(each) for each in results[:wanted]]
+        return [Tensor(result) for result in results[:wanted]]
 
     def refuse_shared(self, given: Sequence[Tensor]) -> None:
         """Refuse a write to an argument where others would have to see it."""
-        written = [given[each] for each in self.writes if isinstance(each, int)]
+        written = [given[write] for write in self.writes if isinstance(write, int)]
         if not written:
             return
         outside = {id(leaf) for leaf, place in zip(self.leaves, self.places, strict=True) if place is None}
@@ -144,7 +144,7 @@ def _draws(callee: Any) -> bool:
     if not callee.random:
         return False
     fragment = callee.fragment
-    return not all(each in fragment.params for each in fragment.results if _is_state(each.type))
+    return not all(result in fragment.params for result in fragment.results if _is_state(result.type))
 
 
 def _is_state(type: flat.TensorType) -> bool:

@@ -31,9 +31,9 @@ def _leaves(xs: Any, dim: int) -> tuple[list[Tensor], Any, int]:
     leaves, spec = _flattened(xs)
     if not leaves:
         raise ArgumentError("xs is a tree of at least one Tensor")
-    if any(not -each.ndim <= dim < each.ndim for each in leaves):
+    if any(not -leaf.ndim <= dim < leaf.ndim for leaf in leaves):
         raise ShapeError(f"dim={dim} is no dimension of every tensor that is scanned")
-    moved = [each.movedim(dim, 0) for each in leaves]
+    moved = [leaf.movedim(dim, 0) for leaf in leaves]
     count = moved[0].shape[0]
     if any(each.shape[0] != count for each in moved) or not count:
         raise ShapeError("the tensors that are scanned have one extent along dim, of at least 1")
@@ -71,8 +71,8 @@ def scan(
         after, given = combine_fn(before, _unflattened(slices, spec))
         results = _flattened(given)[0]
         written = [
-            kept.index_copy(0, at, each.unsqueeze(0))
-            for kept, each in zip(state[held:], results, strict=True)
+            kept.index_copy(0, at, result.unsqueeze(0))
+            for kept, result in zip(state[held:], results, strict=True)
         ]
         return (i + 1, *_flattened(after)[0], *written)
 

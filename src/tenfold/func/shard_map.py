@@ -56,7 +56,7 @@ def shard_map(
                 return function(*tree.unflatten(structure, iter(stand_ins)))
 
         recorded = RecordedFunction("shard_map", local, parts)
-        if any(isinstance(each, int) for each in recorded.writes):
+        if any(isinstance(write, int) for write in recorded.writes):
             raise UnsupportedError("the function writes to its argument", help="let it return the new value")
         results = _results(recorded, mesh, out_placements)
         key = ("shard_map", root, tuple(placed), tuple(results))
@@ -131,7 +131,7 @@ def _mapped(
     out: list[Sharding] = []
     for i, placements in enumerate(results):
         given[i] = _summed(given[i], mesh, placements)
-        whole = [Replicate() if isinstance(each, Partial) else each for each in placements]
+        whole = [Replicate() if isinstance(placement, Partial) else placement for placement in placements]
         out.append(sharding_by(mesh, whole, given[i].rank))
     out += [Sharding.replicated(mesh.root, each.rank) for each in given[len(results) :]]
     body = flat.Function(body.params, given, "shard_map")
@@ -145,10 +145,10 @@ def _mapped(
 
 def _summed(value: flat.Value, mesh: DeviceMesh, placements: Sequence[Placement]) -> flat.Value:
     """A result added up along the dimensions of the mesh where it is partial."""
-    for axis, each in zip(mesh.axes, placements, strict=True):
-        if isinstance(each, Partial):
-            if each.reduce_op not in ("sum", "avg"):
-                raise ArgumentError(f"partial results are added up, not {each.reduce_op!r}")
+    for axis, placement in zip(mesh.axes, placements, strict=True):
+        if isinstance(placement, Partial):
+            if placement.reduce_op not in ("sum", "avg"):
+                raise ArgumentError(f"partial results are added up, not {placement.reduce_op!r}")
             value = all_reduce(value, "add", groups_along(mesh.root.axes, [axis.name]))
-            value = value / axis.size if each.reduce_op == "avg" else value
+            value = value / axis.size if placement.reduce_op == "avg" else value
     return value

@@ -119,7 +119,7 @@ class _Writer:
         target: Any = node.target
         name = getattr(target, "__name__", "")
         if getattr(operator, name, None) is target and not node.kwargs:
-            parts = [self.shown(each) for each in node.args]
+            parts = [self.shown(arg) for arg in node.args]
             if name in MAGIC:
                 return f"{node} = {MAGIC[name].format(*parts)}"
             if name in INPLACE:

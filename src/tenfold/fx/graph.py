@@ -203,11 +203,11 @@ class Graph:
         for node in self.nodes:
             if node.graph is not self:
                 raise RuntimeError(f"Node {node!r} does not belong to this Graph!")
-            for each in node.all_input_nodes:
-                if each.graph is not self or each not in seen:
+            for input_node in node.all_input_nodes:
+                if input_node.graph is not self or input_node not in seen:
                     raise RuntimeError(
-                        f"Argument {each!r} of Node {node!r} was used before it has been defined! Please "
-                        f"check that Nodes in the graph are topologically ordered\n{self}"
+                        f"Argument {input_node!r} of Node {node!r} was used before it has been defined! "
+                        f"Please check that Nodes in the graph are topologically ordered\n{self}"
                     )
             if node.name in names:
                 raise RuntimeError(f"Node redefined name {node.name}!")

@@ -189,9 +189,9 @@ class GraphModule(Module):
         held = _CodeOnlyModule(attributes)
         made = GraphModule(held, copy.deepcopy(self.graph), self._graphmodule_cls_name)
         made.training = self.training
-        for name, each in held._modules.items():
+        for name, module in held._modules.items():
             if name not in made._modules:
-                made.add_module(name, each)
+                made.add_module(name, module)
         made.meta = copy.copy(self.meta)
         memo[id(self)] = made
         return made

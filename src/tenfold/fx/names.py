@@ -29,9 +29,9 @@ def _public() -> dict[int, str]:
     found: dict[int, str] = {}
     modules = {"torch": sys.modules["tenfold"], **MODULES}
     for module, held in modules.items():
-        for name, each in vars(held).items():
-            if callable(each) and not name.startswith("_"):
-                found.setdefault(id(each), f"{module}.{name}")
+        for name, member in vars(held).items():
+            if callable(member) and not name.startswith("_"):
+                found.setdefault(id(member), f"{module}.{name}")
     return found
 
 

@@ -81,8 +81,8 @@ class Node:
 
     def _use(self, args: Any, kwargs: Any) -> None:
         """Take other arguments, and tell the nodes among them."""
-        for each in self._input_nodes:
-            each.users.pop(self, None)
+        for input_node in self._input_nodes:
+            input_node.users.pop(self, None)
         self._input_nodes = {}
 
         def note(node: Node) -> Node:

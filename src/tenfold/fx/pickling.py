@@ -35,7 +35,7 @@ def reduce_graph_module(body: dict[Any, Any], import_block: str) -> Module:
 
 
 def _reduced(self: GraphModule) -> tuple[Any, ...]:
-    body = {key: each for key, each in vars(self).items() if key not in ("_graph", "_globals")}
+    body = {key: member for key, member in vars(self).items() if key not in ("_graph", "_globals")}
     imports = [_importing(name, each) for name, each in vars(self)["_globals"].items() if name != "torch"]
     return reduce_graph_module, (body, "\n".join(imports))
 

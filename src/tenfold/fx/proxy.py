@@ -97,7 +97,9 @@ class TracerBase:
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Only what is taken apart into a known number of names can be iterated over."""
         frame = sys._getframe(2)  # of the code that iterates
-        code = {each.offset: each for each in dis.get_instructions(frame.f_code)}
+        code = {
+            get_instruction.offset: get_instruction for get_instruction in dis.get_instructions(frame.f_code)
+        }
         at = code.get(frame.f_lasti)
         if at is not None and at.opname == "UNPACK_SEQUENCE":
             return iter([obj[i] for i in range(at.argval)])

@@ -55,7 +55,7 @@ class _Matcher:
         found: dict[Node, Node] = {}
         if not self.results or not self._same(self.results[0], anchor, found):
             return None
-        if any(each not in found for each in self.results):
+        if any(result not in found for result in self.results):
             return None
         return found if self._contained(found) else None
 
@@ -117,7 +117,8 @@ def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Mat
     ['x', 'tanh', 'add', 'output']
     """
     return [
-        Match(each.anchor, each.nodes_map) for each in replace_pattern_with_filters(gm, pattern, replacement)
+        Match(replace_pattern_with_filter.anchor, replace_pattern_with_filter.nodes_map)
+        for replace_pattern_with_filter in replace_pattern_with_filters(gm, pattern, replacement)
     ]
 
 

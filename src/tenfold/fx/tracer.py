@@ -71,12 +71,14 @@ class Tracer(TracerBase):
         param_shapes_constant: bool = False,
     ):
         self._autowrap = {
-            id(each): each
+            id(member): member
             for module in autowrap_modules
-            for name, each in vars(module).items()
-            if not name.startswith("_") and callable(each)
+            for name, member in vars(module).items()
+            if not name.startswith("_") and callable(member)
         }
-        self._autowrap |= {id(each): each for each in autowrap_functions}
+        self._autowrap |= {
+            id(autowrap_function): autowrap_function for autowrap_function in autowrap_functions
+        }
         self._autowrap_search = list(autowrap_modules)
         self.param_shapes_constant = param_shapes_constant
         self.submodule_paths: dict[Module, str] | None = None
@@ -168,13 +170,13 @@ class Tracer(TracerBase):
         unwrapped = inspect.unwrap(root_fn)
         code = unwrapped.__code__
         hints = getattr(unwrapped, "__annotations__", {})
-        self._annotations = {name: each for name, each in hints.items() if isinstance(each, type)}
+        self._annotations = {name: hint for name, hint in hints.items() if isinstance(hint, type)}
         count = code.co_argcount + code.co_kwonlyargcount
         names = list(code.co_varnames[:count])
         defaults = {
-            name: each.default
-            for name, each in inspect.signature(unwrapped).parameters.items()
-            if each.default is not inspect.Parameter.empty
+            name: parameter.default
+            for name, parameter in inspect.signature(unwrapped).parameters.items()
+            if parameter.default is not inspect.Parameter.empty
         }
         args: list[Any] = [self.root] if is_module else []
         named = names[1:] if is_module else names
@@ -205,10 +207,10 @@ class Tracer(TracerBase):
         if given is PH:
             return self.create_proxy("placeholder", name, (), {})
         leaves, spec = pytree.tree_flatten(given)
-        if any(each is PH for each in leaves):
+        if any(leaf is PH for leaf in leaves):
             made = [
-                self.create_proxy("placeholder", f"{name}_{i + 1}", (), {}) if each is PH else each
-                for i, each in enumerate(leaves)
+                self.create_proxy("placeholder", f"{name}_{i + 1}", (), {}) if leaf is PH else leaf
+                for i, leaf in enumerate(leaves)
             ]
             return pytree.tree_unflatten(made, spec)
         placeholder = self.create_proxy("placeholder", f"{name}_1", default, {})

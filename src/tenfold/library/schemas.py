@@ -44,7 +44,7 @@ def infer_schema(
         )
     result = hints["return"]
     if typing.get_origin(result) is tuple:
-        returns = f"({', '.join(_schema_type(each) for each in typing.get_args(result))})"
+        returns = f"({', '.join(_schema_type(get_arg) for get_arg in typing.get_args(result))})"
     else:
         returns = _schema_type(result)
     return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
@@ -55,7 +55,7 @@ def _schema_type(annotation: Any) -> str:
         return _SCHEMA_TYPES[annotation]
     origin, parameters = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType) and type(None) in parameters and len(parameters) == 2:
-        (inner,) = [each for each in parameters if each is not type(None)]
+        (inner,) = [parameter for parameter in parameters if parameter is not type(None)]
         return f"{_schema_type(inner)}?"
     if origin in (list, Sequence) and len(parameters) == 1:
         return f"{_schema_type(parameters[0])}[]"
@@ -75,7 +75,7 @@ def takes_arrays(function: Callable[..., Any]) -> bool:
     except (NameError, TypeError):
         return False
     return any(
-        each is np.ndarray or typing.get_origin(each) is np.ndarray
-        for name, each in hints.items()
+        hint is np.ndarray or typing.get_origin(hint) is np.ndarray
+        for name, hint in hints.items()
         if name != "return"
     )

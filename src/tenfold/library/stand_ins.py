@@ -25,7 +25,7 @@ def lowered(function: Callable[..., Sequence[Any]], values: Sequence[flat.Value]
     None among its results stays None.
     """
     device = Device("cpu").resolved
-    stand_ins = [Tensor(Value(each.type, device)) for each in values]
+    stand_ins = [Tensor(Value(value.type, device)) for value in values]
     with outside():
         policy = Policy("a custom op", differentiates=True)
         recording = record(lambda tensors: list(function(*tensors)), stand_ins, policy)
@@ -49,7 +49,7 @@ def result_types(fake: Callable[..., Any], arguments: Sequence[Any]) -> list[fla
     slots, values = taken_apart(arguments)
     device = Device("cpu").resolved
     with outside():
-        tensors = [Tensor(Value(each.type, device)) for each in values]
+        tensors = [Tensor(Value(value.type, device)) for value in values]
         results = fake(*slots_filled(slots, iter(tensors)))
         several = results if isinstance(results, (tuple, list)) else (results,)
         return [each.current().type for each in several]
@@ -65,7 +65,7 @@ def taken_apart(arguments: Sequence[Any]) -> tuple[list[Any], list[flat.Value]]:
             return SLOT
         return [slot(part) for part in each] if isinstance(each, (tuple, list)) else each
 
-    return [slot(each) for each in arguments], values
+    return [slot(argument) for argument in arguments], values
 
 
 def slots_filled(slots: Sequence[Any], values: Iterator[Any], **others: Any) -> list[Any]:
@@ -76,4 +76,4 @@ def slots_filled(slots: Sequence[Any], values: Iterator[Any], **others: Any) -> 
             return next(values)
         return [fill(part) for part in each] if isinstance(each, list) else others.get("plain", each)
 
-    return [fill(each) for each in slots]
+    return [fill(slot) for slot in slots]

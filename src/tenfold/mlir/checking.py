@@ -95,11 +95,11 @@ def _require_module(module: Any) -> None:
 
 def _functions(module: Any) -> dict[str, Any]:
     functions: dict[str, Any] = {}
-    for each in module.body.operations:
-        name = each.operation.attributes["sym_name"].value
-        if not len(each.operation.regions[0].blocks):
+    for operation in module.body.operations:
+        name = operation.operation.attributes["sym_name"].value
+        if not len(operation.operation.regions[0].blocks):
             raise FormatError(f"the function @{name} is declared, and is not in the file")
-        functions[name] = each.operation
+        functions[name] = operation.operation
     if "main" not in functions:
         raise FormatError("the module has no function @main")
     return functions
@@ -169,8 +169,8 @@ def _inside(function: Any) -> list[tuple[Any, int]]:
             for block in region.blocks:
                 for value in block.arguments:
                     _require_size(value.type)
-                for each in block.operations:
-                    op = each.operation
+                for operation in block.operations:
+                    op = operation.operation
                     found.append((op, depth))
                     if len(op.regions):
                         left.append((op, depth + 1))
@@ -204,7 +204,7 @@ def _called(op: Any) -> list[str]:
 
 
 def _names(attributes: Any) -> list[str]:
-    return [each if isinstance(each, str) else each.name for each in attributes]
+    return [attribute if isinstance(attribute, str) else attribute.name for attribute in attributes]
 
 
 def _remove_hints(op: Any) -> None:
@@ -226,8 +226,8 @@ def _checked_call(b: Any, op: Any, fixed: bool) -> Sequence[CustomCall]:
         )
     shapes = [each for name in (SHAPE_OPERANDS,) if name in op.attributes for each in op.attributes[name]]
     operands = [value.type for value in op.operands][: len(op.operands) - len(shapes)]
-    types = [tensor_type(each) for each in operands]
-    results = [tensor_type(each.type) for each in op.results]
+    types = [tensor_type(operand) for operand in operands]
+    results = [tensor_type(result.type) for result in op.results]
     known = [each for each in types if each is not None]
     if not fixed and any(_is_open(b.ir, each.type) for each in (*op.operands, *op.results)):
         return []
@@ -278,4 +278,4 @@ def tensor_type(type: Any) -> TensorType | None:
 
 
 def _listed(values: Sequence[Any]) -> str:
-    return ", ".join(str(each.type) for each in values) or "nothing"
+    return ", ".join(str(value.type) for value in values) or "nothing"

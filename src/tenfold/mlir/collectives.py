@@ -17,9 +17,11 @@ def _manual(emitter: Any, op: c.ManualComputation) -> Any:
     ir = emitter.b.ir
     if op.in_shardings[0].mesh.size == 1:
         body = op.body.expanded()
-        emitter.values.update(zip(body.params, [emitter.values[each] for each in op.inputs], strict=True))
+        emitter.values.update(
+            zip(body.params, [emitter.values[operand] for operand in op.inputs], strict=True)
+        )
         emitter.ops(body)
-        return [emitter.values[each] for each in body.results]
+        return [emitter.values[result] for result in body.results]
     names = ", ".join([f'"{name}"' for name, _ in op.in_shardings[0].mesh.axes])
     attributes = {
         "in_shardings": _per_value(emitter, op.in_shardings),
@@ -28,8 +30,8 @@ def _manual(emitter: Any, op: c.ManualComputation) -> Any:
     }
     created = ir.Operation.create(
         op.name,
-        results=[emitter.type(each.type) for each in op.results],
-        operands=[emitter.values[each] for each in op.inputs],
+        results=[emitter.type(result.type) for result in op.results],
+        operands=[emitter.values[operand] for operand in op.inputs],
         attributes=attributes,
         regions=1,
         loc=emitter.location(op.source),
@@ -39,9 +41,9 @@ def _manual(emitter: Any, op: c.ManualComputation) -> Any:
 
 
 def _per_value(emitter: Any, shardings: Sequence[Sharding]) -> Any:
-    for each in shardings:
-        emitter.meshes[each.mesh] = None
-    texts = ", ".join([f"<@mesh, {each.text}>" for each in shardings])
+    for sharding in shardings:
+        emitter.meshes[sharding.mesh] = None
+    texts = ", ".join([f"<@mesh, {sharding.text}>" for sharding in shardings])
     return emitter.b.ir.Attribute.parse(f"#sdy.sharding_per_value<[{texts}]>")
 
 
@@ -55,7 +57,7 @@ ALONE = ((0,),)  # a mesh of one device, where nothing is exchanged
 def _collective(emitter: Any, op: Op) -> Any:
     ir, state = emitter.b.ir, op.__dict__
     if state.get("groups") == ALONE or state.get("source_target_pairs") == ((0, 0),):
-        return [emitter.values[each] for each in op.operands]
+        return [emitter.values[operand] for operand in op.operands]
     parse = ir.Attribute.parse
     channel = f"#stablehlo.channel_handle<handle = {next(emitter.channels)}, type = 1>"
     attributes = {"channel_handle": parse(channel)}
@@ -72,7 +74,7 @@ def _collective(emitter: Any, op: Op) -> Any:
     created = ir.Operation.create(
         op.name,
         results=[emitter.type(op.result.type)],
-        operands=[emitter.values[each] for each in op.operands],
+        operands=[emitter.values[operand] for operand in op.operands],
         attributes=attributes,
         regions=int(folds),
         loc=emitter.location(op.source),
@@ -83,7 +85,7 @@ def _collective(emitter: Any, op: Op) -> Any:
 
 
 def _table(emitter: Any, rows: Sequence[Sequence[int]], width: int) -> Any:
-    lists = [list(each) for each in rows]
+    lists = [list(row) for row in rows]
     return emitter.b.ir.Attribute.parse(f"dense<{lists}> : tensor<{len(rows)}x{width}xi64>")
 
 

@@ -26,7 +26,7 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's
         return
-    handlers = {each: signal.getsignal(each) for each in signal.valid_signals()}
+    handlers = {valid_signal: signal.getsignal(valid_signal) for valid_signal in signal.valid_signals()}
     heard: list[tuple[Any, Any]] = []
 
     def hear(number: int, frame: Any) -> None:

@@ -162,12 +162,12 @@ class OpenEmitter(stablehlo._Emitter):
         """Numbers as one tensor, which dynamic ops take shapes and places by."""
         key = tuple(numbers)
         if key not in self.sizes:
-            self.sizes[key] = self.joined([self.scalar(each) for each in numbers])
+            self.sizes[key] = self.joined([self.scalar(number) for number in numbers])
         return self.sizes[key]
 
     def joined(self, scalars: Sequence[Any], dtype: DType = int64) -> Any:
         one, all = (self.type(TensorType(dtype, (count,))) for count in (1, len(scalars)))
-        rows = [self.create("stablehlo.reshape", one, [each]) for each in scalars]
+        rows = [self.create("stablehlo.reshape", one, [scalar]) for scalar in scalars]
         dimension = self.b.ir.Attribute.parse("0 : i64")
         return self.create("stablehlo.concatenate", all, rows, dimension=dimension)
 
@@ -192,7 +192,7 @@ def _result(emitter: OpenEmitter, op: Op) -> Any:
 
 def _constant(emitter: OpenEmitter, op: movement.Constant) -> Any:
     literal: Any = op.value
-    scalars = [emitter.scalar(each, op.dtype) for each in literal.numbers]
+    scalars = [emitter.scalar(number, op.dtype) for number in literal.numbers]
     if not literal.ndim:
         return scalars[0]
     return emitter.create("stablehlo.reshape", _result(emitter, op), [emitter.joined(scalars, op.dtype)])
@@ -235,7 +235,7 @@ def _dynamic_slice(emitter: OpenEmitter, op: movement.DynamicSlice) -> Any:
     rank = op.x.rank
     dims = tuple(range(rank))
     dtype = op.starts[0].dtype
-    starts = emitter.joined([emitter.values[each] for each in op.starts], dtype)
+    starts = emitter.joined([emitter.values[start] for start in op.starts], dtype)
     operands = [emitter.values[op.x], starts, emitter.numbers(op.slice_sizes)]
     kept = {
         "dimension_numbers": emitter.attribute(indexed.GatherDimensions(dims, (), dims, 0)),
@@ -251,7 +251,7 @@ def _pad(emitter: OpenEmitter, op: movement.Pad) -> Any:
 
 
 def _gather(emitter: OpenEmitter, op: indexed.Gather) -> Any:
-    operands = [emitter.values[each] for each in op.operands] + [emitter.numbers(op.slice_sizes)]
+    operands = [emitter.values[operand] for operand in op.operands] + [emitter.numbers(op.slice_sizes)]
     kept = {
         field: emitter.attribute(op.__dict__[field]) for field in ("dimension_numbers", "indices_are_sorted")
     }
@@ -284,16 +284,16 @@ def _reduce_window(emitter: OpenEmitter, op: windows.ReduceWindow) -> Any:
 def _custom_call(emitter: OpenEmitter, op: structured.CustomCall) -> Any:
     """A call of a function whose results' shapes are further operands. Which these are, an attribute tells;
     they go when the sizes are fixed."""
-    operands = [emitter.values[each] for each in op.inputs]
+    operands = [emitter.values[operand] for operand in op.inputs]
     kept = stablehlo.ATTRIBUTES[structured.CustomCall](emitter, op)
-    shapes = [emitter.numbers(each.type.shape) for each in op.results]
+    shapes = [emitter.numbers(result.type.shape) for result in op.results]
     places = list(range(len(operands), len(operands) + len(shapes)))
     indices = f"dense<{places}> : tensor<{len(places)}xi64>"
     kept["indices_of_shape_operands"] = emitter.b.ir.Attribute.parse(indices)
     if "operand_layouts" in kept:
         row = emitter.b.ir.Attribute.parse("dense<0> : tensor<1xindex>")
         kept["operand_layouts"] = emitter.b.ir.ArrayAttr.get([*kept["operand_layouts"], *[row] * len(shapes)])
-    types = [emitter.type(each.type) for each in op.results]
+    types = [emitter.type(result.type) for result in op.results]
     made = emitter.b.ir.Operation.create(op.name, types, [*operands, *shapes], kept, None, 0, emitter.place)
     return list(made.results)
 

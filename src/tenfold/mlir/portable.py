@@ -119,7 +119,7 @@ def refined(module: Module, types: Sequence[TensorType]) -> Module:
                 pass_on(error)
                 raise ShapeError(f"these sizes do not fit the module: {_first_line(error)}") from None
             results = _signature(fixed)[1]
-            if any(isinstance(each, OpenType) for each in results):
+            if any(isinstance(result, OpenType) for result in results):
                 raise UnsupportedError(
                     f"the sizes of the results, {results}, do not follow from those of the arguments"
                 )
@@ -140,7 +140,7 @@ def describe(
     with stablehlo._lock:
         b = _bindings()
         with module.module.context, b.ir.Location.unknown():
-            named = [b.ir.StringAttr.get(each) for each in inputs]
+            named = [b.ir.StringAttr.get(operand) for operand in inputs]
             module.module.operation.attributes[INPUTS] = b.ir.ArrayAttr.get(named)
             demands = {
                 name: b.ir.DictAttr.get(
@@ -181,13 +181,13 @@ def _bindings() -> SimpleNamespace:
 
 
 def _signature(module: Any) -> tuple[list[Any], list[Any]]:
-    mains = [each for each in module.body.operations if _name(each) == "main"]
+    mains = [operation for operation in module.body.operations if _name(operation) == "main"]
     if not mains:
         raise FormatError("the module has no function @main")
     if mains[0].operation.name != "func.func":
         raise FormatError(f"@main is a {mains[0].operation.name}, and no function")
     type = mains[0].attributes["function_type"].value
-    return [_read(str(each)) for each in type.inputs], [_read(str(each)) for each in type.results]
+    return [_read(str(operand)) for operand in type.inputs], [_read(str(result)) for result in type.results]
 
 
 def _without_shapes(ir: Any, module: Any) -> None:
@@ -254,8 +254,8 @@ def _read(text: str) -> TensorType | OpenType:
     extents = match.group(1).split("x")[:-1]
     dtype = _DTYPES[match.group(2)]
     if "?" in extents:
-        return OpenType(dtype, [Open(()) if each == "?" else int(each) for each in extents])
-    return TensorType(dtype, tuple([int(each) for each in extents]))
+        return OpenType(dtype, [Open(()) if extent == "?" else int(extent) for extent in extents])
+    return TensorType(dtype, tuple([int(extent) for extent in extents]))
 
 
 def _first_line(error: Exception) -> str:

@@ -185,21 +185,21 @@ def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         _stablehlo.register_stablehlo_passes()
         with b.context, b.unknown:
             plain = b.ir.Module.parse(module.bytecode())
-            for each in plain.body.operations[0].attributes["function_type"].value.results:
-                if any(name in str(each) for name in NOT_HANDED_OVER):
+            for result in plain.body.operations[0].attributes["function_type"].value.results:
+                if any(name in str(result) for name in NOT_HANDED_OVER):
                     raise UnsupportedError(
-                        f"StableHLO's interpreter cannot hand a {each} over to Python",
+                        f"StableHLO's interpreter cannot hand a {result} over to Python",
                         help="bitcast it to unsigned integers, or take a complex one apart",
                     )
             emitter = _Emitter(b)
-            inputs = [_literal(emitter, each, from_numpy(each.dtype)) for each in arrays]
+            inputs = [_literal(emitter, array, from_numpy(array.dtype)) for array in arrays]
             try:
                 passmanager.PassManager.parse(WITHOUT_CHLO).run(plain.operation)
                 results = _stablehlo.eval_module(plain, inputs)
             except Exception as error:
                 pass_on(error)
                 raise EngineError(f"StableHLO's interpreter: {str(error).splitlines()[0]}") from None
-            return [np.array(each) for each in results]
+            return [np.array(result) for result in results]
 
 
 SMALL = 512  # bytes
@@ -208,7 +208,7 @@ SMALL = 512  # bytes
 def _is_small(function: Function) -> bool:
     """Whether no array of the program, from its first to its last, is larger than SMALL."""
     ends = (*function.params, *function.results)
-    within = (each for op in function.ops for each in op.results)
+    within = (result for op in function.ops for result in op.results)
     return all(each.type.numel * each.type.dtype.itemsize <= SMALL for each in itertools.chain(ends, within))
 
 
@@ -229,11 +229,11 @@ class _Emitter:
     ) -> Module:
         ir = self.b.ir
         module = ir.Module.create()
-        inputs = [self.type(each.type) for each in function.params]
-        result_types = [each.type for each in function.results]
+        inputs = [self.type(param.type) for param in function.params]
+        result_types = [result.type for result in function.results]
         if any(type(op) is structured.Check for op in function.ops):
             result_types.append(TensorType(int32, ()))
-        outputs = [self.type(each) for each in result_types]
+        outputs = [self.type(result_type) for result_type in result_types]
         attributes = {
             "sym_name": ir.StringAttr.get("main"),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs)),
@@ -244,14 +244,14 @@ class _Emitter:
             )
         if layout is not None:
             results = [*layout.results, *[None] * (len(outputs) - len(layout.results))]
-            attributes["res_attrs"] = ir.ArrayAttr.get([self.placement(each) for each in results])
+            attributes["res_attrs"] = ir.ArrayAttr.get([self.placement(result) for result in results])
         with ir.InsertionPoint(module.body):
             main = ir.Operation.create("func.func", attributes=attributes, regions=1)
         block = main.regions[0].blocks.append(*inputs)
         self.values.update(zip(function.params, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             self.ops(function)
-            results = [self.values[each] for each in function.results]
+            results = [self.values[result] for result in function.results]
             if self.checks:
                 results.append(self.verdict())
             ir.Operation.create("func.return", operands=results)
@@ -310,7 +310,7 @@ class _Emitter:
                 form = forms[pattern] = self.form(op)
             name, types, attributes, fields = form
             if fields is None:
-                operands = [values[each] for each in op.operands]
+                operands = [values[operand] for operand in op.operands]
             else:
                 operands = [values[state[field]] for field in fields]
             if state["source"] is not source:
@@ -323,7 +323,7 @@ class _Emitter:
                 values.update(zip(results, created.results, strict=True))
 
     def form(self, op: Op) -> Form:
-        types = [self.type(each.type) for each in op.results]
+        types = [self.type(result.type) for result in op.results]
         attributes = ATTRIBUTES.get(type(op), _Emitter.attributes)(self, op)
         several = any(many for _, many in op.operand_fields)
         return op.name, types, attributes, None if several else [field for field, _ in op.operand_fields]
@@ -336,8 +336,8 @@ class _Emitter:
             self.reduced.append(op.inputs[0].numel)
         created = self.b.ir.Operation.create(
             op.name,
-            results=[self.type(each.type) for each in op.results],
-            operands=[self.values[each] for each in operands],
+            results=[self.type(result.type) for result in op.results],
+            operands=[self.values[operand] for operand in operands],
             attributes=self.attributes(op),
             regions=len(functions),
             loc=self.location(op.source),
@@ -366,14 +366,14 @@ class _Emitter:
                 (param, self.values[each]) for param, each in zip(function.params, captured, strict=True)
             )
         else:
-            types = [self.type(each.type) for each in function.params]
+            types = [self.type(param.type) for param in function.params]
             block = region.blocks.append(*types)
             inner.values.update(zip(function.params, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             inner.ops(function)
             if inner.checks:
                 raise EngineError("a run-time check inside a loop or branch cannot be emitted")
-            results = [inner.values[each] for each in function.results]
+            results = [inner.values[result] for result in function.results]
             ir.Operation.create(end, operands=results)
 
     def type(self, type: TensorType) -> Any:
@@ -511,8 +511,10 @@ def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]
         ]
         attributes["output_operand_aliases"] = ir.Attribute.parse(f"[{', '.join(texts)}]")
     if op.by_columns:
-        types = [*[each.type for each in op.inputs], *op.result_types]
-        layouts = [_layout(type.rank, each) for type, each in zip(types, op.by_columns, strict=True)]
+        types = [*[operand.type for operand in op.inputs], *op.result_types]
+        layouts = [
+            _layout(type.rank, by_column) for type, by_column in zip(types, op.by_columns, strict=True)
+        ]
         given, made = layouts[: len(op.inputs)], layouts[len(op.inputs) :]
         attributes["operand_layouts"] = ir.Attribute.parse(f"[{', '.join(given)}]")
         attributes["result_layouts"] = ir.Attribute.parse(f"[{', '.join(made)}]")

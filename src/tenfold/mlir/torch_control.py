@@ -32,12 +32,12 @@ def require_drawless(node: ControlNode) -> None:
 
 def emit(emitter: Emitter, node: ControlNode) -> Sequence[Any]:
     """The node's results."""
-    inputs = [emitter.value(each) for each in node.inputs]
+    inputs = [emitter.value(operand) for operand in node.inputs]
     return _choice(emitter, node, inputs) if node.callee.name == COND else _loop(emitter, node, inputs)
 
 
 def _choice(emitter: Emitter, node: ControlNode, inputs: list[Any]) -> Sequence[Any]:
-    types = [emitter.tensor(each) for each in node.callee.result_types]
+    types = [emitter.tensor(result_type) for result_type in node.callee.result_types]
     chosen = emitter.create("torch.prim.If", types, [_bool(emitter, inputs[0])], regions=2)
     on_false, on_true = node.parts
     for region, part in zip(chosen.owner.regions, (on_true, on_false), strict=True):
@@ -54,7 +54,7 @@ def _loop(emitter: Emitter, node: ControlNode, inputs: list[Any]) -> Sequence[An
         _start(emitter, node.starts[i], type) if i in node.starts else next(given)
         for i, type in enumerate(kinds)
     ]
-    types = [emitter.tensor(each) for each in kinds]
+    types = [emitter.tensor(kind) for kind in kinds]
     (holds,) = inner_results(emitter.inner(), condition, starts)
     operands = [emitter.constant(FOREVER), _bool(emitter, holds), *starts]
     made = emitter.create("torch.prim.Loop", types, operands, regions=1)

@@ -190,7 +190,7 @@ def aten_ops() -> list[str]:
     bindings()
     from torch_mlir.dialects import torch as generated
 
-    names = [getattr(each, "OPERATION_NAME", "") for each in vars(generated).values()]
+    names = [getattr(member, "OPERATION_NAME", "") for member in vars(generated).values()]
     return sorted({name.removeprefix("torch.aten.") for name in names if name.startswith("torch.aten.")})
 
 
@@ -200,7 +200,7 @@ def operations() -> dict[str, type]:
     ir = bindings().ir
     from torch_mlir.dialects import torch as generated
 
-    classes = [each for each in vars(generated).values() if isinstance(each, type)]
+    classes = [member for member in vars(generated).values() if isinstance(member, type)]
     return {
         each.OPERATION_NAME: each
         for each in classes

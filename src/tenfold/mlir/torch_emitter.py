@@ -70,15 +70,15 @@ class Emitter:
     ) -> tuple[list[Value], list[tuple[int, int]]]:
         """Add the program to a module; what it takes, and which of the outputs it gives."""
         ir = self.ir
-        given = [each for each in program.outputs if not is_state(program, *each)]
+        given = [output for output in program.outputs if not is_state(program, *output)]
         nodes = _needed(program, given)
         for node in nodes:
             require_aten(node)
         taken = {each for node in nodes for each in data_of(node)}
         passed = {program.leaves[-1 - place] for place, _ in given if place < 0}
-        dropped = {each for node in program.nodes for each in node.inputs} - taken - passed - set(kept)
+        dropped = {operand for node in program.nodes for operand in node.inputs} - taken - passed - set(kept)
         inputs = [each for each in program.leaves if each not in literals and each not in dropped]
-        input_types = [self.tensor(each.type) for each in inputs]
+        input_types = [self.tensor(operand.type) for operand in inputs]
         output_types = [self.tensor(program.type_of(*each)) for each in given]
         attributes = {
             "sym_name": ir.StringAttr.get(name),
@@ -127,7 +127,7 @@ class Emitter:
         row = callee.row
         returns = row.schema.returns
         count = len(callee.result_types) - row.random
-        types = [self.tensor(each) for each in callee.result_types[:count]]
+        types = [self.tensor(result_type) for result_type in callee.result_types[:count]]
         name = f"torch.{row.namespace}.{row.qualified}"
         try:
             operands = self.operands(node)
@@ -333,7 +333,9 @@ def op_call(node: Node) -> OpCall:
 
 def slots_in(arguments: Sequence[Any]) -> int:
     """How many tensors there are among arguments. A node's inputs after these are numbers."""
-    return sum([slots_in(each) if isinstance(each, tuple) else each is SLOT for each in arguments])
+    return sum(
+        [slots_in(argument) if isinstance(argument, tuple) else argument is SLOT for argument in arguments]
+    )
 
 
 def _is_reflected(node: Node) -> bool:
@@ -397,10 +399,10 @@ def data_of(node: Node) -> list[Value]:
     """The inputs of a node, a generator's state aside."""
     if not node.callee.random or not isinstance(node.callee, OpCall):
         return list(node.inputs)
-    names = [each.name for each in node.callee.row.schema.arguments]
+    names = [argument.name for argument in node.callee.row.schema.arguments]
     before = itertools.takewhile(lambda pair: pair[0] != "generator", zip(names, node.callee.arguments))
     state = sum(_slots(value) for _, value in before)
-    return [each for i, each in enumerate(node.inputs) if i != state]
+    return [operand for i, operand in enumerate(node.inputs) if i != state]
 
 
 def _slots(value: Any) -> int:

@@ -67,7 +67,7 @@ def signature(name: str) -> Signature:
             operands.add(each.name)
     inferred = bool(results) and results[0].optional
     many = results[0] if results and results[0].many else None
-    names = [each.name for each in results]
+    names = [result.name for result in results]
     regions: tuple[int, bool] = builder._ODS_REGIONS  # type: ignore[attr-defined]
     return Signature(builder, given, frozenset(operands), many, names, inferred, regions[0])
 
@@ -104,8 +104,8 @@ class Verifier:
         return self.answers[key]
 
     def _ask(self, ir: Any, name: str, operands: Sequence[str], results: Sequence[str]) -> Any:
-        types = [ir.Type.parse(each) for each in results]
-        values = [self._stand_in(ir, each) for each in operands]
+        types = [ir.Type.parse(result) for result in results]
+        values = [self._stand_in(ir, operand) for operand in operands]
         made = ir.Operation.create(name, types, values, {}, None, signature(name).regions)
         try:
             made.verify()
@@ -129,7 +129,7 @@ class Verifier:
         wanted = signature(name).result_names
         for word in wanted:
             accepts = functools.partial(self._accepts, name, operands, tuple(found), len(wanted))
-            lists = [each for each in operands if each.startswith("!torch.list<")]
+            lists = [operand for operand in operands if operand.startswith("!torch.list<")]
             found.append(_only(accepts, name, word, tensor, lists))
         return found
 
@@ -152,7 +152,7 @@ def _only(accepts: Callable[[str], bool], name: str, word: str, tensor: str, lis
         return f"!torch.list<{element}>"
     if not tensors and set(kinds) <= {"!torch.int", "!torch.float", "!torch.bool"} and len(kinds) > 1:
         return "!torch.number"
-    if kinds and not tensors and all("list<" in each for each in kinds) and len(set(lists)) == 1:
+    if kinds and not tensors and all("list<" in kind for kind in kinds) and len(set(lists)) == 1:
         return lists[0] if len(kinds) > 1 else kinds[0]
     if len(kinds) == 1 and not tensors:
         return kinds[0]

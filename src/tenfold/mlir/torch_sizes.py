@@ -47,14 +47,14 @@ class OpenSizes:
             for field, bound in bounds.items():
                 attributes[field] = emitter.ir.Attribute.parse(f"{bound} : i64")
             numbers += emitter.create("torch.symbolic_int", [emitter.parsed("!torch.int")], [], attributes)
-        for each in inputs:
-            shape: tuple[Any, ...] = each.type.shape
+        for operand in inputs:
+            shape: tuple[Any, ...] = operand.type.shape
             if any(isinstance(extent, Open) for extent in shape):
-                self.learn(emitter.leaves[each], each.type)
+                self.learn(emitter.leaves[operand], operand.type)
                 if self.annotated:
                     text = torch_types.shape_text(shape, places, dims)
                     expressions = {"shape_expressions": emitter.ir.Attribute.parse(text)}
-                    operands = [emitter.leaves[each], *numbers]
+                    operands = [emitter.leaves[operand], *numbers]
                     emitter.create("torch.bind_symbolic_shape", [], operands, expressions)
 
     def learn(self, value: Any, type: Any) -> None:

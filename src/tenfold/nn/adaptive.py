@@ -41,7 +41,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     ):
         super().__init__()
         bounds = list(cutoffs)
-        fine = bounds and all(isinstance(each, int) for each in bounds)
+        fine = bounds and all(isinstance(bound, int) for bound in bounds)
         if not fine or bounds != sorted(set(bounds)) or bounds[0] <= 0 or bounds[-1] > n_classes - 1:
             raise ArgumentError(
                 f"cutoffs are increasing ints from 1 to n_classes - 1 = {n_classes - 1}, not {bounds}"

@@ -50,8 +50,8 @@ def and_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     def both(*indices: Tensor) -> Tensor:
         seen = noop_mask(*indices)
-        for each in mask_mods:
-            seen = seen & each(*indices)
+        for mask_mod in mask_mods:
+            seen = seen & mask_mod(*indices)
         return seen
 
     return both
@@ -62,8 +62,8 @@ def or_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     def either(*indices: Tensor) -> Tensor:
         seen = ~noop_mask(*indices)
-        for each in mask_mods:
-            seen = seen | each(*indices)
+        for mask_mod in mask_mods:
+            seen = seen | mask_mod(*indices)
         return seen
 
     return either

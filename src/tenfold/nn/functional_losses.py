@@ -269,6 +269,8 @@ def ctc_loss(
 ) -> Tensor:
     """-log of the likelihood of each target sequence under all its alignments in time"""
     lengths = [input_lengths, target_lengths]
-    if any(isinstance(each, Tensor) for each in lengths):
-        lengths = [each if isinstance(each, Tensor) else targets.new_tensor(list(each)) for each in lengths]
+    if any(isinstance(length, Tensor) for length in lengths):
+        lengths = [
+            length if isinstance(length, Tensor) else targets.new_tensor(list(length)) for length in lengths
+        ]
     return aten("ctc_loss")(log_probs, targets, *lengths, blank, reduction_number(reduction), zero_infinity)

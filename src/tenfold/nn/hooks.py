@@ -97,14 +97,14 @@ class Passage:
             return args
         # To hooks the gradient of a tensor that requires none is zero, as it is to PyTorch's.
         other = [
-            aten("zeros_like")(each) if isinstance(each, Tensor) and i not in places else None
-            for i, each in enumerate(args)
+            aten("zeros_like")(arg) if isinstance(arg, Tensor) and i not in places else None
+            for i, arg in enumerate(args)
         ]
 
         def seen(gradients: Sequence[Any]) -> Sequence[Any]:
             given = list(other)
-            for place, each in zip(places, gradients, strict=True):
-                given[place] = each
+            for place, gradient in zip(places, gradients, strict=True):
+                given[place] = gradient
             returned = self.call_post(tuple(given))
             return [returned[place] for place in places]
 
@@ -120,8 +120,8 @@ class Passage:
 
         def seen(gradients: Sequence[Any]) -> Sequence[Any]:
             given: list[Any] = [None] * len(parts)
-            for place, each in zip(places, gradients, strict=True):
-                given[place] = each
+            for place, gradient in zip(places, gradients, strict=True):
+                given[place] = gradient
             self.outward = self.call_pre(tuple(given))
             if not self.enters and self.post:
                 self.call_post((None,) * self.inputs)
@@ -179,4 +179,4 @@ def _followed(parts: Sequence[Any]) -> list[int]:
     """Where there are tensors that gradients come to."""
     if not context.grad_enabled:
         return []
-    return [i for i, each in enumerate(parts) if isinstance(each, Tensor) and each.requires_grad]
+    return [i for i, part in enumerate(parts) if isinstance(part, Tensor) and part.requires_grad]

@@ -358,7 +358,7 @@ class Module(Stateful):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        lines += [f"({name}): {_indented(repr(each))}" for name, each in self._modules.items()]
+        lines += [f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()]
         return _bracketed(self._get_name(), lines, single=not self._modules)
 
     def _repr_html_(self) -> str:
@@ -405,13 +405,13 @@ def in_layer(method: Declared) -> Declared:
 def _destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None, DType | None]:
     """The device and the dtype that the arguments of `to` ask for."""
     given = dict(kwargs)
-    for each in args:
-        if isinstance(each, Tensor):
-            given |= {"device": each.device, "dtype": each.dtype}
-        elif isinstance(each, bool) or each is None:
+    for arg in args:
+        if isinstance(arg, Tensor):
+            given |= {"device": arg.device, "dtype": arg.dtype}
+        elif isinstance(arg, bool) or arg is None:
             continue  # non_blocking: copies are finished when they return
         else:
-            given["dtype" if isinstance(each, (DType, type)) else "device"] = each
+            given["dtype" if isinstance(arg, (DType, type)) else "device"] = arg
     unknown = given.keys() - {"device", "dtype", "non_blocking", "memory_format"}
     if unknown or len(args) > 3:
         raise ArgumentError("takes (dtype), (device), (device, dtype) or (tensor), then non_blocking")

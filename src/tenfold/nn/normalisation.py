@@ -111,7 +111,10 @@ class _BatchNorm(_NormBase):
 
     def _averaged(self, input: Tensor) -> Tensor:
         """Without a momentum the running statistics are the plain mean of those of all batches."""
-        mean, var = (filled((self.num_features,), 0, each.dtype, each.device) for each in self._statistics())
+        mean, var = (
+            filled((self.num_features,), 0, statistic.dtype, statistic.device)
+            for statistic in self._statistics()
+        )
         result = F.batch_norm(input, mean, var, self.weight, self.bias, True, 1.0, self.eps)
         with no_grad():
             for running, of_batch in zip(self._statistics(), (mean, var), strict=True):

@@ -18,7 +18,7 @@ def run_packed(layer: Any, input: PackedSequence, hx: Any) -> tuple[PackedSequen
         raise ShapeError(f"takes input_size = {layer.input_size} features, not {input.data.shape[-1]}")
     states = layer._states(sizes[0], input.data, hx, False)
     if hx is not None and input.sorted_indices is not None:
-        states = [each.index_select(1, input.sorted_indices) for each in states]
+        states = [state.index_select(1, input.sorted_indices) for state in states]
     data, last = _layers(layer, input.data, sizes, states)
     if input.unsorted_indices is not None:
         last = [each.index_select(1, input.unsorted_indices) for each in last]
@@ -43,7 +43,7 @@ def _layers(layer: Any, data: Tensor, sizes: list[int], states: list[Tensor]) ->
         outputs = []
         for direction in range(directions):
             place = level * directions + direction
-            start = [each[place] for each in states]
+            start = [state[place] for state in states]
             output, end = _sweep(layer, place, data, sizes, start, backwards=direction == 1)
             outputs.append(output)
             ends.append(end)

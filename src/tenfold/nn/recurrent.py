@@ -136,7 +136,7 @@ class RNNBase(Module):
         else:
             output, *states = aten(self.mode.lower())(input, states[0], self._flat_weights, *arguments)
         if unbatched:
-            output, states = output.squeeze(batch), [each.squeeze(1) for each in states]
+            output, states = output.squeeze(batch), [state.squeeze(1) for state in states]
         return output, tuple(states) if self.mode == "LSTM" else states[0]
 
     def _states(self, batch: int, like: Tensor, hx: Any, unbatched: bool) -> list[Tensor]:
@@ -314,7 +314,7 @@ class RNNCellBase(Module):
         given: Any = started if name == "lstm_cell" else started[0]
         after = aten(name)(batch, given, *weights)
         results = list(after) if name == "lstm_cell" else [after]
-        return [each.squeeze(0) for each in results] if unbatched else results
+        return [result.squeeze(0) for result in results] if unbatched else results
 
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]

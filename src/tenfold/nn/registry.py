@@ -156,7 +156,7 @@ class Registry:
 
     def __dir__(self) -> list[str]:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
-        return sorted({each for each in names if not each[0].isdigit()})
+        return sorted({name for name in names if not name[0].isdigit()})
 
     # Looking through the tree
 

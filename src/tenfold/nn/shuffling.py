@@ -88,7 +88,7 @@ class Unflatten(Module):
                 f"dim is an int, not {type(dim).__name__}", help="dimensions have numbers here, no names"
             )
         sizes = tuple(unflattened_size) if isinstance(unflattened_size, (tuple, list)) else None
-        if sizes is None or not all(isinstance(each, int) for each in sizes):
+        if sizes is None or not all(isinstance(size, int) for size in sizes):
             raise ArgumentError(f"unflattened_size is a tuple of ints, not {unflattened_size!r}")
         self.dim = dim
         self.unflattened_size = unflattened_size

@@ -29,15 +29,15 @@ def _slope(lowering, x, *arguments):
 
 
 def _floats(name, *values):
-    for each in values:
-        if each.dtype.kind != "float":
-            raise DTypeError(f"{name} is not defined for {each.dtype.name}", help="it takes float tensors")
+    for value in values:
+        if value.dtype.kind != "float":
+            raise DTypeError(f"{name} is not defined for {value.dtype.name}", help="it takes float tensors")
 
 
 def _alike(name, first, *others):
-    for each in others:
-        if each.type is not first.type:
-            raise ShapeError(f"{name} takes tensors of one type, not {first.type} and {each.type}")
+    for other in others:
+        if other.type is not first.type:
+            raise ShapeError(f"{name} takes tensors of one type, not {first.type} and {other.type}")
 
 
 _HIDDEN = {"function": False, "method": False}
@@ -92,7 +92,9 @@ def _of_dtype(samples):
 
 
 def _typed(samples, dtype):
-    return [S(*[T(*a.shape, dtype=dtype) if isinstance(a, T) else a for a in each.args]) for each in samples]
+    return [
+        S(*[T(*a.shape, dtype=dtype) if isinstance(a, T) else a for a in sample.args]) for sample in samples
+    ]
 
 
 def _total(x, dim):

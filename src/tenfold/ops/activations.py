@@ -24,7 +24,7 @@ def _floats(name, x):
 
 def _numbers(*calls):
     """Samples: a matrix with these further arguments, and other shapes without."""
-    return lambda: [S(T(3, 4), *each) for each in calls] + [S(T(3, 4)), S(T()), S(T(0, 3))]
+    return lambda: [S(T(3, 4), *call) for call in calls] + [S(T(3, 4)), S(T()), S(T(0, 3))]
 
 
 @op("relu(Tensor self) -> Tensor", inplace=True, forms="function_")

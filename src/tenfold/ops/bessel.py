@@ -58,8 +58,8 @@ def _real(names, arguments):
 def polynomial(x, coefficients):
     """The sum of coefficients[k] * x^k."""
     total = flat.full_like(x, coefficients[-1])
-    for each in reversed(coefficients[:-1]):
-        total = total * x + each
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
     return total
 
 

@@ -30,7 +30,7 @@ class Callee:
     def __init__(self, types: tuple[flat.TensorType, ...], fragment: flat.Function):
         self.types = types
         self.fragment = fragment
-        self.result_types = tuple([each.type for each in fragment.results])
+        self.result_types = tuple([result.type for result in fragment.results])
         self.id = next(Callee._ids)
         self._reached: tuple[int, ...] | None = None
         self.backward: dict[Any, Any] = {}  # memo of trace/gradient.py
@@ -57,7 +57,7 @@ class Callee:
         """For each result the inputs that its gradient may flow to, as the bits of a number."""
         if self._reached is None:
             bits = reach(self.fragment)
-            self._reached = tuple([each if flow else 0 for each, flow in zip(bits, self.flows, strict=True)])
+            self._reached = tuple([bit if flow else 0 for bit, flow in zip(bits, self.flows, strict=True)])
         return self._reached
 
 
@@ -106,7 +106,7 @@ class Program(Callee):
     differentiable = True
 
     def __init__(self, function: flat.Function, *, random: bool = False, takes: Sequence[int] | None = None):
-        super().__init__(tuple([each.type for each in function.params]), function)
+        super().__init__(tuple([param.type for param in function.params]), function)
         self.name = function.name
         self.random = random
         self.takes = tuple(range(len(function.params)) if takes is None else takes)
@@ -117,7 +117,7 @@ class Program(Callee):
     ) -> Program:
         """The program on those parameters that the results depend on: no gradient flows to the others."""
         needed = {*results, *[operand for op in in_order(results) for operand in op.operands]}
-        takes = [i for i, each in enumerate(params) if each in needed]
+        takes = [i for i, param in enumerate(params) if param in needed]
         return cls(flat.Function([params[i] for i in takes], results, name), random=random, takes=takes)
 
 

@@ -113,7 +113,7 @@ def _parts(x):
 def isinf(x):
     if x.dtype.kind not in ("float", "complex"):
         return _false(x)
-    found = [flat.isinf(each) for each in _parts(x)]
+    found = [flat.isinf(part) for part in _parts(x)]
     return found[0] if len(found) == 1 else found[0] | found[1]
 
 
@@ -122,7 +122,7 @@ def isfinite(x):
     """Whether neither NaN nor infinite."""
     if x.dtype.kind not in ("float", "complex"):
         return flat.full(x.shape, True, dtypes.bool_)
-    found = [flat.is_finite(each) for each in _parts(x)]
+    found = [flat.is_finite(part) for part in _parts(x)]
     return found[0] if len(found) == 1 else found[0] & found[1]
 
 

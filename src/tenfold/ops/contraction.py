@@ -370,8 +370,8 @@ def linalg_multi_dot(tensors):
 )
 def chain_matmul(matrices):
     """The product of matrices in the order of multiplications that costs least."""
-    check_ranks("chain_matmul", *[(each, 2) for each in matrices])
-    extents = [matrices[0].shape[0], *[each.shape[1] for each in matrices]]
+    check_ranks("chain_matmul", *[(matrix, 2) for matrix in matrices])
+    extents = [matrices[0].shape[0], *[matrix.shape[1] for matrix in matrices]]
     splits: dict[tuple[int, int], int] = {}
     costs = {(i, i): 0 for i in range(len(matrices))}
     for length in range(1, len(matrices)):

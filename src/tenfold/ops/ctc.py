@@ -98,12 +98,12 @@ def _shifted(x: Value, by: int) -> Value:
 def _log_sum(*values: Value) -> Value:
     """log Σ exp, also where all are -inf."""
     largest = values[0]
-    for each in values[1:]:
-        largest = flat.maximum(largest, each)
+    for value in values[1:]:
+        largest = flat.maximum(largest, value)
     safe = flat.where(flat.eq(largest, float("-inf")), 0, largest)
     total = flat.exp(values[0] - safe)
-    for each in values[1:]:
-        total = total + flat.exp(each - safe)
+    for value in values[1:]:
+        total = total + flat.exp(value - safe)
     return flat.log(total) + safe
 
 

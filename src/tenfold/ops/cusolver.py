@@ -24,7 +24,7 @@ def on_cuda(function: Function) -> Function:
         return function
     values: dict[Value, Value] = {}
     for op in function.ops:
-        copy = op.replace(values) if any(each in values for each in op.operands) else op
+        copy = op.replace(values) if any(operand in values for operand in op.operands) else op
         routine = _routine(copy)
         if routine is not None:
             assert isinstance(copy, CustomCall)
@@ -36,7 +36,9 @@ def on_cuda(function: Function) -> Function:
             found = copy.results
         if copy is not op or routine is not None:
             values.update(zip(op.results, found, strict=True))
-    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+    return Function(
+        function.params, [values.get(result, result) for result in function.results], function.name
+    )
 
 
 def _routine(op: Any) -> str | None:

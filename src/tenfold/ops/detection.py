@@ -124,7 +124,7 @@ def ps_roi_align(x, rois, scale, height, width, ratio):
 def ps_roi_pool(x, rois, scale, height, width):
     """The mean of the elements in each bin of each region, with channels of their own for each bin."""
     image, *corners = _parts(x, rois, (height, width))
-    x1, y1, x2, y2 = [_rounded(each * scale) for each in corners]
+    x1, y1, x2, y2 = [_rounded(corner * scale) for corner in corners]
     parted, mapping = _parted(x, height, width)
     bins = lambda start, end, count, size: flat.concatenate(
         [
@@ -153,7 +153,7 @@ def _parted(x, height, width):
 def roi_pool(x, rois, scale, height, width):
     """The largest element in each bin of each region, and its place; 0 and -1 where a bin is empty."""
     image, *corners = _parts(x, rois, (height, width))
-    x1, y1, x2, y2 = [_rounded(each * scale) for each in corners]
+    x1, y1, x2, y2 = [_rounded(corner * scale) for corner in corners]
     count, size = rois.shape[0], x.shape[2] * x.shape[3]
     if not count or not x.numel:
         return flat.full((count, x.shape[1], height, width), 0, x.dtype), flat.full(
@@ -171,7 +171,7 @@ def roi_pool(x, rois, scale, height, width):
             values.append(found)
             places.append(place)
     join = lambda parts: flat.reshape(
-        flat.concatenate([flat.unsqueeze(each, 2) for each in parts], 2), (count, x.shape[1], height, width)
+        flat.concatenate([flat.unsqueeze(part, 2) for part in parts], 2), (count, x.shape[1], height, width)
     )
     return join(values), join(places)
 
@@ -229,7 +229,7 @@ def deform_conv2d(
     ]
     image = flat.reshape(x, (batch * parts, channels // parts, *x.shape[2:]))
     # As many dimensions as an image has.
-    taken = _bilinear(image, [flat.reshape(each, (batch * parts, taps * height, width)) for each in places])
+    taken = _bilinear(image, [flat.reshape(place, (batch * parts, taps * height, width)) for place in places])
     taken = flat.reshape(taken, (batch * parts, channels // parts, taps, height, width))
     if use_mask:
         taken = taken * flat.reshape(mask, (batch * parts, 1, taps, height, width))
@@ -247,7 +247,7 @@ def _starts(count, stride, pad, taps, dilation, dtype):
 
 def _bilinear(x, places):
     """Elements between elements of x; what lies outside of it is 0."""
-    low = [flat.floor(each) for each in places]
+    low = [flat.floor(place) for place in places]
     total = None
     for corner in ((0, 0), (0, 1), (1, 0), (1, 1)):
         shares = [

@@ -46,7 +46,7 @@ def einsum(equation, tensors, path):
     while len(terms) > 1:
         i, j = _next_pair(terms, output, path, len(tensors) - len(terms))
         x, y = terms[i], terms[j]
-        rest = [each for place, each in enumerate(terms) if place not in (i, j)]
+        rest = [term for place, term in enumerate(terms) if place not in (i, j)]
         terms = [*rest, _joined(x, y, {*output, *[label for each in rest for label in each.labels]})]
     (last,) = terms
     value, labels = _summed(last, set(output))
@@ -81,7 +81,7 @@ def read(equation: str, tensors: tuple[Value, ...]) -> tuple[list[Term], tuple[i
                 f'"{part}" in "{equation}" does not name the {value.rank} dimensions of {value.type}'
             )
         terms.append(Term(value, _labels(part, covered)))
-    covered = max((-min((0, *each.labels)) for each in terms), default=0)
+    covered = max((-min((0, *term.labels)) for term in terms), default=0)
     return terms, _labels(right, covered) if arrow else None
 
 
@@ -93,7 +93,7 @@ def _labels(part: str, covered: int) -> tuple[int, ...]:
 
 def _implied(terms: list[Term]) -> tuple[int, ...]:
     """Dimensions under `...`, then the letters that appear once, in order."""
-    every = [label for each in terms for label in each.labels]
+    every = [label for term in terms for label in term.labels]
     covered = sorted({label for label in every if label < 0})
     return (*covered, *sorted(label for label in set(every) if label > 0 and every.count(label) == 1))
 
@@ -174,7 +174,7 @@ def _summed(term: Term, needed: set[int]) -> Term:
 def _joined(x: Term, y: Term, needed: set[int]) -> Term:
     x = _summed(x, needed | set(y.labels))
     y = _summed(y, needed | set(x.labels))
-    out = tuple([each for each in dict.fromkeys((*x.labels, *y.labels)) if each in needed])
+    out = tuple([label for label in dict.fromkeys((*x.labels, *y.labels)) if label in needed])
     # In the order in which a batched product gives them, so that nothing is transposed in between.
     both = [each for each in out if each in x.labels and each in y.labels]
     if len(both) == len({*x.labels} & {*y.labels}):  # nothing is summed: it is a product like any other
@@ -198,7 +198,7 @@ def _next_pair(
     best: tuple[float, int, int] | None = None
     for i in range(len(terms)):
         for j in range(i + 1, len(terms)):
-            others = {label for k, each in enumerate(terms) if k not in (i, j) for label in each.labels}
+            others = {label for k, term in enumerate(terms) if k not in (i, j) for label in term.labels}
             needed = {*output, *others}
             extents = dict(
                 zip(

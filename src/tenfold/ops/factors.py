@@ -127,7 +127,7 @@ def _require_pivots(pivot):
 @op(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
-    samples=lambda: [*[S(each) for each in MATRICES], S(MATRICES[0], check_errors=True)],
+    samples=lambda: [*[S(matrix) for matrix in MATRICES], S(MATRICES[0], check_errors=True)],
 )
 def linalg_lu_factor_ex(x, pivot, check_errors):
     """L below U in one matrix, the row that each row was exchanged with, and 0 or where U has a zero."""
@@ -143,7 +143,7 @@ def linalg_lu_factor_ex(x, pivot, check_errors):
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
     method=False,
-    samples=lambda: [S(each) for each in MATRICES],
+    samples=lambda: [S(matrix) for matrix in MATRICES],
 )
 def lu_with_info(x, pivot, check_errors):
     return linalg_lu_factor_ex(x, pivot, check_errors)
@@ -151,7 +151,7 @@ def lu_with_info(x, pivot, check_errors):
 
 @op(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
-    samples=lambda: [S(each) for each in MATRICES],
+    samples=lambda: [S(matrix) for matrix in MATRICES],
 )
 def linalg_lu_factor(x, pivot):
     """L below U in one matrix, and the row, counted from 1, that each row was exchanged with."""
@@ -161,7 +161,7 @@ def linalg_lu_factor(x, pivot):
 @op(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
     differentiable=(False, True, True),
-    samples=lambda: [S(each) for each in MATRICES],
+    samples=lambda: [S(matrix) for matrix in MATRICES],
 )
 def linalg_lu(x, pivot):
     """A = P L U: an order of rows, a lower triangle with ones on its diagonal, an upper triangle."""
@@ -276,7 +276,7 @@ def _qr_complete(x):
 
 @op(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
-    samples=lambda: [S(each, mode) for mode in ("reduced", "complete", "r") for each in MATRICES],
+    samples=lambda: [S(matrix, mode) for mode in ("reduced", "complete", "r") for matrix in MATRICES],
     autocast="cpu: float32",
 )
 def linalg_qr(x, mode):
@@ -293,7 +293,7 @@ def linalg_qr(x, mode):
 
 @op(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
-    samples=lambda: [S(each, some) for some in (True, False) for each in MATRICES],
+    samples=lambda: [S(matrix, some) for some in (True, False) for matrix in MATRICES],
     autocast="cpu: float32",
 )
 def qr(x, some):
@@ -307,7 +307,7 @@ def _refuse_geqrf(cts, results, x):
 
 @op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
-    samples=lambda: [S(each) for each in MATRICES],
+    samples=lambda: [S(matrix) for matrix in MATRICES],
     autocast="cpu: float32",
 )
 @flat.differentiated(_refuse_geqrf)

@@ -254,7 +254,7 @@ _INNER = lambda: [S((0, 1), 0), S((1,), 1), S((1, 0), 2)]
 def _inner(name, x, dims, normalization):
     if normalization not in SCALES:
         raise ArgumentError(f"{name}: the normalization is 0, 1 or 2, not {normalization}")
-    dims = [_one(x, each) for each in dims]
+    dims = [_one(x, dim) for dim in dims]
     if len(set(dims)) < len(dims):
         raise ShapeError(f"{name}: a dimension appears twice in {dims}")
     return dims
@@ -282,7 +282,7 @@ def fft_complex(x, dims, normalization, forward):
     if not x.dtype.is_complex:
         raise DTypeError(f"_fft_c2c takes complex tensors, not {x.dtype.name}")
     found = _complex_transform(x, dims, not forward)
-    return _inner_scaled(found, math.prod([x.shape[each] for each in dims]), normalization)
+    return _inner_scaled(found, math.prod([x.shape[dim] for dim in dims]), normalization)
 
 
 @op(
@@ -300,7 +300,7 @@ def fft_real(x, dims, normalization, onesided):
     """A real signal's spectrum, or the half that tells the other."""
     dims = _inner("_fft_r2c", x, dims, normalization)
     _some("_fft_r2c", dims)
-    lengths = [x.shape[each] for each in dims]
+    lengths = [x.shape[dim] for dim in dims]
     if onesided:
         found = real_to_complex("_fft_r2c", x, dims, lengths, "backward")
     else:
@@ -327,7 +327,7 @@ def fft_to_real(x, dims, normalization, last_dim_size):
         raise DTypeError(f"_fft_c2r takes complex tensors, not {x.dtype.name}")
     if x.shape[dims[-1]] != last_dim_size // 2 + 1:
         raise ShapeError(f"_fft_c2r: {x.type} is not half the spectrum of {last_dim_size} points")
-    lengths = [*[x.shape[each] for each in dims[:-1]], last_dim_size]
+    lengths = [*[x.shape[dim] for dim in dims[:-1]], last_dim_size]
     return _inner_scaled(
         complex_to_real("_fft_c2r", x, dims, lengths, "forward"), math.prod(lengths), normalization
     )

@@ -66,16 +66,18 @@ def fused_attention(
 
 
 def _gradient_rule(cotangents: Any, results: Any, *arguments: Any) -> Any:
-    values = [each for each in arguments if isinstance(each, Value)]
-    options: list[Any] = [each for each in arguments if not isinstance(each, Value)]
-    params: list[Any] = [Value(each.type) for each in values]
+    values = [argument for argument in arguments if isinstance(argument, Value)]
+    options: list[Any] = [argument for argument in arguments if not isinstance(argument, Value)]
+    params: list[Any] = [Value(value.type) for value in values]
     function = flat.Function(params, _attention_gradient(*params, *options))
-    starts = [None if each is None else Value(each.type) for each in cotangents]
+    starts = [None if cotangent is None else Value(cotangent.type) for cotangent in cotangents]
     found = gradients(function.ops, function.results, starts, params)
     there = [each for each in found if each is not None]
-    given = [each for each in starts if each is not None]
+    given = [start for start in starts if start is not None]
     whole = flat.Function([*params, *given], there)
-    made = iter(whole.inline([*values, *[each for each in cotangents if each is not None]], whole=True))
+    made = iter(
+        whole.inline([*values, *[cotangent for cotangent in cotangents if cotangent is not None]], whole=True)
+    )
     return tuple([None if each is None else next(made) for each in found])
 
 
@@ -151,7 +153,7 @@ def _call(
     room = TensorType(dtypes.uint8, (0,))
     layouts = [
         *[tuple(reversed(range(each.rank))) for each in beside],
-        *[BESIDE if each.rank == 4 else tuple(reversed(range(each.rank))) for each in results],
+        *[BESIDE if result.rank == 4 else tuple(reversed(range(result.rank))) for result in results],
         (0,),
     ]
     config = _config(query, key, scale, causal, backward=len(inputs) > 3)

@@ -123,7 +123,7 @@ def grouped_mm(x, y, offsets, bias, dtype):
         raise ShapeError("_grouped_mm: offs says where the groups end")
     own = _ends(offsets, offsets.shape[0], x.shape[1])
     groups = [flat.where(flat.unsqueeze(_row(own, g), 0), a, 0.0) for g in range(offsets.shape[0])]
-    return flat.convert(flat.concatenate([flat.unsqueeze(matmul(each, b), 0) for each in groups], 0), made)
+    return flat.convert(flat.concatenate([flat.unsqueeze(matmul(group, b), 0) for group in groups], 0), made)
 
 
 def _row(values, g):

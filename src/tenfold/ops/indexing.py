@@ -19,7 +19,7 @@ INTEGERS = (dtypes.int64, dtypes.int32)
 
 def check_integers(index, accepts=INTEGERS):
     if index.dtype not in accepts:
-        wanted = " or ".join(each.name for each in accepts)
+        wanted = " or ".join(accept.name for accept in accepts)
         raise DTypeError(
             f"indices must be {wanted}, not {index.dtype.name}", help="convert them with .long()"
         )
@@ -64,7 +64,7 @@ class Spots:
     def __init__(self, x, indices):
         if len(indices) > x.rank:
             raise IndexOutOfRange(f"{len(indices)} indices for {x.type}, which has {x.rank} dimensions")
-        self.dims = tuple([dim for dim, each in enumerate(indices) if each is not None])
+        self.dims = tuple([dim for dim, index in enumerate(indices) if index is not None])
         if not self.dims:
             raise ArgumentError("no tensor among the indices", help="give at least one")
         given = [indices[dim] for dim in self.dims]
@@ -112,15 +112,15 @@ def _reads():
 def masks_as_places(x, indices, *others):
     """Tensors' own indices with each mask as the places where it is true, which evaluates it."""
     found: list = []
-    for each in indices:
-        mask = each is not None and each.dtype is dtypes.bool_
-        found += each.nonzero(as_tuple=True) if mask else [each]
+    for index in indices:
+        mask = index is not None and index.dtype is dtypes.bool_
+        found += index.nonzero(as_tuple=True) if mask else [index]
     return x, tuple(found), *others
 
 
 def lone_mask_or_places(x, indices, *others):
     """A mask that is the only index stays one: values are put by it without evaluating it."""
-    lone = sum([each is not None for each in indices]) == 1
+    lone = sum([index is not None for index in indices]) == 1
     return (x, indices, *others) if lone else masks_as_places(x, indices, *others)
 
 
@@ -146,7 +146,7 @@ def index(x, indices):
 
 def _puts():
     shapes = [(5, 3), (1, 3), (4, 2, 2), (2, 4, 2), (4, 3), (4,), (1,), (3,), (2, 0)]
-    summed = [S(*each.args, T(*shape), True) for each, shape in zip(_reads(), shapes)]
+    summed = [S(*read.args, T(*shape), True) for read, shape in zip(_reads(), shapes)]
     # PyTorch does not promise which of several values stays: places are distinct, or in the first dimension.
     plain = [
         S(T(4, 3), (At(5, size=4, low=-4),), T(5, 3)),
@@ -177,7 +177,7 @@ def _puts():
 )
 def index_put(x, indices, values, accumulate):
     """self after self[indices] = values, or += values; of several at one place the last stays."""
-    if any(each is not None and each.dtype.kind == "bool" for each in indices):
+    if any(index is not None and index.dtype.kind == "bool" for index in indices):
         return _put_by_mask(x, indices, values, accumulate)
     same_dtype(x, values)
     spots = Spots(x, indices)
@@ -195,9 +195,9 @@ def index_put(x, indices, values, accumulate):
 
 def _put_by_mask(x, indices, values, accumulate):
     """A mask instead of indices: values go, in order, to the places where it is true."""
-    if sum(each is not None for each in indices) > 1:
+    if sum(index is not None for index in indices) > 1:
         raise UnsupportedError("a mask beside other indices", help="use mask.nonzero(as_tuple=True)")
-    start, mask = next((dim, each) for dim, each in enumerate(indices) if each is not None)
+    start, mask = next((dim, index) for dim, index in enumerate(indices) if index is not None)
     stop = start + mask.rank
     if x.shape[start:stop] != mask.shape:
         raise IndexOutOfRange(f"a mask of shape {list(mask.shape)} at dimension {start} of {x.type}")

@@ -162,8 +162,8 @@ def unsafe_index(x, indices):
 def _inside(x, indices):
     """Indices drawn to the nearest that x has."""
     return [
-        each if each is None else flat.minimum(flat.maximum(each, -size), size - 1)
-        for each, size in zip(indices, x.shape)
+        index if index is None else flat.minimum(flat.maximum(index, -size), size - 1)
+        for index, size in zip(indices, x.shape)
     ]
 
 
@@ -191,7 +191,7 @@ def unsafe_masked_index(x, mask, indices, fill):
     "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values)"
     " -> Tensor",
     method=False,
-    samples=lambda: [S(*each.args[:3], T(2, 5)) for each in _masked_reads()],
+    samples=lambda: [S(*masked_read.args[:3], T(2, 5)) for masked_read in _masked_reads()],
 )
 def unsafe_masked_index_put_accumulate(x, mask, indices, values):
     """x with values added at indices where the mask is true."""
@@ -210,17 +210,17 @@ def chunk_cat(tensors, dim, num_chunks):
     """Each tensor, filled up with zeros, as `num_chunks` rows from dim on; their rows side by side."""
     if not tensors or num_chunks < 1:
         raise ArgumentError("_chunk_cat takes at least one tensor, and at least one chunk")
-    ranks = {each.rank for each in tensors}
+    ranks = {tensor.rank for tensor in tensors}
     if len(ranks) > 1 and not 0 <= dim < min(ranks):
         raise ShapeError(f"_chunk_cat: not every one of these tensors has a dimension {dim}, counted from 0")
     dim = flat.axis(dim, tensors[0].rank)
-    if 0 in {each.numel for each in tensors} or len({each.shape[:dim] for each in tensors}) > 1:
+    if 0 in {tensor.numel for tensor in tensors} or len({tensor.shape[:dim] for tensor in tensors}) > 1:
         raise ShapeError(f"_chunk_cat takes tensors that are not empty and alike before dimension {dim}")
     rows = []
-    for each in tensors:
-        missing = -each.shape[dim] % num_chunks
-        low, high = [0] * each.rank, [missing if i == dim else 0 for i in range(each.rank)]
-        lead = each.shape[:dim]
-        width = (each.shape[dim] + missing) // num_chunks * math.prod(each.shape[dim + 1 :])
-        rows.append(flat.reshape(flat.pad(each, low, high, 0), (*lead, num_chunks, width)))
+    for tensor in tensors:
+        missing = -tensor.shape[dim] % num_chunks
+        low, high = [0] * tensor.rank, [missing if i == dim else 0 for i in range(tensor.rank)]
+        lead = tensor.shape[:dim]
+        width = (tensor.shape[dim] + missing) // num_chunks * math.prod(tensor.shape[dim + 1 :])
+        rows.append(flat.reshape(flat.pad(tensor, low, high, 0), (*lead, num_chunks, width)))
     return flat.concatenate(rows, dim + 1)

@@ -31,10 +31,10 @@ def cat(tensors, dim):
     """The tensors one after the other along dim."""
     if not tensors:
         raise ArgumentError("cannot join an empty list of tensors", help="give at least one tensor")
-    if any(each.rank == 0 for each in tensors):
+    if any(tensor.rank == 0 for tensor in tensors):
         raise ShapeError("cannot join zero-dimensional tensors", help="use stack")
     # PyTorch leaves out tensors of shape [0], whatever the rank of the others.
-    kept = [each for each in tensors if each.shape != (0,)] or tensors[:1]
+    kept = [tensor for tensor in tensors if tensor.shape != (0,)] or tensors[:1]
     return flat.concatenate(kept, flat.axis(dim, kept[0].rank))
 
 
@@ -54,11 +54,11 @@ def stack(tensors, dim):
     """Tensors of one shape along a new dimension."""
     if not tensors:
         raise ArgumentError("cannot stack an empty list of tensors", help="give at least one tensor")
-    for each in tensors[1:]:
-        if each.shape != tensors[0].shape:
-            raise ShapeError(f"stack needs tensors of one shape, not {tensors[0].type} and {each.type}")
+    for tensor in tensors[1:]:
+        if tensor.shape != tensors[0].shape:
+            raise ShapeError(f"stack needs tensors of one shape, not {tensors[0].type} and {tensor.type}")
     dim = flat.axis(dim, tensors[0].rank + 1)
-    return flat.concatenate([flat.unsqueeze(each, dim) for each in tensors], dim)
+    return flat.concatenate([flat.unsqueeze(tensor, dim) for tensor in tensors], dim)
 
 
 def at_least(x, rank):
@@ -85,7 +85,7 @@ def atleast_1d(x):
 
 @op("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", samples=_lists)
 def atleast_1d_each(tensors):
-    return [at_least(each, 1) for each in tensors]
+    return [at_least(tensor, 1) for tensor in tensors]
 
 
 @op("atleast_2d(Tensor self) -> Tensor", method=False, samples=_ranks)
@@ -95,7 +95,7 @@ def atleast_2d(x):
 
 @op("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", samples=_lists)
 def atleast_2d_each(tensors):
-    return [at_least(each, 2) for each in tensors]
+    return [at_least(tensor, 2) for tensor in tensors]
 
 
 @op("atleast_3d(Tensor self) -> Tensor", method=False, samples=_ranks)
@@ -105,7 +105,7 @@ def atleast_3d(x):
 
 @op("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", samples=_lists)
 def atleast_3d_each(tensors):
-    return [at_least(each, 3) for each in tensors]
+    return [at_least(tensor, 3) for tensor in tensors]
 
 
 def _stacked():
@@ -121,7 +121,7 @@ def _stacked():
 @op("hstack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked, autocast="widest")
 def hstack(tensors):
     """Joined along the second dimension; vectors along their only one."""
-    tensors = [at_least(each, 1) for each in tensors]
+    tensors = [at_least(tensor, 1) for tensor in tensors]
     return cat(tensors, 1 if tensors and tensors[0].rank > 1 else 0)
 
 
@@ -134,19 +134,21 @@ def hstack(tensors):
 )
 def vstack(tensors):
     """Joined along the first dimension; vectors are rows."""
-    return cat([at_least(each, 2) for each in tensors], 0)
+    return cat([at_least(tensor, 2) for tensor in tensors], 0)
 
 
 @op("dstack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked, autocast="widest")
 def dstack(tensors):
     """Joined along the third dimension."""
-    return cat([at_least(each, 3) for each in tensors], 2)
+    return cat([at_least(tensor, 3) for tensor in tensors], 2)
 
 
 @op("column_stack(Tensor[] tensors) -> Tensor", promote=common, samples=_stacked, autocast="widest")
 def column_stack(tensors):
     """Joined along the second dimension; vectors are columns."""
-    return cat([each if each.rank > 1 else flat.reshape(each, (each.numel, 1)) for each in tensors], 1)
+    return cat(
+        [tensor if tensor.rank > 1 else flat.reshape(tensor, (tensor.numel, 1)) for tensor in tensors], 1
+    )
 
 
 @op(
@@ -156,15 +158,15 @@ def column_stack(tensors):
 )
 def block_diag(tensors):
     """Matrices along the diagonal, zeros elsewhere; a vector is a row."""
-    if any(each.rank > 2 for each in tensors):
+    if any(tensor.rank > 2 for tensor in tensors):
         raise ShapeError("block_diag: tensors must have at most two dimensions")
     if not tensors:
         raise ArgumentError("block_diag: there are no tensors", help="give at least one tensor")
-    matrices = [at_least(each, 2) for each in tensors]
-    width, before, rows = sum(each.shape[1] for each in matrices), 0, []
-    for each in matrices:
-        rows.append(flat.pad(each, (0, before), (0, width - before - each.shape[1])))
-        before += each.shape[1]
+    matrices = [at_least(tensor, 2) for tensor in tensors]
+    width, before, rows = sum(matrix.shape[1] for matrix in matrices), 0, []
+    for matrix in matrices:
+        rows.append(flat.pad(matrix, (0, before), (0, width - before - matrix.shape[1])))
+        before += matrix.shape[1]
     return flat.concatenate(rows, 0)
 
 
@@ -174,19 +176,19 @@ def block_diag(tensors):
 )
 def broadcast_tensors(tensors):
     """All the tensors stretched to one shape."""
-    shape = flat.broadcast_shapes(*[each.shape for each in tensors])
-    return [flat.broadcast_to(each, shape) for each in tensors]
+    shape = flat.broadcast_shapes(*[tensor.shape for tensor in tensors])
+    return [flat.broadcast_to(tensor, shape) for tensor in tensors]
 
 
 def _axes_of(tensors):
     if not tensors:
         raise ArgumentError("meshgrid: there are no tensors", help="give at least one vector")
-    for each in tensors:
-        if each.rank > 1:
-            raise ShapeError(f"expected vectors or zero-dimensional tensors, not {each.type}")
-        if each.dtype is not tensors[0].dtype:
-            raise ArgumentError(f"expected tensors of one dtype, not {tensors[0].type} and {each.type}")
-    return [at_least(each, 1) for each in tensors]
+    for tensor in tensors:
+        if tensor.rank > 1:
+            raise ShapeError(f"expected vectors or zero-dimensional tensors, not {tensor.type}")
+        if tensor.dtype is not tensors[0].dtype:
+            raise ArgumentError(f"expected tensors of one dtype, not {tensors[0].type} and {tensor.type}")
+    return [at_least(tensor, 1) for tensor in tensors]
 
 
 def _vectors():
@@ -215,7 +217,7 @@ def meshgrid(tensors, indexing="ij"):
 
 @op(
     "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-    samples=lambda: [S(each.args[0], indexing=mode) for each in _vectors() for mode in ("ij", "xy")],
+    samples=lambda: [S(vector.args[0], indexing=mode) for vector in _vectors() for mode in ("ij", "xy")],
 )
 def meshgrid_indexing(tensors, indexing):
     return meshgrid(tensors, indexing)
@@ -227,9 +229,9 @@ def meshgrid_indexing(tensors, indexing):
 )
 def cartesian_prod(tensors):
     """Every way to choose one element of each vector, one way a row; of a single vector, itself."""
-    for each in tensors:
-        if each.rank != 1:
-            raise ShapeError(f"cartesian_prod: expected vectors, not {each.type}")
+    for tensor in tensors:
+        if tensor.rank != 1:
+            raise ShapeError(f"cartesian_prod: expected vectors, not {tensor.type}")
     if len(tensors) == 1:
         return tensors[0]
     return flat.concatenate([flat.reshape(each, (each.numel, 1)) for each in meshgrid(tensors)], 1)

@@ -33,7 +33,7 @@ def call_python(text: np.ndarray, *inputs: np.ndarray) -> tuple[np.ndarray, ...]
     try:
         given, wanted = decoded(arguments, inputs)
         results = PYTHON_KERNELS[name](*given)
-        return tuple([_checked(each, *type) for each, type in zip(results, wanted, strict=True)])
+        return tuple([_checked(result, *type) for result, type in zip(results, wanted, strict=True)])
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{last.filename}:{last.lineno}"
@@ -50,7 +50,7 @@ def take_failure() -> EngineError | None:
 def encoded(arguments: Sequence[Any], slot: Any, results: Sequence[TensorType]) -> str:
     """The arguments of a call as text: `slot` stands for each tensor. With them go the types of the
     results."""
-    types = [[each.dtype.name, *each.shape] for each in results]
+    types = [[result.dtype.name, *result.shape] for result in results]
     try:
         return json.dumps([_plain(arguments, slot), types])
     except TypeError as error:
@@ -69,7 +69,7 @@ def decoded(text: str, tensors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         return next(remaining) if each == _SLOT else each
 
     arguments, types = json.loads(text)
-    return [fill(each) for each in arguments], [(name, tuple(shape)) for name, *shape in types]
+    return [fill(argument) for argument in arguments], [(name, tuple(shape)) for name, *shape in types]
 
 
 _SLOT = {"tensor": True}

@@ -205,6 +205,6 @@ def built_calls(target: str, types: Sequence[TensorType]) -> Iterator[CustomCall
         return
     for options in itertools.product(*routine.options):
         results = routine.build(*map(Value, types), *options)
-        for op in {each.op for each in results}:
+        for op in {result.op for result in results}:
             if isinstance(op, CustomCall) and op.call_target_name == target:
                 yield op

@@ -60,7 +60,7 @@ def fitting(name: str, x: Value, *others: Value) -> None:
 
 def _of_floats(names, arguments):
     """Common promotion of tensors, which must all be of float dtypes."""
-    floats("this loss", *[each for each in arguments if isinstance(each, Value)])
+    floats("this loss", *[argument for argument in arguments if isinstance(argument, Value)])
     return common(names, arguments)
 
 

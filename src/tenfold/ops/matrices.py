@@ -36,8 +36,8 @@ def succeeded(x: Value, info: Value, message: str) -> Value:
 
 def stacked(*values: Value) -> list[Value]:
     """Matrices with their stacks stretched to one shape."""
-    batch = flat.broadcast_shapes(*[each.shape[:-2] for each in values])
-    return [flat.broadcast_to(each, (*batch, *each.shape[-2:])) for each in values]
+    batch = flat.broadcast_shapes(*[value.shape[:-2] for value in values])
+    return [flat.broadcast_to(value, (*batch, *value.shape[-2:])) for value in values]
 
 
 def diagonal(x: Value) -> Value:

@@ -215,7 +215,7 @@ def matrix_exponential(x):
     identity = lapack.identity(x, x.shape[-1])
     square = matmul(x, x)
     # Even powers, and odd ones but for a factor of x; divided by the first coefficient, which is the largest.
-    terms = [each / coefficients[0] for each in coefficients]
+    terms = [coefficient / coefficients[0] for coefficient in coefficients]
     even, odd = identity * terms[0], identity * terms[1]
     power = square
     for i in range(2, len(terms), 2):

@@ -19,7 +19,7 @@ def _two(x, dims):
     """Two different dimensions of x, counted from the front."""
     if len(dims) != 2:
         raise ShapeError(f"matrix_norm takes two dimensions, not {list(dims)}")
-    found = tuple([flat.axis(each, x.rank) for each in dims])
+    found = tuple([flat.axis(dim, x.rank) for dim in dims])
     if x.rank < 2:
         raise ShapeError(f"matrix_norm takes a matrix or a stack of matrices, not {x.type}")
     if found[0] == found[1]:

@@ -57,7 +57,7 @@ def parameter_dtype(name: str, x: Value, *parameters: Value | None) -> DType:
     """The dtype of weights and statistics: the input's, or float32 beside an input of half precision."""
     if not x.dtype.is_floating_point or x.dtype.itemsize < 2:
         raise DTypeError(f"{name} is not defined for {x.dtype.name}", help="convert to a float dtype first")
-    given = [each for each in parameters if each is not None]
+    given = [parameter for parameter in parameters if parameter is not None]
     for each in given:
         mixed = x.dtype in HALF and each.dtype is dtypes.float32
         if not (each.dtype is x.dtype or mixed) or each.dtype is not given[0].dtype:
@@ -80,9 +80,9 @@ def scaled(x: Value, weight: Value | None, bias: Value | None, shape: Sequence[i
 
 
 def check_parameters(name: str, shape: tuple[int, ...], **parameters: Value | None) -> None:
-    for which, each in parameters.items():
-        if each is not None and each.shape != shape:
-            raise ShapeError(f"{name}: the {which} {each.type} is not of shape {list(shape)}")
+    for which, parameter in parameters.items():
+        if parameter is not None and parameter.shape != shape:
+            raise ShapeError(f"{name}: the {which} {parameter.type} is not of shape {list(shape)}")
 
 
 def _inner(name: str, x: Value, normalized_shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -34,8 +34,10 @@ def in_torch_order(schemas: Sequence[Schema], method: bool) -> list[Schema]:
 
 def overloads_in_torch_order(overloads: Collection[T], schema: Callable[[T], Schema]) -> list[T]:
     """Overloads of a function, whose schemas `schema` gives, in the order in which PyTorch tries them."""
-    by_schema = {id(schema(each)): each for each in overloads}
-    return [by_schema[id(each)] for each in in_torch_order([schema(each) for each in overloads], False)]
+    by_schema = {id(schema(overload)): overload for overload in overloads}
+    return [
+        by_schema[id(each)] for each in in_torch_order([schema(overload) for overload in overloads], False)
+    ]
 
 
 def _gives_way(own: list[str], other: list[str]) -> bool:

@@ -74,8 +74,10 @@ def _numeric(what, dtype):
 
 
 def subtraction(names, arguments):
-    for each in arguments[:2]:
-        _numeric("subtraction", each.dtype if isinstance(each, flat.Value) else dtypes.of_python(each))
+    for argument in arguments[:2]:
+        _numeric(
+            "subtraction", argument.dtype if isinstance(argument, flat.Value) else dtypes.of_python(argument)
+        )
     return common(names, arguments)
 
 
@@ -288,8 +290,8 @@ def _product(x, count):
 
 def _to_double(names, arguments):
     dtypes_ = [a.dtype if isinstance(a, flat.Value) else dtypes.of_python(a) for a in arguments]
-    wide = dtypes.complex128 if any(each.is_complex for each in dtypes_) else dtypes.float64
-    return [convert(each, wide) for each in arguments]
+    wide = dtypes.complex128 if any(dtype.is_complex for dtype in dtypes_) else dtypes.float64
+    return [convert(argument, wide) for argument in arguments]
 
 
 @op(
@@ -352,7 +354,7 @@ def addcmul(x, tensor1, tensor2, value):
 
 
 def _true_quotient(names, arguments):
-    if all(each.dtype.kind in ("bool", "int") for each in arguments[1:3]):
+    if all(argument.dtype.kind in ("bool", "int") for argument in arguments[1:3]):
         raise DTypeError("addcdiv does not divide integers", help="use self + value * (tensor1 / tensor2)")
     return common(names, arguments)
 

@@ -22,7 +22,7 @@ def computed_in(wide: DType) -> Callable[[Lowering], Lowering]:
             narrow = next((dtype for dtype in floats if dtype.itemsize < wide.itemsize), None)
             if narrow is None:
                 return lowering(*arguments)
-            results = lowering(*[_converted(each, narrow, wide) for each in arguments])
+            results = lowering(*[_converted(argument, narrow, wide) for argument in arguments])
             return _converted(results, wide, narrow)
 
         return widened

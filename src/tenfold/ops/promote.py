@@ -23,17 +23,17 @@ NUMBERS = {"self", "other", "exponent", "min", "max"}
 def result_dtype(operands: Sequence[Any]) -> DType:
     """The dtype to which values and Python numbers promote together."""
     entries: list[tuple[DType, Any]] = []
-    for each in operands:
-        if type(each) is flat.LateNumber:
-            entries.append((each.dtype, "number"))
-        elif isinstance(each, flat.Value):
-            entries.append((each.dtype, "tensor" if each.rank else "scalar"))
-        elif isinstance(each, (tuple, list)):
+    for operand in operands:
+        if type(operand) is flat.LateNumber:
+            entries.append((operand.dtype, "number"))
+        elif isinstance(operand, flat.Value):
+            entries.append((operand.dtype, "tensor" if operand.rank else "scalar"))
+        elif isinstance(operand, (tuple, list)):
             entries += [
-                (v.dtype, "tensor" if v.rank else "scalar") for v in each if isinstance(v, flat.Value)
+                (v.dtype, "tensor" if v.rank else "scalar") for v in operand if isinstance(v, flat.Value)
             ]
-        elif isinstance(each, (bool, int, float, complex)):
-            entries.append((dtypes.of_python(each), "number"))
+        elif isinstance(operand, (bool, int, float, complex)):
+            entries.append((dtypes.of_python(operand), "number"))
     return dtypes.result_type(entries)
 
 

@@ -211,9 +211,9 @@ def dequantize_per_token(x, scales, zero_points, low, high, dtype, made):
 
 
 def _of_rows(x, *values):
-    for each in values:
-        if each.shape != (*x.shape[:-1], 1):
-            raise ShapeError(f"{each.type} is not one number for each row of {x.type}")
+    for value in values:
+        if value.shape != (*x.shape[:-1], 1):
+            raise ShapeError(f"{value.type} is not one number for each row of {x.type}")
 
 
 _RANGE = "int quant_min, int quant_max, float eps, ScalarType dtype"

@@ -337,7 +337,7 @@ def _to_none(cotangents, results, state, mean, std):
 def normal(state, mean, std):
     """Normal draws, each of its own mean, or standard deviation, or both."""
     tensors = [each for each in (mean, std) if isinstance(each, Value)]
-    shape = flat.broadcast_shapes(*[each.shape for each in tensors])
+    shape = flat.broadcast_shapes(*[tensor.shape for tensor in tensors])
     dtype = floating("normal", tensors[0].dtype, complex=True)
     if isinstance(std, Value):
         if std.dtype.is_complex:

@@ -125,7 +125,7 @@ def _scan(gates, hidden, memory, weight, bias, step):
         asked = _from_state(states[0], weight, bias[0] if bias else None)
         states = step(flat.read_at(gates, time), asked, *states)
         stacks = tuple(
-            [flat.written_at(stack, each, time) for stack, each in zip(stacks, states, strict=True)]
+            [flat.written_at(stack, state, time) for stack, state in zip(stacks, states, strict=True)]
         )
         return (time + 1, *states, *stacks, *fixed)
 
@@ -145,7 +145,7 @@ def _direction(step: Step, x: Value, states: States, weights: Sequence[Value], b
             f"weights {w_input.type} and {w_state.type} do not fit {gates} gates of {size} units and "
             f"{x.shape[2]} features of input"
         )
-    if any(each.shape != (gates * size,) for each in biases):
+    if any(bias.shape != (gates * size,) for bias in biases):
         raise ShapeError(f"a bias is not of shape {[gates * size]}")
     asked = linear(x, w_input, biases[0] if biases else None)
     inner = biases[1] if biases else None
@@ -167,8 +167,8 @@ def _layers(
     dtype = x.dtype
     wide = dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
     x, starts, params = (
-        flat.convert(x, wide), [flat.convert(each, wide) for each in starts],
-        [flat.convert(each, wide) for each in params],
+        flat.convert(x, wide), [flat.convert(start, wide) for start in starts],
+        [flat.convert(param, wide) for param in params],
     )  # fmt: skip
     x = flat.swap(x, 0, 1) if batch_first else x
     each = 4 if has_biases else 2
@@ -202,9 +202,9 @@ def _check_layers(step, x, starts, params, has_biases, num_layers, directions, b
         raise UnsupportedError("an LSTM with projections is not there yet", help="use proj_size=0")
     expected = num_layers * directions
     batch = x.shape[0 if batch_first else 1]
-    for each in starts:
-        if each.rank != 3 or each.shape[:2] != (expected, batch):
-            raise ShapeError(f"a state of shape [{expected}, {batch}, units] is needed, not {each.type}")
+    for start in starts:
+        if start.rank != 3 or start.shape[:2] != (expected, batch):
+            raise ShapeError(f"a state of shape [{expected}, {batch}, units] is needed, not {start.type}")
     if len(params) != expected * (4 if has_biases else 2):
         raise ArgumentError(
             f"{len(params)} weights and biases for {num_layers} layers of {directions} directions"
@@ -284,10 +284,10 @@ def rnn_relu(state, x, hx, *layer):
 
 
 def _cell(step: Step, x: Value, states: States, w_ih: Value, w_hh: Value, b_ih, b_hh) -> States:
-    for each in (x, *states):
-        if each.rank != 2 or each.shape[0] != x.shape[0]:
+    for operand in (x, *states):
+        if operand.rank != 2 or operand.shape[0] != x.shape[0]:
             raise ShapeError(
-                f"a cell takes an input and states (batch, features), not {x.type} and {each.type}"
+                f"a cell takes an input and states (batch, features), not {x.type} and {operand.type}"
             )
     rows = GATES[step] * states[0].shape[1]
     if w_ih.rank != 2 or w_hh.rank != 2 or w_ih.shape[0] != rows or w_hh.shape[0] != rows:

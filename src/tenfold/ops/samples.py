@@ -61,5 +61,5 @@ class S:
         self.kwargs = kwargs
 
     def __repr__(self) -> str:
-        parts = [repr(each) for each in self.args] + [f"{k}={v!r}" for k, v in self.kwargs.items()]
+        parts = [repr(arg) for arg in self.args] + [f"{k}={v!r}" for k, v in self.kwargs.items()]
         return f"({', '.join(parts)})"

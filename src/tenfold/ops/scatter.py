@@ -104,7 +104,7 @@ def _samples(*rest, source=True, **keywords):
         (T(5), 0, At(2, size=5), T(3)),
         (T(4, 3), 0, At(0, 3), T(2, 3)),
     ]
-    return [S(*(each if source else each[:3]), *rest, **keywords) for each in shapes]
+    return [S(*(shape if source else shape[:3]), *rest, **keywords) for shape in shapes]
 
 
 @op(
@@ -158,7 +158,7 @@ def scatter_add(x, dim, index, source):
     "bool include_self=True) -> Tensor",
     inplace=True,
     samples=lambda: [
-        each for name in MONOIDS for own in (True, False) for each in _samples(name, include_self=own)
+        sample for name in MONOIDS for own in (True, False) for sample in _samples(name, include_self=own)
     ],
 )
 def scatter_reduce(x, dim, index, source, reduce, include_self):
@@ -217,7 +217,7 @@ def _slice_samples(*rest, **keywords):
         (T(4, 3), 0, At(0), T(0, 3)),
         (T(4, 0), 0, At(2, size=4), T(2, 0)),
     ]
-    return [S(*each, *rest, **keywords) for each in shapes]
+    return [S(*shape, *rest, **keywords) for shape in shapes]
 
 
 @op(
@@ -288,10 +288,10 @@ def index_fill(x, dim, index, value):
     "-> Tensor",
     inplace=True,
     samples=lambda: [
-        each
+        slice_sample
         for name in ("prod", "mean", "amax", "amin")
         for own in (True, False)
-        for each in _slice_samples(name, include_self=own)
+        for slice_sample in _slice_samples(name, include_self=own)
     ],
 )
 def index_reduce(x, dim, index, source, reduce, include_self):

@@ -131,7 +131,7 @@ _members = promotion(lambda dtype: dtype, "elements", "element", "test_elements"
 
 
 def to_members(names, arguments):
-    if any(isinstance(each, flat.Value) and each.dtype.kind == "bool" for each in arguments):
+    if any(isinstance(argument, flat.Value) and argument.dtype.kind == "bool" for argument in arguments):
         raise DTypeError("isin is not defined for bool tensors", help="convert them with .int()")
     return _members(names, arguments)
 

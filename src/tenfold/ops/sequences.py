@@ -63,10 +63,10 @@ def arange_start(start, end, dtype):
 def arange_step(start, end, step, dtype):
     """start, start + step, start + 2 · step, … up to, and without, end."""
     numbers = (start, end, step)
-    if any(isinstance(each, complex) for each in numbers):
+    if any(isinstance(number, complex) for number in numbers):
         raise DTypeError("arange: complex numbers have no order")
     if dtype is None:
-        whole = all(isinstance(each, int) for each in numbers)
+        whole = all(isinstance(number, int) for number in numbers)
         dtype = dtypes.int64 if whole else dtypes.get_default_dtype()
     _countable("arange", dtype)
     if not all(map(math.isfinite, numbers)):

@@ -27,7 +27,7 @@ def _unary(build, name, *specials, forms="", **facts):
     if name:
         op(f"{name}(Tensor self) -> Tensor", promote=_real, inplace=True, forms=forms, **facts)(build)
     if specials:
-        schemas = [f"special_{each}(Tensor self) -> Tensor" for each in specials]
+        schemas = [f"special_{special}(Tensor self) -> Tensor" for special in specials]
         op(*schemas, promote=_real, method=False, **facts)(build)
 
 

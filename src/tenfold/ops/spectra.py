@@ -105,7 +105,7 @@ def _check_svd(x, driver):
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
     "-> (Tensor U, Tensor S, Tensor Vh)",
     differs=_SIGNS,
-    samples=lambda: [*[S(each) for each in MATRICES], S(MATRICES[1], True), S(MATRICES[1], False, False)],
+    samples=lambda: [*[S(matrix) for matrix in MATRICES], S(MATRICES[1], True), S(MATRICES[1], False, False)],
 )
 def linalg_svd_internal(x, full_matrices, compute_uv, driver):
     """A = U · diag(S) · Vh; without vectors U and Vh are empty."""
@@ -119,7 +119,7 @@ def linalg_svd_internal(x, full_matrices, compute_uv, driver):
 @op(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     differs=_SIGNS,
-    samples=lambda: [S(each, full) for full in (True, False) for each in MATRICES],
+    samples=lambda: [S(matrix, full) for full in (True, False) for matrix in MATRICES],
     autocast="cpu: float32",
 )
 def linalg_svd(x, full_matrices, driver):
@@ -129,7 +129,7 @@ def linalg_svd(x, full_matrices, driver):
 
 @op(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
-    samples=lambda: [S(each) for each in MATRICES],
+    samples=lambda: [S(matrix) for matrix in MATRICES],
     autocast="cpu: float32",
 )
 def linalg_svdvals(x, driver):
@@ -141,7 +141,7 @@ def linalg_svdvals(x, driver):
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     differs=_SIGNS,
     samples=lambda: [
-        *[S(each, some) for some in (True, False) for each in MATRICES],
+        *[S(matrix, some) for some in (True, False) for matrix in MATRICES],
         S(MATRICES[1], True, False),
     ],
     autocast="cpu: float32",

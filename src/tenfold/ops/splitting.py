@@ -64,7 +64,10 @@ def section_sizes(extent, sections):
 
 
 def _splits(*arguments):
-    return lambda: [S(T(7, 2), each) for each in arguments] + [S(T(2, 7), each, -1) for each in arguments]
+    return lambda: (
+        [S(T(7, 2), argument) for argument in arguments]
+        + [S(T(2, 7), argument, -1) for argument in arguments]
+    )
 
 
 @op(

@@ -229,8 +229,10 @@ class Row(Facts):
         params += numbers
         given = self.bind_values(
             [
-                _number(each, remaining_numbers) if late and _left_open(each) else fill(each, remaining)
-                for each in arguments
+                _number(argument, remaining_numbers)
+                if late and _left_open(argument)
+                else fill(argument, remaining)
+                for argument in arguments
             ]
         )
         results = self.lowering(*given)
@@ -243,7 +245,7 @@ class Row(Facts):
         arguments, numbers = (self.late or self._late)(signature.types, signature.arguments)
         if not numbers:
             return signature, ()
-        found = self._loose_call(signature.types, arguments, [type(each) for each in numbers])
+        found = self._loose_call(signature.types, arguments, [type(number) for number in numbers])
         fits = found is not None and found.result_types == signature.result_types
         return (found, numbers) if found is not None and fits else (signature, ())
 
@@ -255,7 +257,7 @@ class Row(Facts):
         left, _ = (self.late or self._late)(types, arguments)
         if any(left[i] is not type(arguments[i]) for i in places):
             return None
-        kept = tuple([type(each) if i in places else each for i, each in enumerate(arguments)])
+        kept = tuple([type(argument) if i in places else argument for i, argument in enumerate(arguments)])
         return self._loose_call(types, kept, [type(arguments[i]) for i in places])
 
     def _loose_call(
@@ -311,7 +313,7 @@ def _key(types: tuple[flat.TensorType, ...], arguments: tuple) -> tuple[Any, ...
 
 
 def _kinds(arguments: tuple) -> tuple[Any, ...]:
-    return tuple([_kinds(each) if type(each) is tuple else type(each) for each in arguments])
+    return tuple([_kinds(argument) if type(argument) is tuple else type(argument) for argument in arguments])
 
 
 def written(types: tuple[flat.TensorType, ...], arguments: tuple) -> tuple[tuple, tuple[int | float, ...]]:

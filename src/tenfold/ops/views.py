@@ -156,11 +156,11 @@ def unflatten(x, dim, sizes):
         raise ShapeError("unflatten: a zero-dimensional tensor has no dimension to divide")
     extent = x.shape[dim]
     known, inferred = 1, sizes.count(-1)
-    for each in sizes:
-        known *= each if each != -1 else 1
+    for size in sizes:
+        known *= size if size != -1 else 1
     if inferred > 1 or (inferred and (known == 0 or extent % known)) or (not inferred and known != extent):
         raise ShapeError(f"unflatten: {list(sizes)} do not multiply to dimension {dim} of {x.type}")
-    sizes = tuple([extent // known if each == -1 else each for each in sizes])
+    sizes = tuple([extent // known if size == -1 else size for size in sizes])
     return flat.reshape(x, (*x.shape[:dim], *sizes, *x.shape[dim + 1 :]))
 
 

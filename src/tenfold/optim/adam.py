@@ -69,7 +69,7 @@ class Adam(Updating):
         require_betas(betas)
         defaults = {
             "lr": lr,
-            "betas": tuple([float(each) for each in betas]),
+            "betas": tuple([float(beta) for beta in betas]),
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,

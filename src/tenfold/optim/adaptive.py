@@ -64,8 +64,8 @@ class Adagrad(Updating):
         super().__init__(params, defaults)
         counters: dict[str, Tensor] = {}
         for group in self.param_groups:
-            for each in group["params"]:
-                self.begin(each, group, counters)
+            for param in group["params"]:
+                self.begin(param, group, counters)
 
     def initial(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "sum": (group["initial_accumulator_value"],)}

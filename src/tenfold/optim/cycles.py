@@ -171,7 +171,9 @@ class OneCycleLR(Cycling):
         else:
             phases.append((self.total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"))
         names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
-        self._schedule_phases: list[dict[str, Any]] = [dict(zip(names, each, strict=True)) for each in phases]
+        self._schedule_phases: list[dict[str, Any]] = [
+            dict(zip(names, phase, strict=True)) for phase in phases
+        ]
         if last_epoch == -1:
             for group, most in zip(
                 optimizer.param_groups, for_groups("max_lr", optimizer, max_lr), strict=True

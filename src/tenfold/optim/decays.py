@@ -20,13 +20,13 @@ class ByFunction(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "lr_lambdas": [state_of(each) for each in self.lr_lambdas]}
+        return {**super().state_dict(), "lr_lambdas": [state_of(lr_lambda) for lr_lambda in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict({name: each for name, each in state_dict.items() if name != "lr_lambdas"})
-        for each, kept in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
+        for lr_lambda, kept in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if kept is not None:
-                vars(each).update(kept)
+                vars(lr_lambda).update(kept)
 
 
 class LambdaLR(ByFunction):

@@ -29,7 +29,7 @@ def bunches(
         small = param.numel * param.dtype.itemsize <= SMALL and not param.dtype.is_complex
         if small and all(each.shape == param.shape for each in state.values()):
             dtypes = tuple([(name, each.dtype) for name, each in state.items()])
-            counters = tuple([each for each in places if each[0] in COUNTERS])
+            counters = tuple([place for place in places if place[0] in COUNTERS])
             found.setdefault((param.dtype, dtypes, counters), []).append(i)
         else:
             found[i] = [i]
@@ -40,7 +40,7 @@ def joined(values: Sequence[flat.Value]) -> flat.Value:
     """The elements of all as one vector; a single one stays as it is."""
     if len(values) == 1:
         return values[0]
-    return flat.concatenate([flat.reshape(each, (each.numel,)) for each in values], 0)
+    return flat.concatenate([flat.reshape(value, (value.numel,)) for value in values], 0)
 
 
 def parted(whole: flat.Value, like: Sequence[flat.Value]) -> list[flat.Value]:

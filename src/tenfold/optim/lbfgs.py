@@ -88,16 +88,16 @@ class _Descent:
             self.loss = self.closure()
         self.evaluations += 1
         self.state["func_evals"] += 1
-        gradients = [each.grad for each in self.params if each.grad is not None]
-        eval_(*[each for each in (self.loss, *gradients) if isinstance(each, Tensor)])
+        gradients = [param.grad for param in self.params if param.grad is not None]
+        eval_(*[value for value in (self.loss, *gradients) if isinstance(value, Tensor)])
         parts = [
-            _flat(np.zeros(each.shape, each.dtype.numpy) if each.grad is None else each.grad._host())
-            for each in self.params
+            _flat(np.zeros(param.shape, param.dtype.numpy) if param.grad is None else param.grad._host())
+            for param in self.params
         ]
         return Point(float(self.loss), np.concatenate(parts))
 
     def place(self) -> list[np.ndarray]:
-        return [each._host() for each in self.params]
+        return [param._host() for param in self.params]
 
     def go(self, start: list[np.ndarray], length: float, direction: np.ndarray) -> None:
         """Move the parameters to `start + length · direction`."""
@@ -149,7 +149,7 @@ class _Descent:
             d=_tensor(direction),
             t=length,
             old_dirs=[_tensor(each) for each in self.directions],
-            old_stps=[_tensor(each) for each in self.steps],
+            old_stps=[_tensor(step) for step in self.steps],
             ro=list(self.inverse_products),
             H_diag=scale,
             prev_flat_grad=_tensor(before),

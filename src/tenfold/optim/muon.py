@@ -53,8 +53,8 @@ class Muon(Updating):
         }
         super().__init__(params, defaults)
         for group in self.param_groups:
-            for each in group["params"]:
-                require(each.ndim == 2, f"Muon is for matrices, not for a parameter of {list(each.shape)}")
+            for param in group["params"]:
+                require(param.ndim == 2, f"Muon is for matrices, not for a parameter of {list(param.shape)}")
 
     def initial(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         if param.dtype.is_complex:
@@ -85,7 +85,7 @@ def _orthogonal(matrix: Value, options: Any) -> Value:
     """The matrix with singular values near 1, by steps of Newton and Schulz; each is rounded to bfloat16."""
     tall = matrix.shape[0] > matrix.shape[1]
     x = _rounded(flat.transpose(matrix, (1, 0)) if tall else matrix)
-    a, b, c = (flat.convert(each, dtypes.float32) for each in options.ns_coefficients)
+    a, b, c = (flat.convert(ns_coefficient, dtypes.float32) for ns_coefficient in options.ns_coefficients)
     size = _rounded(flat.sqrt(flat.sum(x * x)))
     x = _rounded(x / flat.maximum(size, _rounded(flat.convert(options.eps, dtypes.float32))))
     for _ in range(options.ns_steps):

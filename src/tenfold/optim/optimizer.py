@@ -130,8 +130,8 @@ class Optimizer:
                 "the order of a set changes between runs", help="give the parameters as a list"
             )
         entries = [given] if isinstance(given, Tensor) else list(given)
-        names = [each[0] for each in entries if isinstance(each, tuple)]
-        params = [each[1] if isinstance(each, tuple) else each for each in entries]
+        names = [entry[0] for entry in entries if isinstance(entry, tuple)]
+        params = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
         group["params"] = params
         if names and len(names) != len(params):
             raise OptionError(
@@ -139,10 +139,10 @@ class Optimizer:
             )
         if names:
             group["param_names"] = names
-        for each in params:
-            if not isinstance(each, Tensor):
-                raise ArgumentError(f"an optimizer updates Tensors, not a {type(each).__name__}")
-            if not (each.is_leaf or each.retains_grad or self.defaults.get("differentiable")):
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise ArgumentError(f"an optimizer updates Tensors, not a {type(param).__name__}")
+            if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
                 raise OptionError(
                     "a tensor that is computed from others cannot be optimized",
                     help="optimize the tensors it is computed from, or detach() it",
@@ -151,25 +151,25 @@ class Optimizer:
             if default is required and name not in group:
                 raise OptionError(f"the group gives no value for the option {name!r}, which has no default")
             group.setdefault(name, default)
-        if len({id(each) for each in params}) < len(params):
+        if len({id(param) for param in params}) < len(params):
             warn("a group of parameters holds one of them twice")
-        known = {id(each) for other in self.param_groups for each in other["params"]}
+        known = {id(param) for other in self.param_groups for param in other["params"]}
         if any(("param_names" in group) != ("param_names" in other) for other in self.param_groups):
             raise OptionError("some groups have names for their parameters and some have none")
-        if any(id(each) in known for each in params):
+        if any(id(param) in known for param in params):
             raise OptionError("a parameter is in more than one group")
         self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or fill them with zeros."""
         for group in self.param_groups:
-            for each in group["params"]:
+            for param in group["params"]:
                 if set_to_none:
-                    each.grad = None
-                elif each.grad is not None:
+                    param.grad = None
+                elif param.grad is not None:
                     with no_grad():
-                        each.grad.detach_()
-                        each.grad.zero_()
+                        param.grad.detach_()
+                        param.grad.zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have gradients; `closure` computes the loss and the gradients first."""
@@ -184,10 +184,10 @@ class Optimizer:
         places: dict[int, int] = {}
         groups = []
         for group in self.param_groups:
-            for each in group["params"]:
-                places.setdefault(id(each), len(places))
+            for param in group["params"]:
+                places.setdefault(id(param), len(places))
             options = {name: value for name, value in group.items() if name != "params"}
-            groups.append({**options, "params": [places[id(each)] for each in group["params"]]})
+            groups.append({**options, "params": [places[id(param)] for param in group["params"]]})
         given: set[int] = set()
         state = {
             places[id(param)] if isinstance(param, Tensor) else param: _stored(kept, given)

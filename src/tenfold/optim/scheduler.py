@@ -151,27 +151,29 @@ class Combined(LRScheduler):
     _schedulers: Sequence[LRScheduler]
 
     def _take(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler]) -> None:
-        for i, each in enumerate(schedulers):
-            if not isinstance(each, LRScheduler):
-                raise ArgumentError(f"schedule {i} is a {type(each).__name__}")
-            if getattr(each, "needs_metrics", False):
+        for i, scheduler in enumerate(schedulers):
+            if not isinstance(scheduler, LRScheduler):
+                raise ArgumentError(f"schedule {i} is a {type(scheduler).__name__}")
+            if getattr(scheduler, "needs_metrics", False):
                 raise OptionError(
-                    f"schedule {i}, {type(each).__name__}, needs a metric at each step",
+                    f"schedule {i}, {type(scheduler).__name__}, needs a metric at each step",
                     help="step it by itself",
                 )
-            if each.optimizer is not optimizer:
-                raise OptionError(f"schedule {i}, {type(each).__name__}, is of another optimizer")
+            if scheduler.optimizer is not optimizer:
+                raise OptionError(f"schedule {i}, {type(scheduler).__name__}, is of another optimizer")
         self._schedulers = schedulers
         self.optimizer = optimizer
 
     def state_dict(self) -> dict[str, Any]:
-        own = {name: each for name, each in vars(self).items() if name not in ("optimizer", "_schedulers")}
-        return {**own, "_schedulers": [each.state_dict() for each in self._schedulers]}
+        own = {
+            name: member for name, member in vars(self).items() if name not in ("optimizer", "_schedulers")
+        }
+        return {**own, "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         vars(self).update({name: each for name, each in state_dict.items() if name != "_schedulers"})
-        for each, kept in zip(self._schedulers, state_dict["_schedulers"], strict=True):
-            each.load_state_dict(kept)
+        for scheduler, kept in zip(self._schedulers, state_dict["_schedulers"], strict=True):
+            scheduler.load_state_dict(kept)
 
 
 class SequentialLR(Combined):
@@ -231,8 +233,8 @@ class ChainedScheduler(Combined):
         self._last_lr = self._present()
 
     def step(self) -> None:  # type: ignore[override]
-        for each in self._schedulers:
-            each.step()
+        for scheduler in self._schedulers:
+            scheduler.step()
         self._last_lr = self._present()
 
 

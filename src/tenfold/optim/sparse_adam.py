@@ -28,7 +28,7 @@ class SparseAdam(Optimizer):
         require_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
         for group in self.param_groups:
-            if any(each.is_sparse for each in group["params"]):
+            if any(param.is_sparse for param in group["params"]):
                 raise OptionError("SparseAdam updates dense parameters", help="their gradients are sparse")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -110,7 +110,7 @@ class AveragedModel(Module):
         if self.use_buffers:
             own, others = own + own_buffers, others + other_buffers
         with no_grad():
-            current = [each.detach().to(mine.device) for mine, each in zip(own, others, strict=True)]
+            current = [other.detach().to(mine.device) for mine, other in zip(own, others, strict=True)]
             averaged = [each.detach() for each in own]
             if self.multi_avg_fn is not None:
                 self.multi_avg_fn(averaged, current, self.n_averaged)
@@ -129,23 +129,23 @@ class AveragedModel(Module):
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Let a model's batch normalisations see the data once more, and keep the mean of their statistics."""
-    layers = [each for each in model.modules() if isinstance(each, _BatchNorm)]
+    layers = [module for module in model.modules() if isinstance(module, _BatchNorm)]
     if not layers:
         return
-    momenta = [each.momentum for each in layers]
+    momenta = [layer.momentum for layer in layers]
     training = model.training
     model.train()
     try:
-        for each in layers:
-            each.reset_running_stats()
-            each.momentum = None
+        for layer in layers:
+            layer.reset_running_stats()
+            layer.momentum = None
         with no_grad():
             for batch in loader:
                 data = batch[0] if isinstance(batch, (list, tuple)) else batch
                 model(data if device is None else data.to(device))
     finally:
-        for each, momentum in zip(layers, momenta, strict=True):
-            each.momentum = momentum
+        for layer, momentum in zip(layers, momenta, strict=True):
+            layer.momentum = momentum
         model.train(training)
 
 

@@ -215,7 +215,7 @@ class Updating(Optimizer):
         # Where gradients flow through the step they may need a parameter as it was before.
         params = [(param.clone() if context.grad_enabled else param).current() for param, _ in pairs]
         grads = [gradient.current() for _, gradient in pairs]
-        before = [each.current() for each in states]
+        before = [state.current() for state in states]
         tensors, given = self._given(index, group, device)
         inputs = (*params, *grads, *before, *given)
         input_types = tuple([each.type for each in inputs])
@@ -276,7 +276,7 @@ class Updating(Optimizer):
         joins: bool,
     ) -> Program:
         """The step of a group: parameters, gradients, state and numbers in, parameters and state out."""
-        inputs = [flat.Value(each) for each in input_types]
+        inputs = [flat.Value(input_type) for input_type in input_types]
         remaining = iter(inputs)
         params, grads, kept, given = ([next(remaining) for _ in range(count)] for count in counts)
         options = _options(group, self.numbers, tensors, given)

@@ -84,7 +84,7 @@ def _zoom(
     low, high = _order(ends)
     stalled = False
     for _ in range(max_trials):
-        lengths = [each.length for each in ends]
+        lengths = [end.length for end in ends]
         width = max(lengths) - min(lengths)
         if width * size < LEAST_CHANGE:
             break

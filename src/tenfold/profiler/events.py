@@ -107,11 +107,11 @@ def on_tier0(spans: Iterable[Span], started: int) -> list[Kernel]:
     """The programs that ran on tier 0, each as one kernel."""
     return [
         Kernel(
-            each.name, each.start - started, each.end - each.start, "numpy", False,
-            Instruction(each.name, "", [], [], "", [], list(each.lines), fused=list(each.ops)), -1,
+            span.name, span.start - started, span.end - span.start, "numpy", False,
+            Instruction(span.name, "", [], [], "", [], list(span.lines), fused=list(span.ops)), -1,
         )
-        for each in spans
-        if each.kind == "kernel"
+        for span in spans
+        if span.kind == "kernel"
     ]  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def _matching(
     """The program that has most of these events' instructions, and the fewest others, if there is one."""
     best: tuple[int, int, int] | None = None
     for i, instructions in enumerate(programs):
-        matched = len({name for each in events if (name := _label(each, instructions)) in instructions})
+        matched = len({name for event in events if (name := _label(event, instructions)) in instructions})
         best = max(best or (0, 0, -1), (matched, -len(instructions), i))
     if best is None or not best[0]:
         return None, {}
@@ -141,19 +141,19 @@ def _matching(
 def averages(kernels: Sequence[Kernel], spans: Sequence[Span]) -> list[Average]:
     """Kernels and phases of the host by their names, those that took longest first."""
     found: dict[tuple[int, str], Average] = {}
-    for each in kernels:
-        average = found.setdefault((each.program, each.name), Average(each.name, is_kernel=True))
+    for kernel in kernels:
+        average = found.setdefault((kernel.program, kernel.name), Average(kernel.name, is_kernel=True))
         average.count += 1
-        average.on_gpu = each.on_gpu
-        if each.on_gpu:
-            average.device_time_total += each.duration / 1e3
+        average.on_gpu = kernel.on_gpu
+        if kernel.on_gpu:
+            average.device_time_total += kernel.duration / 1e3
         else:
-            average.cpu_time_total += each.duration / 1e3
-            average.self_cpu_time_total += each.duration / 1e3
-        if each.instruction is not None:
-            average.flops += each.instruction.flops
-            average.bytes += each.instruction.bytes
-            average.lines, average.fused = each.instruction.lines, each.instruction.fused
+            average.cpu_time_total += kernel.duration / 1e3
+            average.self_cpu_time_total += kernel.duration / 1e3
+        if kernel.instruction is not None:
+            average.flops += kernel.instruction.flops
+            average.bytes += kernel.instruction.bytes
+            average.lines, average.fused = kernel.instruction.lines, kernel.instruction.fused
     for span in spans:
         average = found.setdefault((-2, span.name), Average(span.name))
         average.count += 1

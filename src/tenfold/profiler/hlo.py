@@ -107,11 +107,11 @@ class Program:
 
     def _weigh(self, instruction: Instruction, body: dict[str, Instruction]) -> None:
         """Count what it computes, what it reads and writes, and which lines and ops it stands for."""
-        operands = [body[each] for each in instruction.operands if each in body]
+        operands = [body[operand] for operand in instruction.operands if operand in body]
         instruction.flops = flops(instruction, operands)
         if instruction.opcode in FREE or instruction.opcode in ("while", "call", "conditional"):
             return
-        instruction.bytes = instruction.size + sum(each.size for each in operands)
+        instruction.bytes = instruction.size + sum(operand.size for operand in operands)
         if instruction.opcode != "fusion":
             return
         for name in instruction.calls:
@@ -127,7 +127,7 @@ class Program:
 
 def _inner_flops(instruction: Instruction, body: Sequence[Instruction]) -> float:
     known = {each.name: each for each in body}
-    return flops(instruction, [known[each] for each in instruction.operands if each in known])
+    return flops(instruction, [known[operand] for operand in instruction.operands if operand in known])
 
 
 def flops(instruction: Instruction, operands: Sequence[Instruction]) -> float:
@@ -152,7 +152,7 @@ def _product(instruction: Instruction, operands: Sequence[Instruction]) -> float
         return 0.0
     shape = operands[0].arrays[0][1]
     places = [int(each) for each in re.findall(r"\d+", found[1])]
-    return 2.0 * instruction.numel * math.prod(shape[each] for each in places if each < len(shape))
+    return 2.0 * instruction.numel * math.prod(shape[place] for place in places if place < len(shape))
 
 
 def _convolution(instruction: Instruction, operands: Sequence[Instruction]) -> float:
@@ -170,7 +170,7 @@ def _convolution(instruction: Instruction, operands: Sequence[Instruction]) -> f
 
 
 def _attention(instruction: Instruction, operands: Sequence[Instruction]) -> float:
-    shapes = [each.arrays[0][1] for each in operands[:2] if each.arrays]
+    shapes = [operand.arrays[0][1] for operand in operands[:2] if operand.arrays]
     if len(shapes) < 2 or len(shapes[0]) != 4:
         return 0.0
     lengths = sorted(shapes[0][1:3])[-1] * sorted(shapes[1][1:3])[-1]

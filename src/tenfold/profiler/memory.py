@@ -49,7 +49,9 @@ def liveness(program: Program) -> Memory:
             if last[name] == i and name in live and live[name].opcode != "parameter" and i < len(order) - 1:
                 held -= live.pop(name).size
     holders = sorted(at_peak.values(), key=lambda each: -each.size)
-    return Memory(timeline, peak, [Held(each.size, each.name, (each.lines or [""])[0]) for each in holders])
+    return Memory(
+        timeline, peak, [Held(holder.size, holder.name, (holder.lines or [""])[0]) for holder in holders]
+    )
 
 
 def _owners(program: Program, body: dict[str, Instruction]) -> dict[str, tuple[str, ...]]:

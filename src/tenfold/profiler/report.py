@@ -42,19 +42,19 @@ def table(
     if sort_by is not None and sort_by not in SORTS:
         raise ArgumentError(f"a table is not sorted by {sort_by!r}", help=f"one of {', '.join(SORTS)}")
     rows = sorted(averages, key=SORTS[sort_by or "time"], reverse=True)
-    total = sum(each.time for each in averages if each.is_kernel) or 1.0
+    total = sum(average.time for average in averages if average.is_kernel) or 1.0
     made = Table(box=None, pad_edge=False, header_style="bold")
     made.add_column("kernel, or phase of the host", no_wrap=True, max_width=44)
     for title in ("runs", "total", "%", "each", "GFLOP/s", "GB/s", "roofline"):
         made.add_column(title, justify="right", no_wrap=True)
     made.add_column("line", no_wrap=True, max_width=30)
     made.add_column("fuses", no_wrap=True, max_width=40)
-    for each in rows[: row_limit if row_limit >= 0 else None]:
-        made.add_row(*_row(each, total, peaks.get(each.on_gpu)))
+    for row in rows[: row_limit if row_limit >= 0 else None]:
+        made.add_row(*_row(row, total, peaks.get(row.on_gpu)))
     text = io.StringIO()
     Console(file=text, width=190, color_system=None).print(made)
-    kernels = sum(each.time for each in averages if each.is_kernel)
-    host = sum(each.self_cpu_time_total for each in averages if each.key.startswith("tenfold: "))
+    kernels = sum(average.time for average in averages if average.is_kernel)
+    host = sum(average.self_cpu_time_total for average in averages if average.key.startswith("tenfold: "))
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
     return "\n".join([*lines, f"kernels {_time(kernels)}; around them on the host {_time(host)}"])
 
@@ -107,7 +107,7 @@ def memory_table(ran: Sequence[Ran], row_limit: int) -> str:
 def chrome_trace(kernels: Sequence[Kernel], spans: Sequence[Span], ran: Sequence[Ran], start: int) -> str:
     """The events in Chrome's format, which Perfetto reads too; with the memory that programs hold."""
     events: list[dict[str, Any]] = []
-    lines = {each: i + 1 for i, each in enumerate(dict.fromkeys([each.line for each in kernels]))}
+    lines = {each: i + 1 for i, each in enumerate(dict.fromkeys([kernel.line for kernel in kernels]))}
     threads = {each: i for i, each in enumerate(dict.fromkeys([each.thread for each in spans]))}
     for pid, name in ((0, "host"), (1, "kernels")):
         events.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}})
@@ -115,19 +115,19 @@ def chrome_trace(kernels: Sequence[Kernel], spans: Sequence[Span], ran: Sequence
         {"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": line}}
         for line, tid in lines.items()
     ]
-    for each in kernels:
+    for kernel in kernels:
         event: dict[str, Any] = {
-            "ph": "X", "pid": 1, "tid": lines[each.line], "name": each.name, "ts": each.start / 1e3,
-            "dur": each.duration / 1e3, "cat": "kernel",
+            "ph": "X", "pid": 1, "tid": lines[kernel.line], "name": kernel.name, "ts": kernel.start / 1e3,
+            "dur": kernel.duration / 1e3, "cat": "kernel",
         }  # fmt: skip
-        if each.instruction is not None:
+        if kernel.instruction is not None:
             event["args"] = {
-                "lines": each.instruction.lines, "fuses": each.instruction.fused,
-                "flops": each.instruction.flops, "bytes": each.instruction.bytes,
+                "lines": kernel.instruction.lines, "fuses": kernel.instruction.fused,
+                "flops": kernel.instruction.flops, "bytes": kernel.instruction.bytes,
             }  # fmt: skip
-            held = ran[each.program].memory.timeline.get(each.name) if each.program >= 0 else None
+            held = ran[kernel.program].memory.timeline.get(kernel.name) if kernel.program >= 0 else None
             if held is not None:
-                counter = {"ph": "C", "pid": 1, "name": "memory (MB)", "ts": each.start / 1e3}
+                counter = {"ph": "C", "pid": 1, "name": "memory (MB)", "ts": kernel.start / 1e3}
                 events.append({**counter, "args": {"held": held / 1e6}})
         events.append(event)
     for span in spans:

@@ -195,7 +195,7 @@ class profile(contextlib.ContextDecorator):
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages:
         """Kernels and phases of the host by name, those that took longest first."""
-        gpu = xla.device_kind("cuda") if any(each.on_gpu for each in self._kernels) else None
+        gpu = xla.device_kind("cuda") if any(kernel.on_gpu for kernel in self._kernels) else None
         limits = {True: peaks.of_gpu(gpu) if gpu else None, False: peaks.of_cpu()}
         return Averages(averages(self._kernels, self._spans), limits)
 

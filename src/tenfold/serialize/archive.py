@@ -32,9 +32,9 @@ class Contents:
             self.storages = [np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in found]
             return
         hosts, places = stored(tensors)
-        self.storages = [np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in hosts]
-        by_identity = {id(each): place for each, place in zip(tensors, places)}
-        self.pickle = Pickler(by_identity, [each.nbytes for each in self.storages]).dump(obj)
+        self.storages = [np.ascontiguousarray(host).reshape(-1).view(np.uint8) for host in hosts]
+        by_identity = {id(tensor): place for tensor, place in zip(tensors, places)}
+        self.pickle = Pickler(by_identity, [storage.nbytes for storage in self.storages]).dump(obj)
 
     def write(self, file: IO[bytes]) -> None:
         import zipfile  # brings compressors that nothing else needs
@@ -44,8 +44,8 @@ class Contents:
             add_record(zipped, ".format_version", b"1")
             add_record(zipped, ".storage_alignment", str(_ALIGNMENT).encode())
             add_record(zipped, "byteorder", sys.byteorder.encode())
-            for i, each in enumerate(self.storages):
-                add_record(zipped, f"data/{i}", each.data)
+            for i, storage in enumerate(self.storages):
+                add_record(zipped, f"data/{i}", storage.data)
             add_record(zipped, "version", b"3\n")
 
 
@@ -100,11 +100,11 @@ class Archive:
                 help="it was cut short or changed after it was saved: save or copy it again",
             ) from None
         records = self.zipped.infolist()
-        if sum(each.file_size for each in records) > length:
+        if sum(record.file_size for record in records) > length:
             raise FormatError(
                 "the file's records claim to be longer than the file: it is damaged, or hostile"
             )
-        self.records = {each.filename: each for each in records}
+        self.records = {record.filename: record for record in records}
         roots = [name[: -len("/data.pkl")] for name in self.records if name.endswith("/data.pkl")]
         if len(roots) != 1 or "/" in roots[0]:
             raise FormatError("the zip archive is no saved file: it does not have one record data.pkl")

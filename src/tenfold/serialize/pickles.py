@@ -85,7 +85,7 @@ def _is_leaf(item: Any) -> bool:
 
 def _check_key(key: Any, where: str) -> None:
     members = key if type(key) is tuple else (key,)
-    if not all(_is_leaf(each) and not isinstance(each, Size) for each in members):
+    if not all(_is_leaf(member) and not isinstance(member, Size) for member in members):
         raise NotPlain(
             f"the key {key!r} of {where or 'the dict'} cannot be saved",
             help="keys are strings, numbers and tuples of these",
@@ -186,14 +186,14 @@ class Pickler:
 
     def tuple(self, items: tuple[Any, ...]) -> None:
         self.out += b"("
-        for each in items:
-            self.write(each)
+        for item in items:
+            self.write(item)
         self.out += b"t"
 
     def list(self, items: list[Any]) -> None:
         self.out += b"]("
-        for each in items:
-            self.write(each)
+        for item in items:
+            self.write(item)
         self.out += b"e"
 
     def dict(self, items: dict[Any, Any]) -> None:
@@ -202,9 +202,9 @@ class Pickler:
         else:
             self.out += b"}"
         self.out += b"("
-        for key, each in items.items():
+        for key, item in items.items():
             self.write(key)
-            self.write(each)
+            self.write(item)
         self.out += b"u"
 
     def parameter(self, parameter: Parameter) -> None:

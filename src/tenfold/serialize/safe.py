@@ -70,7 +70,7 @@ class Contents:
         self.metadata = getattr(obj, "metadata", None) or None
 
     def write(self, file: IO[bytes]) -> None:
-        arrays = {name: np.ascontiguousarray(each) for name, each in self.arrays.items()}
+        arrays = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
         described = {
             name: self.package.TensorSpec(
                 dtype=host.dtype.name,

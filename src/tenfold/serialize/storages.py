@@ -138,7 +138,9 @@ class Placed:
         if not isinstance(dtype, DType) or (storage.dtype is not None and dtype is not storage.dtype):
             raise FormatError("a tensor of the file has no dtype, or another than its storage")
         for numbers in (shape, strides):
-            if not isinstance(numbers, tuple) or not all(type(each) is int and each >= 0 for each in numbers):
+            if not isinstance(numbers, tuple) or not all(
+                type(number) is int and number >= 0 for number in numbers
+            ):
                 raise FormatError("a tensor of the file has sizes or strides that are not numbers from 0 up")
         if type(offset) is not int or offset < 0 or len(shape) != len(strides) or len(shape) > MAX_RANK:
             raise FormatError("a tensor of the file lies nowhere: its offset, sizes and strides do not fit")
@@ -182,7 +184,7 @@ def tensors_of(
     made: dict[Placed, Tensor] = {}
     for storage, residents in by_storage.items():
         dtype = residents[0].dtype
-        if any(each.dtype is not dtype for each in residents):
+        if any(resident.dtype is not dtype for resident in residents):
             raise FormatError(f"storage {storage.key[:40]!r} is of several dtypes at once")
         raw = read(storage)
         if raw.nbytes < storage.nbytes:
@@ -208,10 +210,11 @@ def _residents(
         held = flat[only.offset : only.offset + math.prod(only.shape)]
         return [(only, leaf(held.reshape(only.shape), device, only.dtype))]
     dtype = residents[0].dtype
-    shape = next((each.shape for each in residents if each.whole), flat.shape)
+    shape = next((resident.shape for resident in residents if resident.whole), flat.shape)
     base = leaf(flat.reshape(shape), device, dtype)
     return [
-        (each, base.data if each.whole and each.shape == shape else view_of(base, each)) for each in residents
+        (resident, base.data if resident.whole and resident.shape == shape else view_of(base, resident))
+        for resident in residents
     ]
 
 
@@ -255,8 +258,8 @@ def stored(tensors: Sequence[Tensor]) -> tuple[list[np.ndarray], list[Saved]]:
     Tensors that share memory share a storage; a view whose siblings are not saved brings only what it shows.
     """
     shared: dict[int, list[int]] = {}
-    for i, each in enumerate(tensors):
-        alias = None if SAVED_APART in each.__dict__ else each._alias
+    for i, tensor in enumerate(tensors):
+        alias = None if SAVED_APART in tensor.__dict__ else tensor._alias
         if alias is not None and not any(step.row.recodes for step in alias.steps):
             shared.setdefault(id(alias.storage), []).append(i)
     storages: list[Tensor] = []
@@ -267,15 +270,15 @@ def stored(tensors: Sequence[Tensor]) -> tuple[list[np.ndarray], list[Saved]]:
             for i, place in zip(members, places):
                 saved[i] = Saved(len(storages), place.offset, tuple(place.strides))
             storages.append(Tensor(places[0].storage.current()))
-    for i, each in enumerate(tensors):
+    for i, tensor in enumerate(tensors):
         if i not in saved:
-            saved[i] = Saved(len(storages), 0, contiguous(each.shape))
-            storages.append(each)
+            saved[i] = Saved(len(storages), 0, contiguous(tensor.shape))
+            storages.append(tensor)
     return hosts(storages), [saved[i] for i in range(len(tensors))]
 
 
 def hosts(tensors: Sequence[Tensor]) -> list[np.ndarray]:
     """The data of tensors, computed as one program."""
     if context.recorder is None:  # else the first to be asked for its data says that there is none
-        evaluate.evaluate([each.current() for each in tensors])
-    return [each._host() for each in tensors]
+        evaluate.evaluate([tensor.current() for tensor in tensors])
+    return [tensor._host() for tensor in tensors]

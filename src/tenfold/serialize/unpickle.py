@@ -55,7 +55,7 @@ def _ordered(pairs: Any = ()) -> OrderedDict[Any, Any]:
 
 
 def _counter(counts: Any = ()) -> Counter[Any]:
-    if type(counts) is not dict or not all(type(each) is int for each in counts.values()):
+    if type(counts) is not dict or not all(type(count) is int for count in counts.values()):
         raise FormatError("a Counter of the file does not count")
     return Counter(counts)
 
@@ -64,7 +64,7 @@ def _set(members: Any = ()) -> set[Any]:
     if type(members) not in (list, tuple):
         raise FormatError("a set of the file is not made of a list")
     require_spread(members, Counter())
-    return {_key(each) for each in members}
+    return {_key(member) for member in members}
 
 
 def _encoded(text: Any, encoding: Any) -> bytes:
@@ -74,7 +74,7 @@ def _encoded(text: Any, encoding: Any) -> bytes:
 
 
 def _size(numbers: Any) -> Size:
-    if not isinstance(numbers, tuple) or not all(type(each) is int for each in numbers):
+    if not isinstance(numbers, tuple) or not all(type(number) is int for number in numbers):
         raise FormatError("a Size of the file is not made of numbers")
     return Size(numbers)
 
@@ -234,9 +234,9 @@ class Unpickler:
         arguments, function = self.stack.pop(), self.stack.pop()
         if not isinstance(function, Builder) or type(arguments) is not tuple:
             raise FormatError("the file is damaged: its pickle calls what cannot be called")
-        for each in arguments:
-            if isinstance(each, (str, tuple, list, dict)):
-                self.spend(len(each))
+        for argument in arguments:
+            if isinstance(argument, (str, tuple, list, dict)):
+                self.spend(len(argument))
         self.stack.append(function.build(*arguments))
 
     def build(self) -> None:
@@ -272,10 +272,10 @@ class Unpickler:
         if type(self.stack[-1]) is not set:
             raise FormatError("the file is damaged: its pickle adds to what is no set")
         require_spread(items, self.hashes.setdefault(id(self.stack[-1]), Counter()))
-        for each in items:
-            if type(each) is tuple:
-                self.spend(len(each))
-            self.stack[-1].add(_key(each))
+        for item in items:
+            if type(item) is tuple:
+                self.spend(len(item))
+            self.stack[-1].add(_key(item))
 
     def set_items(self, items: list[Any]) -> None:
         target = self.stack[-1]
@@ -301,9 +301,9 @@ def require_spread(keys: Iterable[Any], counts: Counter[int]) -> None:
     """Refuse keys that were chosen to have one hash: to fill a dict with them takes the square of their
     number. Strings hash by a secret of this process's, so only numbers, and tuples of them, can be chosen
     so."""
-    for each in keys:
-        if type(each) in (int, float, complex, tuple):
-            code = hash(_key(each))
+    for key in keys:
+        if type(key) in (int, float, complex, tuple):
+            code = hash(_key(key))
             counts[code] += 1
             if counts[code] > CROWDED:
                 raise FormatError("keys of a dict of the file collide: they were chosen to take long to read")

@@ -71,7 +71,9 @@ def general_cosine(M: int, *, a: Iterable[float], **made: Unpack[Made]) -> Tenso
     def formula(n: Tensor, last: int) -> Tensor:
         if M < 2:
             return n + 1
-        waves = [(n * (2 * math.pi * i / last)).cos() * each for i, each in enumerate(coefficients)]
+        waves = [
+            (n * (2 * math.pi * i / last)).cos() * coefficient for i, coefficient in enumerate(coefficients)
+        ]
         return aten("stack")(waves).sum(0)
 
     return _window(M, formula, **made)

@@ -139,7 +139,7 @@ def sum_of(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = No
 @rule("norm")
 def norm(self: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     axes = [dim] if isinstance(dim, int) else list(dim or ())
-    if axes and sorted(axis_of(each, self.ndim) for each in axes) != list(range(self.ndim)):
+    if axes and sorted(axis_of(axis, self.ndim) for axis in axes) != list(range(self.ndim)):
         raise UnsupportedError("can only compute the norm of all elements of a sparse tensor")
     held = self.merged()._held
     found = aten("norm")(held if dtype is None else held.to(dtype), 2 if p in ("fro", None) else p)

@@ -65,4 +65,4 @@ def pairs(one: np.ndarray, other: np.ndarray, inner: int) -> tuple[np.ndarray, n
 
 
 def stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
-    return np.stack([np.asarray(each, np.int64) for each in rows])
+    return np.stack([np.asarray(row, np.int64) for row in rows])

@@ -151,32 +151,32 @@ def getitem(self: Any, index: Any) -> Tensor:
 
 @rule("cat", "concat", "concatenate")
 def cat(tensors: Sequence[Any], dim: int = 0) -> CooTensor:
-    parts = [coordinates(each) for each in tensors]
+    parts = [coordinates(tensor) for tensor in tensors]
     axis, rank = axis_of(dim, parts[0].ndim), parts[0].sparse_rank
     shape = list(parts[0].shape)
-    for each in parts:
-        others = [size for i, size in enumerate(each.shape) if i != axis]
-        if each.ndim != len(shape) or others != shape[:axis] + shape[axis + 1 :]:
+    for part in parts:
+        others = [size for i, size in enumerate(part.shape) if i != axis]
+        if part.ndim != len(shape) or others != shape[:axis] + shape[axis + 1 :]:
             raise ShapeError(
-                f"cannot join tensors of {shape} and {list(each.shape)} along dimension {axis}: "
+                f"cannot join tensors of {shape} and {list(part.shape)} along dimension {axis}: "
                 "the other dimensions must agree"
             )
-        if each.sparse_rank != rank:
-            raise ShapeError(f"cannot join tensors of {rank} and {each.sparse_rank} sparse dimensions")
-    shape[axis] = sum(each.shape[axis] for each in parts)
+        if part.sparse_rank != rank:
+            raise ShapeError(f"cannot join tensors of {rank} and {part.sparse_rank} sparse dimensions")
+    shape[axis] = sum(part.shape[axis] for part in parts)
     if axis >= rank:
         raise UnsupportedError("can only join sparse tensors along a sparse dimension", help="use to_dense()")
     rows, begin = [], 0
-    for each in parts:
-        moved = each._where.numpy().copy()
+    for part in parts:
+        moved = part._where.numpy().copy()
         moved[axis] += begin
-        begin += each.shape[axis]
+        begin += part.shape[axis]
         rows.append(moved)
     joined = leaf(np.concatenate(rows, 1), parts[0].device)
-    whole = axis == 0 and all(each._coalesced for each in parts)
-    return coo(joined, aten("cat")([each._held for each in parts]), shape, whole)
+    whole = axis == 0 and all(part._coalesced for part in parts)
+    return coo(joined, aten("cat")([part._held for part in parts]), shape, whole)
 
 
 @rule("stack")
 def stack(tensors: Sequence[Any], dim: int = 0) -> CooTensor:
-    return cat([unsqueeze(coordinates(each), dim) for each in tensors], dim)
+    return cat([unsqueeze(coordinates(tensor), dim) for tensor in tensors], dim)

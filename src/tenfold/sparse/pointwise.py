@@ -54,7 +54,7 @@ def _is_zero(call: OpCall) -> bool:
 
 def _is_pointwise(function: Function, shape: tuple[int, ...]) -> bool:
     """Whether the result of a function has a shape, and each element depends on that of the operand alone."""
-    return all(each.type.shape == shape for each in function.results) and all(
+    return all(result.type.shape == shape for result in function.results) and all(
         _computes_each(op) for op in in_order(function.results)
     )
 
@@ -69,4 +69,6 @@ def _computes_each(op: Op) -> bool:
     return type(op) in ELEMENTWISE
 
 
-ELEMENTWISE = {each for each in vars(elementwise).values() if isinstance(each, type) and issubclass(each, Op)}
+ELEMENTWISE = {
+    member for member in vars(elementwise).values() if isinstance(member, type) and issubclass(member, Op)
+}

@@ -31,7 +31,7 @@ def _linear(name: str) -> None:
 
 def _converting(name: str) -> None:
     def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = [each._held if isinstance(each, SparseTensor) else each for each in args]
+        given = [arg._held if isinstance(arg, SparseTensor) else arg for arg in args]
         return self.with_values(getattr(self._held, name)(*given, **kwargs)).on_one_device()
 
     rule(name, by_values=True)(apply)

@@ -357,7 +357,7 @@ def _by_rule(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return found(*args, **kwargs)
     given = next((each for each in (*args, *kwargs.values()) if isinstance(each, SparseTensor)), None)
     named = {key: _as_coordinates(each) for key, each in kwargs.items()}
-    result = found(*[_as_coordinates(each) for each in args], **named)
+    result = found(*[_as_coordinates(arg) for arg in args], **named)
     if isinstance(given, CompressedTensor) and isinstance(result, CooTensor) and result.ndim == 2:
         return compress(result, given._by_rows)
     return result

@@ -37,7 +37,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         len(args) > len(names)
         or given.keys() & kwargs.keys()
         or kwargs.keys() - known
-        or not all(isinstance(each, bool) for each in flags)
+        or not all(isinstance(flag, bool) for flag in flags)
     ):
         raise ArgumentError("takes (dtype), (device), (device, dtype) or (other), then non_blocking and copy")
     given |= kwargs
@@ -116,7 +116,7 @@ TYPE_NAMES = {
 def type_(self: Tensor, dtype: DType | str | type | None = None, non_blocking: bool = False) -> Any:
     """The old name of the type ("tenfold.FloatTensor"), or the tensor converted to one or to a dtype."""
     if dtype is None:
-        name = next(name for name, each in TYPE_NAMES.items() if each is self.dtype)
+        name = next(name for name, type_name in TYPE_NAMES.items() if type_name is self.dtype)
         return f"{package.shown}.{'' if self.device.type == 'cpu' else 'cuda.'}{name}"
     if isinstance(dtype, str):
         *place, name = dtype.split(".")

@@ -117,7 +117,9 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
             arguments = row.prepare(*arguments)
     except TenfoldError as error:
         raise error.located(row.python_name, where) from None
-    values = [_argument(each, is_tensor) for each, is_tensor in zip(arguments, plan.tensors, strict=True)]
+    values = [
+        _argument(argument, is_tensor) for argument, is_tensor in zip(arguments, plan.tensors, strict=True)
+    ]
     if row.host:
         if row.sized is not None and (counts := sized.counts()) is not None:
             return _wrap(plan, [Tensor(each) for each in sized.call(row, values, counts, where)])
@@ -140,7 +142,7 @@ def _in_format(plan: Plan, arguments: Sequence[Any], position: int, where: Any) 
         return (
             viewed if viewed.is_contiguous(memory_format) else memory_formats.arranged(viewed, memory_format)
         )
-    plain = [None if i == position else each for i, each in enumerate(arguments)]
+    plain = [None if i == position else argument for i, argument in enumerate(arguments)]
     return memory_formats.arranged(invoke(plan.row, plain, where), memory_format)
 
 
@@ -156,8 +158,8 @@ def _recorded(plan: Plan, arguments: Sequence[Any], values: list[Any], where: An
         generator.state.assign(results[-1])
         results = results[:-1]
     if plan.view:
-        return _wrap(plan, [_view(plan, arguments, values, each) for each in results])
-    return _wrap(plan, [Tensor(each) for each in results])
+        return _wrap(plan, [_view(plan, arguments, values, result) for result in results])
+    return _wrap(plan, [Tensor(result) for result in results])
 
 
 # A loop that never asks for a value would record without end: past this depth its values are computed on the
@@ -196,7 +198,7 @@ def _prepare(plan: Plan, values: list[Any]) -> tuple[Device | None, generators.G
     """Fill in what the frontend knows: the device of a new tensor, and the random state."""
     device = None
     if plan.device is not None:
-        inputs = [each for each in values if isinstance(each, Value)]
+        inputs = [value for value in values if isinstance(value, Value)]
         given = values[plan.device]
         device = (given or (inputs[0].device if inputs else devices.get_default_device())).resolved
         if device.type != "cpu":
@@ -204,7 +206,7 @@ def _prepare(plan: Plan, values: list[Any]) -> tuple[Device | None, generators.G
     if not plan.row.random:
         return device, None
     if device is None:
-        device = next(each.device for each in values if isinstance(each, Value))
+        device = next(value.device for value in values if isinstance(value, Value))
     generator = values[plan.generator] if plan.generator is not None else None
     if generator is None:
         generator = generators.default_generator(device)
@@ -228,7 +230,7 @@ def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
         return tuple([host(part) for part in each]) if type(each) is tuple else each
 
     try:
-        arrays = plan.row.lowering(*plan.row.bind_values([host(each) for each in values]))
+        arrays = plan.row.lowering(*plan.row.bind_values([host(value) for value in values]))
     except TenfoldError as error:
         raise located(error, plan.row, where, values) from None
     device = inputs[0].device
@@ -328,7 +330,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
                 _computed_as(out, rows[index], arguments, kwargs.get("dtype"))
         except TenfoldError as error:
             raise error.located(name, capture()) from None
-        if resolver.numbers_as_tensors and not any(isinstance(each, Tensor) for each in arguments):
+        if resolver.numbers_as_tensors and not any(isinstance(argument, Tensor) for argument in arguments):
             arguments[0] = _number(arguments[0])
         result = invoke(rows[index], arguments, capture())
         if requires_grad:
@@ -365,15 +367,15 @@ def _quick_key(args: tuple[Any, ...], plain: bool) -> tuple[tuple[Any, ...] | No
     `plain` context a tensor without an alias is read by a look at its value."""
     key: list[Any] = [dtypes.get_default_dtype()]
     inputs: list[Value] = []
-    for each in args:
-        kind = each.__class__
+    for arg in args:
+        kind = arg.__class__
         if kind is Tensor or kind is Parameter:
-            value = each._value if plain and each._alias is None else each.current()
+            value = arg._value if plain and arg._alias is None else arg.current()
             inputs.append(value)
             key.append(value.type)
-        elif kind is int or kind is bool or (type(each) is float and each and each == each):
+        elif kind is int or kind is bool or (type(arg) is float and arg and arg == arg):
             key.append(kind)
-            key.append(each)
+            key.append(arg)
         else:
             return None, ()
     return tuple(key), tuple(inputs)
@@ -399,8 +401,8 @@ def _resolver(name: str, rows: Sequence[Row], method: bool) -> Resolver:
 
 def _computed_as(out: Any, row: Row, arguments: list[Any], told: Any) -> None:
     """Where an op may be told a dtype, it computes in that of `out=`."""
-    for place, each in enumerate(row.schema.arguments):
-        if each.name == "dtype" and isinstance(out, Tensor):
+    for place, argument in enumerate(row.schema.arguments):
+        if argument.name == "dtype" and isinstance(out, Tensor):
             if told is not None and arguments[place] is not out.dtype:
                 raise DTypeError(f"dtype={arguments[place].name} is not that of out=, {out.dtype.name}")
             arguments[place] = out.dtype

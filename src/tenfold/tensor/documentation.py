@@ -79,7 +79,7 @@ MODULES = {None: "tn", "nn": "tn.nn.functional"}
 def written(call: Callable[..., Any], name: str, rows: Sequence[Row], *, method: bool) -> str:
     """The docstring of a function: meaning, signatures, schemas, an example with its shapes."""
     lines = [rows[0].doc.strip() or f"`{name}`, as in PyTorch.", ""]
-    lines += [f"    {name}{each}" for each in signatures(rows, method=method)]
+    lines += [f"    {name}{signature}" for signature in signatures(rows, method=method)]
     lines += ["", "Schemas:", *[f"    {row.namespace}::{row.text.rpartition('::')[2]}" for row in rows]]
     shown = example(call, name, rows, method=method)
     if shown is not None:
@@ -90,7 +90,7 @@ def written(call: Callable[..., Any], name: str, rows: Sequence[Row], *, method:
 
 def signatures(rows: Sequence[Row], *, method: bool) -> list[str]:
     """The Python signatures of some rows, as people read them."""
-    return [_plain(each) for each in overloads(rows, method=method)]
+    return [_plain(overload) for overload in overloads(rows, method=method)]
 
 
 def _plain(signature: str) -> str:
@@ -114,15 +114,17 @@ def example(
     address = MODULES.get(module, f"tn.{module}")
     for row in rows:
         for sample in [] if row.host or row.random else _samples(row):
-            texts = [_text(each) for each in sample.args]
+            texts = [_text(arg) for arg in sample.args]
             words = [f"{key}={_text(value)}" for key, value in sample.kwargs.items()]
             try:
-                values = [_value(each) for each in sample.args]
+                values = [_value(arg) for arg in sample.args]
                 keywords = {key: _value(each) for key, each in sample.kwargs.items()}
                 result = call(*values, **keywords)
             except (TenfoldError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                 continue
-            given = [_type_of(each) for value in (*values, *keywords.values()) for each in _tensors(value)]
+            given = [
+                _type_of(tensor) for value in (*values, *keywords.values()) for tensor in _tensors(value)
+            ]
             receiver, *others = texts if method else [address, *texts]
             text = f"{receiver}.{name}({', '.join([*others, *words])})"
             return text, f"{', '.join(given)} -> {_type_of(result)}" if given else _type_of(result)

@@ -107,8 +107,8 @@ def default_generator(device: Device) -> Generator:
 def manual_seed(seed: int) -> Generator:
     """Start the default generators of all devices anew."""
     _seed[:] = [_checked(seed)]
-    for each in _generators.values():
-        each.manual_seed(seed)
+    for generator in _generators.values():
+        generator.manual_seed(seed)
     return default_generator(Device("cpu"))
 
 
@@ -134,7 +134,7 @@ class fork_rng:
     """In this block random numbers may be drawn; after it the default generators are as before."""
 
     def __enter__(self) -> None:
-        self._saved = {device: each.get_state() for device, each in _generators.items()}
+        self._saved = {device: generator.get_state() for device, generator in _generators.items()}
 
     def __exit__(self, *error: Any) -> None:
         for device, state in self._saved.items():

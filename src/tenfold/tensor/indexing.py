@@ -78,7 +78,7 @@ def _views(x: Tensor, index: Any, where: Any) -> tuple[Tensor, dict[int, Tensor]
     """The view that the basic items of an index make, and the index tensors and masks for its dimensions."""
     given = index if type(index) is tuple else (_alone(index),)
     items = [each if type(each) in BASIC else _item(each, x) for each in given]
-    used = sum([_width(each) for each in items])
+    used = sum([_width(item) for item in items])
     if used > x.ndim:
         raise IndexOutOfRange(
             f"an index of {used} dimensions into {x.current().type}, which has {x.ndim}",

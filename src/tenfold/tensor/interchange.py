@@ -244,22 +244,22 @@ def _is_nested(item: Any) -> bool:
 def _plain_numbers(elements: list[Any]) -> tuple[list[Any], set[DType]]:
     """Elements with tensors and NumPy scalars among them as Python numbers, and the dtypes they came in."""
     numbers, found = [], set()
-    for each in elements:
-        if isinstance(each, Tensor) and each.numel() == 1:
-            numbers.append(each.item())
-            found.add(each.dtype)
-        elif isinstance(each, (np.generic, np.ndarray)):
-            found.add(dtypes.from_numpy(each.dtype))
-            numbers.append(each.item())
-        elif isinstance(each, (int, float, complex)):
-            found.add(dtypes.of_python(each))
-            numbers.append(each)
-        elif isinstance(each, Tensor):
+    for element in elements:
+        if isinstance(element, Tensor) and element.numel() == 1:
+            numbers.append(element.item())
+            found.add(element.dtype)
+        elif isinstance(element, (np.generic, np.ndarray)):
+            found.add(dtypes.from_numpy(element.dtype))
+            numbers.append(element.item())
+        elif isinstance(element, (int, float, complex)):
+            found.add(dtypes.of_python(element))
+            numbers.append(element)
+        elif isinstance(element, Tensor):
             raise ShapeError(
-                f"a tensor of {each.numel()} elements cannot be an element", help="use tenfold.stack"
+                f"a tensor of {element.numel()} elements cannot be an element", help="use tenfold.stack"
             )
         else:
-            raise DTypeError(f"a tensor cannot hold a {type(each).__name__} ({each!r})")
+            raise DTypeError(f"a tensor cannot hold a {type(element).__name__} ({element!r})")
     return numbers, found
 
 
@@ -267,7 +267,7 @@ def _filled(elements: list[Any], dtype: DType) -> np.ndarray:
     """Python numbers in a dtype; integers must fit it, but a negative one wraps into a narrow unsigned."""
     try:
         if dtype.kind == "bool":
-            return np.array([bool(each) for each in elements], bool)
+            return np.array([bool(element) for element in elements], bool)
         if dtype.kind != "int":
             with np.errstate(all="ignore"):
                 return _rounded(np.array(elements, np.complex128 if dtype.is_complex else np.float64), dtype)
@@ -292,16 +292,16 @@ def _rounded(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 def _misfit(elements: list[Any], dtype: DType, low: int | None = None) -> TenfoldError:
     """The error for the first element that a dtype does not hold."""
-    for each in elements:
-        if isinstance(each, complex):
+    for element in elements:
+        if isinstance(element, complex):
             return DTypeError(
-                f"the complex number {each} does not fit {dtype.name}", help="use a complex dtype"
+                f"the complex number {element} does not fit {dtype.name}", help="use a complex dtype"
             )
         if dtype.kind == "int":
             limits = dtypes.iinfo(dtype)
-            if not (limits.min if low is None else low) <= each <= limits.max:
+            if not (limits.min if low is None else low) <= element <= limits.max:
                 return NumberOutOfRange(
-                    f"the number {each} does not fit {dtype.name}", help="choose a wider dtype"
+                    f"the number {element} does not fit {dtype.name}", help="choose a wider dtype"
                 )
     return NumberOutOfRange(f"a number is too large for {dtype.name}", help="choose a wider dtype")
 

@@ -32,15 +32,17 @@ def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _elementwise(self: Tensor, others: Sequence[Tensor], function: Callable[..., Any]) -> Tensor:
-    for each in (self, *others):
-        if each.requires_grad:
+    for operand in (self, *others):
+        if operand.requires_grad:
             raise GradientError("a Python function on elements has no gradient", help="use .detach() first")
-        if each.device.type != "cpu":
+        if operand.device.type != "cpu":
             raise ArgumentError("a Python function runs on the CPU", help="move the tensor with .cpu()")
-    arrays = np.broadcast_arrays(*[each.numpy() for each in (self, *others)])
+    arrays = np.broadcast_arrays(*[operand.numpy() for operand in (self, *others)])
     if arrays[0].shape != tuple(self.shape):
         raise ShapeError(f"{tuple(self.shape)} cannot hold elements for {arrays[0].shape}")
-    made = [function(*[each.item() for each in elements]) for elements in zip(*[a.flat for a in arrays])]
+    made = [
+        function(*[element.item() for element in elements]) for elements in zip(*[a.flat for a in arrays])
+    ]
     array = np.array(made, self.dtype.numpy).reshape(self.shape)
     self.assign(leaf(array, self.device, self.dtype).current())
     return self

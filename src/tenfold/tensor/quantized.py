@@ -153,7 +153,7 @@ def _put_together(integers: Tensor, scale: Any, zero_point: Any, axis: int | Non
 def dequantize(tensors: Any) -> Any:
     """The numbers that a quantized tensor means; of several, those of each."""
     if isinstance(tensors, (list, tuple)):
-        return tuple([dequantize(each) for each in tensors])
+        return tuple([dequantize(tensor) for tensor in tensors])
     if isinstance(tensors, Tensor):
         return tensors.float()
     return _quantized(tensors).dequantize()

@@ -22,7 +22,7 @@ def counts() -> Counts | None:
 
 
 def _tensors(values: Sequence[Any]) -> list[Value]:
-    return [each for each in values if type(each) is Value]
+    return [value for value in values if type(value) is Value]
 
 
 def call(row: Row, values: Sequence[Any], counts: Counts, where: Any) -> Sequence[Value]:
@@ -30,7 +30,7 @@ def call(row: Row, values: Sequence[Any], counts: Counts, where: Any) -> Sequenc
     sized = row.sized
     assert sized is not None
     tensors = _tensors(values)
-    key = (row.qualified, *[each.type if type(each) is Value else each for each in values])
+    key = (row.qualified, *[value.type if type(value) is Value else value for value in values])
 
     def lowered(size: int) -> Program:
         params, arguments = _abstract(values)
@@ -52,8 +52,8 @@ def call(row: Row, values: Sequence[Any], counts: Counts, where: Any) -> Sequenc
 
 def _abstract(values: Sequence[Any]) -> tuple[list[flat.Value], list[Any]]:
     """Parameters of FlatIR in the places of tensors."""
-    arguments = [flat.Value(each.type) if type(each) is Value else each for each in values]
-    return [each for each in arguments if isinstance(each, flat.Value)], arguments
+    arguments = [flat.Value(value.type) if type(value) is Value else value for value in values]
+    return [argument for argument in arguments if isinstance(argument, flat.Value)], arguments
 
 
 def as_size(number: Value, counts: Counts, where: Any) -> int:

@@ -218,7 +218,7 @@ def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result
 
 def _complete(row: Row, given: Sequence[Any]) -> Step:
     """A step with the defaults of the arguments that were not given."""
-    rest = [each.default for each in row.schema.arguments[1 + len(given) :]]
+    rest = [argument.default for argument in row.schema.arguments[1 + len(given) :]]
     return Step(row, (*given, *rest))
 
 
@@ -307,7 +307,7 @@ def on_host(alias: Alias, type: TensorType) -> np.ndarray | None:
     if not memory.flags.c_contiguous:
         return None
     size, bytes_of = memory.itemsize, memory.reshape(-1).view(np.uint8)
-    strides = [each * size for each in alias.strides]
+    strides = [stride * size for stride in alias.strides]
     return np.ndarray(type.shape, memory.dtype, bytes_of, alias.offset * size, strides)
 
 

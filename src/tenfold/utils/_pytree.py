@@ -200,8 +200,8 @@ class TreeSpec:
 
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]):
         self.type, self.context, self.children_specs = type, context, list(children_specs)
-        self.num_nodes: int = 1 + sum([each.num_nodes for each in self.children_specs])
-        self.num_leaves: int = sum([each.num_leaves for each in self.children_specs])
+        self.num_nodes: int = 1 + sum([children_spec.num_nodes for children_spec in self.children_specs])
+        self.num_leaves: int = sum([children_spec.num_leaves for children_spec in self.children_specs])
         self.num_children = len(self.children_specs)
 
     def is_leaf(self) -> bool:
@@ -290,7 +290,7 @@ def tree_flatten(tree: Any, is_leaf: Leaf = None) -> tuple[list[Any], TreeSpec]:
             return _LEAF
         kind = _kind(node)
         children, context = SUPPORTED_NODES[kind].flatten_fn(node)
-        return TreeSpec(kind, context, [walk(each) for each in children])
+        return TreeSpec(kind, context, [walk(child) for child in children])
 
     spec = walk(tree)
     return leaves, spec
@@ -320,7 +320,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
         if spec.is_leaf():
             return next(rest)
         return SUPPORTED_NODES[spec.type].unflatten_fn(
-            [build(each) for each in spec.children_specs], spec.context
+            [build(children_spec) for children_spec in spec.children_specs], spec.context
         )
 
     return build(treespec)
@@ -330,13 +330,13 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Leaf = N
     """A tree of the same structure, with the function's results on its leaves; further trees give further
     arguments."""
     leaves, spec = tree_flatten(tree, is_leaf)
-    return spec.unflatten(map(func, leaves, *[spec.flatten_up_to(each) for each in rests]))
+    return spec.unflatten(map(func, leaves, *[spec.flatten_up_to(rest) for rest in rests]))
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Leaf = None) -> Any:
     """Call a function on the leaves; the tree itself."""
     leaves, spec = tree_flatten(tree, is_leaf)
-    deque(map(func, leaves, *[spec.flatten_up_to(each) for each in rests]), maxlen=0)
+    deque(map(func, leaves, *[spec.flatten_up_to(rest) for rest in rests]), maxlen=0)
     return tree
 
 
@@ -369,11 +369,11 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Leaf = None) -> bo
 
 
 def tree_all_only(types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Leaf = None) -> bool:
-    return all(pred(each) for each in tree_leaves(tree, is_leaf) if isinstance(each, types))
+    return all(pred(tree_leaf) for tree_leaf in tree_leaves(tree, is_leaf) if isinstance(tree_leaf, types))
 
 
 def tree_any_only(types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Leaf = None) -> bool:
-    return any(pred(each) for each in tree_leaves(tree, is_leaf) if isinstance(each, types))
+    return any(pred(tree_leaf) for tree_leaf in tree_leaves(tree, is_leaf) if isinstance(tree_leaf, types))
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: Leaf = None) -> list[tuple[tuple[Any, ...], Any]]:
@@ -401,7 +401,7 @@ def tree_flatten_with_path(tree: Any, is_leaf: Leaf = None) -> tuple[list[Any], 
 def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Leaf = None) -> Any:
     """As `tree_map`, with the keys that lead to a leaf as the function's first argument."""
     located_leaves, spec = tree_flatten_with_path(tree, is_leaf)
-    others = zip(*[spec.flatten_up_to(each) for each in rests]) if rests else iter(())
+    others = zip(*[spec.flatten_up_to(rest) for rest in rests]) if rests else iter(())
     results = [func(path, leaf, *next(others, ())) for path, leaf in located_leaves]
     return spec.unflatten(results)
 

@@ -51,7 +51,7 @@ def checkpoint(
 
     def make() -> flat.Function:
         body = recorded.fragment()
-        params = [flat.Value(each.type) for each in body.params]
+        params = [flat.Value(param.type) for param in body.params]
         arguments = [place is not None for place in recorded.places]
         rule = _recomputed(body, arguments if any(arguments) else [True] * len(params))
         return flat.Function(params, Composite(tuple(params), body, rule, {}, None).results, "checkpoint")
@@ -67,7 +67,7 @@ def _recomputed(body: flat.Function, delayed: Sequence[bool]) -> Callable[..., A
     def rule(
         cotangents: Sequence[flat.Value | None], results: Sequence[flat.Value], inputs: Sequence[flat.Value]
     ) -> Sequence[flat.Value | None]:
-        present = [each for each in cotangents if each is not None]
+        present = [cotangent for cotangent in cotangents if cotangent is not None]
         # Behind the barrier XLA cannot tell that this is the forward pass again, and so does not keep what it
         # computed there. It would still compute it early: on the CPU nothing is left of a barrier when ops
         # are put in order. A choice that it cannot make before the cotangents are there remains.
@@ -78,7 +78,7 @@ def _recomputed(body: flat.Function, delayed: Sequence[bool]) -> Callable[..., A
             for each, late in zip(held, delayed, strict=False)
         ]
         rest = iter(held[len(inputs) :])
-        given = [None if each is None else next(rest) for each in cotangents]
+        given = [None if cotangent is None else next(rest) for cotangent in cotangents]
         outputs = body.inline(again, None, whole=True)
         wanted = [each for each in again if carries(each)]
         found = dict(zip(wanted, gradients(in_order(outputs), outputs, given, wanted), strict=True))

@@ -32,13 +32,13 @@ def _over_lists(name: str) -> Callable[..., Any]:
     packed = name.removesuffix("_") in ("addcmul", "addcdiv")
 
     def foreach(self: Any, *args: Any, **kwargs: Any) -> Any:
-        lists = [each for each in (self, *args) if isinstance(each, (list, tuple))]
+        lists = [arg for arg in (self, *args) if isinstance(arg, (list, tuple))]
         if not lists or not lists[0] or not isinstance(lists[0][0], Tensor):
             raise ArgumentError("takes a list of at least one Tensor first")
         count = len(lists[0])
         results = [
             call(
-                *[_ith(each, i, count, packed) for each in (self, *args)],
+                *[_ith(arg, i, count, packed) for arg in (self, *args)],
                 **{key: _ith(each, i, count, packed) for key, each in kwargs.items()},
             )
             for i in range(count)

@@ -45,12 +45,12 @@ def histogramdd(
     ]
     place = aten("zeros")((samples.shape[0],), dtype=dtypes.int64, device=input.device)
     inside = aten("ones")((samples.shape[0],), dtype=dtypes.bool_, device=input.device)
-    sizes = [each.shape[0] - 1 for each in edges]
-    for d, (each, size) in enumerate(zip(edges, sizes, strict=True)):
+    sizes = [edge.shape[0] - 1 for edge in edges]
+    for d, (edge, size) in enumerate(zip(edges, sizes, strict=True)):
         column = samples[:, d].contiguous()
-        at = aten("searchsorted")(each, column, right=True) - 1
-        at = aten("where")(column == each[-1], size - 1, at)  # the last bin has both of its edges
-        inside = inside & (column >= each[0]) & (column <= each[-1])
+        at = aten("searchsorted")(edge, column, right=True) - 1
+        at = aten("where")(column == edge[-1], size - 1, at)  # the last bin has both of its edges
+        inside = inside & (column >= edge[0]) & (column <= edge[-1])
         place = place * size + at.clamp(0, size - 1)
     amounts = aten("ones_like")(samples[:, 0]) if weight is None else weight.reshape(-1).to(samples.dtype)
     amounts = aten("where")(inside, amounts, 0.0)
@@ -58,8 +58,8 @@ def histogramdd(
     hist = flat.index_add(0, place, amounts).reshape(sizes)
     if density:
         hist = hist / hist.sum()
-        for d, each in enumerate(edges):
-            widths = each[1:] - each[:-1]
+        for d, edge in enumerate(edges):
+            widths = edge[1:] - edge[:-1]
             hist = hist / widths.reshape([-1 if i == d else 1 for i, _ in enumerate(edges)])
     return Histogram(hist, tuple(edges))
 

@@ -64,11 +64,13 @@ class Packet:
         self.__name__ = self.__qualname__ = name
         self._namespace = namespace
         self._overloads = overloads
-        self._tensors = {each: overloads[each] for each in tensors}  # those that could write to an `out`
+        self._tensors = {
+            tensor: overloads[tensor] for tensor in tensors
+        }  # those that could write to an `out`
         self._call = call
 
     def overloads(self) -> list[str]:
-        return [each or "default" for each in self._overloads]
+        return [overload or "default" for overload in self._overloads]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
@@ -102,7 +104,7 @@ class Packet:
             return call(*args, **kwargs)
 
         names = (OUT_OF.get(f"{self.__name__}.{overload}", stem), "Tensor", *self._tensors)
-        text = next(self._tensors[each]._text for each in names if each in self._tensors)
+        text = next(self._tensors[name]._text for name in names if name in self._tensors)
         return Overload(self._namespace, self.__name__, overload, write, out_text(text, overload))
 
     def __dir__(self) -> list[str]:
@@ -214,14 +216,16 @@ def _plain_numbers(
     coded, places = _coded(schema)
     if not coded:
         return args, kwargs
-    args = tuple([_decoded(base, each) for base, each in zip(places, args)]) + args[len(places) :]
+    args = tuple([_decoded(base, arg) for base, arg in zip(places, args)]) + args[len(places) :]
     return args, {name: _decoded(coded.get(name), each) for name, each in kwargs.items()}
 
 
 @functools.cache
 def _coded(schema: Schema) -> tuple[dict[str, str], list[str | None]]:
     """The arguments that ATen takes as numbers: their types by name, and by position."""
-    coded = {each.name: each.type.base for each in schema.arguments if each.type.base in _CODES}
+    coded = {
+        argument.name: argument.type.base for argument in schema.arguments if argument.type.base in _CODES
+    }
     return coded, [coded.get(each.name) for each in schema.positional]
 
 

@@ -38,7 +38,7 @@ def written_text(text: str, name: str) -> str:
 def out_text(text: str, overload: str) -> str:
     """Of the overload that writes its results to tensors that it is given after all other arguments."""
     schema = parse(text)
-    names = {each.name for each in schema.arguments}
+    names = {argument.name for argument in schema.arguments}
     gone = FACTORY if names >= FACTORY else set()
     if [str(each.type) for each in schema.returns] == ["Tensor[]"]:
         outs, results = ["Tensor(a!)[] out"], "()"

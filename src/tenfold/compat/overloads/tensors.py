@@ -97,7 +97,7 @@ def to_place(x: Tensor, device: Any, dtype: int | None, non_blocking: bool, copy
 
 def _numbered(number: int) -> DType:
     """The dtype of a number of PyTorch's ScalarType."""
-    name = next((name for name, each in SCALAR_TYPES.items() if each == number), None)
+    name = next((name for name, scalar_type in SCALAR_TYPES.items() if scalar_type == number), None)
     if name is None:
         raise ArgumentError(f"there is no dtype with number {number}")
     return BY_NAME[name]

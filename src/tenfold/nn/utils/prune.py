@@ -119,8 +119,8 @@ class PruningContainer(BasePruningMethod):
 
     def __init__(self, *args: BasePruningMethod):
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
-        for each in args:
-            self.add_pruning_method(each)
+        for arg in args:
+            self.add_pruning_method(arg)
 
     def add_pruning_method(self, method: BasePruningMethod | None) -> None:
         if method is None:
@@ -358,7 +358,7 @@ def global_unstructured(
         raise ArgumentError("the importance scores are a dictionary, by pairs of a module and a name")
     if pruning_method.PRUNING_TYPE != "unstructured":
         raise ArgumentError(f"{pruning_method.__name__} does not prune element by element")
-    pairs = [tuple(each) for each in parameters]
+    pairs = [tuple(parameter) for parameter in parameters]
     given = importance_scores or {}
     values = [getattr(module, name) for module, name in pairs]
     masks = [

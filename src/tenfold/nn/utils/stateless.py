@@ -36,12 +36,14 @@ def functional_call(
 def _joined(dictionaries: Any) -> dict[str, Tensor]:
     if isinstance(dictionaries, Mapping):
         return dict(dictionaries)
-    if not isinstance(dictionaries, Sequence) or not all(isinstance(each, Mapping) for each in dictionaries):
+    if not isinstance(dictionaries, Sequence) or not all(
+        isinstance(dictionary, Mapping) for dictionary in dictionaries
+    ):
         raise ArgumentError(f"takes a dict of tensors or several, not a {type(dictionaries).__name__}")
-    names = [name for each in dictionaries for name in each]
+    names = [name for dictionary in dictionaries for name in dictionary]
     if len(set(names)) < len(names):
         raise ArgumentError(f"{sorted({name for name in names if names.count(name) > 1})} are given twice")
-    return {name: each[name] for each in dictionaries for name in each}
+    return {name: dictionary[name] for dictionary in dictionaries for name in dictionary}
 
 
 @contextmanager
@@ -93,7 +95,7 @@ def _tied(places: dict[str, Any], given: Mapping[str, Tensor]) -> dict[str, Tens
     result: dict[str, Tensor] = {}
     for together in names.values():
         tensors = [given[name] for name in together if name in given]
-        if any(each is not tensors[0] for each in tensors):
+        if any(tensor is not tensors[0] for tensor in tensors):
             raise ArgumentError(
                 f"{', '.join(together)} are one tensor, and get different ones", help="pass tie_weights=False"
             )

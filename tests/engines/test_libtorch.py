@@ -6,11 +6,9 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import hypothesis
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
 
 import tenfold as tn
 from tenfold.base import dtypes
@@ -19,7 +17,6 @@ from tenfold.ops.table import TABLE, Row
 from tests.ops import generate, golden
 from tests.ops.golden import Call
 from tests.tensor.test_views import Trace as AliasProgram
-from tests.test_random_programs import SEED, check, many_programs, programs, run
 
 # What TorchScript alone knows, so that the dispatcher does not.
 SCRIPT_ONLY = {
@@ -81,13 +78,6 @@ def test_rows_of_every_dtype_agree_with_pytorch(rows: list[Row]) -> None:
     for dtype in dtypes.ALL:
         wrong = [each for row in rows for each in differences(row, dtype, None)[1]]
         assert not wrong, "\n".join(wrong[:20])
-
-
-@hypothesis.seed(SEED)
-@many_programs
-@given(programs())
-def test_random_programs_agree_with_pytorch(program: Any) -> None:
-    check(program, run(program, [tn.tensor(each) for each in program.inputs], program.pause))
 
 
 @pytest.mark.filterwarnings("ignore:.*deprecated")

@@ -55,6 +55,20 @@ def test_every_damaged_byte_of_a_built_file_is_found_before_it_is_loaded(vmfb):
                 tn.load_vmfb(data)
 
 
+def test_damaged_machine_code_in_a_file_that_iree_wrote_is_found_before_it_is_loaded(monkeypatch):
+    """A relocation that points elsewhere writes into memory that is not its own, and may crash much later."""
+    tools = pytest.importorskip("iree.compiler.tools")
+    text = tn.export(lambda x: x * 2, (tn.ones(3),)).text(whole=True)
+    data = tools.compile_str(text, target_backends=["llvm-cpu"], input_type="torch")
+    assert tn.load_vmfb(data)(tn.ones(3)).tolist() == [2, 2, 2]
+    monkeypatch.setattr(trial, "_ask", lambda *_: pytest.fail("loaded"))
+    code = data.index(b"\x7fELF")
+    for place in range(code, code + 0x600, 29):
+        changed = data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+        with pytest.raises(tn.FormatError, match="damaged: its contents do not match their checksums"):
+            tn.load_vmfb(changed)
+
+
 @pytest.mark.parametrize("form", ["portable", "bytecode"])
 def test_files_of_others_that_are_damaged_do_not_end_the_process(exported, form):
     data = without_digest(getattr(exported, form)())

@@ -8,6 +8,8 @@ import os
 import random
 import struct
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -130,7 +132,25 @@ def text() -> bytes:
 
 @functools.cache
 def vmfb() -> bytes:
-    return _foreign(tn.export(lambda x: x * 2 + 1, (tn.ones(3),)).build())
+    """A file as IREE writes it, without a digest of Tenfold's."""
+    from iree.compiler.tools import compile_str
+
+    text = tn.export(lambda x: x * 2 + 1, (tn.ones(3),)).text(whole=True)
+    return compile_str(text, target_backends=["llvm-cpu"], input_type="torch")
+
+
+def repacked(chance: random.Random) -> bytes:
+    """A `.vmfb` whose module is damaged and has the right checksum: IREE must refuse it. The machine code is
+    as it was, since nothing can tell damaged code from code."""
+    data = bytearray(vmfb())
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        part = archive.getinfo("module.fb")
+        module = archive.read(part)
+    changed = mutated(module, chance)[: len(module)].ljust(len(module), b"\0")
+    start = data.index(module)
+    data[start : start + len(module)] = changed
+    checksum, written = (struct.pack("<I", each) for each in (zlib.crc32(changed), part.CRC))
+    return bytes(data.replace(written, checksum))
 
 
 def run_module(data: bytes) -> None:
@@ -264,7 +284,7 @@ FORMATS = {
     "stablehlo": Format(stablehlo, run_module),
     "mlirbc": Format(bytecode, run_module),
     "mlir": Format(text, run_module, hostile_module),
-    "vmfb": Format(vmfb, lambda data: tn.load_vmfb(data)),
+    "vmfb": Format(vmfb, lambda data: tn.load_vmfb(data), repacked),
     "purple": Format(lambda: PURPLE.encode(), read_source, hostile_source),
     "cache": Format(entry, read_entry),
 }

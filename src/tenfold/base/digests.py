@@ -25,12 +25,15 @@ def filled_in(data: bytes) -> bytes:
     return data.replace(BLANK.encode(), _MARK + digest)
 
 
+def carried(data: bytes) -> set[bytes]:
+    """The digests that data carries: one, if Tenfold wrote it, and nobody since."""
+    return set(_DIGEST.findall(data))
+
+
 def require_undamaged(data: bytes) -> None:
     """Refuse data whose digest is not the one that it carries. What carries none passes."""
-    carried = set(_DIGEST.findall(data))
-    if not carried:
-        return
-    if carried != {sha256(_DIGEST.sub(BLANK.encode(), data)).hex().encode()}:
+    digest = carried(data)
+    if digest and digest != {sha256(_DIGEST.sub(BLANK.encode(), data)).hex().encode()}:
         raise FormatError(
             "the file is damaged: its digest is not the one that was written into it",
             help="copy it again from where it was made, or export it again",

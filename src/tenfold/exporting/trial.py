@@ -29,7 +29,7 @@ from tenfold.base import digests, errors
 from tenfold.base.devices import Device
 from tenfold.base.errors import EngineError, FormatError, TenfoldError
 from tenfold.base.forking import forkable
-from tenfold.engines import xla
+from tenfold.engines import iree, xla
 from tenfold.mlir import portable, stablehlo
 from tenfold.runtime import cache
 
@@ -91,8 +91,8 @@ def compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
 
 
 def require_loadable(data: bytes, target: str) -> None:
-    """Raise an error for a `.vmfb` that crashes the process which loads it."""
-    digests.require_undamaged(data)
+    """Raise an error for a `.vmfb` that is damaged, or crashes the process which loads it."""
+    iree.require_undamaged(data)
     if _remembered(data) is None:
         _ask({"do": "load", "target": target}, data, SECONDS + len(data) / 1e6)
         remember(data, TRIED, on_disk=True)
@@ -269,8 +269,6 @@ def serve() -> None:
 def _prepared(request: dict[str, Any]) -> Callable[[bytes], bytes]:
     """What does a request to a file. Libraries are loaded here: their time is not the file's."""
     if request["do"] == "load":
-        from tenfold.engines import iree
-
         iree.runtime()
         return lambda data: _loaded(iree.Executable, data, request["target"])
     stablehlo.bindings()

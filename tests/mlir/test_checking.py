@@ -76,6 +76,13 @@ REFUSED = {
         ),
         "exchanges data with the host",
     ),
+    "outfeed": (
+        module(
+            f'{TOKEN} %0 = "stablehlo.outfeed"(%a, %t) {{outfeed_config = ""}} '
+            f": ({VECTOR}, !stablehlo.token) -> !stablehlo.token return %a : {VECTOR}"
+        ),
+        "exchanges data with the host",
+    ),
     "a collective": (
         module(
             '%0 = "stablehlo.collective_permute"(%a) '

@@ -133,9 +133,12 @@ def main(arguments: Sequence[str] | None = None) -> list[Run]:
     )
     parser.add_argument("--programs", metavar="N", type=int, default=20_000, help="distinct programs")
     parser.add_argument("--steps", metavar="N", type=int, default=100_000, help="training steps")
+    parser.add_argument("--tier", choices=("numpy", "xla"), help="run all there, not where the policy says")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="draw it there: .svg or .png")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every sample there")
     options = parser.parse_args(arguments)
+    if options.tier:
+        os.environ["TENFOLD_TIER"] = options.tier
     works = (("distinct programs", programs, options.programs), ("training steps", steps, options.steps))
     runs = [measured(title, work(count), count) for title, work, count in works if count]
     for run in runs:

@@ -89,6 +89,36 @@ def test_optimised_instructions_link_to_ops_of_the_line_in_their_metadata(explai
             assert int(found[1]) in lines_of(explanation, nodes), line
 
 
+def convolutions(explanation):
+    """The ops that each convolution of the optimised program links to, in order, and those of FlatIR."""
+    stage = explanation.stage("hlo")
+    linked = [
+        list(links) for line, links in zip(stage.lines, stage.links, strict=True) if " convolution(" in line
+    ]
+    return linked, [[i] for i, op in enumerate(explanation.ops) if op.op == "Convolution"]
+
+
+def test_convolutions_that_xla_writes_anew_link_to_the_ops_that_they_came_from():
+    layers = [tn.nn.Conv2d(4, 4, 3, padding=1) for _ in range(3)]
+
+    def chain(x):
+        for layer in layers:
+            x = layer(x).tanh()
+        return x
+
+    linked, made = convolutions(tn.explain(chain, tn.ones(1, 4, 6, 6)))
+    assert linked == made and len(made) == 3
+
+    def gradients(x):
+        chain(x).sum().backward()
+        return [layer.weight.grad for layer in layers]
+
+    explanation = tn.explain(gradients, tn.ones(1, 4, 6, 6))
+    linked, made = convolutions(explanation)
+    assert sorted(linked) == made and len(made) == 8
+    assert explanation.times.others < 0.1 * explanation.times.run
+
+
 def test_the_torch_dialect_links_to_the_nodes_that_it_spells(explained):
     trace, explanation = explained
     stage = explanation.stage("torch")

@@ -62,8 +62,8 @@ def test_damaged_machine_code_in_a_file_that_iree_wrote_is_found_before_it_is_lo
     data = tools.compile_str(text, target_backends=["llvm-cpu"], input_type="torch")
     assert tn.load_vmfb(data)(tn.ones(3)).tolist() == [2, 2, 2]
     monkeypatch.setattr(trial, "_ask", lambda *_: pytest.fail("loaded"))
-    code = data.index(b"\x7fELF")
-    for place in range(code, code + 0x600, 29):
+    code, disk = data.index(b"\x7fELF"), data.rindex(b"PK\6\7") + 4
+    for place in (disk, *range(code, code + 0x600, 29)):
         changed = data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
         with pytest.raises(tn.FormatError, match="damaged: its contents do not match their checksums"):
             tn.load_vmfb(changed)

@@ -145,16 +145,16 @@ def require_undamaged(data: bytes) -> None:
     itself, by the checksums of the archive that it also is. Damaged machine code may run for a while."""
     if digests.carried(data):
         digests.require_undamaged(data)
-    elif zipfile.is_zipfile(io.BytesIO(data)):
-        try:
-            intact = _matches_checksums(data)
-        except Exception:  # of many types: zipfile trusts the numbers in an archive
-            intact = False
-        if not intact:
-            raise FormatError(
-                "the .vmfb file is damaged: its contents do not match their checksums",
-                help="copy it again from where it was made, or compile it again",
-            )
+        return
+    try:
+        intact = not zipfile.is_zipfile(io.BytesIO(data)) or _matches_checksums(data)
+    except Exception:  # of many types: zipfile trusts the numbers in an archive
+        intact = False
+    if not intact:
+        raise FormatError(
+            "the .vmfb file is damaged: its contents do not match their checksums",
+            help="copy it again from where it was made, or compile it again",
+        )
 
 
 def _matches_checksums(data: bytes) -> bool:

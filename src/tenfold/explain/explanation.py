@@ -188,7 +188,7 @@ def drafted(
         try:
             executable = executables.compile_apart(marked, device)
             text = executable.hlo()
-            last, parts = hlo_stage(text)
+            last, parts = hlo_stage(text, function)
             memory, held = memory_over(parts, text), executable.memory()
             types = [each.type for each in function.params]
             times = measured(executable, types, device, parts, [op.cost for op in ops])

@@ -3,14 +3,20 @@ instructions cost and hold, `profiler/hlo.py` reads from the same text."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tenfold.explain import origins
+from tenfold.explain.origins import FlatOp
 from tenfold.explain.tags import PREFIX
 
 _MARK = re.compile(rf'source_file="{PREFIX}(\d+)"')
 _METADATA = re.compile(r",? metadata=\{[^{}]*\}")
-_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([\w\-]+)\((.*)$")
+_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)$")
+_EXTENTS = re.compile(r"^\w+\[([\d,]*)\]")
+_OPERAND = re.compile(r"%([\w.\-]+)")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
 _CALLED = re.compile(
     r"(?:calls|to_apply|body|condition|branch_computations|called_computations)=\{?((?:%?[\w.\-]+(?:, )?)+)"
@@ -19,13 +25,17 @@ _CALLED = re.compile(
 
 @dataclass
 class Instruction:
-    """One instruction: its line, its name, the computations that it calls, and what it came from."""
+    """One instruction: its line, its name, the instructions that it reads, the computations that it calls,
+    and what it came from."""
 
     line: int
     name: str
     opcode: str
+    operands: tuple[str, ...]
     called: tuple[str, ...]
     marks: set[int]
+    elements: int  # of its result, or 0 if it has several
+    number: int  # of a parameter
 
 
 @dataclass
@@ -49,8 +59,8 @@ class Hlo:
         return next((each for each in self.computations.values() if each.entry), None)
 
 
-def take_apart(text: str) -> Hlo:
-    """An optimised program's text, taken apart."""
+def take_apart(text: str, ops: Sequence[FlatOp] = ()) -> Hlo:
+    """The text of an optimised program that was made from these FlatIR ops, taken apart."""
     lines: list[str] = []
     computations: dict[str, Computation] = {}
     current: Computation | None = None
@@ -66,6 +76,7 @@ def take_apart(text: str) -> Hlo:
             if found is not None:
                 current.instructions.append(found)
         lines.append(line)
+    origins.restore(computations, ops)
     _join(computations)
     return Hlo(lines, _marks(lines, computations), computations)
 
@@ -74,20 +85,32 @@ def _instruction(raw: str, line: str, number: int) -> Instruction | None:
     found = _INSTRUCTION.match(line)
     if found is None:
         return None
-    name, opcode, rest = found.groups()
+    name, type, opcode, rest = found.groups()
+    inside = rest.partition(")")[0]
     called = [each.strip().lstrip("%") for group in _CALLED.findall(rest) for each in group.split(",")]
     marks = {int(each) for each in _MARK.findall(raw)}
-    return Instruction(number, name, opcode, tuple(filter(None, called)), marks)
+    extents = _EXTENTS.match(type)
+    return Instruction(
+        number,
+        name,
+        opcode,
+        tuple(_OPERAND.findall(inside)),
+        tuple(filter(None, called)),
+        marks,
+        math.prod(int(each) for each in extents[1].split(",") if each) if extents else 0,
+        int(inside) if opcode == "parameter" else -1,
+    )
 
 
 def _join(computations: dict[str, Computation]) -> None:
-    """A fusion came from all that it holds; what says nothing of itself, inside of a computation that is
-    called, came from where its callers did. Callees stand before their callers."""
+    """A fusion came from all that it holds. What says nothing of itself came from where its readers did, and
+    inside of a computation that is called from where its callers did. Callees stand before their callers."""
     for computation in computations.values():
         for each in computation.instructions:
             for name in each.called:
                 if name in computations:
                     each.marks |= {m for one in computations[name].instructions for m in one.marks}
+    origins.inherit(computations)
     for computation in reversed(computations.values()):
         for each in computation.instructions:
             for name in each.called:

@@ -11,6 +11,7 @@ from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import TenfoldError
 from tenfold.explain import hlo, mlir_text
+from tenfold.explain.origins import FlatOp
 from tenfold.explain.tags import marked_nodes
 from tenfold.flat.printer import print_flat
 from tenfold.runtime.stages import stage_text
@@ -100,8 +101,18 @@ def sharding_stage(trace: Trace, device: Device) -> Stage:
     return _or_absent("sharding", "Sharding", "node", made)
 
 
-def hlo_stage(text: str) -> tuple[Stage, hlo.Hlo]:
-    parts = hlo.take_apart(text)
+def hlo_stage(text: str, function: flat.Function) -> tuple[Stage, hlo.Hlo]:
+    """What XLA made of a function whose ops are numbered in their places."""
+    places = {op: i for i, op in enumerate(function.ops)}
+    ops = [
+        FlatOp(
+            type(op).__name__,
+            tuple(places[each.op] for each in op.operands if each.op in places),
+            op.results[0].type.numel if op.results else 0,
+        )
+        for op in function.ops
+    ]
+    parts = hlo.take_apart(text, ops)
     blocks = [(each.line, each.name) for each in parts.computations.values()]
     return Stage("hlo", "Optimised HLO", "op", clipped(parts.lines), parts.marks, blocks=blocks), parts
 

@@ -3,6 +3,7 @@ recorded lazily and compiled; and the same step in a second process, which finds
 
 from __future__ import annotations
 
+import builtins
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -24,6 +26,10 @@ from tenfold.tensor import Tensor
 from tenfold.tensor.generators import manual_seed
 
 EPOCHS, BATCH = 30, 64
+PROGRAM = """\
+def layer(x, w):  # layer.py
+    return (x @ w).tanh()
+"""
 NEXT = (
     ("tenfold explain FILE.py --open", "every stage of your program side by side, in the browser"),
     ("tenfold run --as-torch train.py", "run a program that was written for PyTorch, as it is"),
@@ -43,7 +49,8 @@ def run(console: Console, path: Path) -> None:
             help="say where with --picture FILE.png",
         ) from None
     console.rule("a program at every stage")
-    console.print(show(layer, ones(2, 3), ones(3, 3)), markup=False)
+    console.print(PROGRAM, markup=False)
+    console.print(show(shown_program(), ones(2, 3), ones(3, 3)), markup=False)
     console.rule("reading handwritten digits")
     _learn_digits(console, path)
     console.rule("how fast")
@@ -54,9 +61,11 @@ def run(console: Console, path: Path) -> None:
         console.print(f"  [bold]{command}[/bold]\n      {what}", highlight=False)
 
 
-def layer(x: Tensor, w: Tensor) -> Tensor:
-    """The program that is shown."""
-    return (x @ w).tanh()
+def shown_program() -> Callable[[Tensor, Tensor], Tensor]:
+    """The function in PROGRAM, whose lines the stages name as those of a user's file."""
+    names: dict[str, Any] = {}
+    exec(builtins.compile(PROGRAM, "layer.py", "exec"), names)
+    return names["layer"]
 
 
 class Reader:

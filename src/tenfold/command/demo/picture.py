@@ -11,7 +11,8 @@ import numpy as np
 
 from tenfold.base.errors import MissingEngine
 
-INK, LINE, SOFT = "#1c2130", "#4451d8", "#8a93a6"
+INK, LINE, SOFT, GRID = "#1c2130", "#4451d8", "#5b6478", "#dfe2ea"
+MARGIN = 0.16  # inches around a picture
 COLUMNS = 8  # images in a row
 PAGE = 8.0  # inches, the width of a picture
 
@@ -43,12 +44,14 @@ def learning(
     width = max(1, len(losses) // 30)
     mean = np.convolve(losses, np.ones(width) / width, mode="valid")
     axes.plot(steps[width - 1 :], mean, color=LINE, linewidth=2, label=f"mean of {width} steps")
-    axes.set(xlabel="step", ylabel="loss", xlim=(1, max(len(losses), 2)))
+    axes.set(xlim=(1, max(len(losses), 2)))
+    axes.set_xlabel("step", fontsize=9.5, color=SOFT)
+    axes.set_title("Loss", fontsize=11, color=INK, loc="left", pad=10)
     if min(losses) > 0 and max(losses) > 20 * min(losses):
         axes.set_yscale("log")
     _plain(axes)
-    axes.legend(frameon=False, fontsize=9, loc="upper right")
-    lower.suptitle(title if len(images) else "It misread nothing", fontsize=11, color=INK, x=0.02, ha="left")
+    axes.legend(frameon=False, fontsize=9, loc="upper right", labelcolor=SOFT)
+    lower.suptitle(title if len(images) else "It misread nothing", fontsize=11, color=INK, x=0.012, ha="left")
     _show(lower, images, captions, rows)
     _save(figure, path)
 
@@ -64,8 +67,10 @@ def gallery(path: str | PathLike[str], images: np.ndarray, columns: int = COLUMN
 def _figure(height: float) -> Any:
     require()
     from matplotlib.figure import Figure  # and not pyplot, which would look for a screen
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    return Figure(figsize=(PAGE, height), dpi=120, facecolor="white", layout="constrained")
+    margins = ConstrainedLayoutEngine(w_pad=MARGIN / 2, h_pad=MARGIN / 2, wspace=0, hspace=0)
+    return Figure(figsize=(PAGE, height), dpi=120, facecolor="white", layout=margins)
 
 
 def _show(
@@ -82,9 +87,9 @@ def _show(
 
 def _plain(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(SOFT)
-    axes.tick_params(colors=SOFT, labelsize=9)
-    axes.grid(color="#dfe2ea", linewidth=0.6)
+    axes.spines[["left", "bottom"]].set_color(GRID)
+    axes.tick_params(which="both", colors=SOFT, labelsize=9, length=0)
+    axes.grid(color=GRID, linewidth=0.6)
 
 
 def _save(figure: Any, path: str | PathLike[str]) -> None:

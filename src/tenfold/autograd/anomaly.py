@@ -55,14 +55,16 @@ def look(starts: Sequence[tuple[Value, Tensor]], order: Sequence[Any]) -> None:
     NaN."""
     values: dict[Any, Value] = {}
     for node in order:
-        for each in node.inputs:
-            if each.origin is not None:
-                values.setdefault(_place(each), each)
+        for operand in node.inputs:
+            if operand.origin is not None:
+                values.setdefault(_place(operand), operand)
     begun = {_place(value): _has_nan(cotangent) for value, cotangent in starts}
-    cotangents = [each.current() for _, each in starts]
-    found = gradient([value for value, _ in starts], cotangents, list(values.values()), capture())
+    cotangents = [start.current() for _, start in starts]
+    gradients = gradient([value for value, _ in starts], cotangents, list(values.values()), capture())
     reached = {
-        place: _has_nan(Tensor(each)) for place, each in zip(values, found, strict=True) if each is not None
+        place: _has_nan(Tensor(each))
+        for place, each in zip(values, gradients, strict=True)
+        if each is not None
     }
     dirty = {**begun, **reached}
     for node in reversed(order):

@@ -46,7 +46,7 @@ def gradcheck(
     x = tenfold.randn(3, dtype=tenfold.float64, requires_grad=True)
     tenfold.autograd.gradcheck(lambda x: x.sin() * x, x)
     """
-    given = _as_tuple(inputs)
+    tensors = _as_tuple(inputs)
     if check_batched_forward_grad:
         raise UnsupportedError(
             "gradcheck does not check batched tangents",
@@ -55,11 +55,11 @@ def gradcheck(
     try:
         if check_backward_ad or check_forward_ad:
             ways = [_analytical] * check_backward_ad + [_pushed] * check_forward_ad
-            _check(func, given, eps, atol, rtol, nondet_tol, check_grad_dtypes, ways)
+            _check(func, tensors, eps, atol, rtol, nondet_tol, check_grad_dtypes, ways)
         if check_undefined_grad and check_backward_ad:
-            _check_silence(func, given)
+            _check_silence(func, tensors)
         if check_batched_grad:
-            _check_batched(func, given, atol, rtol)
+            _check_batched(func, tensors, atol, rtol)
     except GradientError:
         if raise_exception:
             raise
@@ -89,17 +89,17 @@ def gradgradcheck(
 ) -> bool:
     """Whether the gradients of the gradients of `func` are those that finite differences give; `grad_outputs`
     are the cotangents that they are taken at, random ones by default."""
-    given = _as_tuple(inputs)
-    outputs = _differentiable(func(*given))
+    tensors = _as_tuple(inputs)
+    outputs = _differentiable(func(*tensors))
     if grad_outputs is None:
         rng = np.random.default_rng(0)
         cotangents = [_drawn(rng, output) for output in outputs]
     else:
-        cotangents = [each for each in _as_tuple(grad_outputs) if each is not None]
-    asked = [i for i, each in enumerate(given) if _asks(each)]
+        cotangents = [cotangent for cotangent in _as_tuple(grad_outputs) if cotangent is not None]
+    asked = [i for i, tensor in enumerate(tensors) if _asks(tensor)]
 
     def gradients(*arguments: Any) -> tuple[Tensor, ...]:
-        own, given_cotangents = arguments[: len(given)], arguments[len(given) :]
+        own, given_cotangents = arguments[: len(tensors)], arguments[len(tensors) :]
         found = grad(
             _differentiable(func(*own)),
             [own[i] for i in asked],
@@ -107,11 +107,11 @@ def gradgradcheck(
             create_graph=True,
             allow_unused=True,
         )
-        return tuple([each for each in found if each is not None and each.requires_grad])
+        return tuple([gradient for gradient in found if gradient is not None and gradient.requires_grad])
 
     return gradcheck(
         gradients,
-        (*given, *cotangents),
+        (*tensors, *cotangents),
         eps=eps,
         atol=atol,
         rtol=rtol,
@@ -135,7 +135,7 @@ def _check(
     check_dtypes: bool,
     ways: Sequence[Way],
 ) -> None:
-    asked = [i for i, each in enumerate(inputs) if _asks(each)]
+    asked = [i for i, tensor in enumerate(inputs) if _asks(tensor)]
     if not asked:
         raise ArgumentError(
             "gradcheck needs an input that requires a gradient", help="make one with requires_grad=True"
@@ -172,8 +172,8 @@ def _compare(
                     "the gradient is not the same when it is computed again",
                     help="leave random numbers out of the function, or give nondet_tol",
                 )
-    for i, expected, found in zip(asked, numerical, analytical, strict=True):
-        for output, (theirs, ours) in enumerate(zip(expected, found, strict=True)):
+    for i, expected, actual in zip(asked, numerical, analytical, strict=True):
+        for output, (theirs, ours) in enumerate(zip(expected, actual, strict=True)):
             if not np.allclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=True):
                 raise GradientError(
                     f"Jacobian mismatch for output {output} with respect to input {i}:\n"
@@ -185,7 +185,7 @@ def _numerical(
     func: Callable[..., Any], inputs: tuple[Any, ...], asked: Sequence[int], eps: float
 ) -> list[list[np.ndarray]]:
     """For each input, the Jacobians of all outputs by central differences: a row for each of its elements."""
-    found = []
+    columns = []
     for i in asked:
         base = np.array(inputs[i].detach().numpy())
         rows: list[list[np.ndarray]] = []
@@ -202,13 +202,13 @@ def _numerical(
                 slope = parts if not slope else [x + y for x, y in zip(slope, parts, strict=True)]
             rows.append(slope)
         count = len(rows[0]) if rows else len(_outputs(func, inputs))
-        found.append([np.array([row[k] for row in rows]) for k in range(count)])
-    return found
+        columns.append([np.array([row[k] for row in rows]) for k in range(count)])
+    return columns
 
 
 def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[np.ndarray]:
     """The outputs as vectors of real numbers: of complex ones the real parts, then the imaginary ones."""
-    return [_real(np.array(each.detach().numpy())) for each in _differentiable(func(*inputs))]
+    return [_real(np.array(output.detach().numpy())) for output in _differentiable(func(*inputs))]
 
 
 def _real(array: np.ndarray) -> np.ndarray:
@@ -222,7 +222,7 @@ def _analytical(
     """The same Jacobians by `grad`, an element of an output at a time."""
     outputs = _differentiable(func(*inputs))
     wanted = [inputs[i] for i in asked]
-    found: list[list[np.ndarray]] = [[] for _ in asked]
+    jacobians: list[list[np.ndarray]] = [[] for _ in asked]
     for output in outputs:
         columns: list[list[np.ndarray]] = [[] for _ in asked]
         for direction in (1, 1j) if output.dtype.is_complex else (1,):
@@ -238,40 +238,40 @@ def _analytical(
                         )
                     zero = np.zeros(given.numel(), given.dtype.numpy)
                     column.append(zero if gradient is None else np.array(gradient.numpy()).reshape(-1))
-        for own, column, given in zip(found, columns, wanted, strict=True):
+        for own, column, given in zip(jacobians, columns, wanted, strict=True):
             own.append(np.stack(column, 1) if column else np.zeros((given.numel(), 0)))
-    return found
+    return jacobians
 
 
 def _pushed(
     func: Callable[..., Any], inputs: tuple[Any, ...], asked: Sequence[int], check_dtypes: bool
 ) -> list[list[np.ndarray]]:
     """The same Jacobians in forward mode, an element of an input at a time."""
-    found = []
+    columns = []
     for i in asked:
-        given = inputs[i]
+        primal = inputs[i]
         rows = []
-        for place in range(given.numel()):
+        for place in range(primal.numel()):
             slope: list[np.ndarray] = []
-            for direction in (1, 1j) if given.dtype.is_complex else (1,):
-                one = np.zeros(given.numel(), given.dtype.numpy)
+            for direction in (1, 1j) if primal.dtype.is_complex else (1,):
+                one = np.zeros(primal.numel(), primal.dtype.numpy)
                 one[place] = direction
                 with dual_level():
-                    moving = make_dual(given, from_numpy(one.reshape(tuple(given.shape))))
+                    moving = make_dual(primal, from_numpy(one.reshape(tuple(primal.shape))))
                     outputs = _differentiable(func(*inputs[:i], moving, *inputs[i + 1 :]))
                     pairs = [unpack_dual(output) for output in outputs]
                 moved = [aten("zeros_like")(each) if t is None else t for each, t in pairs]
-                parts = [_real(np.array(each.detach().numpy())) * direction for each in moved]
+                parts = [_real(np.array(tangent.detach().numpy())) * direction for tangent in moved]
                 slope = parts if not slope else [x + y for x, y in zip(slope, parts, strict=True)]
             rows.append(slope)
-        found.append([np.array(each) for each in zip(*rows, strict=True)])
-    return found
+        columns.append([np.array(each) for each in zip(*rows, strict=True)])
+    return columns
 
 
 def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: float, rtol: float) -> None:
     """Gradients from several cotangents at once must be those from each."""
     outputs = _differentiable(func(*inputs))
-    wanted = [each for each in inputs if _asks(each)]
+    wanted = [tensor for tensor in inputs if _asks(tensor)]
     rng = np.random.default_rng(0)
     starts = [aten("stack")([_drawn(rng, output).detach() for _ in range(2)]) for output in outputs]
     together = grad(outputs, wanted, starts, True, allow_unused=True, is_grads_batched=True)
@@ -289,10 +289,10 @@ def _check_batched(func: Callable[..., Any], inputs: tuple[Any, ...], atol: floa
 def _check_silence(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
     """A cotangent of zeros, which is what PyTorch makes of none, must give gradients of zeros."""
     outputs = _differentiable(func(*inputs))
-    wanted = [each for each in inputs if _asks(each)]
+    wanted = [tensor for tensor in inputs if _asks(tensor)]
     zeros = [aten("zeros_like")(output.detach()) for output in outputs]
-    for each in grad(outputs, wanted, zeros, allow_unused=True):
-        if each is not None and np.any(each.numpy() != 0):
+    for gradient in grad(outputs, wanted, zeros, allow_unused=True):
+        if gradient is not None and np.any(gradient.numpy() != 0):
             raise GradientError("the gradient for a cotangent of zeros is not zero")
 
 
@@ -305,13 +305,13 @@ def _asks(argument: Any) -> bool:
 
 
 def _differentiable(result: Any) -> list[Tensor]:
-    found = [each for each in _as_tuple(result) if _asks(each)]
-    if not found:
+    outputs = [output for output in _as_tuple(result) if _asks(output)]
+    if not outputs:
         raise ArgumentError(
             "the function returns no tensor that requires a gradient",
             help="return what depends on the inputs",
         ).located("gradcheck", capture())
-    return found
+    return outputs
 
 
 def _drawn(rng: np.random.Generator, like: Tensor) -> Tensor:

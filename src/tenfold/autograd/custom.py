@@ -59,7 +59,7 @@ class Context:
     def saved_tensors(self) -> tuple[Any, ...]:
         """What was saved; refused, as PyTorch does, where it has been written in place since."""
         if self._packed is not None:
-            return tuple([None if each is None else Tensor(each()) for each in self._packed])
+            return tuple([None if packed is None else Tensor(packed()) for packed in self._packed])
         for tensor, value in zip(self._saved, self._values or (), strict=False):
             if value is not None and not _unwritten(tensor.current(), value):
                 raise GradientError(
@@ -72,8 +72,10 @@ class Context:
         """Forward is over: note what the saved tensors hold. Of its results, given with the tensors that
         stand for them from now on, those are kept: gradients of gradients flow through them."""
         for result, stands_for_it in results:
-            self._saved = tuple([stands_for_it if each is result else each for each in self._saved])
-        self._values = tuple([each.current() if isinstance(each, Tensor) else None for each in self._saved])
+            self._saved = tuple([stands_for_it if tensor is result else tensor for tensor in self._saved])
+        self._values = tuple(
+            [tensor.current() if isinstance(tensor, Tensor) else None for tensor in self._saved]
+        )
         if context.saving is not None:
             self._packed = [None if value is None else context.saving.packed(value) for value in self._values]
 
@@ -105,7 +107,7 @@ class CustomNode:
         self.function = function
         self.context = ctx
         self.arguments = list(inputs)
-        self.inputs = tuple([each.current() for each in inputs if isinstance(each, Tensor)])
+        self.inputs = tuple([tensor.current() for tensor in inputs if isinstance(tensor, Tensor)])
         self.outputs: list[Value] = []
         self.places: list[int] = []  # of the outputs among what forward returned
         self.count = 1
@@ -161,10 +163,10 @@ class CustomNode:
 
     def converted(self, result: Tensor, value: Value) -> Tensor:
         """A gradient that backward returned, in the dtype of what it is the gradient of."""
-        wanted, found = value.type.dtype, result.dtype
-        if found is wanted:
+        wanted, dtype = value.type.dtype, result.dtype
+        if dtype is wanted:
             return result
-        if not found.is_floating_point and found.is_complex != wanted.is_complex:
+        if not dtype.is_floating_point and dtype.is_complex != wanted.is_complex:
             raise DTypeError(
                 f"{self.function.__name__}.backward returned {result.current().type} as the gradient of "
                 f"{value.type}",
@@ -187,19 +189,19 @@ class CustomNode:
         return _Named(self.function.__name__)
 
 
-def summed_to(found: Tensor, wanted: TensorType, function: type[Function]) -> Tensor:
+def summed_to(gradient: Tensor, wanted: TensorType, function: type[Function]) -> Tensor:
     """A gradient that backward returned, summed to the argument's shape if forward broadcast the argument."""
     shape = tuple(wanted.shape)
-    if found.shape == shape:
-        return found
-    trailing = found.shape[found.ndim - len(shape) :]
-    if len(shape) > found.ndim or any(mine not in (1, given) for mine, given in zip(shape, trailing)):
+    if gradient.shape == shape:
+        return gradient
+    trailing = gradient.shape[gradient.ndim - len(shape) :]
+    if len(shape) > gradient.ndim or any(mine not in (1, extent) for mine, extent in zip(shape, trailing)):
         raise ShapeError(
-            f"{function.__name__}.backward returned {found.current().type} as the gradient of {wanted}",
+            f"{function.__name__}.backward returned {gradient.current().type} as the gradient of {wanted}",
             help=f"return a gradient of shape {list(shape)}, or of one that this broadcasts to, "
             "which is summed",
         )
-    return aten("sum_to_size")(found, shape)
+    return aten("sum_to_size")(gradient, shape)
 
 
 def _is_among(tensor: Any, tensors: Sequence[Any]) -> bool:
@@ -241,8 +243,10 @@ def _moving(args: Sequence[Any]) -> list[Tensor | None]:
     """The tangents of the arguments, where forward mode follows some."""
     if context.level is None:
         return [None] * len(args)
-    found = [context.level.tangents.get(arg.current()) if isinstance(arg, Tensor) else None for arg in args]
-    return [None if each is None else Tensor(each) for each in found]
+    tangents = [
+        context.level.tangents.get(arg.current()) if isinstance(arg, Tensor) else None for arg in args
+    ]
+    return [None if tangent is None else Tensor(tangent) for tangent in tangents]
 
 
 class _Named:
@@ -292,18 +296,18 @@ class Function:
             ).located(cls.__name__, capture())
         if ctx.materialize:
             tangents = [
-                aten("zeros_like")(arg.detach()) if given is None and _is_float(arg) else given
-                for arg, given in zip(args, tangents, strict=True)
+                aten("zeros_like")(arg.detach()) if tangent is None and _is_float(arg) else tangent
+                for arg, tangent in zip(args, tangents, strict=True)
             ]
         found = cls.jvp(ctx.ahead(), *tangents)
         moved = list(found) if isinstance(found, tuple) else [found]
-        given = results if isinstance(results, tuple) else (results,)
-        if len(moved) != len(given):
+        outputs = results if isinstance(results, tuple) else (results,)
+        if len(moved) != len(outputs):
             raise GradientError(
-                f"{cls.__name__}.jvp returned {len(moved)} tangents for {len(given)} results",
+                f"{cls.__name__}.jvp returned {len(moved)} tangents for {len(outputs)} results",
                 help="return one for each result of forward, None for those that do not move",
             ).located(cls.__name__, capture())
-        for each, result in zip(moved, given, strict=True):
+        for each, result in zip(moved, outputs, strict=True):
             if each is None or not isinstance(result, Tensor):
                 continue
             if not isinstance(each, Tensor) or each.current().type is not result.current().type:
@@ -336,23 +340,23 @@ class Function:
         node = CustomNode(cls, ctx, args) if followed else None
         memory = [(tensor, tensor._alias.storage.value) for tensor in tensors if tensor._alias is not None]
         level, moving = context.level, _moving(args)
-        context.level = None if any(each is not None for each in moving) else level
+        context.level = None if any(tangent is not None for tangent in moving) else level
         try:
             with no_grad():
                 results = cls.computed(ctx, args)
             moved = None if context.level is level else cls.pushed(ctx, args, moving, results)
         finally:
             context.level = level
-        given = results if isinstance(results, tuple) else (results,)
-        if not all(_is_among(each, given) for each in ctx.dirty):
+        outputs = results if isinstance(results, tuple) else (results,)
+        if not all(_is_among(tensor, outputs) for tensor in ctx.dirty):
             raise GradientError(
                 f"{cls.__name__}.forward marked a tensor as dirty and did not return it",
                 help="return every tensor that is marked with ctx.mark_dirty",
             ).located(cls.__name__, capture())
         if node is None and moved is None:
             return results
-        made: list[Any] = []
-        for i, each in enumerate(given):
+        handed_out: list[Any] = []
+        for i, each in enumerate(outputs):
             if isinstance(each, Tensor):
                 dirty = _is_among(each, ctx.dirty)
                 if dirty and node is not None:
@@ -363,10 +367,12 @@ class Function:
                 if node is not None:
                     node.follow(each, value, i)
                 each = _handed_out(each, value, dirty, tensors)
-            made.append(each)
+            handed_out.append(each)
         if node is None:
-            return tuple(made) if isinstance(results, tuple) else made[0]
-        stand_ins = [pair for pair in zip(given, made, strict=True) if not _is_among(pair[0], tensors)]
+            return tuple(handed_out) if isinstance(results, tuple) else handed_out[0]
+        stand_ins = [
+            pair for pair in zip(outputs, handed_out, strict=True) if not _is_among(pair[0], tensors)
+        ]
         ctx.close(stand_ins)
-        node.count = len(made)
-        return tuple(made) if isinstance(results, tuple) else made[0]
+        node.count = len(handed_out)
+        return tuple(handed_out) if isinstance(results, tuple) else handed_out[0]

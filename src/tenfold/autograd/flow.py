@@ -37,17 +37,17 @@ def backward(
     the gradients be differentiated in turn.
     """
     roots = _several(tensors)
-    given = [None] * len(roots) if grad_tensors is None else _several(grad_tensors)
-    cotangents = _cotangents(roots, given)
+    seeds = [None] * len(roots) if grad_tensors is None else _several(grad_tensors)
+    cotangents = _cotangents(roots, seeds)
     if inputs is None:
         wanted: list[Value] | None = None
     else:
-        wanted = [each.current() for each in _several(inputs)]
+        wanted = [tensor.current() for tensor in _several(inputs)]
         if not wanted:
             raise ArgumentError("inputs= is empty", help="leave it out to reach all leaves")
     retain = create_graph if retain_graph is None else retain_graph
-    found = Sweep(roots, cotangents, wanted, retain, create_graph).run()
-    for value, given_gradient in found:
+    gradients = Sweep(roots, cotangents, wanted, retain, create_graph).run()
+    for value, given_gradient in gradients:
         assert value.origin is not None
         accumulate(value.origin.of, given_gradient, create_graph)
     finish_accumulation()
@@ -72,25 +72,26 @@ def grad(
     roots, wanted = _several(outputs), _several(inputs)
     if allow_unused is False and materialize_grads:
         raise ArgumentError("materialize_grads=True allows unused inputs", help="leave allow_unused out")
-    for each in wanted:
-        if not isinstance(each, Tensor):
-            raise ArgumentError(f"gradients are for a Tensor, not for a {type(each).__name__}")
-        if not each.requires_grad:
+    for tensor in wanted:
+        if not isinstance(tensor, Tensor):
+            raise ArgumentError(f"gradients are for a Tensor, not for a {type(tensor).__name__}")
+        if not tensor.requires_grad:
             raise GradientError(
-                f"an input of {each.current().type} does not require gradients", help="call requires_grad_()"
+                f"an input of {tensor.current().type} does not require gradients",
+                help="call requires_grad_()",
             )
-    given = [None] * len(roots) if grad_outputs is None else _several(grad_outputs)
+    seeds = [None] * len(roots) if grad_outputs is None else _several(grad_outputs)
     values = [each.current() for each in wanted]
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        swept = _batched_sweep(roots, given, values, retain, create_graph)
+        swept = _batched_sweep(roots, seeds, values, retain, create_graph)
     else:
-        swept = Sweep(roots, _cotangents(roots, given), values, retain, create_graph).run()
-    found = {id(value.origin.of): each for value, each in swept if value.origin is not None}
+        swept = Sweep(roots, _cotangents(roots, seeds), values, retain, create_graph).run()
+    gradients = {id(value.origin.of): gradient for value, gradient in swept if value.origin is not None}
     results: list[Tensor | None] = []
     for each, value in zip(wanted, values, strict=True):
         assert value.origin is not None
-        result = found.get(id(value.origin.of))
+        result = gradients.get(id(value.origin.of))
         if result is None and materialize_grads:
             result = aten("zeros_like")(each)
             if is_grads_batched:
@@ -115,10 +116,10 @@ def _several(tensors: Any) -> list[Any]:
 
 
 def _batched_sweep(
-    roots: Sequence[Tensor], given: Sequence[Any], wanted: Sequence[Value], retain: bool, create_graph: bool
+    roots: Sequence[Tensor], seeds: Sequence[Any], wanted: Sequence[Value], retain: bool, create_graph: bool
 ) -> list[tuple[Value, Tensor]]:
     """Gradients from several starts, as one node; one start after the other where Python has a say."""
-    sizes = {each.shape[0] if isinstance(each, Tensor) and each.ndim else None for each in given}
+    sizes = {seed.shape[0] if isinstance(seed, Tensor) and seed.ndim else None for seed in seeds}
     if len(sizes) != 1 or None in sizes:
         raise ArgumentError(
             "is_grads_batched needs grad_outputs whose first dimensions, the batch, all have one size",
@@ -127,23 +128,24 @@ def _batched_sweep(
     (size,) = sizes
     if not size:
         raise ArgumentError("is_grads_batched needs one gradient at least to start from")
-    first = _cotangents(roots, [each[0] for each in given])
+    first = _cotangents(roots, [seed[0] for seed in seeds])
     values = [root.current() for root in roots]
     order, _, cuts = survey(values)
     if cuts:
-        rest = [_cotangents(roots, [each[i] for each in given]) for i in range(1, size)]
+        rest = [_cotangents(roots, [seed[i] for seed in seeds]) for i in range(1, size)]
         sweeps = [
             Sweep(roots, each, wanted, retain or i < size - 1, create_graph).run()
             for i, each in enumerate([first, *rest])
         ]
         return [
-            (found[0][0], aten("stack")([each for _, each in found])) for found in zip(*sweeps, strict=True)
+            (column[0][0], aten("stack")([each for _, each in column]))
+            for column in zip(*sweeps, strict=True)
         ]
     for node in order:
         if node.spent:
             raise_spent(node)
     with set_grad_mode(create_graph):
-        starts = [each.to(root.dtype).current() for each, root in zip(given, roots, strict=True)]
+        starts = [each.to(root.dtype).current() for each, root in zip(seeds, roots, strict=True)]
         results = gradient(values, starts, wanted, capture(), batch=size)
     if not retain:
         spend(order)
@@ -151,12 +153,12 @@ def _batched_sweep(
     return [(value, Tensor(each)) for value, each in pairs if each is not None]
 
 
-def _cotangents(roots: Sequence[Tensor], given: Sequence[Any]) -> list[Tensor]:
+def _cotangents(roots: Sequence[Tensor], seeds: Sequence[Any]) -> list[Tensor]:
     """The gradients to start from: those given, or 1 for results that are single numbers."""
-    if len(given) != len(roots):
-        raise ArgumentError(f"{len(given)} gradients are given for {len(roots)} tensors")
+    if len(seeds) != len(roots):
+        raise ArgumentError(f"{len(seeds)} gradients are given for {len(roots)} tensors")
     cotangents = []
-    for root, start in zip(roots, given, strict=True):
+    for root, start in zip(roots, seeds, strict=True):
         if not isinstance(root, Tensor):
             raise ArgumentError(f"gradients are those of a Tensor, not of a {type(root).__name__}")
         if not root.requires_grad:

@@ -38,12 +38,12 @@ class Level:
 
     def push(self, node: Node, results: Sequence[Value]) -> None:
         """Record the tangents of a new node's results, from those of its inputs."""
-        tangents = [self.tangents.get(each) for each in node.inputs]
+        tangents = [self.tangents.get(operand) for operand in node.inputs]
         if all(tangent is None for tangent in tangents) or isinstance(node, GradientNode):
             return
         with suspended():
-            found = push(node, tangents)
-        for result, moved in zip(results, found, strict=True):
+            tangents_out = push(node, tangents)
+        for result, moved in zip(results, tangents_out, strict=True):
             self.move(result, moved)
 
     def move(self, value: Value, moved: Value | None) -> None:
@@ -124,11 +124,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "a dual tensor is made while a level of forward mode is open",
             help="use it inside `with dual_level():`",
         )
-    for each in (tensor, tangent):
-        if not isinstance(each, Tensor):
-            raise ArgumentError(f"a dual tensor is made of Tensors, not of a {type(each).__name__}")
-        if each.dtype.kind not in ("float", "complex"):
-            raise _NoTangent(f"only tensors of float and complex dtypes have tangents, not {each.dtype.name}")
+    for part in (tensor, tangent):
+        if not isinstance(part, Tensor):
+            raise ArgumentError(f"a dual tensor is made of Tensors, not of a {type(part).__name__}")
+        if part.dtype.kind not in ("float", "complex"):
+            raise _NoTangent(f"only tensors of float and complex dtypes have tangents, not {part.dtype.name}")
     if tensor.current().type is not tangent.current().type or tensor.device is not tangent.device:
         raise ShapeError(
             f"the tangent of {tensor.current().type} on {tensor.device} cannot be {tangent.current().type} "
@@ -137,9 +137,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     if tangent.current() in context.level.tangents:
         raise GradientError("a tangent that has a tangent itself: levels of forward mode do not nest")
-    made = Tensor(_alone(tensor.current()))
-    context.level.move(made._value, tangent.current())
-    return made
+    dual = Tensor(_alone(tensor.current()))
+    context.level.move(dual._value, tangent.current())
+    return dual
 
 
 class _NoTangent(DTypeError, ValueError):

@@ -21,10 +21,11 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(backward)
     def call(ctx: Any, *gradients: Any) -> Any:
         with no_grad():
-            found = backward(ctx, *gradients)
-        several = isinstance(found, tuple)
+            results = backward(ctx, *gradients)
+        several = isinstance(results, tuple)
         parts = [
-            each.detach() if isinstance(each, Tensor) else each for each in (found if several else (found,))
+            each.detach() if isinstance(each, Tensor) else each
+            for each in (results if several else (results,))
         ]
         return tuple(parts) if several else parts[0]
 

@@ -29,8 +29,8 @@ def vjp(
     """The outputs of `func`, and `v` times its Jacobian; `v` is 1 by default where the output is a number."""
     with enable_grad():
         at = _Point(func, inputs, create_graph, strict)
-        found = at.pulled(at.cotangents(v), create_graph)
-    return at.given_out(at.outputs, at.single_output), at.given_out(found, at.single_input)
+        gradients = at.pulled(at.cotangents(v), create_graph)
+    return at.given_out(at.outputs, at.single_output), at.given_out(gradients, at.single_input)
 
 
 @located
@@ -44,8 +44,8 @@ def jvp(
     """The outputs of `func`, and its Jacobian times `v`, by default 1 where the input is a number."""
     with enable_grad():
         at = _Point(func, inputs, create_graph, strict)
-        found = at.pushed(_fitting(v, at.inputs, "v", "input"), create_graph)
-    return at.given_out(at.outputs, at.single_output), at.given_out(found, at.single_output)
+        tangents = at.pushed(_fitting(v, at.inputs, "v", "input"), create_graph)
+    return at.given_out(at.outputs, at.single_output), at.given_out(tangents, at.single_output)
 
 
 @located
@@ -82,11 +82,11 @@ def hessian(
     """The second derivatives of a function whose output is a number, by each two inputs."""
     several = not isinstance(inputs, Tensor)
 
-    def slopes(*given: Tensor) -> Any:
-        at = _Point(func, given, True, strict)
+    def slopes(*points: Tensor) -> Any:
+        at = _Point(func, points, True, strict)
         at.require_number()
-        found = at.pulled(at.cotangents(None), True)
-        return tuple(found) if several else found[0]
+        gradients = at.pulled(at.cotangents(None), True)
+        return tuple(gradients) if several else gradients[0]
 
     return jacobian(slopes, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
@@ -105,8 +105,8 @@ def vhp(
         at.require_number()
         slopes = at.pulled(at.cotangents(None), True)
         moved = _fitting(v, at.inputs, "v", "input")
-        found = _filled(_gradients(slopes, at.inputs, moved, create_graph), at.inputs, strict)
-    return at.given_out(at.outputs, at.single_output), at.given_out(found, at.single_input)
+        gradients = _filled(_gradients(slopes, at.inputs, moved, create_graph), at.inputs, strict)
+    return at.given_out(at.outputs, at.single_output), at.given_out(gradients, at.single_input)
 
 
 @located
@@ -127,10 +127,12 @@ class _Point:
     def __init__(self, func: Function, inputs: Tensors, create_graph: bool, strict: bool):
         self.create_graph = create_graph
         self.strict = strict
-        self.single_input, given = _listed(inputs, "inputs")
+        self.single_input, tensors = _listed(inputs, "inputs")
         self.inputs = [
-            each.view_as(each) if create_graph and each.requires_grad else each.detach().requires_grad_()
-            for each in given
+            tensor.view_as(tensor)
+            if create_graph and tensor.requires_grad
+            else tensor.detach().requires_grad_()
+            for tensor in tensors
         ]
         self.single_output, self.outputs = _listed(func(*self.inputs), "the results of the function")
         for i, output in enumerate(self.outputs):
@@ -148,8 +150,8 @@ class _Point:
             raise GradientError("second derivatives are of a function that gives one number")
 
     def pulled(self, cotangents: Sequence[Tensor], create_graph: bool) -> list[Tensor]:
-        found = _gradients(self.outputs, self.inputs, cotangents, create_graph)
-        return _filled(found, self.inputs, self.strict)
+        gradients = _gradients(self.outputs, self.inputs, cotangents, create_graph)
+        return _filled(gradients, self.inputs, self.strict)
 
     def pushed(self, tangents: Sequence[Tensor], create_graph: bool) -> list[Tensor]:
         """What a gradient gives is linear in the cotangents: its own gradient by these is the tangent."""
@@ -162,34 +164,38 @@ class _Point:
         """The derivatives of one output."""
         output = self.outputs[place]
         size = output.numel()
-        shapes = [(*output.shape, *each.shape) for each in self.inputs]
+        shapes = [(*output.shape, *tensor.shape) for tensor in self.inputs]
         if not size or not output.requires_grad:
             return [
-                aten("zeros")(shape, dtype=each.dtype, device=each.device)
-                for shape, each in zip(shapes, self.inputs, strict=True)
+                aten("zeros")(shape, dtype=tensor.dtype, device=tensor.device)
+                for shape, tensor in zip(shapes, self.inputs, strict=True)
             ]
         basis = aten("eye")(size, dtype=output.dtype, device=output.device).reshape((size, *output.shape))
-        found = grad(output, self.inputs, basis, True, create_graph, allow_unused=True, is_grads_batched=True)
-        unused = [i for i, each in enumerate(found) if each is None]
+        gradients = grad(
+            output, self.inputs, basis, True, create_graph, allow_unused=True, is_grads_batched=True
+        )
+        unused = [i for i, each in enumerate(gradients) if each is None]
         if unused and self.strict:
             raise GradientError(f"output {place} does not depend on input {unused[0]}")
         return [
-            aten("zeros")(shape, dtype=each.dtype, device=each.device) if one is None else one.reshape(shape)
-            for one, shape, each in zip(found, shapes, self.inputs, strict=True)
+            aten("zeros")(shape, dtype=tensor.dtype, device=tensor.device)
+            if one is None
+            else one.reshape(shape)
+            for one, shape, tensor in zip(gradients, shapes, self.inputs, strict=True)
         ]
 
-    def given_out(self, found: Sequence[Tensor], single: bool) -> Any:
-        parts = [each if self.create_graph else each.detach() for each in found]
+    def given_out(self, tensors: Sequence[Tensor], single: bool) -> Any:
+        parts = [tensor if self.create_graph else tensor.detach() for tensor in tensors]
         return parts[0] if single else tuple(parts)
 
 
 def _listed(tensors: Any, what: str) -> tuple[bool, list[Tensor]]:
     single = not isinstance(tensors, (tuple, list))
-    found = [tensors] if single else list(tensors)
-    for each in found:
-        if not isinstance(each, Tensor):
-            raise ArgumentError(f"{what} are Tensors, not a {type(each).__name__}")
-    return single, found
+    listed = [tensors] if single else list(tensors)
+    for tensor in listed:
+        if not isinstance(tensor, Tensor):
+            raise ArgumentError(f"{what} are Tensors, not a {type(tensor).__name__}")
+    return single, listed
 
 
 def _fitting(v: Tensors | None, others: Sequence[Tensor], what: str, kind: str) -> list[Tensor]:
@@ -198,13 +204,13 @@ def _fitting(v: Tensors | None, others: Sequence[Tensor], what: str, kind: str) 
         if len(others) != 1 or others[0].numel() != 1:
             raise GradientError(f"{what} is needed unless there is one {kind} of one element")
         return [aten("ones_like")(others[0]).detach()]
-    found = _listed(v, what)[1]
-    if len(found) != len(others):
-        raise ArgumentError(f"{what} has {len(found)} tensors for {len(others)} {kind}s")
-    for one, other in zip(found, others, strict=True):
+    vectors = _listed(v, what)[1]
+    if len(vectors) != len(others):
+        raise ArgumentError(f"{what} has {len(vectors)} tensors for {len(others)} {kind}s")
+    for one, other in zip(vectors, others, strict=True):
         if one.shape != other.shape:
             raise ShapeError(f"{what} of {list(one.shape)} for an {kind} of {list(other.shape)}")
-    return found
+    return vectors
 
 
 def _gradients(
@@ -217,11 +223,12 @@ def _gradients(
     return list(grad(starts, inputs, given, True, create_graph, allow_unused=True))
 
 
-def _filled(found: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool) -> list[Tensor]:
-    if strict and any(each is None for each in found):
+def _filled(gradients: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool) -> list[Tensor]:
+    if strict and any(gradient is None for gradient in gradients):
         raise GradientError(
             "an output does not depend on one of the inputs", help="leave strict out for zeros"
         )
     return [
-        aten("zeros_like")(other) if each is None else each for each, other in zip(found, like, strict=True)
+        aten("zeros_like")(other) if gradient is None else gradient
+        for gradient, other in zip(gradients, like, strict=True)
     ]

@@ -45,21 +45,21 @@ class _Mode:
         def call(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)
             resume: Callable[..., Any] = generator.send
-            given: Any = None
+            sent: Any = None
             while True:
                 try:
                     with self.copy():
-                        found = resume(given)
+                        yielded = resume(sent)
                 except StopIteration as end:
                     return end.value
                 try:
-                    given, resume = (yield found), generator.send
+                    sent, resume = (yield yielded), generator.send
                 except GeneratorExit:
                     with self.copy():
                         generator.close()
                     raise
                 except BaseException as error:
-                    given, resume = error, generator.throw
+                    sent, resume = error, generator.throw
 
         return call
 
@@ -71,8 +71,8 @@ class _Decorating(_Mode):
     """A mode whose class itself may decorate: `@no_grad` as well as `@no_grad()`."""
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
-        return made if function is None else made(function)
+        mode = super().__new__(cls)
+        return mode if function is None else mode(function)
 
 
 class no_grad(_Decorating):

@@ -71,15 +71,15 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        found: list[tuple[Node | None, int]] = []
-        for each in self._maker.inputs:
-            if each.origin is None:
-                found.append((None, 0))
+        edges: list[tuple[Node | None, int]] = []
+        for operand in self._maker.inputs:
+            if operand.origin is None:
+                edges.append((None, 0))
             else:
-                node = Node.of(each.origin)
-                node._results[each.origin.index] = each
-                found.append((node, each.origin.index))
-        return tuple(found)
+                node = Node.of(operand.origin)
+                node._results[operand.origin.index] = operand
+                edges.append((node, operand.origin.index))
+        return tuple(edges)
 
     def output(self, place: int) -> Tensor:
         """The result at the end of an edge to this node, as a tensor of its own."""
@@ -99,8 +99,8 @@ class Node:
 
     def __call__(self, *gradients: Any) -> Any:
         """The gradients of what the step took, given those of its results."""
-        found = tuple([each for _, each in passed(self._maker, list(gradients), is_grad_enabled())])
-        return found[0] if len(found) == 1 else found
+        results = tuple([gradient for _, gradient in passed(self._maker, list(gradients), is_grad_enabled())])
+        return results[0] if len(results) == 1 else results
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and self._maker is other._maker

@@ -76,7 +76,7 @@ class Sweep:
         self.order, leaves, cuts = survey([value for value, _ in self.pending.values()])
         if wanted is not None:
             leading = set(find_path([value for value, _ in self.pending.values()], wanted, ()))
-            goals = {id(each.origin.of) for each in wanted if each.origin is not None}
+            goals = {id(value.origin.of) for value in wanted if value.origin is not None}
             self.order = [node for node in self.order if node in leading]
             cuts = [
                 cut
@@ -104,10 +104,10 @@ class Sweep:
             recorder.guard(CHANGES, "count")
         _endings.stack.append({})
         try:
-            found = self.swept()
+            gradients = self.swept()
             for each in _endings.stack[-1].values():
                 each()
-            return found
+            return gradients
         finally:
             _endings.stack.pop()
 
@@ -143,7 +143,7 @@ class Sweep:
         wants = [*self.wanted, *self.cuts]
         results = gradient(
             [value for value, _ in starts],
-            [each.current() for _, each in starts],
+            [start.current() for _, start in starts],
             wants,
             self.where,
             stops=self.cuts,
@@ -180,10 +180,10 @@ class Sweep:
             return
         gradients: list[Any] = [None] * len(maker.outputs if custom else maker.callee.result_types)
         gradients[origin.index] = cotangent
-        for key, (other, given) in list(self.pending.items()):
+        for key, (other, arrived) in list(self.pending.items()):
             if other.origin is not None and other.origin.node is maker:
                 del self.pending[key]
-                gradients[other.origin.index] = self.arrived(other, given)
+                gradients[other.origin.index] = self.arrived(other, arrived)
         for source, result in passed(maker, gradients, self.create_graph):
             if source.origin is None or result is None:
                 continue
@@ -205,38 +205,38 @@ class Sweep:
             self.add(self.found, value, cotangent)
         return cotangent
 
-    def own(self, found: Tensor) -> Tensor:
+    def own(self, gradient: Tensor) -> Tensor:
         """A gradient to be kept, apart from tensors that Python code may hold or give to others, too."""
-        if self.create_graph or found.is_sparse:
-            return found
-        return Tensor(graph.fresh(found.current(), self.where))
+        if self.create_graph or gradient.is_sparse:
+            return gradient
+        return Tensor(graph.fresh(gradient.current(), self.where))
 
-    def finish(self, value: Value, found: Tensor) -> tuple[Value, Tensor]:
+    def finish(self, value: Value, gradient: Tensor) -> tuple[Value, Tensor]:
         """What a leaf gets in the end, its hooks passed."""
         assert value.origin is not None
         origin = value.origin.of
         if origin.node is None and origin.hooks:
-            return value, self.own(_hooked(origin, found, self.create_graph))
-        return value, self.own(found) if self.cuts else found
+            return value, self.own(_hooked(origin, gradient, self.create_graph))
+        return value, self.own(gradient) if self.cuts else gradient
 
 
-def accumulate(leaf: Origin, found: Tensor, create_graph: bool) -> None:
+def accumulate(leaf: Origin, gradient: Tensor, create_graph: bool) -> None:
     owner = None if leaf.leaf is None else leaf.leaf()
     if owner is not None and owner._leaf is not leaf:
         return  # it requires no gradients any more
-    if owner is not None and found.device.mesh is not None:
-        found = sharding.as_sharded(found, owner)
+    if owner is not None and gradient.device.mesh is not None:
+        gradient = sharding.as_sharded(gradient, owner)
         if owner.device.mesh is None and context.recorder is None:  # a plain tensor has joined a mesh
-            found = found.to(owner.device)
+            gradient = gradient.to(owner.device)
     if leaf.grad is None:
-        leaf.grad = found
-    elif leaf.grad.is_sparse and not found.is_sparse:
-        leaf.grad = found + leaf.grad
+        leaf.grad = gradient
+    elif leaf.grad.is_sparse and not gradient.is_sparse:
+        leaf.grad = gradient + leaf.grad
     elif create_graph:
-        leaf.grad = leaf.grad + found
+        leaf.grad = leaf.grad + gradient
     else:
         with no_grad():
-            leaf.grad.add_(found)
+            leaf.grad.add_(gradient)
     for hook in list((leaf.after or {}).values()):
         hook()
 
@@ -295,11 +295,11 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
             continue
         taken = has_say(node)
         waiting = []
-        for each in node.inputs:
-            if each.origin is not None:
-                visit(each, taken)
-                if each.origin.node is not None and each.origin.node not in order:
-                    waiting.append(each.origin.node)
+        for operand in node.inputs:
+            if operand.origin is not None:
+                visit(operand, taken)
+                if operand.origin.node is not None and operand.origin.node not in order:
+                    waiting.append(operand.origin.node)
         if waiting:
             waiting.reverse()
             stack += waiting

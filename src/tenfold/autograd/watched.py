@@ -63,8 +63,8 @@ def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
             _check_unwritten(node)
         cotangents = [None if gradient is None else gradient.current() for gradient in gradients]
         with set_grad_mode(create_graph):
-            found = pull(node, cotangents, capture(), inputs, kept)
-        results = [None if each is None else Tensor(each) for each in found]
+            pulled = pull(node, cotangents, capture(), inputs, kept)
+        results = [None if cotangent is None else Tensor(cotangent) for cotangent in pulled]
         pairs = list(zip(node.inputs, results, strict=True))
     for after in list(asked.after.values()):
         gone = [each for _, each in pairs]
@@ -86,16 +86,18 @@ def _replaced(returned: Any, gradients: list[Any]) -> list[Any]:
     """The gradients that a hook puts in the place of these."""
     if returned is None:
         return gradients
-    found = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-    if len(found) != len(gradients):
-        raise GradientError(f"a hook returned {len(found)} gradients in the place of {len(gradients)}")
-    for mine, given in zip(found, gradients, strict=True):
-        if mine is None or given is None:
+    replacements = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    if len(replacements) != len(gradients):
+        raise GradientError(f"a hook returned {len(replacements)} gradients in the place of {len(gradients)}")
+    for replacement, gradient in zip(replacements, gradients, strict=True):
+        if replacement is None or gradient is None:
             continue
-        if not isinstance(mine, Tensor) or mine.current().type is not given.current().type:
-            what = mine.current().type if isinstance(mine, Tensor) else type(mine).__name__
-            raise ArgumentError(f"a hook returns None or a gradient of {given.current().type}, not {what}")
-    return found
+        if not isinstance(replacement, Tensor) or replacement.current().type is not gradient.current().type:
+            what = (
+                replacement.current().type if isinstance(replacement, Tensor) else type(replacement).__name__
+            )
+            raise ArgumentError(f"a hook returns None or a gradient of {gradient.current().type}, not {what}")
+    return replacements
 
 
 class Packing:
@@ -124,14 +126,14 @@ class Packing:
         type, origin, unpack = value.type, value.origin, self._unpack
 
         def unpacked() -> Value:
-            found = unpack(held)
-            if not isinstance(found, Tensor):
+            tensor = unpack(held)
+            if not isinstance(tensor, Tensor):
                 raise ArgumentError(
-                    f"the hook that unpacks returns a Tensor, not a {found.__class__.__name__}"
+                    f"the hook that unpacks returns a Tensor, not a {tensor.__class__.__name__}"
                 )
-            if found.current().type is not type:
-                raise ShapeError(f"the hook that unpacks gave {found.current().type} for {type}")
-            again = graph.fresh(found.current(), capture())
+            if tensor.current().type is not type:
+                raise ShapeError(f"the hook that unpacks gave {tensor.current().type} for {type}")
+            again = graph.fresh(tensor.current(), capture())
             again.origin = origin
             return again
 
@@ -147,6 +149,6 @@ class Packed:
 
     def unpack(self, inputs: list[Value], kept: dict[int, Value]) -> None:
         with no_grad():
-            for i, each in self._inputs.items():
-                inputs[i] = each()
+            for i, value in self._inputs.items():
+                inputs[i] = value()
             kept.update({i: result() for i, result in self._results.items()})

@@ -45,13 +45,13 @@ def vmap(
 
     @like(func, "vmap")
     def vmapped(*args: Any, **kwargs: Any) -> Any:
-        given: list[Any] = []
-        structure = tree.flatten((args, kwargs), is_tensor, given)
+        flat_args: list[Any] = []
+        structure = tree.flatten((args, kwargs), is_tensor, flat_args)
         dims = _argument_dims(in_dims, args, kwargs)
-        size = _batch_size(given, dims)
-        mapped = _Mapped(func, structure, given, dims, out_dims, randomness)
+        size = _batch_size(flat_args, dims)
+        mapped = _Mapped(func, structure, flat_args, dims, out_dims, randomness)
         if chunk_size is None or chunk_size >= size:
-            return mapped(given, size)
+            return mapped(flat_args, size)
         return _in_chunks(mapped, size, chunk_size)
 
     return vmapped
@@ -64,30 +64,30 @@ class _Mapped:
         self,
         func: Any,
         structure: Any,
-        given: list[Tensor],
+        tensors: list[Tensor],
         dims: list[int | None],
         out_dims: Any,
         randomness: str,
     ):
         self.func = func
         self.structure = structure
-        self.given = given
+        self.given = tensors
         self.dims = dims
         self.out_dims = out_dims
         self.randomness = randomness
         self.places: list[int | None] = []
 
-    def __call__(self, given: Sequence[Tensor], size: int) -> Any:
+    def __call__(self, tensors: Sequence[Tensor], size: int) -> Any:
         mapped = [i for i, dim in enumerate(self.dims) if dim is not None]
         dims = [self.dims[i] for i in mapped]
         elements = []
         for i, dim in zip(mapped, dims, strict=True):
-            value = given[i].current()
+            value = tensors[i].current()
             shape = (*value.type.shape[:dim], *value.type.shape[dim + 1 :])  # type: ignore[operator]
             elements.append(_element(value, shape))
 
         def call(stand_ins: Sequence[Tensor]) -> Any:
-            filled = list(given)
+            filled = list(tensors)
             for i, stand_in in zip(mapped, stand_ins, strict=True):
                 filled[i] = stand_in
             args, kwargs = tree.unflatten(self.structure, iter(filled))
@@ -103,14 +103,14 @@ class _Mapped:
         different = recorded.random and self.randomness == "different"
         key = ("vmap", size, tuple(dims), tuple(self.places), different)
         make = lambda: _batch(recorded, size, dims, self.places, different)
-        results = recorded.call(key, [given[i] for i in mapped], make)
+        results = recorded.call(key, [tensors[i] for i in mapped], make)
         return tree.unflatten(recorded.structure, iter(results))
 
 
 def _element(value: Value, shape: tuple[int, ...]) -> Value:
-    made = Value(flat.TensorType(value.type.dtype, shape), value.device)
-    made.source = value.made_at
-    return made
+    element = Value(flat.TensorType(value.type.dtype, shape), value.device)
+    element.source = value.made_at
+    return element
 
 
 def _batch(
@@ -133,9 +133,9 @@ def _batch(
         for i, (leaf, param) in enumerate(zip(recorded.leaves, inner.params, strict=True))
     ]
     arguments = [_own_states(param, size) if i in states else param for i, param in enumerate(params)]
-    found = inner.inline(arguments, None, whole=True)
+    mapped_results = inner.inline(arguments, None, whole=True)
     results = []
-    for value, is_stacked, place in zip(found, stacked, places, strict=False):
+    for value, is_stacked, place in zip(mapped_results, stacked, places, strict=False):
         if place is None:
             if is_stacked:
                 raise ShapeError(
@@ -145,9 +145,9 @@ def _batch(
         else:
             results.append(flat.move(_stack(value, is_stacked, size), 0, place))
     next_states = {recorded.state_written(i): params[i] for i in states}
-    written = range(recorded.count, len(found))
+    written = range(recorded.count, len(mapped_results))
     for i, target in zip(written, recorded.writes, strict=True):
-        value = found[i]
+        value = mapped_results[i]
         if isinstance(target, int):
             dim = dims[target]
             assert dim is not None
@@ -190,9 +190,9 @@ def _in_chunks(mapped: _Mapped, size: int, chunk_size: int) -> Any:
             each if dim is None else each.narrow(dim, start, length)
             for each, dim in zip(mapped.given, mapped.dims, strict=True)
         ]
-        found: list[Any] = []
-        structure = tree.flatten(mapped(part, length), is_tensor, found)
-        chunks.append(found)
+        pieces: list[Any] = []
+        structure = tree.flatten(mapped(part, length), is_tensor, pieces)
+        chunks.append(pieces)
     joined = [
         parts[0] if place is None else aten("cat")(list(parts), place)
         for parts, place in zip(zip(*chunks, strict=True), mapped.places, strict=True)
@@ -211,36 +211,36 @@ def _argument_dims(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         raise ArgumentError(f"in_dims is an int or a tuple with an entry for each argument, not {in_dims!r}")
     if isinstance(in_dims, tuple) and len(in_dims) != len(args):
         raise ArgumentError(f"in_dims has {len(in_dims)} entries for {len(args)} arguments")
-    found: list[int | None] = []
-    _spread(in_dims, args, found)
-    for each in kwargs.values():
-        _spread(None, each, found)
-    if all(dim is None for dim in found):
+    dims: list[int | None] = []
+    _spread(in_dims, args, dims)
+    for keyword in kwargs.values():
+        _spread(None, keyword, dims)
+    if all(dim is None for dim in dims):
         raise ArgumentError(
             "no argument is mapped", help="give at least one tensor with a dimension in in_dims"
         )
-    return found
+    return dims
 
 
-def _spread(dims: Any, tree_: Any, found: list[int | None]) -> None:
+def _spread(dims: Any, tree_: Any, result_dims: list[int | None]) -> None:
     """The dimensions for the tensors in a nested argument, given alike or once for all that is below."""
     if isinstance(tree_, Tensor):
         if dims is not None and (not isinstance(dims, int) or isinstance(dims, bool)):
             raise ArgumentError(
                 f"in_dims has {dims!r} in the place of a Tensor", help="an int or None belongs there"
             )
-        found.append(dims if dims is None else _axis(dims, tree_.ndim))
+        result_dims.append(dims if dims is None else _axis(dims, tree_.ndim))
     elif isinstance(tree_, dict):
         if isinstance(dims, dict) and set(dims) != set(tree_):
             raise ArgumentError(f"in_dims has entries for {sorted(dims)}, the argument has {sorted(tree_)}")
-        for name, each in tree_.items():
-            _spread(dims[name] if isinstance(dims, dict) else dims, each, found)
+        for name, item in tree_.items():
+            _spread(dims[name] if isinstance(dims, dict) else dims, item, result_dims)
     elif isinstance(tree_, (list, tuple)):
         several = isinstance(dims, (list, tuple))
         if several and len(dims) != len(tree_):
             raise ArgumentError(f"in_dims has {len(dims)} entries for {len(tree_)} parts of an argument")
         for i, each in enumerate(tree_):
-            _spread(dims[i] if several else dims, each, found)
+            _spread(dims[i] if several else dims, each, result_dims)
     elif dims is not None:
         raise ArgumentError(
             f"in_dims is {dims!r} for a {type(tree_).__name__}, which has no dimensions",
@@ -254,8 +254,8 @@ def _axis(dim: int, rank: int) -> int:
     return dim % rank
 
 
-def _batch_size(given: Sequence[Tensor], dims: Sequence[int | None]) -> int:
-    sizes = [each.shape[dim] for each, dim in zip(given, dims, strict=True) if dim is not None]
+def _batch_size(tensors: Sequence[Tensor], dims: Sequence[int | None]) -> int:
+    sizes = [each.shape[dim] for each, dim in zip(tensors, dims, strict=True) if dim is not None]
     if len(set(sizes)) > 1:
         raise ShapeError(f"the dimensions that count the batch differ in size: {sizes}")
     return sizes[0]
@@ -263,13 +263,13 @@ def _batch_size(given: Sequence[Tensor], dims: Sequence[int | None]) -> int:
 
 def _result_dims(out_dims: Any, structure: Any) -> list[int | None]:
     """For each result where the batch goes."""
-    found: list[int | None] = []
+    result_dims: list[int | None] = []
 
     def spread(dims: Any, part: Any) -> None:
         if part is tree.LEAF:
             if dims is not None and (not isinstance(dims, int) or isinstance(dims, bool)):
                 raise ArgumentError(f"out_dims has {dims!r} in the place of a Tensor")
-            found.append(dims)
+            result_dims.append(dims)
             return
         _, names, parts = part
         if isinstance(dims, dict) and names is not None:
@@ -287,4 +287,4 @@ def _result_dims(out_dims: Any, structure: Any) -> list[int | None]:
     if structure is tree.LEAF and isinstance(out_dims, (list, tuple)) and len(out_dims) == 1:
         out_dims = out_dims[0]
     spread(out_dims, structure)
-    return found
+    return result_dims

@@ -52,9 +52,9 @@ def cond(
     if not isinstance(pred, Tensor) or pred.numel() != 1:
         what = str(pred._value.type) if isinstance(pred, Tensor) else type(pred).__name__
         raise ArgumentError(f"pred must be a bool or a tensor of one element, not {what}")
-    given: list[Tensor] = []
-    structure = tree.flatten(tuple(operands), is_tensor, given)
-    values = [each.current() for each in given]
+    tensors: list[Tensor] = []
+    structure = tree.flatten(tuple(operands), is_tensor, tensors)
+    values = [operand.current() for operand in tensors]
 
     def on(function: Callable[..., Any]) -> Callable[[Sequence[Tensor]], Any]:
         return lambda stand_ins: function(*tree.unflatten(structure, iter(stand_ins)))
@@ -62,7 +62,7 @@ def cond(
     branches = [RecordedFunction("cond", on(each), values) for each in (false_fn, true_fn)]
     _require_alike(*branches)
     for branch in branches:
-        branch.refuse_shared(given)
+        branch.refuse_shared(tensors)
     targets = list(dict.fromkeys([target for branch in branches for target in branch.writes]))
     chooses = (pred.reshape(()) if pred.ndim else pred).bool()
     inputs = Inputs([chooses.current(), *values])
@@ -74,7 +74,7 @@ def cond(
     results = _node(control.COND, random, inputs.values, (parts[0], parts[1]), branches[0].trace.device)
     count = branches[0].count
     for target, result in zip(targets, results[count:], strict=True):
-        write_to(target, given, result)
+        write_to(target, tensors, result)
     return tree.unflatten(branches[0].structure, iter([Tensor(each) for each in results[:count]]))
 
 
@@ -97,12 +97,12 @@ def while_loop(
             f"carried_inputs must be a tuple or list, not {type(carried_inputs).__name__}",
             help="write (x,) for one",
         )
-    given: list[Any] = []
-    structure = tree.flatten(tuple(carried_inputs), _is_carried, given)
-    if not given:
+    carried: list[Any] = []
+    structure = tree.flatten(tuple(carried_inputs), _is_carried, carried)
+    if not carried:
         raise ArgumentError("nothing is carried", help="carry what changes from one round to the next")
-    types = [_type(each) for each in given]
-    values = [each.current() if isinstance(each, Tensor) else None for each in given]
+    types = [_type(each) for each in carried]
+    values = [each.current() if isinstance(each, Tensor) else None for each in carried]
     stand_ins = [
         Value(type, _device(values)) if value is None else value
         for type, value in zip(types, values, strict=True)
@@ -120,15 +120,15 @@ def while_loop(
     places = [inputs.places(each, 0) for each in (condition, body)]
     written = {inputs.place(target, 0): i + body.count for i, target in enumerate(body.writes)}
     size = len(inputs.values)
-    results = tuple([i if i < len(given) else written.get(i, -1 - i) for i in range(size)])
+    results = tuple([i if i < len(carried) else written.get(i, -1 - i) for i in range(size)])
     parts = (Part(condition.trace, places[0], (0,)), Part(body.trace, places[1], results))
-    starts = _starts(given, inputs.values)
+    starts = _starts(carried, inputs.values)
 
     random = condition.random or body.random
-    found = _node(control.WHILE, random, inputs.values, parts, body.trace.device, starts)
+    node_results = _node(control.WHILE, random, inputs.values, parts, body.trace.device, starts)
     for target in body.writes:
-        write_to(target, (), found[inputs.place(target, 0)])
-    return tree.unflatten(structure, iter([Tensor(each) for each in found[: len(given)]]))
+        write_to(target, (), node_results[inputs.place(target, 0)])
+    return tree.unflatten(structure, iter([Tensor(each) for each in node_results[: len(carried)]]))
 
 
 class Inputs:
@@ -151,11 +151,11 @@ class Inputs:
         return target + shift if isinstance(target, int) else self.outer(whole(target).current())
 
     def outer(self, value: Value) -> int:
-        found = self.outside.get(value)
-        if found is None:
-            found = self.outside[value] = len(self.values)
+        place = self.outside.get(value)
+        if place is None:
+            place = self.outside[value] = len(self.values)
             self.values.append(value)
-        return found
+        return place
 
 
 def _branch(
@@ -210,8 +210,8 @@ def _require_condition(recorded: RecordedFunction) -> None:
         )
     returned = _returned(recorded)
     if len(returned) != 1 or returned[0].dtype is not dtypes.bool_ or returned[0].numel != 1:
-        found = ", ".join(map(str, returned))
-        raise ArgumentError(f"cond_fn must return one bool tensor of one element, not {found}")
+        returned_types = ", ".join(map(str, returned))
+        raise ArgumentError(f"cond_fn must return one bool tensor of one element, not {returned_types}")
 
 
 def _require_carried(body: RecordedFunction, structure: Any, types: Sequence[flat.TensorType]) -> None:
@@ -257,15 +257,15 @@ def _device(values: Sequence[Value | None]) -> Any:
 def _starts(given: Sequence[Any], values: Sequence[Value]) -> dict[int, Any]:
     """The numbers with which carried places start, where they are known now: Python's own; and, if gradients
     are to flow, counters that are tensors, since how often the loop runs must be known for these."""
-    starts = {i: each for i, each in enumerate(given) if not isinstance(each, Tensor)}
+    starts = {i: value for i, value in enumerate(given) if not isinstance(value, Tensor)}
     if (
         context.grad_enabled
         and context.recorder is None
         and any(value.origin is not None for value in values)
     ):
-        for i, each in enumerate(given):
-            if isinstance(each, Tensor) and not each.ndim and each.dtype.kind == "int":
-                node = each.current().node
+        for i, value in enumerate(given):
+            if isinstance(value, Tensor) and not value.ndim and value.dtype.kind == "int":
+                node = value.current().node
                 if node is None or not node.inputs:
-                    starts[i] = each.item()
+                    starts[i] = value.item()
     return starts

@@ -31,7 +31,7 @@ class Level:
         pairs = [(out, ct) for out, ct in zip(outputs, cotangents, strict=True) if out.requires_grad]
         if not pairs:
             return [aten("zeros_like")(leaf.detach()) for leaf in self.leaves]
-        found = autograd.grad(
+        leaf_gradients = autograd.grad(
             [out for out, _ in pairs],
             self.leaves,
             [ct for _, ct in pairs],
@@ -41,7 +41,7 @@ class Level:
         )
         return [
             aten("zeros_like")(leaf.detach()) if each is None else each
-            for leaf, each in zip(self.leaves, found, strict=True)
+            for leaf, each in zip(self.leaves, leaf_gradients, strict=True)
         ]
 
     def sees_beyond(self, outputs: Sequence[Tensor]) -> bool:
@@ -51,7 +51,8 @@ class Level:
             id(origin.of) for origin in [leaf.current().origin for leaf in self.leaves] if origin is not None
         }
         return any(
-            each.origin is not None and id(each.origin.of) not in own for each in autograd.survey(starts)[1]
+            value.origin is not None and id(value.origin.of) not in own
+            for value in autograd.survey(starts)[1]
         )
 
     def released(self, outputs: Sequence[Tensor]) -> list[Tensor]:
@@ -69,11 +70,11 @@ def _leaf(tensor: Tensor) -> Tensor:
         )
     if tensor.requires_grad and context.grad_enabled:
         return aten("clone")(tensor)
-    made = Tensor(graph.fresh(tensor.current(), capture())).requires_grad_()
+    fresh = Tensor(graph.fresh(tensor.current(), capture())).requires_grad_()
     recorder = context.recorder
     if recorder is not None:
-        recorder.own.append(made._value)
-    return made
+        recorder.own.append(fresh._value)
+    return fresh
 
 
 def chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[int], list[Tensor], Any]:
@@ -109,8 +110,8 @@ def refilled(
     return filled
 
 
-def regrouped(found: Sequence[Tensor], structure: Any, argnums: Any) -> Any:
-    parts = tree.unflatten(structure, iter(found))
+def regrouped(gradients: Sequence[Tensor], structure: Any, argnums: Any) -> Any:
+    parts = tree.unflatten(structure, iter(gradients))
     return parts[0] if isinstance(argnums, int) else tuple(parts)
 
 
@@ -147,8 +148,8 @@ def grad_and_value(
                     f"the gradient is of a single number, the function returns {output.current().type}",
                     help="reduce the result, as with .sum(), or use jacrev",
                 )
-            found = level.gradients([output], [None])
-        gradient = regrouped(found, structure, argnums)
+            gradients = level.gradients([output], [None])
+        gradient = regrouped(gradients, structure, argnums)
         (value,) = level.released([output])
         return gradient, (value, _released(level, aux)) if has_aux else value
 
@@ -182,8 +183,8 @@ def grad(
 
     @like(func, "grad")
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        found, value = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        slopes, value = both(*args, **kwargs)
+        return (slopes, value[1]) if has_aux else slopes
 
     return gradient
 
@@ -210,15 +211,15 @@ def pulling(
 
     @like(func, "vjp")
     def vjp_fn(*cotangents: Any) -> Any:
-        given: list[Any] = []
+        seeds: list[Any] = []
         cotangent = cotangents[0] if len(cotangents) == 1 else cotangents
-        if tree.flatten(cotangent, is_tensor, given) != output_structure:
+        if tree.flatten(cotangent, is_tensor, seeds) != output_structure:
             raise ArgumentError("the cotangent is not nested as the output of the function is")
-        for each, out in zip(given, outputs, strict=True):
+        for each, out in zip(seeds, outputs, strict=True):
             if each.shape != out.shape:
                 raise ShapeError(f"the cotangent of {out.current().type} cannot be {each.current().type}")
-        found = level.gradients(outputs, given)
-        return tuple(tree.unflatten(structure, iter(found)))
+        gradients = level.gradients(outputs, seeds)
+        return tuple(tree.unflatten(structure, iter(gradients)))
 
     released = tree.unflatten(output_structure, iter(level.released(outputs)))
     return level, released, vjp_fn, _released(level, aux)
@@ -245,15 +246,15 @@ def jvp(
     both. `strict` refuses an output that does not depend on the arguments."""
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise ArgumentError("primals and tangents are tuples, with an entry for each argument")
-    given: list[Any] = []
+    leaves: list[Any] = []
     moved: list[Any] = []
-    structure = tree.flatten(primals, is_tensor, given)
+    structure = tree.flatten(primals, is_tensor, leaves)
     _require_tensors(structure)
-    if not given:
+    if not leaves:
         raise ArgumentError("primals has no tensor to differentiate by", help="give one at least")
     if tree.flatten(tangents, is_tensor, moved) != structure:
         raise ArgumentError("tangents are not nested as primals are")
-    for primal, tangent in zip(given, moved, strict=True):
+    for primal, tangent in zip(leaves, moved, strict=True):
         if primal.current().type is not tangent.current().type:
             raise ShapeError(
                 f"the tangent of {primal.current().type} cannot be {tangent.current().type}",
@@ -261,12 +262,12 @@ def jvp(
             )
     call = lambda stand_ins: func(*tree.unflatten(structure, iter(stand_ins)))
     # One that is given twice stands for two: they may move differently.
-    recorded = RecordedFunction("jvp", call, [Value(each.current().type, each.device) for each in given])
+    recorded = RecordedFunction("jvp", call, [Value(each.current().type, each.device) for each in leaves])
     moving = tuple([place for place in recorded.places if place is not None])
 
     def make() -> flat.Function:
         fragment = recorded.fragment()
-        extra = {i: flat.Value(given[i].current().type) for i in moving}
+        extra = {i: flat.Value(leaves[i].current().type) for i in moving}
         along = [None if place is None else extra[place] for place in recorded.places]
         outputs = fragment.results[: recorded.count]
         pushed = pushed_forward(fragment.ops, fragment.params, along, outputs)
@@ -282,7 +283,7 @@ def jvp(
         return flat.Function([*fragment.params, *[extra[i] for i in moving]], results, "jvp")
 
     key = ("jvp", moving, strict)
-    results = recorded.call(key, given, make, *[moved[i] for i in moving])
+    results = recorded.call(key, leaves, make, *[moved[i] for i in moving])
     outputs = tree.unflatten(recorded.structure, iter(results[: recorded.count]))
     pushed = tree.unflatten(recorded.structure, iter(results[recorded.count :]))
     if not has_aux:

@@ -29,8 +29,8 @@ class _Call:
         self.floats = [i for i, tensor in enumerate(self.tensors) if _carries(tensor)]
 
     def forward(self, stand_ins: Sequence[Tensor]) -> tuple[Context, Any]:
-        given = iter(stand_ins)
-        filled = [next(given) if isinstance(arg, Tensor) else arg for arg in self.args]
+        arguments = iter(stand_ins)
+        filled = [next(arguments) if isinstance(arg, Tensor) else arg for arg in self.args]
         ctx = Context(self.function, [isinstance(each, Tensor) and _carries(each) for each in filled])
         results = self.function.computed(ctx, filled)
         if ctx.dirty:
@@ -45,24 +45,24 @@ class _Call:
         """The cotangents of the arguments that have some, 0 where backward returns None."""
         inputs, cotangents = stand_ins[: len(self.tensors)], iter(stand_ins[len(self.tensors) :])
         ctx, results = self.forward(inputs)
-        given: list[Tensor | None] = []
-        for each in results if isinstance(results, tuple) else (results,):
-            start = next(cotangents) if _carries(each) else None
-            if start is None or any(each is other for other in ctx.non_differentiable):
-                start = aten("zeros_like")(each) if ctx.materialize else None
-            given.append(start)
-        found = self.function.backward(ctx, *given)
-        found = list(found) if isinstance(found, tuple) else [found]
-        found += [None] * (len(self.args) - len(found))
-        pairs = [pair for pair in zip(self.args, found, strict=False) if isinstance(pair[0], Tensor)]
+        seeds: list[Tensor | None] = []
+        for result in results if isinstance(results, tuple) else (results,):
+            start = next(cotangents) if _carries(result) else None
+            if start is None or any(result is other for other in ctx.non_differentiable):
+                start = aten("zeros_like")(result) if ctx.materialize else None
+            seeds.append(start)
+        gradients = self.function.backward(ctx, *seeds)
+        gradients = list(gradients) if isinstance(gradients, tuple) else [gradients]
+        gradients += [None] * (len(self.args) - len(gradients))
+        pairs = [pair for pair in zip(self.args, gradients, strict=False) if isinstance(pair[0], Tensor)]
         return [self.fitted(inputs[i], pairs[i][1]) for i in self.floats]
 
     def push(self, stand_ins: Sequence[Tensor]) -> list[Tensor]:
         """The tangents of the results that have some, 0 where jvp returns None."""
         inputs, moving = stand_ins[: len(self.tensors)], iter(stand_ins[len(self.tensors) :])
         ctx, results = self.forward(inputs)
-        given = iter(inputs)
-        filled = [next(given) if isinstance(arg, Tensor) else arg for arg in self.args]
+        arguments = iter(inputs)
+        filled = [next(arguments) if isinstance(arg, Tensor) else arg for arg in self.args]
         along = [next(moving) if isinstance(each, Tensor) and _carries(each) else None for each in filled]
         moved = self.function.pushed(ctx, filled, along, results)
         pairs = zip(results if isinstance(results, tuple) else (results,), moved, strict=True)
@@ -72,10 +72,10 @@ class _Call:
             if _carries(result)
         ]
 
-    def fitted(self, argument: Tensor, found: Tensor | None) -> Tensor:
-        if found is None:
+    def fitted(self, argument: Tensor, gradient: Tensor | None) -> Tensor:
+        if gradient is None:
             return aten("zeros_like")(argument)
-        return summed_to(found, argument.current().type, self.function).to(argument.dtype)
+        return summed_to(gradient, argument.current().type, self.function).to(argument.dtype)
 
     def place(self, argument: int) -> int:
         """Where an argument is first given: what is given twice is one input."""
@@ -144,15 +144,15 @@ class _Inputs:
         return self.arguments[self.call.place(argument)]
 
     def taken(
-        self, rule: RecordedFunction, given: Sequence[flat.Value], more: Sequence[flat.Value]
+        self, rule: RecordedFunction, values: Sequence[flat.Value], more: Sequence[flat.Value]
     ) -> list[flat.Value]:
         """What a rule takes, of the inputs and of what it is given after the arguments."""
         found = []
         for leaf, place in zip(rule.leaves, rule.places, strict=True):
             if place is None:
-                found.append(given[self.outside[leaf]])
+                found.append(values[self.outside[leaf]])
             elif place < len(self.call.tensors):
-                found.append(given[self.arguments[place]])
+                found.append(values[self.arguments[place]])
             else:
                 found.append(more[place - len(self.call.tensors)])
         return found
@@ -170,7 +170,7 @@ def _composite(
     count = len(forward.leaves)
 
     def rule(
-        cotangents: Sequence[flat.Value | None], results: Sequence[flat.Value], given: Sequence[flat.Value]
+        cotangents: Sequence[flat.Value | None], results: Sequence[flat.Value], values: Sequence[flat.Value]
     ) -> list[flat.Value | None]:
         if backward is None:
             raise UnsupportedError(
@@ -182,24 +182,26 @@ def _composite(
             for each, result in pairs
             if result.dtype.kind in ("float", "complex")
         ]
-        found: list[flat.Value | None] = [None] * len(given)
-        pulled = backward.fragment().inline(inputs.taken(backward, given, starts), None, whole=True)
+        found: list[flat.Value | None] = [None] * len(values)
+        pulled = backward.fragment().inline(inputs.taken(backward, values, starts), None, whole=True)
         for argument, each in zip(call.floats, pulled, strict=True):
             at = inputs.at(argument)
             before = found[at]
             found[at] = each if before is None else before + each
         return found
 
-    def push(tangents: Sequence[flat.Value | None], given: Sequence[flat.Value]) -> list[flat.Value | None]:
+    def push(
+        tangents: Sequence[flat.Value | None], operands: Sequence[flat.Value]
+    ) -> list[flat.Value | None]:
         assert jvp is not None
         moving = [tangents[inputs.at(each)] for each in call.floats]
         along = [
-            flat.full_like(given[inputs.at(i)], 0) if each is None else each
+            flat.full_like(operands[inputs.at(i)], 0) if each is None else each
             for i, each in zip(call.floats, moving, strict=True)
         ]
-        found = iter(jvp.fragment().inline(inputs.taken(jvp, given, along), None, whole=True))
+        moved = iter(jvp.fragment().inline(inputs.taken(jvp, operands, along), None, whole=True))
         floats = [result.dtype.kind in ("float", "complex") for result in ahead.results]
-        return [next(found) if is_float else None for is_float in floats]
+        return [next(moved) if is_float else None for is_float in floats]
 
     own = [flat.Value(each) for each in types]
     body = flat.Function(own, ahead.inline(own[:count], None, whole=True), ahead.name)

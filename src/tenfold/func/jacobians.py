@@ -16,8 +16,8 @@ from tenfold.trace import tree
 def _basis(tensor: Tensor) -> Tensor:
     """For each element of a tensor, one that is 1 there and else 0."""
     size = tensor.numel()
-    made = aten("eye")(size, dtype=tensor.dtype, device=tensor.device)
-    return made.reshape((size, *tensor.shape))
+    identity = aten("eye")(size, dtype=tensor.dtype, device=tensor.device)
+    return identity.reshape((size, *tensor.shape))
 
 
 def jacrev(
@@ -45,10 +45,10 @@ def jacrev(
                 cotangents[i] = cotangent
                 return pull(tree.unflatten(output_structure, iter(cotangents)))
 
-            found = vmap(pulled, chunk_size=chunk_size)(_basis(each))
+            jacobian_rows = vmap(pulled, chunk_size=chunk_size)(_basis(each))
             shaped = [
                 part.reshape((*each.shape, *tensor.shape))
-                for part, tensor in zip(found, tensors, strict=True)
+                for part, tensor in zip(jacobian_rows, tensors, strict=True)
             ]
             rows.append(regrouped(level.released(shaped), structure, argnums))
         result = tree.unflatten(output_structure, iter(rows))
@@ -81,13 +81,13 @@ def jacfwd(
                 moved[i] = tangent
                 return jvp(on_tensors, tuple(tensors), tuple(moved), has_aux=has_aux)[1:]
 
-            found = vmap(pushed, randomness=randomness)(_basis(tensor))
+            jacobian_columns = vmap(pushed, randomness=randomness)(_basis(tensor))
             if has_aux:
                 first: list[Any] = []
-                aux_structure = tree.flatten(found[1], is_tensor, first)
-                aux = tree.unflatten(aux_structure, iter([each[0] for each in first]))
+                aux_structure = tree.flatten(jacobian_columns[1], is_tensor, first)
+                aux = tree.unflatten(aux_structure, iter([column[0] for column in first]))
             parts: list[Any] = []
-            output_structure = tree.flatten(found[0], is_tensor, parts)
+            output_structure = tree.flatten(jacobian_columns[0], is_tensor, parts)
             columns.append([part.movedim(0, -1).reshape((*part.shape[1:], *tensor.shape)) for part in parts])
         rows = [regrouped(each, structure, argnums) for each in zip(*columns, strict=True)]
         result = tree.unflatten(output_structure, iter(rows))

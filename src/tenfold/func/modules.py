@@ -24,21 +24,21 @@ def functional_call(
     """Call a module with other tensors in the place of its parameters and buffers, by their names; those not
     named stay, and names that it has not are passed over. What is tied, one tensor under several names, is
     replaced under all of them by `tie_weights`; `strict` requires that all are named, and no others."""
-    given: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     several = isinstance(parameter_and_buffer_dicts, (list, tuple))
     for part in parameter_and_buffer_dicts if several else (parameter_and_buffer_dicts,):
         if not isinstance(part, dict):
             raise ArgumentError(f"parameters are given as a dict by name, not as a {type(part).__name__}")
-        doubled = sorted(given.keys() & part.keys())
+        doubled = sorted(tensors.keys() & part.keys())
         if doubled:
             raise ArgumentError(f"{doubled[0]!r} is given twice")
-        given.update(part)
+        tensors.update(part)
     slots = _slots(module)
-    unknown = [name for name in given if name not in slots]
-    if strict and (unknown or len(given) < len(slots)):
-        missing = [name for name in slots if name not in given]
+    unknown = [name for name in tensors if name not in slots]
+    if strict and (unknown or len(tensors) < len(slots)):
+        missing = [name for name in slots if name not in tensors]
         raise ArgumentError(f"strict=True: missing are {missing}, unexpected {unknown}")
-    replaced = {name: each for name, each in given.items() if name in slots}
+    replaced = {name: each for name, each in tensors.items() if name in slots}
     if tie_weights:
         for name, each in list(replaced.items()):
             holder, own = slots[name]
@@ -47,7 +47,7 @@ def functional_call(
                 for other, (kept, key) in slots.items()
                 if kept[key] is holder[own] and holder[own] is not None
             ]
-            if any(other in given and given[other] is not each for other in tied):
+            if any(other in tensors and tensors[other] is not each for other in tied):
                 raise ArgumentError(
                     f"{name!r} is tied to others, and other tensors are given for them: {tied}",
                     help="give one of them, or tie_weights=False",
@@ -68,12 +68,12 @@ def functional_call(
 
 def _slots(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
     """Where each parameter and buffer is kept, by its full name."""
-    found = {}
+    slots = {}
     for prefix, each in module.named_modules(remove_duplicate=False):
         for kept in (each._parameters, each._buffers):
             for name in kept:
-                found[f"{prefix}.{name}" if prefix else name] = (kept, name)
-    return found
+                slots[f"{prefix}.{name}" if prefix else name] = (kept, name)
+    return slots
 
 
 @located

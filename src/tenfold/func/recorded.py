@@ -34,7 +34,7 @@ class RecordedFunction:
         self,
         what: str,
         call: Callable[[Sequence[Tensor]], Any],
-        given: Sequence[Value],
+        values: Sequence[Value],
         tensors_only: bool = True,
     ):
         def checked(stand_ins: Sequence[Tensor]) -> Any:
@@ -51,7 +51,7 @@ class RecordedFunction:
             through_memory=True,
             apply=RecordedFunction.apply,
         )
-        recording = record(checked, _stand_ins(given), policy)
+        recording = record(checked, _stand_ins(values), policy)
         self.trace = recording.trace
         self.leaves = recording.trace.leaves
         # For each leaf, which argument it is; None for one from outside.
@@ -87,13 +87,13 @@ class RecordedFunction:
         return None
 
     def call(
-        self, key: Hashable, given: Sequence[Tensor], make: Callable[[], flat.Function], *more: Tensor
+        self, key: Hashable, tensors: Sequence[Tensor], make: Callable[[], flat.Function], *more: Tensor
     ) -> list[Tensor]:
         """Record one call of the program that `make` gives, in the place of the function. The key says what
         the program depends on besides the function. Its results, less those that were written."""
-        self.refuse_shared(given)
+        self.refuse_shared(tensors)
         inputs = [
-            leaf if place is None else given[place].current()
+            leaf if place is None else tensors[place].current()
             for leaf, place in zip(self.leaves, self.places, strict=True)
         ]
         inputs += [each.current() for each in more]
@@ -102,31 +102,33 @@ class RecordedFunction:
         results = graph.call_program(program, inputs, capture(), self.trace.device)
         wanted = len(results) - len(self.writes)
         for target, value in zip(self.writes, results[wanted:], strict=True):
-            write_to(target, given, value)
+            write_to(target, tensors, value)
         return [Tensor(result) for result in results[:wanted]]
 
-    def refuse_shared(self, given: Sequence[Tensor]) -> None:
+    def refuse_shared(self, tensors: Sequence[Tensor]) -> None:
         """Refuse a write to an argument where others would have to see it."""
-        written = [given[write] for write in self.writes if isinstance(write, int)]
+        written = [tensors[write] for write in self.writes if isinstance(write, int)]
         if not written:
             return
         outside = {id(leaf) for leaf, place in zip(self.leaves, self.places, strict=True) if place is None}
-        read = any(each._alias is not None and id(each._alias.storage.value) in outside for each in written)
-        if read or shares_memory(given):
+        read = any(
+            tensor._alias is not None and id(tensor._alias.storage.value) in outside for tensor in written
+        )
+        if read or shares_memory(tensors):
             raise TraceError(
                 "the function writes to an argument whose memory it also reads in another way",
                 help="clone() the argument, or pass it in one way only",
             ).located("", capture())
 
 
-def _stand_ins(given: Sequence[Value]) -> list[Tensor]:
+def _stand_ins(values: Sequence[Value]) -> list[Tensor]:
     """Tensors without data like the given values: one for what is given twice."""
     by_value: dict[Value, Tensor] = {}
-    for each in given:
-        if each not in by_value:
-            by_value[each] = Tensor(Value(each.type, each.device))
-            by_value[each]._value.source = each.made_at
-    return [by_value[each] for each in given]
+    for value in values:
+        if value not in by_value:
+            by_value[value] = Tensor(Value(value.type, value.device))
+            by_value[value]._value.source = value.made_at
+    return [by_value[each] for each in values]
 
 
 def whole(storage: Storage) -> Tensor:
@@ -134,9 +136,9 @@ def whole(storage: Storage) -> Tensor:
     return Tensor(storage.value, Alias(storage, (), contiguous(storage.value.type.shape), 0))
 
 
-def write_to(target: Storage | int, given: Sequence[Tensor], value: Value) -> None:
+def write_to(target: Storage | int, tensors: Sequence[Tensor], value: Value) -> None:
     """Write a result to memory from outside, or to one of the arguments."""
-    (given[target] if isinstance(target, int) else whole(target)).assign(value)
+    (tensors[target] if isinstance(target, int) else whole(target)).assign(value)
 
 
 def _draws(callee: Any) -> bool:
@@ -155,11 +157,11 @@ def like(function: Callable[..., Any], name: str) -> Callable[[Callable[..., Any
     """Give a transformed function the name and docstring of the original; its errors name the transform and
     the user's line."""
 
-    def dress(made: Callable[..., Any]) -> Callable[..., Any]:
+    def dress(wrapper: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function, updated=())
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                return made(*args, **kwargs)
+                return wrapper(*args, **kwargs)
             except TenfoldError as error:
                 raise error.located(name, capture()) from None
 
@@ -168,8 +170,8 @@ def like(function: Callable[..., Any], name: str) -> Callable[[Callable[..., Any
     return dress
 
 
-def is_tensor(each: Any) -> bool:
-    return isinstance(each, Tensor)
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
 
 
 def _check_outputs(what: str, structure: Any) -> None:

@@ -17,9 +17,9 @@ from tenfold.trace import tree
 __all__ = ["associative_scan", "map", "scan"]
 
 
-def _flattened(given: Any) -> tuple[list[Tensor], Any]:
+def _flattened(values: Any) -> tuple[list[Tensor], Any]:
     leaves: list[Tensor] = []
-    return leaves, tree.flatten(given, is_tensor, leaves)
+    return leaves, tree.flatten(values, is_tensor, leaves)
 
 
 def _unflattened(leaves: Any, structure: Any) -> Any:
@@ -61,22 +61,22 @@ def scan(
         moved = [each.flip(0) for each in moved]
     carry, first = combine_fn(init, _unflattened([each[0] for each in moved], spec))
     carried, carry_spec = _flattened(carry)
-    made, made_spec = _flattened(first)
+    flat_first, made_spec = _flattened(first)
     held = len(carried)
 
     def step(i: Tensor, *state: Tensor) -> tuple[Any, ...]:
         at = i.reshape(1)
         slices = [each.index_select(0, at).squeeze(0) for each in moved]
         before = _unflattened(list(state[:held]), carry_spec)
-        after, given = combine_fn(before, _unflattened(slices, spec))
-        results = _flattened(given)[0]
+        after, combined = combine_fn(before, _unflattened(slices, spec))
+        results = _flattened(combined)[0]
         written = [
             kept.index_copy(0, at, result.unsqueeze(0))
             for kept, result in zip(state[held:], results, strict=True)
         ]
         return (i + 1, *_flattened(after)[0], *written)
 
-    kept = [aten("cat")([each.unsqueeze(0), each.new_zeros((count - 1, *each.shape))]) for each in made]
+    kept = [aten("cat")([each.unsqueeze(0), each.new_zeros((count - 1, *each.shape))]) for each in flat_first]
     if count > 1:
         _, *state = while_loop(lambda i, *state: i < count, step, (1, *carried, *kept))
         carried, kept = list(state[:held]), list(state[held:])

@@ -48,8 +48,8 @@ def shard_map(
 
     @like(function, "shard_map")
     def call(*args: Any) -> Any:
-        given, placed, structure = _inputs(args, mesh, in_placements)
-        parts = [_part(each, sharding) for each, sharding in zip(given, placed, strict=True)]
+        tensors, placed, structure = _inputs(args, mesh, in_placements)
+        parts = [_part(each, sharding) for each, sharding in zip(tensors, placed, strict=True)]
 
         def local(stand_ins: Sequence[Tensor]) -> Any:
             with written_for(mesh):
@@ -64,8 +64,8 @@ def shard_map(
         def make() -> flat.Function:
             return _mapped(recorded, mesh, placed, results)
 
-        found = recorded.call(key, given, make)
-        return tree.unflatten(recorded.structure, iter(found))
+        outputs = recorded.call(key, tensors, make)
+        return tree.unflatten(recorded.structure, iter(outputs))
 
     return call
 
@@ -75,16 +75,16 @@ def _inputs(args: Sequence[Any], mesh: DeviceMesh, placements: Any) -> tuple[lis
     chosen = _several(placements)
     if len(chosen) != len(args):
         raise ArgumentError(f"in_placements has {len(chosen)} entries for {len(args)} arguments")
-    given: list[Tensor] = []
+    local_tensors: list[Tensor] = []
     placed: list[Sharding] = []
-    for argument, each in zip(args, chosen, strict=True):
+    for argument, placements in zip(args, chosen, strict=True):
         tensors: list[Tensor] = []
         tree.flatten(argument, is_tensor, tensors)
-        given += tensors
-        placed += [sharding_by(mesh, _filled(each, mesh), tensor.ndim) for tensor in tensors]
-    if not given:
+        local_tensors += tensors
+        placed += [sharding_by(mesh, _filled(placements, mesh), tensor.ndim) for tensor in tensors]
+    if not local_tensors:
         raise ArgumentError("shard_map takes at least one tensor")
-    return given, placed, tree.flatten(tuple(args), is_tensor, [])
+    return local_tensors, placed, tree.flatten(tuple(args), is_tensor, [])
 
 
 def _several(placements: Any) -> list[Placements]:
@@ -127,20 +127,20 @@ def _mapped(
         Sharding.replicated(mesh.root, param.rank) if place is None else placed[place]
         for param, place in zip(body.params, recorded.places, strict=True)
     ]
-    given = list(body.results)
+    body_results = list(body.results)
     out: list[Sharding] = []
     for i, placements in enumerate(results):
-        given[i] = _summed(given[i], mesh, placements)
+        body_results[i] = _summed(body_results[i], mesh, placements)
         whole = [Replicate() if isinstance(placement, Partial) else placement for placement in placements]
-        out.append(sharding_by(mesh, whole, given[i].rank))
-    out += [Sharding.replicated(mesh.root, each.rank) for each in given[len(results) :]]
-    body = flat.Function(body.params, given, "shard_map")
+        out.append(sharding_by(mesh, whole, body_results[i].rank))
+    out += [Sharding.replicated(mesh.root, each.rank) for each in body_results[len(results) :]]
+    body = flat.Function(body.params, body_results, "shard_map")
     params = []
     for param, sharding in zip(body.params, into, strict=True):
         shape = tuple([extent * n for extent, n in zip(param.shape, sharding.parts, strict=True)])
         params.append(flat.Value(TensorType(param.dtype, shape)))
-    made = ManualComputation(tuple(params), body, tuple(into), tuple(out)).results
-    return flat.Function(params, made, "shard_map")
+    outputs = ManualComputation(tuple(params), body, tuple(into), tuple(out)).results
+    return flat.Function(params, outputs, "shard_map")
 
 
 def _summed(value: flat.Value, mesh: DeviceMesh, placements: Sequence[Placement]) -> flat.Value:

@@ -30,24 +30,24 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         names = ("other", "non_blocking", "copy")
     elif args and isinstance(args[0], (DType, type)):
         names = ("dtype", "non_blocking", "copy")
-    given = dict(zip(names, args, strict=False))
+    positional = dict(zip(names, args, strict=False))
     known = {"device", "dtype", "other", "non_blocking", "copy"}
-    flags = [given[name] for name in ("non_blocking", "copy") if name in given]
+    flags = [positional[name] for name in ("non_blocking", "copy") if name in positional]
     if (
         len(args) > len(names)
-        or given.keys() & kwargs.keys()
+        or positional.keys() & kwargs.keys()
         or kwargs.keys() - known
         or not all(isinstance(flag, bool) for flag in flags)
     ):
         raise ArgumentError("takes (dtype), (device), (device, dtype) or (other), then non_blocking and copy")
-    given |= kwargs
-    like = given.get("other", self)
-    dtype, device = given.get("dtype"), given.get("device")
+    positional |= kwargs
+    like = positional.get("other", self)
+    dtype, device = positional.get("dtype"), positional.get("device")
     return convert(
         self,
         like.dtype if dtype is None else as_dtype(dtype),
         like.device if device is None else Device(device).resolved,
-        bool(given.get("copy", False)),
+        bool(positional.get("copy", False)),
         memory_format,
     )
 

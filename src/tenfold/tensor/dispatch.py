@@ -60,9 +60,9 @@ class Plan:
         named = len(fields) > 1 and all(fields)
         self.bundle: Callable[..., Any] | None = None
         if named:
-            made: Any = collections.namedtuple(row.name, fields)  # type: ignore[misc]
-            made.__repr__ = _printed  # type: ignore[method-assign]
-            self.bundle = made._make
+            constructor: Any = collections.namedtuple(row.name, fields)  # type: ignore[misc]
+            constructor.__repr__ = _printed  # type: ignore[method-assign]
+            self.bundle = constructor._make
         elif len(fields) > 1:
             self.bundle = tuple
         # Whether the arguments need no more than tensors taken apart.
@@ -88,10 +88,10 @@ PLACES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def require_placement(name: str, given: Any) -> None:
-    if given not in PLACES[name]:
-        known = " or ".join(repr(each) for each in PLACES[name][1:])
-        raise UnsupportedError(f"{name}={given!r} is not supported", help=f"leave it out, or use {known}")
+def require_placement(name: str, placement: Any) -> None:
+    if placement not in PLACES[name]:
+        known = " or ".join(repr(place) for place in PLACES[name][1:])
+        raise UnsupportedError(f"{name}={placement!r} is not supported", help=f"leave it out, or use {known}")
 
 
 _plans: dict[Row, Plan] = {}
@@ -190,7 +190,7 @@ def _argument(argument: Any, is_tensor: bool) -> Any:
     if isinstance(argument, Tensor):
         return argument.current() if is_tensor else symbolic.marked(argument.item())
     if kind is tuple or kind is list:
-        return tuple([_argument(each, is_tensor) for each in argument])
+        return tuple([_argument(element, is_tensor) for element in argument])
     return argument
 
 
@@ -223,11 +223,11 @@ def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
     """Run a row whose result's shape depends on data: on NumPy arrays, now."""
     inputs: list[Value] = []
 
-    def host(each: Any) -> Any:
-        if type(each) is Value:
-            inputs.append(each)
-            return Tensor(each)._host()
-        return tuple([host(part) for part in each]) if type(each) is tuple else each
+    def host(operand: Any) -> Any:
+        if type(operand) is Value:
+            inputs.append(operand)
+            return Tensor(operand)._host()
+        return tuple([host(part) for part in operand]) if type(operand) is tuple else operand
 
     try:
         arrays = plan.row.lowering(*plan.row.bind_values([host(value) for value in values]))
@@ -248,8 +248,8 @@ def _chosen(plan: Plan, values: list[Any], where: Any) -> Tensor:
     """Run a row that chooses elements of its first argument, by their places: these alone are computed."""
     chosen, *others = values
     places = np.arange(chosen.type.numel).reshape(chosen.type.shape)
-    found = _on_host(plan, [leaf(places, chosen.device).current(), *others], where)
-    return Tensor(call_op(_TAKE, (chosen, found.current()), where)[0])
+    picked = _on_host(plan, [leaf(places, chosen.device).current(), *others], where)
+    return Tensor(call_op(_TAKE, (chosen, picked.current()), where)[0])
 
 
 _TAKE = find("take")
@@ -316,9 +316,9 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
             args, kwargs = plain_numbers(args), plain_numbers(kwargs)
         if context.exporting:
             args, kwargs = symbolic.marked(args), symbolic.marked(kwargs)
-        found = overriding(args, kwargs) if context.heeds else ()
-        if found or context.modes:
-            return hand_over(call, args, kwargs, list(found))
+        overrides = overriding(args, kwargs) if context.heeds else ()
+        if overrides or context.modes:
+            return hand_over(call, args, kwargs, list(overrides))
         nonlocal resolver
         if resolver is None:
             resolver = _resolver(name, rows, method)
@@ -504,9 +504,9 @@ def _install_later(name: str) -> None:
         present = namespace.get(rows[0].python_name)
         if present is None or getattr(present, "declared_later", False):
             _add_function(rows, module, namespace, later=True)
-    for each in (name, name + "_"):
-        if getattr(getattr(Tensor, each, None), "declared_later", False):
-            delattr(Tensor, each)
+    for method_name in (name, name + "_"):
+        if getattr(getattr(Tensor, method_name, None), "declared_later", False):
+            delattr(Tensor, method_name)
     _add_methods(name, rows, later=True)
 
 
@@ -518,10 +518,10 @@ def _add_function(
         python_name = functions[0].python_name
         # A submodule's own function of that name stays: it is a wrapper of the row.
         if later or not (module and python_name in namespace):
-            made: Any = function(python_name, functions)
+            wrapped: Any = function(python_name, functions)
             if later:
-                made.declared_later = True
-            namespace[python_name] = made
+                wrapped.declared_later = True
+            namespace[python_name] = wrapped
 
 
 def _add_methods(name: str, rows: Sequence[Row], *, later: bool = False) -> None:
@@ -534,7 +534,7 @@ def _add_methods(name: str, rows: Sequence[Row], *, later: bool = False) -> None
 
 
 def _add_method(name: str, method: Any, later: bool) -> None:
-    if not any(name in vars(each) for each in Tensor.__mro__[:-1]):
+    if not any(name in vars(base) for base in Tensor.__mro__[:-1]):
         if later:
             method.declared_later = True
         setattr(Tensor, name, method)

@@ -30,9 +30,9 @@ class Docstring(str):
     _text: str | None
 
     def __new__(cls, write: Callable[[], str]) -> Docstring:
-        made = super().__new__(cls, "")
-        made._write, made._text = write, None
-        return made
+        docstring = super().__new__(cls, "")
+        docstring._write, docstring._text = write, None
+        return docstring
 
     def __str__(self) -> str:
         if self._text is None:
@@ -118,24 +118,26 @@ def example(
             words = [f"{key}={_text(value)}" for key, value in sample.kwargs.items()]
             try:
                 values = [_value(arg) for arg in sample.args]
-                keywords = {key: _value(each) for key, each in sample.kwargs.items()}
+                keywords = {key: _value(keyword) for key, keyword in sample.kwargs.items()}
                 result = call(*values, **keywords)
             except (TenfoldError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                 continue
-            given = [
+            argument_types = [
                 _type_of(tensor) for value in (*values, *keywords.values()) for tensor in _tensors(value)
             ]
             receiver, *others = texts if method else [address, *texts]
             text = f"{receiver}.{name}({', '.join([*others, *words])})"
-            return text, f"{', '.join(given)} -> {_type_of(result)}" if given else _type_of(result)
+            return text, f"{', '.join(argument_types)} -> {_type_of(result)}" if argument_types else _type_of(
+                result
+            )
     return None
 
 
 def _samples(row: Row) -> list[S]:
     """Calls to try: the row's own samples, then arguments that follow from the schema."""
     own = row.samples() if row.samples else []
-    own = [each for each in own if all(0 not in tensor.shape for tensor in _shapes(each))]
-    own.sort(key=lambda each: max([len(tensor.shape) for tensor in _shapes(each)], default=0) > 3)
+    own = [sample for sample in own if all(0 not in tensor.shape for tensor in _shapes(sample))]
+    own.sort(key=lambda sample: max([len(tensor.shape) for tensor in _shapes(sample)], default=0) > 3)
     arguments = [a for a in row.schema.positional if a.default is MISSING]
     guesses = [S(*[_guess(a, rank, None) for a in arguments]) for rank in (2, 1, 3, 4)]
     guesses += [S(*[_guess(a, 2, dtype) for a in arguments]) for dtype in ("int64", "complex64")]
@@ -156,12 +158,12 @@ def _guess(argument: Argument, rank: int, dtype: str | None) -> Any:
 
 
 def _shapes(sample: S) -> list[T]:
-    return [t for each in (*sample.args, *sample.kwargs.values()) for t in _tensors(each)]
+    return [t for value in (*sample.args, *sample.kwargs.values()) for t in _tensors(value)]
 
 
 def _tensors(value: Any) -> list[Any]:
     several = value if isinstance(value, (list, tuple)) else [value]
-    return [each for each in several if isinstance(each, (T, Tensor))]
+    return [element for element in several if isinstance(element, (T, Tensor))]
 
 
 def _text(value: Any) -> str:
@@ -178,7 +180,7 @@ def _text(value: Any) -> str:
             return f"tn.randint({low}, {max(high, low + 1)}, {size}, dtype=tn.{value.dtype})"
         return f"tn.ones(({shape}{',' * (len(value.shape) == 1)}), dtype=tn.{value.dtype})"
     if isinstance(value, (list, tuple)):
-        parts = [_text(each) for each in value]
+        parts = [_text(element) for element in value]
         inside = ", ".join(map(str, parts))
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(parts) == 1)})"
     name = getattr(value, "name", None)
@@ -191,7 +193,7 @@ def _value(value: Any) -> Any:
         shape = (value.shape[-1],) * 2 if isinstance(value, Matrices) and value.positive else value.shape
         type_ = TensorType(BY_NAME[value.dtype or "float32"], tuple(shape))
         return Tensor(Value(type_, Device("cpu").resolved))
-    return type(value)([_value(each) for each in value]) if isinstance(value, (list, tuple)) else value
+    return type(value)([_value(element) for element in value]) if isinstance(value, (list, tuple)) else value
 
 
 def _type_of(result: Any) -> str:

@@ -26,17 +26,17 @@ def open_dimensions(
             f"dynamic says for each argument which dimensions are open, and {dynamic!r} does not",
             help='as dynamic={0: {0: "batch"}}, for the first dimension of the first argument',
         )
-    found: OpenDims = {}
+    open_dims: OpenDims = {}
     arguments = [*args, *kwargs.values()]
     for key, said in dynamic.items():
         place = _place(key, args, kwargs, names)
         before = len(_tensors(arguments[:place]))
         for tensor, dims in _matched(arguments[place], said, f"dynamic[{key!r}]", before):
-            several = found.setdefault(tensor, {})
+            several = open_dims.setdefault(tensor, {})
             for axis, dim in dims.items():
                 _add(several, axis, dim, f"dynamic[{key!r}]")
-    _require_agreement(found, _tensors(arguments))
-    return {place: dims for place, dims in found.items() if dims}
+    _require_agreement(open_dims, _tensors(arguments))
+    return {place: dims for place, dims in open_dims.items() if dims}
 
 
 def call_dimensions(dynamic: Any, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> OpenDims:
@@ -88,11 +88,11 @@ def _matched(argument: Any, said: Any, where: str, before: int) -> Iterator[tupl
     if not isinstance(said, (Mapping, tuple, list)):
         raise ArgumentError(f"{where} is about several tensors: it holds the same for each, not {said!r}")
     parts = dict(argument) if isinstance(argument, Mapping) else dict(enumerate(argument))
-    for key, each in said.items() if isinstance(said, Mapping) else enumerate(said):
+    for key, spec in said.items() if isinstance(said, Mapping) else enumerate(said):
         if key not in parts:
             raise ArgumentError(f"{where} names {key!r}, which the argument does not have")
         earlier = list(parts.values())[: list(parts).index(key)]
-        yield from _matched(parts[key], each, f"{where}[{key!r}]", before + len(_tensors(earlier)))
+        yield from _matched(parts[key], spec, f"{where}[{key!r}]", before + len(_tensors(earlier)))
 
 
 def _dimensions(tensor: Tensor, said: Any, where: str) -> dict[int, Dim]:
@@ -100,7 +100,7 @@ def _dimensions(tensor: Tensor, said: Any, where: str) -> dict[int, Dim]:
         raise ArgumentError(
             f"{where} says which dimensions are open, and {said!r} does not", help='as {0: "batch"}'
         )
-    found: dict[int, Dim] = {}
+    dims: dict[int, Dim] = {}
     rank = len(tensor.shape)
     for key, name in said.items():
         if type(key) is not int or not -rank <= key < rank:
@@ -109,23 +109,23 @@ def _dimensions(tensor: Tensor, said: Any, where: str) -> dict[int, Dim]:
             )
         if not isinstance(name, (str, Dim)):
             raise ArgumentError(f"{where}[{key}] is the name of a dimension or a Dim, not {name!r}")
-        _add(found, key % rank, Dim(name) if isinstance(name, str) else name, where)
-    return found
+        _add(dims, key % rank, Dim(name) if isinstance(name, str) else name, where)
+    return dims
 
 
-def _add(found: dict[int, Dim], axis: int, dim: Dim, where: str) -> None:
-    if found.setdefault(axis, dim) != dim:
+def _add(dims: dict[int, Dim], axis: int, dim: Dim, where: str) -> None:
+    if dims.setdefault(axis, dim) != dim:
         raise ArgumentError(
-            f"{where} contradicts itself: dimension {axis} is {found[axis]!r} and {dim!r}",
+            f"{where} contradicts itself: dimension {axis} is {dims[axis]!r} and {dim!r}",
             help="name each dimension once",
         )
 
 
-def _require_agreement(found: OpenDims, tensors: Sequence[Tensor]) -> None:
+def _require_agreement(open_dims: OpenDims, tensors: Sequence[Tensor]) -> None:
     """Refuse what contradicts itself: two demands, or two sizes, for one name."""
     dims: dict[str, Dim] = {}
     sizes: dict[str, int] = {}
-    for place, several in found.items():
+    for place, several in open_dims.items():
         for axis, dim in several.items():
             size = tensors[place].shape[axis]
             if dims.setdefault(dim.name, dim) != dim:

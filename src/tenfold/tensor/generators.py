@@ -32,9 +32,9 @@ class Generator:
     @classmethod
     def on(cls, state: Tensor) -> Generator:
         """The generator that draws from this state, and advances it: so that a program can be given one."""
-        made = cls.__new__(cls)
-        made.device, made._seed, made.state = state.device, 0, state
-        return made
+        generator = cls.__new__(cls)
+        generator.device, generator._seed, generator.state = state.device, 0, state
+        return generator
 
     @located
     def manual_seed(self, seed: int) -> Generator:
@@ -94,13 +94,13 @@ _seed: list[int] = []
 def default_generator(device: Device) -> Generator:
     """The generator of a device that ops use when they are given none."""
     device = device.resolved
-    found = _generators.get(device)
-    if found is None:
+    generator = _generators.get(device)
+    if generator is None:
         with lock:
-            found = _generators.setdefault(device, Generator(device))
+            generator = _generators.setdefault(device, Generator(device))
             if _seed:
-                found.manual_seed(_seed[0])
-    return found
+                generator.manual_seed(_seed[0])
+    return generator
 
 
 @located

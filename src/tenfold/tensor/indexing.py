@@ -45,9 +45,9 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return _select(self, 0, index, where)
         if kind is slice:
             return _slice(self, 0, index, where)
-        view, found = _views(self, index, where)
-        if found:
-            return invoke(INDEX, (view, _indices(found, where)), where)
+        view, views = _views(self, index, where)
+        if views:
+            return invoke(INDEX, (view, _indices(views, where)), where)
         return view if view is not self else self.__copy__()
     except TenfoldError as error:
         raise error.located("index", where) from None
@@ -56,9 +56,9 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     where = capture()
     try:
-        view, found = _views(self, index, where)
+        view, views = _views(self, index, where)
         value = _value(value, view)
-        result = _put(view, found, value, where) if found else _copied(view, value, where)
+        result = _put(view, views, value, where) if views else _copied(view, value, where)
     except TenfoldError as error:
         raise error.located("index", where) from None
     if result is not view:
@@ -76,38 +76,38 @@ def delitem(self: Tensor, index: Any) -> NoReturn:
 
 def _views(x: Tensor, index: Any, where: Any) -> tuple[Tensor, dict[int, Tensor]]:
     """The view that the basic items of an index make, and the index tensors and masks for its dimensions."""
-    given = index if type(index) is tuple else (_alone(index),)
-    items = [each if type(each) in BASIC else _item(each, x) for each in given]
+    parts = index if type(index) is tuple else (_alone(index),)
+    items = [each if type(each) in BASIC else _item(each, x) for each in parts]
     used = sum([_width(item) for item in items])
     if used > x.ndim:
         raise IndexOutOfRange(
             f"an index of {used} dimensions into {x.current().type}, which has {x.ndim}",
             help=None if x.ndim else "use .item() for the number in a zero-dimensional tensor",
         )
-    found: dict[int, Tensor] = {}
+    tensors: dict[int, Tensor] = {}
     view, dim = x, 0
-    for each in items:
-        if type(each) is int:
-            view = _select(view, dim, each, where)
-        elif type(each) is slice:
-            if each != WHOLE:
-                view = _slice(view, dim, each, where)
+    for item in items:
+        if type(item) is int:
+            view = _select(view, dim, item, where)
+        elif type(item) is slice:
+            if item != WHOLE:
+                view = _slice(view, dim, item, where)
             dim += 1
-        elif each is None:
+        elif item is None:
             view = _view(UNSQUEEZE, view, (dim,), where)
             dim += 1
-        elif each is Ellipsis:
+        elif item is Ellipsis:
             dim += x.ndim - used
-        elif each.ndim == 0 and each.dtype is not dtypes.bool_:
-            narrow = invoke(NARROW, (view, dim, each, 1), where)
+        elif item.ndim == 0 and item.dtype is not dtypes.bool_:
+            narrow = invoke(NARROW, (view, dim, item, 1), where)
             view = _select(narrow, dim, 0, where)
         else:
-            if each.ndim == 0:  # a condition is a mask of a dimension that it adds
+            if item.ndim == 0:  # a condition is a mask of a dimension that it adds
                 view = _view(UNSQUEEZE, view, (dim,), where)
-                each = _view(UNSQUEEZE, each, (0,), where)
-            found[dim] = each
-            dim += 1 if each.dtype is not dtypes.bool_ else _mask_rank(view, dim, each)
-    return view, found
+                item = _view(UNSQUEEZE, item, (0,), where)
+            tensors[dim] = item
+            dim += 1 if item.dtype is not dtypes.bool_ else _mask_rank(view, dim, item)
+    return view, tensors
 
 
 def _width(item: Any) -> int:
@@ -132,7 +132,7 @@ def _mask_rank(view: Tensor, dim: int, mask: Tensor) -> int:
 def _alone(index: Any) -> Any:
     """The one item of an index that is not a tuple."""
     if isinstance(index, list) and any(
-        each is None or each is Ellipsis or isinstance(each, (slice, list, tuple)) for each in index
+        item is None or item is Ellipsis or isinstance(item, (slice, list, tuple)) for item in index
     ):
         raise ArgumentError(
             "a list of lists or slices as the index: an array of indices, or one for each dimension?",
@@ -146,11 +146,11 @@ def _item(item: Any, x: Tensor) -> Any:
     if type(item) is Symbolic:
         item = item.tensor
     if isinstance(item, Tensor):
-        found = item if item.device is x.device or item.ndim == 0 else item.to(x.device)
+        index = item if item.device is x.device or item.ndim == 0 else item.to(x.device)
     elif isinstance(item, (bool, np.bool_)):
-        found = leaf(np.asarray(bool(item)), x.device)
+        index = leaf(np.asarray(bool(item)), x.device)
     elif isinstance(item, (list, tuple, range, np.ndarray)):
-        found = leaf(_index_array(item), x.device)
+        index = leaf(_index_array(item), x.device)
     elif isinstance(item, slice):
         return item
     else:
@@ -161,32 +161,32 @@ def _item(item: Any, x: Tensor) -> Any:
                 f"a {type(item).__name__} cannot be an index",
                 help="use integers, slices, …, None, and tensors, arrays or lists of integers or bools",
             ) from None
-    if found.dtype is dtypes.uint8:
+    if index.dtype is dtypes.uint8:
         warn("indexing with uint8 as a mask is deprecated: use bool", DeprecationWarning)
-        return found.bool()
-    if found.ndim == 0 and found.dtype.kind == "int":
-        return found
-    if found.dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
+        return index.bool()
+    if index.ndim == 0 and index.dtype.kind == "int":
+        return index
+    if index.dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
         raise DTypeError(
-            f"a tensor of indices must be int64, int32 or bool, not {found.dtype.name}",
+            f"a tensor of indices must be int64, int32 or bool, not {index.dtype.name}",
             help="convert it with .long()",
         )
-    return found
+    return index
 
 
 def _index_array(item: Any) -> np.ndarray:
     try:
-        found = np.array(item)
+        array = np.array(item)
     except (ValueError, TypeError):
-        found = np.array(None)
-    if found.size == 0 and found.dtype.kind == "f":
-        return found.astype(np.int64)
-    if found.dtype.kind not in "biu":
+        array = np.array(None)
+    if array.size == 0 and array.dtype.kind == "f":
+        return array.astype(np.int64)
+    if array.dtype.kind not in "biu":
         raise BadIndex(
             f"a {type(item).__name__} that is not an array of integers or bools cannot be an index",
             help="convert floats with .astype(int), and give nested lists of equal lengths",
         )
-    return found if found.dtype in (np.bool_, np.uint8) else found.astype(np.int64)
+    return array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)
 
 
 _seen: dict[Any, OpCall] = {}
@@ -236,12 +236,12 @@ def _slice(x: Tensor, dim: int, item: slice, where: Any) -> Tensor:
     return _view(SLICE, x, (dim, start, stop, step), where)
 
 
-def _indices(found: dict[int, Tensor], where: Any) -> tuple[Tensor | None, ...]:
+def _indices(tensors: dict[int, Tensor], where: Any) -> tuple[Tensor | None, ...]:
     """The index tensors one for each dimension, masks as the places where they are true."""
     indices: list[Tensor | None] = []
-    for dim, each in found.items():
+    for dim, tensor in tensors.items():
         indices += [None] * (dim - len(indices))
-        indices += invoke(NONZERO_EACH, (each,), where) if each.dtype is dtypes.bool_ else (each,)
+        indices += invoke(NONZERO_EACH, (tensor,), where) if tensor.dtype is dtypes.bool_ else (tensor,)
     return tuple(indices)
 
 
@@ -275,8 +275,8 @@ def _copied(view: Tensor, value: Any, where: Any) -> Tensor:
     return invoke(COPY, (view, _narrowed(value, view.ndim, where), False), where)
 
 
-def _put(view: Tensor, found: dict[int, Tensor], value: Any, where: Any) -> Tensor:
-    ((dim, mask), *others) = found.items()
+def _put(view: Tensor, tensors: dict[int, Tensor], value: Any, where: Any) -> Tensor:
+    ((dim, mask), *others) = tensors.items()
     number = not isinstance(value, Tensor)
     if mask.dtype is dtypes.bool_ and not others:
         if number:
@@ -285,7 +285,7 @@ def _put(view: Tensor, found: dict[int, Tensor], value: Any, where: Any) -> Tens
             return invoke(MASKED_FILL, (view, mask, value), where)
         indices: tuple[Tensor | None, ...] = (None,) * dim + (mask,)
     else:
-        indices = _indices(found, where)
+        indices = _indices(tensors, where)
     if number:
         value = leaf(array(number_in(value, view.dtype), view.dtype), view.device, view.dtype)
     return invoke(INDEX_PUT, (view, indices, _narrowed(value, 0, where), False), where)

@@ -49,8 +49,8 @@ def tensor(
     return _asking(leaf(array, _place(device)), requires_grad)
 
 
-def _asking(made: Tensor, requires_grad: bool) -> Tensor:
-    return made.requires_grad_() if requires_grad else made
+def _asking(tensor: Tensor, requires_grad: bool) -> Tensor:
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 @located
@@ -139,10 +139,10 @@ def frombuffer(
 def from_dlpack(ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """A tensor that reads the memory of another library's array."""
     if isinstance(ext_tensor, Tensor):
-        made = ext_tensor
+        tensor = ext_tensor
     else:
-        made = _imported(ext_tensor)
-    return made.to(device=device, copy=bool(copy))
+        tensor = _imported(ext_tensor)
+    return tensor.to(device=device, copy=bool(copy))
 
 
 def _imported(array: Any) -> Tensor:
@@ -202,11 +202,15 @@ def as_array(data: Any, dtype: DType | None) -> np.ndarray:
     elements, shape = _flattened(data)
     kinds = set(map(type, elements))
     if not kinds <= _NUMBERS:
-        elements, found = _plain_numbers(elements)
+        elements, element_dtypes = _plain_numbers(elements)
     else:
-        found = {dtypes.of_python(kind()) for kind in kinds}
+        element_dtypes = {dtypes.of_python(kind()) for kind in kinds}
     if dtype is None:
-        dtype = functools.reduce(dtypes.promote_types, found) if found else dtypes.get_default_dtype()
+        dtype = (
+            functools.reduce(dtypes.promote_types, element_dtypes)
+            if element_dtypes
+            else dtypes.get_default_dtype()
+        )
     return _filled(elements, dtype).reshape(shape)
 
 
@@ -219,13 +223,13 @@ def _flattened(data: Any) -> tuple[list[Any], tuple[int, ...]]:
     shape: list[int] = []
     while level and _is_nested(level[0]):
         extent = len(level[0])
-        for each in level:
-            if not _is_nested(each):
-                raise ShapeError(f"in dimension {len(shape)} the number {each!r} stands beside sequences")
-            if len(each) != extent:
+        for element in level:
+            if not _is_nested(element):
+                raise ShapeError(f"in dimension {len(shape)} the number {element!r} stands beside sequences")
+            if len(element) != extent:
                 raise ShapeError(
                     f"the data is ragged: in dimension {len(shape)} "
-                    f"there are {extent} and {len(each)} elements",
+                    f"there are {extent} and {len(element)} elements",
                     help="pad the shorter sequences, or make one tensor for each",
                 )
         shape.append(extent)
@@ -243,16 +247,16 @@ def _is_nested(item: Any) -> bool:
 
 def _plain_numbers(elements: list[Any]) -> tuple[list[Any], set[DType]]:
     """Elements with tensors and NumPy scalars among them as Python numbers, and the dtypes they came in."""
-    numbers, found = [], set()
+    numbers, element_dtypes = [], set()
     for element in elements:
         if isinstance(element, Tensor) and element.numel() == 1:
             numbers.append(element.item())
-            found.add(element.dtype)
+            element_dtypes.add(element.dtype)
         elif isinstance(element, (np.generic, np.ndarray)):
-            found.add(dtypes.from_numpy(element.dtype))
+            element_dtypes.add(dtypes.from_numpy(element.dtype))
             numbers.append(element.item())
         elif isinstance(element, (int, float, complex)):
-            found.add(dtypes.of_python(element))
+            element_dtypes.add(dtypes.of_python(element))
             numbers.append(element)
         elif isinstance(element, Tensor):
             raise ShapeError(
@@ -260,7 +264,7 @@ def _plain_numbers(elements: list[Any]) -> tuple[list[Any], set[DType]]:
             )
         else:
             raise DTypeError(f"a tensor cannot hold a {type(element).__name__} ({element!r})")
-    return numbers, found
+    return numbers, element_dtypes
 
 
 def _filled(elements: list[Any], dtype: DType) -> np.ndarray:

@@ -22,10 +22,10 @@ from tenfold.tensor.interchange import tensor
 
 
 def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
-    given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-    if not all(isinstance(each, int) and each >= 0 for each in given):
-        raise ShapeError(f"sizes are ints from 0 on, not {tuple(given)}")
-    return tuple(given)
+    shape = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    if not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise ShapeError(f"sizes are ints from 0 on, not {tuple(shape)}")
+    return tuple(shape)
 
 
 # Python functions on elements
@@ -40,10 +40,10 @@ def _elementwise(self: Tensor, others: Sequence[Tensor], function: Callable[...,
     arrays = np.broadcast_arrays(*[operand.numpy() for operand in (self, *others)])
     if arrays[0].shape != tuple(self.shape):
         raise ShapeError(f"{tuple(self.shape)} cannot hold elements for {arrays[0].shape}")
-    made = [
+    results = [
         function(*[element.item() for element in elements]) for elements in zip(*[a.flat for a in arrays])
     ]
-    array = np.array(made, self.dtype.numpy).reshape(self.shape)
+    array = np.array(results, self.dtype.numpy).reshape(self.shape)
     self.assign(leaf(array, self.device, self.dtype).current())
     return self
 
@@ -118,11 +118,11 @@ def set_(self: Tensor, source: Tensor | None = None, *args: Any, **kwargs: Any) 
         raise ArgumentError(
             "takes a Tensor", help="use source.as_strided(size, stride, offset) for a part of it"
         )
-    given = aten("empty")((0,), dtype=self.dtype, device=self.device) if source is None else source
-    if given.dtype is not self.dtype or given.device is not self.device:
-        raise ArgumentError(f"cannot share memory of {given._value.type} on {given.device}")
-    alias = given.share().copy()
-    self.become(given.current(), alias)
+    source_tensor = aten("empty")((0,), dtype=self.dtype, device=self.device) if source is None else source
+    if source_tensor.dtype is not self.dtype or source_tensor.device is not self.device:
+        raise ArgumentError(f"cannot share memory of {source_tensor._value.type} on {source_tensor.device}")
+    alias = source_tensor.share().copy()
+    self.become(source_tensor.current(), alias)
     return self
 
 
@@ -166,8 +166,8 @@ def empty_strided(
     if len(size) != len(stride):
         raise ShapeError(f"{len(size)} sizes and {len(stride)} strides")
     needed = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    made = aten("zeros")((needed,), dtype=dtype, device=device).as_strided(tuple(size), tuple(stride))
-    return made.requires_grad_() if requires_grad else made
+    tensor = aten("zeros")((needed,), dtype=dtype, device=device).as_strided(tuple(size), tuple(stride))
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 @located
@@ -175,9 +175,9 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **option
     """Zeros whose dimensions lie in memory in another order, the outermost first."""
     if sorted(physical_layout) != list(range(len(size))):
         raise ArgumentError(f"{tuple(physical_layout)} is no order of {len(size)} dimensions")
-    made = aten("empty")([size[d] for d in physical_layout], **options)
+    tensor = aten("empty")([size[d] for d in physical_layout], **options)
     order = [list(physical_layout).index(d) for d in range(len(size))]
-    return made.permute(order)
+    return tensor.permute(order)
 
 
 @located
@@ -308,9 +308,9 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise ArgumentError("takes a class derived from Tensor")
     seen = aten("alias")(self)
-    made = object.__new__(cls)
-    Tensor.__init__(made, seen._value, seen._alias)
-    return made
+    tensor = object.__new__(cls)
+    Tensor.__init__(tensor, seen._value, seen._alias)
+    return tensor
 
 
 @located

@@ -35,40 +35,40 @@ def overriding(
 ) -> list[Any]:
     """The arguments, also inside lists and tuples, whose types override functions: one of each type, an
     instance of a subclass before that of its base. Plain tensors are among them only on request."""
-    found: list[Any] = []
-    for each in args if not kwargs else (*args, *kwargs.values()):
-        kind = each.__class__
+    overriders: list[Any] = []
+    for argument in args if not kwargs else (*args, *kwargs.values()):
+        kind = argument.__class__
         if kind in PLAIN and not (with_tensors and overrides(kind)):
             continue
         if kind is tuple or kind is list:
-            for part in each:
+            for part in argument:
                 if part.__class__ not in PLAIN and overrides(part.__class__):
-                    _insert(found, part)
-        elif not isinstance(each, type) and overrides(kind):
-            _insert(found, each)
-    return found
+                    _insert(overriders, part)
+        elif not isinstance(argument, type) and overrides(kind):
+            _insert(overriders, argument)
+    return overriders
 
 
-def _insert(found: list[Any], each: Any) -> None:
-    kind = type(each)
-    if any(type(other) is kind for other in found):
+def _insert(overriders: list[Any], argument: Any) -> None:
+    kind = type(argument)
+    if any(type(other) is kind for other in overriders):
         return
-    place = next((i for i, other in enumerate(found) if issubclass(kind, type(other))), len(found))
-    found.insert(place, each)
+    place = next((i for i, other in enumerate(overriders) if issubclass(kind, type(other))), len(overriders))
+    overriders.insert(place, argument)
 
 
-def hand_over(function: Callable[..., Any], args: Any, kwargs: Any, found: list[Any]) -> Any:
+def hand_over(function: Callable[..., Any], args: Any, kwargs: Any, overriders: list[Any]) -> Any:
     """What the innermost mode, or else the arguments' types, make of a call; the first that does not decline
     with NotImplemented is taken."""
-    kinds = tuple(map(type, found))
+    kinds = tuple(map(type, overriders))
     if context.modes:
         *outer, mode = context.modes
         with _modes(tuple(outer)):
             result = mode.__torch_function__(function, kinds, args, kwargs)
         if result is not NotImplemented:
             return result
-    for each in found:
-        result = type(each).__torch_function__(function, kinds, args, kwargs)
+    for overrider in overriders:
+        result = type(overrider).__torch_function__(function, kinds, args, kwargs)
         if result is not NotImplemented:
             return result
     asked = [kind.__name__ for kind in (*kinds, *map(type, context.modes[-1:]))]
@@ -118,9 +118,9 @@ def heeding(function: Declared) -> Declared:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = overriding(args, kwargs) if context.heeds else []
-        if found or context.modes:
-            return hand_over(call, args, kwargs, found)
+        overriders = overriding(args, kwargs) if context.heeds else []
+        if overriders or context.modes:
+            return hand_over(call, args, kwargs, overriders)
         return function(*args, **kwargs)
 
     call.__torch_overridable__ = True  # type: ignore[attr-defined]

@@ -37,9 +37,9 @@ class Parameter(Tensor):
             self.requires_grad_()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        made = super().__deepcopy__(memo)
-        made.grad = None  # a copied model begins without gradients
-        return made
+        copy = super().__deepcopy__(memo)
+        copy.grad = None  # a copied model begins without gradients
+        return copy
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"

@@ -129,8 +129,8 @@ def quantize_per_tensor(input: Tensor, scale: Any, zero_point: Any, dtype: Any) 
     name = "quantize_per_tensor"
     scale = scale.item() if isinstance(scale, Tensor) else float(scale)
     zero_point = zero_point.item() if isinstance(zero_point, Tensor) else int(zero_point)
-    made = _call(name, input, scale, zero_point, low, high, dtype.storage)
-    return QuantizedTensor(made, scale, zero_point)
+    quantized = _call(name, input, scale, zero_point, low, high, dtype.storage)
+    return QuantizedTensor(quantized, scale, zero_point)
 
 
 @located
@@ -139,8 +139,8 @@ def quantize_per_channel(
 ) -> QuantizedTensor:
     """As `quantize_per_tensor`, with a scale and a zero point for each place along an axis."""
     low, high = _bounds(dtype)
-    made = _call("quantize_per_channel", input, scales, zero_points, axis, low, high, dtype.storage)
-    return QuantizedTensor(made, scales.clone(), zero_points.clone(), axis)
+    quantized = _call("quantize_per_channel", input, scales, zero_points, axis, low, high, dtype.storage)
+    return QuantizedTensor(quantized, scales.clone(), zero_points.clone(), axis)
 
 
 def _put_together(integers: Tensor, scale: Any, zero_point: Any, axis: int | None = None) -> QuantizedTensor:

@@ -56,7 +56,7 @@ def torch_function(
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
     """Run a function on tensors of this class as on plain ones; what comes out is of the class too."""
-    if not all(issubclass(cls, each) for each in types):
+    if not all(issubclass(cls, overloaded) for overloaded in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
@@ -69,7 +69,7 @@ def _converted(result: Any, cls: type[Tensor]) -> Any:
     if isinstance(result, Tensor) and not isinstance(result, cls):
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)):
-        parts = [_converted(each, cls) for each in result]
+        parts = [_converted(element, cls) for element in result]
         return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
     return result
 
@@ -177,9 +177,9 @@ def subclassed() -> type[Tensor]:
 
 def _method(own: types.FunctionType) -> Any:
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        found = overriding((self, *args), kwargs) if context.heeds else []
-        if found or context.modes:
-            return hand_over(own, (self, *args), kwargs, found)
+        overriders = overriding((self, *args), kwargs) if context.heeds else []
+        if overriders or context.modes:
+            return hand_over(own, (self, *args), kwargs, overriders)
         return own(self, *args, **kwargs)
 
     return functools.wraps(own)(call)

@@ -67,9 +67,9 @@ def marked(value: Any) -> Any:
         mark = numbers.mark(value.tensor.current())
         return mark if value.kind is int else float(mark)
     if type(value) in (list, tuple):
-        return type(value)([marked(each) for each in value])
+        return type(value)([marked(element) for element in value])
     if type(value) is dict:
-        return {name: marked(each) for name, each in value.items()}
+        return {name: marked(element) for name, element in value.items()}
     return value
 
 
@@ -88,7 +88,7 @@ def _binary(name: str, compute: Callable[[Any, Any], Any], floats: bool = False)
         if type(other) is not Symbolic and type(other) not in (int, float, bool):
             return NotImplemented
         kind = float if floats or float in (self.kind, getattr(other, "kind", type(other))) else int
-        sides = [_side(each, kind) for each in (self, other)]
+        sides = [_side(operand, kind) for operand in (self, other)]
         return Symbolic(compute(*(reversed(sides) if turned else sides)), kind)
 
     setattr(Symbolic, f"__{name}__", method)

@@ -380,10 +380,10 @@ class Tensor(Protocols):
 
     def __copy__(self) -> Tensor:
         alias = self.share()
-        made = object.__new__(type(self))  # a class of a program's own may be called in another way
-        Tensor.__init__(made, self.current(), alias.copy(alias.base))
-        vars(made).update(vars(self))
-        return made
+        copy = object.__new__(type(self))  # a class of a program's own may be called in another way
+        Tensor.__init__(copy, self.current(), alias.copy(alias.base))
+        vars(copy).update(vars(self))
+        return copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self._leaf is None and self.requires_grad:
@@ -391,18 +391,18 @@ class Tensor(Protocols):
                 "a tensor computed from others that require gradients cannot be copied with its history",
                 help="use .detach() or .clone()",
             ).located("deepcopy", capture())
-        made = object.__new__(type(self))
-        Tensor.__init__(made, graph.fresh(self.current(), capture()))
+        clone = object.__new__(type(self))
+        Tensor.__init__(clone, graph.fresh(self.current(), capture()))
         if self._alias is not None and context.recorder is None:
             old = self._alias.storage  # views copied together share their memory again
             storage = memo.setdefault(id(old), views.Storage(graph.fresh(old.value, capture())))
-            made._alias = views.Alias(storage, self._alias.steps, self._alias.strides, self._alias.offset)
-        if made.requires_grad != self.requires_grad:
-            made.requires_grad_(self.requires_grad)
-        memo[id(self)] = made
-        made.grad = copy.deepcopy(self.grad, memo)
-        vars(made).update(copy.deepcopy(vars(self), memo))
-        return made
+            clone._alias = views.Alias(storage, self._alias.steps, self._alias.strides, self._alias.offset)
+        if clone.requires_grad != self.requires_grad:
+            clone.requires_grad_(self.requires_grad)
+        memo[id(self)] = clone
+        clone.grad = copy.deepcopy(self.grad, memo)
+        vars(clone).update(copy.deepcopy(vars(self), memo))
+        return clone
 
     if TYPE_CHECKING:  # what the table adds; see dispatch.py
         T: Tensor
@@ -438,7 +438,7 @@ class Tensor(Protocols):
         def __setitem__(self, index: Any, value: Any) -> None: ...
 
     def __getattr__(self, name: str) -> Any:
-        known = lambda: [each for each in dir(type(self)) if not each.startswith("_")]
+        known = lambda: [attribute for attribute in dir(type(self)) if not attribute.startswith("_")]
         error = UnknownName(f"a Tensor has no attribute {name!r}", help=lambda: did_you_mean(name, known()))
         raise error.located("", capture())
 
@@ -474,9 +474,9 @@ def _unpickle(
     kind: type[Tensor], data: bytes, dtype: DType, shape: tuple[int, ...], device: Device, requires_grad: bool
 ) -> Tensor:
     array = np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
-    made = object.__new__(kind)
-    Tensor.__init__(made, leaf(array, device, dtype)._value)
-    return made if made.requires_grad == requires_grad else made.requires_grad_(requires_grad)
+    tensor = object.__new__(kind)
+    Tensor.__init__(tensor, leaf(array, device, dtype)._value)
+    return tensor if tensor.requires_grad == requires_grad else tensor.requires_grad_(requires_grad)
 
 
 def _fitted(value: Value, type: TensorType, where: Any) -> Value:

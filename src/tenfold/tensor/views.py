@@ -153,14 +153,14 @@ class Alias:
 
     def taken_by(self, before: Alias | None, leaf: Origin | None) -> Alias:
         """The same alias for a tensor that aliased other memory before, and keeps its role in autograd."""
-        made = self.copy(self.own_base(leaf))
-        made.version = self.version
+        alias = self.copy(self.own_base(leaf))
+        alias.version = self.version
         if before is not None:
             depth = before.base.depth
             if before.storage is self.storage and before.steps[:depth] == self.steps[:depth]:
-                made.base = before.base
-            made.is_view, made.of_leaf, made.untold = before.is_view, before.of_leaf, before.untold
-        return made
+                alias.base = before.base
+            alias.is_view, alias.of_leaf, alias.untold = before.is_view, before.of_leaf, before.untold
+        return alias
 
     @property
     def of_leaf_now(self) -> bool:
@@ -192,7 +192,7 @@ def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result
         steps: tuple[Step, ...] = (Step(row, tuple(arguments), result.index),)
     else:
         simple = [(find(name), given) for name, *given in row.steps(place, *arguments)]
-        steps = tuple([_complete(each, given) for each, given in simple])
+        steps = tuple([_complete(step, given) for step, given in simple])
     shown = row if row.strides is not None else steps[0].row if steps else None
     if shown is not None:
         given = arguments if shown is row else steps[0].arguments
@@ -206,14 +206,14 @@ def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result
         _check_storage(alias)
     every = steps if row.storage else (*alias.steps, *steps)
     strides, offset = layout
-    made = Alias(alias.storage, every, strides, offset, alias.base)
+    extended = Alias(alias.storage, every, strides, offset, alias.base)
     if row.name == "detach" or (row.storage and alias.base.depth):
-        made.base = made.own_base()
+        extended.base = extended.own_base()
     else:
-        made.is_view = True
-        made.of_leaf = alias.of_leaf or (base.origin is not None and base.origin.node is None)
-        made.untold = alias.untold or not context.grad_enabled
-    return made
+        extended.is_view = True
+        extended.of_leaf = alias.of_leaf or (base.origin is not None and base.origin.node is None)
+        extended.untold = alias.untold or not context.grad_enabled
+    return extended
 
 
 def _complete(row: Row, given: Sequence[Any]) -> Step:
@@ -361,7 +361,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
     if before is not None and before.node is None and before.of is not storage.leaf:
         before = None  # of a tensor apart, which collects its gradients whatever the memory says
     untold = base.apart or not context.grad_enabled
-    others = [each for each in (before, storage.leaf) if each is not None and each.of is not base.leaf]
+    others = [leaf for leaf in (before, storage.leaf) if leaf is not None and leaf.of is not base.leaf]
     if base.apart and new is given and others:
         new = graph.fresh(new, where)  # gradients come to the memory, and not to the view
     if before is not None and new.origin is None and untold:

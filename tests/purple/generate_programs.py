@@ -18,6 +18,7 @@ PRINTED = (
     "int",
     "int",
     "float",
+    "ratio",
     "bool",
     "string",
     "list",
@@ -31,7 +32,7 @@ PRINTED = (
 )
 HELD = (*PRINTED, "function", "predicate", "node", "box", "table")
 # Types of keywords: those that C has as plain numbers and truth values, and others.
-KEYWORD_TYPES = ("int", "int", "float", "bool", "bool", "char", "string", "list", "symbol")
+KEYWORD_TYPES = ("int", "int", "float", "ratio", "bool", "bool", "char", "string", "list", "symbol")
 HOLE = re.compile(r"\{([a-z*]+)((?: \??[\w*]+:[a-z*]+)*)\}")
 NAME = re.compile(r"\?(\w+)")
 WRONG = 0.01  # how often an expression is of another type than its place wants

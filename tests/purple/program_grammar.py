@@ -14,6 +14,8 @@ OPENING = """
 (define-syntax each-of
   (syntax-rules (in) ((_ x in items body) (for-each (lambda (x) body) items))))
 (define-syntax chain (syntax-rules () ((_ x) x) ((_ x (f y ...) more ...) (chain (f x y ...) more ...))))
+(define (exact-integer-sqrt-of n)
+  (call-with-values (lambda () (exact-integer-sqrt (abs n))) (lambda (root rest) root)))
 (define (walk node k)
   (if (or (null? node) (< k 1)) nil (cons (Node-value node) (walk (Node-next node) (- k 1)))))
 """
@@ -21,11 +23,15 @@ OPENING = """
 LITERALS = {
     "int": (
         "0", "1", "2", "3", "7", "-1", "-5", "10", "100", "4611686018427387904", "9223372036854775807",
+        "-9223372036854775808", "18446744073709551616", "-340282366920938463463374607431768211457",
         # the words by which C marks nil, #f, #t, what is unspecified, undefined, absent, and a call to come
         "2", "10", "18", "26", "34", "42", "50",
     ),
     "float": (
         "0.0", "1.5", "-2.25", "1e10", "0.1", "3.0", "-0.0", "42.0", "nan", "inf",
+    ),
+    "ratio": (
+        "1/2", "-2/3", "7/4", "18446744073709551616/3", "-1/9223372036854775807", "5",
     ),
     "bool": (
         "#t", "#f",
@@ -150,13 +156,23 @@ FORMS = {
         "(fold-right (lambda (?x ?a) {int ?x:int ?a:int}) {int} {list})",
         "(either (list-index {predicate} {list}) {int})", "(bytevector-u8-ref {bytes} 0)",
         "(bytevector-length {bytes})", "(either (string->number (number->string {int} 16) 16) 0)",
-        "(exact (floor (min 1e9 (max -1e9 {float}))))", "(read (open-input-string (write->string {int})))",
+        "(exact (floor (min 1e9 (max -1e9 {float}))))", "(floor {ratio})", "(round {ratio})",
+        "(numerator {ratio})", "(expt {int} (modulo {int} 5))", "(bitwise-xor {int} {int})",
+        "(arithmetic-shift {int} (- (modulo {int} 70) 35))", "(exact-integer-sqrt-of {int})",
+        "(read (open-input-string (write->string {int})))",
     ),
     "float": (
         "(+ {float} {float})", "(- {float} {float})", "(* {float} {float})", "(/ {float} {float})",
         "(+ {int} {float})", "(->float {int})", "(sqrt (abs {float}))", "(floor {float})",
         "(min {float} 2.5)", "(/ {int} 4.0)", "(fold (lambda (?a ?x) (+ ?a (* 0.5 ?x))) {float} {list})",
-        "(- {float})",
+        "(- {float})", "(->float {ratio})", "(* {ratio} {float})",
+    ),
+    "ratio": (
+        "(/ {int} {int})", "(+ {ratio} {ratio})", "(- {ratio} {int})", "(* {ratio} {ratio})",
+        "(/ {ratio} {ratio})", "(exact (min 1e9 (max -1e9 {float})))", "(expt {ratio} (modulo {int} 4))",
+        "(min {ratio} {ratio})", "(abs {ratio})", "(- {ratio})", "(sqrt (* {ratio} {ratio}))",
+        "(string->number (number->string {ratio}))", "(read (open-input-string (write->string {ratio})))",
+        "(rationalize {ratio} 1/10)",
     ),
     "bool": (
         "(< {int} {int})", "(= {int} {int})", "(>= {float} {float})", "(< {int} {float})", "(not {bool})",
@@ -166,10 +182,12 @@ FORMS = {
         "(pair? {mixed})", "(if (memq {symbol} '(a b)) #t #f)", "(every {predicate} {list})",
         "(if (any {predicate} {list}) #t #f)", "(eqv? {float} {float})",
         "(hash-table-contains? {table} {int})", "(char<? {char} {char})", "(string<? {string} {string})",
-        "(equal? {vector} {vector})",
+        "(equal? {vector} {vector})", "(< {ratio} {ratio})", "(= {ratio} {float})", "(eqv? {ratio} {ratio})",
+        "(exact? {ratio})",
     ),
     "string": (
         "(string-append {string} {string})", "(number->string {int})", "(number->string {float})",
+        "(number->string {ratio} 2)",
         "(write->string {mixed})", "(write->string {point})", "(display->string {vector})",
         "(substring {string} 1)", "(substring {string} 0 {int})", "(string-upcase {string})",
         "(symbol->string {symbol})", "(string {char} {char})",
@@ -206,6 +224,7 @@ FORMS = {
     ),
     "mixed": (
         "(list {int} {string} {point})", "(cons {symbol} {mixed})", "(list {float} {char} {bool})",
+        "(list {ratio} {int})",
         "(zip {list} {list})", "(cons {list} {mixed})", "`(a (b ,{float}) ,@{list} . c)",
         "(hash-table->list {table})", "(append {mixed} {list})", "(list (try {int} identity))",
         "(list {vector} (vector {string}))", "(map (lambda (?x) (cons ?x {some})) {list})",

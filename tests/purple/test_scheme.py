@@ -96,11 +96,49 @@ PROGRAMS = {
   (call-with-values (lambda () (truncate/ -5.0 2)) list))
 (print (try (bytevector-u8-ref b 9) error-message) (try (bytevector 256) error-message)
   (try (number->string 1 7) error-message) (try (apply +) error-kind))""",
-        "#u8(3 4 7) #u8(3 4 7 0) λ #u8(206 187) #t\nff -255 100.0 0.75 2 +inf.0 #f #f +inf.0\n"
+        "#u8(3 4 7) #u8(3 4 7 0) λ #u8(206 187) #t\nff -255 100.0 3/4 2 +inf.0 #f 3/2 +inf.0\n"
         "(b c) (2 3) #(c) #t (2 3) (b . 2) 3.0\n#t #f #f 3.0 4.0 (-2.0 -1.0)\n"
         "bytevector-u8-ref: index 9 is out of range for length 3"
         " bytevector: 256 is no byte: it is from 0 to 255"
         " number->string: 7 is no radix: it is 2, 8, 10 or 16 arity",
+    ),
+    "integers of any size and ratios": (
+        r"""
+(define (factorial n) (if (= n 0) 1 (* n (factorial (- n 1)))))
+(define (total n sum) (if (= n 0) sum (total (- n 1) (+ sum (* n 4611686018427387904)))))
+(define big (factorial 30))
+(print big (- big) (total 100 0) (+ 9223372036854775807 1) (* 4294967296 4294967296) (- (- big 1) big))
+(print (quotient (factorial 40) (factorial 37)) (remainder (- big) 1000007) (modulo (- big) 1000007)
+  (quotient (expt 10 100) (+ (expt 10 50) 1)) (gcd big (expt 6 30)) (exact->inexact (factorial 25)))
+(print (/ 1 3) (+ 1/3 1/6) (* 2/3 3/2) (- 1/2 1) (floor -7/2) (truncate -7/2) (max 1/2 1/3) (expt 2/3 -5)
+  (rationalize 3/10 1/10) (* 1.5 1/3) (number->string -1/255 16) (exact->inexact 1/3) (< 1/3 0.3333))
+(print (arithmetic-shift (- (expt 3 80)) -50) (bitwise-and (- big) (expt 2 100)) (bitwise-xor big -1)
+  (number->string (expt 2 100) 16) (string->number "#e1.2e-3") (string->number "#x-ffffffffffffffffffff/2"))
+(let ((table (make-hash-table)))
+  (hash-table-set! table (expt 2 70) 'long)
+  (hash-table-set! table 1/2 'half)
+  (print (hash-table-ref table (* 1024 (expt 2 60))) (hash-table-ref table (/ 2 4))
+    (hash-table-ref table 0.5 'none)))
+(call-with-values (lambda () (exact-integer-sqrt (+ 5 (* big big)))) print)
+(print (equal? big (* 30 (factorial 29))) (eqv? 2/4 1/2) (= (expt 2 70) (expt 2.0 70)) (= 1/2 0.5)
+  (eqv? 1/2 0.5) (exact 0.1) '(1/2 . 123456789012345678901234567890) (log (expt 10 400)) (sqrt (expt 10 40)))
+(deftype Account (balance int))
+(define account (mk-Account 9223372036854775807))
+(set! (Account-balance account) (+ (Account-balance account) 1))
+(print (Account-balance account) (try (vector-ref (vector 1) big) error-message))""",
+        "265252859812191058636308480000000 -265252859812191058636308480000000 23289014393058308915200"
+        " 9223372036854775808 18446744073709551616 -1\n59280 -790627 209380 "
+        + "9"
+        * 50
+        + " 320979616137216 1.5511210043330986e25\n"
+        "1/3 1/2 1 -1/2 -4 -3 1/2 243/32 1/3 0.5 -1/ff 0.3333333333333333 #f\n"
+        "-131280612526959149125435 1267650600228229401496703205376 -265252859812191058636308480000001 1"
+        + "0"
+        * 25
+        + " 3/2500 -1208925819614629174706175/2\nlong half none\n265252859812191058636308480000000 5\n"
+        "#t #t #t #t #f 3602879701896397/36028797018963968 (1/2 . 123456789012345678901234567890)"
+        " 921.0340371976182 100000000000000000000\n9223372036854775808"
+        " vector-ref: 265252859812191058636308480000000 does not fit in 64 bits",
     ),
     "libraries are defined, imported, and chosen by what there is": (
         r"""

@@ -17,7 +17,7 @@ from tenfold.purple.liveness import live_after_calls
 from tenfold.purple.usage import is_about_tensors, uses_tensors
 
 # Types through which no tensor can be held.
-WITHOUT_TENSORS = ("int", "float", "number", "string", "symbol", "keyword", "char", "bool")
+WITHOUT_TENSORS = ("int", "integer", "float", "number", "string", "symbol", "keyword", "char", "bool")
 
 
 def borrow(module: ir.Module) -> None:

@@ -31,9 +31,11 @@ PLAIN = (
     "characters",
     "equality",
     "errors",
+    "exact",
     "excerpt",
     "lists",
     "labels",
+    "limbs",
     "literals",
     "memory",
     "numbers",
@@ -44,6 +46,7 @@ PLAIN = (
     "system",
     "tables",
     "text",
+    "wholes",
 )
 WITH_TENSORS = (
     "liveness",

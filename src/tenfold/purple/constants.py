@@ -4,11 +4,14 @@ table."""
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from tenfold.purple.anf_calls import ABSENT
 from tenfold.purple.anf_variables import UNDEFINED
 from tenfold.purple.ir import BOOL, FLOAT, INT
+from tenfold.purple.numerals import LARGEST, SMALLEST
+from tenfold.purple.printing import display_text
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Keyword, Pair, Symbol
 
 FIXNUM = 2**62
@@ -104,13 +107,15 @@ class Constants:
     def _key(self, value: Any) -> Any:
         if isinstance(value, float):
             return float, repr(value)
-        return (type(value), value) if isinstance(value, int | str | Symbol | Keyword) else id(value)
+        return (
+            (type(value), value) if isinstance(value, int | Fraction | str | Symbol | Keyword) else id(value)
+        )
 
     def _made(self, value: Any) -> list[str]:
         made: Any = value
         match made:
-            case int():
-                return [_step("i", c_int(value))]
+            case int() | Fraction():
+                return [_number(value)]
             case float():
                 return [_step("f", 0, repr(value))]
             case str():
@@ -132,11 +137,18 @@ class Constants:
 
     def _part(self, value: Any) -> str:
         if isinstance(value, int) and not isinstance(value, bool):
-            return _step("i", c_int(value))
+            return _number(value)
         if isinstance(value, Char):
             return _step("c", value.code)
         direct = immediate(value)
         return _step("@", self._slot(value)) if direct is None else _step("v", direct)
+
+
+def _number(value: int | Fraction) -> str:
+    if isinstance(value, int) and SMALLEST <= value <= LARGEST:
+        return _step("i", c_int(value))
+    text = display_text(value)
+    return _step("n", len(text), text)
 
 
 def _step(what: str, number: int | str, text: str | None = None) -> str:

@@ -16,6 +16,7 @@ from tenfold.purple.names import PRIMITIVES, row_of
 NEW_KINDS = (
     "number",
     "int",
+    "integer",
     "float",
     "string",
     "list",

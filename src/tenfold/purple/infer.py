@@ -5,13 +5,15 @@ as C has them. Then every operand is converted to what its operation takes.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
-from tenfold.purple import ir, natives
+from tenfold.purple import ir, natives, ranges
 from tenfold.purple.anf_calls import ABSENT
 from tenfold.purple.anf_variables import UNDEFINED
 from tenfold.purple.direct_rows import direct_row
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Block, Constant, Function, Let, Variable
+from tenfold.purple.numerals import LARGEST, SMALLEST
 from tenfold.purple.usage import uses_tensors
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, Keyword, Pair, Symbol
 
@@ -51,13 +53,15 @@ def join(a: str, b: str) -> str:
         return a
     if a == "none":
         return b
+    if {a, b} == {"int", "integer"}:
+        return "integer"
     for group, name in ((NUMBERS, "number"), (LISTS, "list"), (PROCEDURES, "procedure")):
         if a in group and b in group:
             return name
     return "any"
 
 
-NUMBERS = ("int", "float", "number")
+NUMBERS = ("int", "integer", "float", "number")
 LISTS = ("nil", "pair", "list")
 PROCEDURES = ("routine", "procedure")
 
@@ -69,8 +73,10 @@ def type_of_literal(value: Any) -> str:
         return "nil" if value is NIL else "void"
     if value is ABSENT or value is UNDEFINED:
         return "any"
+    if isinstance(value, int):
+        return "int" if SMALLEST <= value <= LARGEST else "integer"
     for kind, name in (
-        (int, "int"),
+        (Fraction, "number"),
         (float, "float"),
         (str, "string"),
         (Char, "char"),
@@ -94,6 +100,7 @@ class Inference:
         self.changed = True
         self.globals: dict[str, str] = {}
         self.absent: set[Variable] = set()  # parameters that some call does not give
+        self.ranges: dict[Variable | Function | str, ranges.Interval] = {}  # of those that are an "int"
 
     def run(self) -> None:
         functions = [*self.module.functions, self.module.main]
@@ -113,18 +120,18 @@ class Inference:
     def statement(self, each: ir.Statement, function: Function) -> None:
         match each:
             case Let():
-                self.widen(each.var, self.op(each.op))
+                self.widen(each.var, self.op(each.op), self.given_within(each.op))
                 if isinstance(each.op, ir.Prim) and each.op.name == "%apply-tail":
                     self.bounce(function)
             case ir.LetTry():
                 self.pass_to(each.function, each.args)
-                self.widen(each.ok, "bool")
-                self.widen(each.var, "any")
+                self.widen(each.ok, "bool", None)
+                self.widen(each.var, "any", None)
             case ir.Return():
-                self.returns(function, self.of(each.value))
+                self.returns(function, self.of(each.value), self.within(each.value))
             case ir.TailCall():
                 self.pass_to(each.function, each.args)
-                self.returns(function, each.function.result)
+                self.returns(function, each.function.result, self.ranges.get(each.function))
                 if each.function.bounces:
                     self.bounce(function)
             case ir.TailClosure():
@@ -138,24 +145,66 @@ class Inference:
     def of(self, atom: Atom) -> str:
         return atom.type if isinstance(atom, Variable) else type_of_literal(atom.value)
 
-    def widen(self, var: Variable, found: str) -> None:
+    def widen(self, var: Variable, found: str, within: ranges.Interval | None) -> None:
         wider = join(var.type, found)
         if wider != var.type:
             var.type = wider
             self.changed = True
+        self.spread(var, found, within)
 
-    def returns(self, function: Function, found: str) -> None:
+    def returns(self, function: Function, found: str, within: ranges.Interval | None = None) -> None:
         wider = join(function.result, found)
         if wider != function.result:
             function.result = wider
             self.changed = True
+        self.spread(function, found, within)
+
+    def spread(self, key: Variable | Function | str, found: str, within: ranges.Interval | None) -> None:
+        """Add an interval to that of a variable, a function's result or a global."""
+        if found != "int":
+            return
+        old = self.ranges.get(key)
+        wider = ranges.join(old, ranges.rounded(within or ranges.ANY))
+        if wider != old and wider is not None:
+            self.ranges[key] = wider
+            self.changed = True
+
+    def within(self, atom: Atom) -> ranges.Interval | None:
+        """The interval of an operand that is an "int"."""
+        if isinstance(atom, Variable):
+            return self.ranges.get(atom) if atom.type == "int" else None
+        return ranges.of_literal(atom.value) if type_of_literal(atom.value) == "int" else None
+
+    def given_within(self, op: ir.Op) -> ranges.Interval | None:
+        """The interval of what an operation gives, where that is an "int"."""
+        match op:
+            case ir.Copy():
+                return self.within(op.args[0])
+            case ir.CallKnown() | ir.CallWithin():
+                return self.ranges.get(op.function)
+            case ir.LoadGlobal():
+                return self.ranges.get(op.name)
+            case ir.Prim():
+                return self.computed_within(op) or ranges.SIZE
+        return ranges.ANY
+
+    def computed_within(self, op: ir.Prim) -> ranges.Interval | None:
+        """The interval of arithmetic on operands that 64 bits hold, if they hold the result too."""
+        found = [self.within(arg) for arg in op.args]
+        divides = op.name in ("modulo", "%") and len(found) == 2 and found[1] is not None
+        if divides and found[0] is None and self.of(op.args[0]) == "integer":
+            found[0] = ranges.ANY  # of any size: the divisor bounds what is left
+        operands = [each for each in found if each is not None]
+        if len(operands) < len(found):
+            return None
+        return ranges.result(op.name, operands, [isinstance(arg, Constant) for arg in op.args])
 
     def pass_to(self, function: Function, args: list[Atom]) -> None:
         for param, arg in zip(function.all_params, args):
             if isinstance(arg, Constant) and arg.value is ABSENT:
                 self.absent.add(param)  # its default, which is typed by itself, takes its place
             else:
-                self.widen(param, self.of(arg))
+                self.widen(param, self.of(arg), self.within(arg))
 
     def op(self, op: ir.Op) -> str:
         types = [self.of(each) for each in op.args]
@@ -167,7 +216,8 @@ class Inference:
                     return "none"
                 if not natives.gives_back(op.name) and direct_row(op.name, tuple(types), op.keywords):
                     return "tensor"
-                return natives.result_type(op.name, types, self.tensors)
+                found = natives.result_type(op.name, types, self.tensors)
+                return "int" if found == "integer" and self.computed_within(op) is not None else found
             case ir.Copy():
                 return types[0]
             case ir.CallKnown():
@@ -177,8 +227,8 @@ class Inference:
                 self.pass_to(op.function, op.args[op.kind == "device" :])
                 return op.function.result
             case ir.MakeClosure():
-                for param, found in zip(op.function.captured, types):
-                    self.widen(param, found)
+                for param, arg in zip(op.function.captured, op.args):
+                    self.widen(param, self.of(arg), self.within(arg))
                 return "procedure" if op.args else "routine"
             case ir.PrimClosure():
                 return "routine"
@@ -188,6 +238,7 @@ class Inference:
                 wider = join(self.globals.get(op.name, "none"), types[0])
                 self.changed |= wider != self.globals.get(op.name, "none")
                 self.globals[op.name] = wider
+                self.spread(op.name, types[0], self.within(op.args[0]))
                 return "void"
             case ir.Defined() | ir.CheckField() | ir.SetField():
                 return "void"
@@ -197,11 +248,8 @@ class Inference:
                 return "record"
             case ir.FieldRef():
                 kind = op.type.fields[op.index]
-                return (
-                    kind.type
-                    if kind.type in ("int", "float", "tensor", "string") and not kind.weak
-                    else "any"
-                )
+                known = {"int": "integer", "float": "float", "tensor": "tensor", "string": "string"}
+                return "any" if kind.weak else known.get(kind.type, "any")
             case ir.Foreign():
                 kind_of = {"int32": "int", "float32": "float"}
                 return kind_of.get(op.declaration.result.type, op.declaration.result.type)
@@ -262,7 +310,7 @@ class Conversion:
                 op.form = natives.Form("!{0}", (BOOL,), BOOL, "")
                 result = BOOL
             case ir.Prim():
-                op.form = self.form(op)
+                op.form = self.form(op, each.var.type)
                 op.args = [self.convert(a, rep, each.place) for a, rep in zip(op.args, op.form.args)]
                 result = op.form.result
             case ir.CallKnown():
@@ -304,7 +352,7 @@ class Conversion:
         self.out.append(Let(truth, ir.Truth([atom], may_fail), place))
         return truth
 
-    def form(self, op: ir.Prim) -> natives.Form:
+    def form(self, op: ir.Prim, result: str) -> natives.Form:
         if op.name == "%hole":
             return natives.Form("pu_extend(&hole, {0})", (VALUE,), VALUE, "")
         if op.name == "%check-device":
@@ -316,7 +364,7 @@ class Conversion:
         known = op.name in natives.PRIMITIVES or op.name == "%apply-tail"
         if op.keywords or not known or not natives.accepts(op.name, len(op.args), ()):
             return natives.Form("", (VALUE,) * len(op.args), VALUE, "zero")
-        return natives.choose(op.name, types)
+        return natives.choose(op.name, types, result)
 
     def passed(self, function: Function, args: list[Atom], each: Any) -> list[Atom]:
         return [self.convert(arg, p.rep, each.place) for p, arg in zip(function.all_params, args)]

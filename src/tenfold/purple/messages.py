@@ -66,6 +66,10 @@ def wrong_values(wanted: int, given: int) -> str:
     return f"expected {least}{wanted} value{'s' * (wanted != 1)}, got {given}"
 
 
+def too_wide(name: str, written: str) -> str:
+    return f"{name}: {written} does not fit in 64 bits"
+
+
 def unbound(name: str) -> str:
     return f"{name} is used before its definition"
 

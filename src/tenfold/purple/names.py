@@ -40,27 +40,28 @@ class Primitive(NamedTuple):
         return f"({' '.join([self.name, *parts])}) → {self.result}"
 
 
-# Kinds: any, number (int or float), int, float, bool, string, char, symbol, keyword, list (nil or a pair
-# that ends in nil), pair, vector, bytevector, table, box, procedure, tensor, error, pointer, module, void
-# (unspecified). `number*` is a number or a tensor, `bool*` a boolean or a tensor; `index` what
-# `tensor-ref` takes. A value of another kind than its parameter's is an error of kind `type`. In
-# brackets: may be left out. `...`: the kind before it any number of times, none included.
+# Kinds: any, number (int, ratio or float), int (as a result one of 64 bits; integer is a result of any
+# size), float, bool, string, char, symbol, keyword, list (nil or a pair that ends in nil), pair, vector,
+# bytevector, table, box, procedure, tensor, error, pointer, module, void (unspecified). `number*` is a
+# number or a tensor, `bool*` a boolean or a tensor; `index` what `tensor-ref` takes. A value of another
+# kind than its parameter's is an error of kind `type`. In brackets: may be left out. `...`: the kind before
+# it any number of times, none included.
 FAMILIES = {
     "numbers": """
-(+ number* ...) -> number* : The sum; 0 of nothing. Integers that overflow 64 bits are an error.
+(+ number* ...) -> number* : The sum; 0 of nothing. Integers and ratios are exact.
 (- number* number* ...) -> number* : The first less the others; of one argument, its negative.
 (* number* ...) -> number* : The product; 1 of nothing.
-(/ number* number* ...) -> number* : The first divided by the others: integers that divide give an
-    integer, else a float.
+(/ number* number* ...) -> number* : The first divided by the others: integers give an integer or a
+    ratio.
 (= number* number* ...) -> bool* : Whether numbers are equal, each to the next; elementwise on tensors.
 (< number* number* ...) -> bool* : Whether each number is less than the next; elementwise on two tensors.
 (> number* number* ...) -> bool* : Whether each number is greater than the next; elementwise on two tensors.
 (<= number* number* ...) -> bool* : Whether no number is greater than the next; elementwise on two tensors.
 (>= number* number* ...) -> bool* : Whether no number is less than the next; elementwise on two tensors.
-(quotient int int) -> int : Integer division that truncates towards zero.
+(quotient int int) -> integer : Integer division that truncates towards zero.
 (% number number) -> number : The remainder of truncating division: it has the dividend's sign.
 (modulo number number) -> number : The remainder of flooring division: it has the divisor's sign.
-(expt number number) -> number : A power; an integer for integers, unless the exponent is negative.
+(expt number number) -> number : A power; exact for exact numbers and a whole exponent.
 (exp number) -> float : e to a power.
 (log number [number]) -> float : The natural logarithm, or that to a base; of 0 it is -inf.0, of negative
     numbers +nan.0.
@@ -70,26 +71,30 @@ FAMILIES = {
 (asin number) -> float : The arc sine; nan outside -1 to 1.
 (acos number) -> float : The arc cosine; nan outside -1 to 1.
 (atan number [number]) -> float : The arc tangent; of two arguments that of y/x, in the right quadrant.
-(sqrt number) -> number : The square root: an integer for integers that are squares, else a float; nan
+(sqrt number) -> number : The square root: exact for exact numbers that are squares, else a float; nan
     below 0.
-(floor number) -> number : The nearest whole number not above, of the same type.
-(ceiling number) -> number : The nearest whole number not below, of the same type.
-(round number) -> number : The nearest whole number, of the same type; halves go to the even one.
-(truncate number) -> number : The number without its fraction, of the same type.
+(%integer-root int) -> integer : The greatest integer whose square is not above it.
+(floor number) -> number : The nearest whole number not above; an integer for exact numbers.
+(ceiling number) -> number : The nearest whole number not below; an integer for exact numbers.
+(round number) -> number : The nearest whole number, an integer for exact ones; halves go to the even one.
+(truncate number) -> number : The number without its fraction; an integer for exact numbers.
 (abs number) -> number : The absolute value.
 (min number number ...) -> number : The least; a float if any is one.
 (max number number ...) -> number : The greatest; a float if any is one.
-(->int number) -> int : The number without its fraction, as an integer.
+(->int number) -> integer : The number without its fraction, as an integer.
 (->float number) -> float : The number as a float.
-(number? any) -> bool : Whether it is an integer or a float.
+(exact number) -> number : The integer or the ratio that a number is.
+(%numerator number) -> integer : The number above the line of an exact number in lowest terms.
+(%denominator number) -> integer : The number below it.
+(number? any) -> bool : Whether it is an integer, a ratio or a float.
+(exact-rational? any) -> bool : Whether it is an integer or a ratio.
 (exact-integer? any) -> bool : Whether it is an integer that is no float.
 (float? any) -> bool : Whether it is a float.
-(bitwise-and int int) -> int : The bits that both have.
-(bitwise-or int int) -> int : The bits that either has.
-(bitwise-xor int int) -> int : The bits in which they differ.
-(arithmetic-shift int int) -> int : Shifted left, or right for a negative count; what falls off the left
-    is an error.
-(number->string number [int]) -> string : The number as `display` shows it; integers also in radix 2, 8 or
+(bitwise-and int int) -> integer : The bits that both have.
+(bitwise-or int int) -> integer : The bits that either has.
+(bitwise-xor int int) -> integer : The bits in which they differ.
+(arithmetic-shift int int) -> integer : Shifted left, or right for a negative count.
+(number->string number [int]) -> string : The number as `display` shows it; exact ones also in radix 2, 8 or
     16.
 (string->number string [int]) -> any : The number that the text is, read as a literal, in radix 10 or another;
     #f when it is none.

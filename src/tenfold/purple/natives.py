@@ -25,10 +25,13 @@ class Form(NamedTuple):
     fails: str
 
 
-def choose(name: str, types: Sequence[str]) -> Form:
-    """The form that operands of these types allow."""
+def choose(name: str, types: Sequence[str], result: str) -> Form:
+    """The form that operands of these types allow, and a result of that type."""
+    mixed = MIXED.get((name, tuple(types)))
+    if mixed is not None and (mixed.result == BOOL or result == "integer"):
+        return mixed
     reps = tuple({"int": INT, "float": FLOAT}.get(each, VALUE) for each in types)
-    known = INLINE.get((name, reps))
+    known = (INLINE if result != "integer" else WIDENING).get((name, reps))
     if known is None and FLOAT in reps and INT in reps and VALUE not in reps and name in ("+", "-", "*", "/"):
         known = INLINE.get((name, (FLOAT,) * len(reps)))  # C converts the integer
     return known or general(name, len(types))
@@ -62,6 +65,39 @@ def _forms() -> dict[tuple[str, tuple[str, ...]], Form]:
 
 
 INLINE = _forms()
+# Where 64 bits hold the operands, and perhaps not the result.
+WIDENING: dict[tuple[str, tuple[str, ...]], Form] = {
+    ("+", (INT, INT)): Form("pu_wide_add({0}, {1})", (INT, INT), VALUE, ""),
+    ("-", (INT, INT)): Form("pu_wide_subtract({0}, {1})", (INT, INT), VALUE, ""),
+    ("*", (INT, INT)): Form("pu_wide_multiply({0}, {1})", (INT, INT), VALUE, ""),
+    ("-", (INT,)): Form("pu_wide_subtract(0, {0})", (INT,), VALUE, ""),
+}
+INTEGERS = ("int", "integer")
+
+
+def _mixed() -> dict[tuple[str, tuple[str, ...]], Form]:
+    """Forms for two integers one of which, or both, may have any size."""
+    table: dict[tuple[str, tuple[str, ...]], Form] = {}
+    compared = {"<": "<", ">": ">", "<=": "<=", ">=": ">=", "=": "==", "eq?": "==", "eqv?": "=="}
+    turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+    for name, sign in compared.items():
+        both = f"pu_compare_integers({{0}}, {{1}}) {sign} 0"
+        table[name, ("integer", "integer")] = Form(both, (VALUE, VALUE), BOOL, "")
+        one = f"pu_compare_with_int({{0}}, {{1}}) {sign} 0"
+        table[name, ("integer", "int")] = Form(one, (VALUE, INT), BOOL, "")
+        other = f"pu_compare_with_int({{1}}, {{0}}) {turned.get(sign, sign)} 0"
+        table[name, ("int", "integer")] = Form(other, (INT, VALUE), BOOL, "")
+    for name, word in (("+", "add"), ("-", "subtract"), ("*", "multiply")):
+        form = Form(f"pu_{word}_int({{0}}, {{1}})", (VALUE, INT), VALUE, "zero")
+        table[name, ("integer", "int")] = form
+        if name != "-":
+            table[name, ("int", "integer")] = Form(
+                f"pu_{word}_int({{1}}, {{0}})", (INT, VALUE), VALUE, "zero"
+            )
+    return table
+
+
+MIXED = _mixed()
 
 # Primitives that cannot fail whatever they are given, apart from predicates.
 NEVER_FAIL = {
@@ -157,28 +193,31 @@ def accepts(name: str, count: int, keywords: Sequence[str]) -> bool:
 def result_type(name: str, types: Sequence[str], tensors: bool) -> str:
     """The type of what a primitive gives, by those of its operands. In programs without tensors, operators
     that do not fail give numbers and booleans."""
-    numeric = all(each in ("int", "float", "number") for each in types)
+    numeric = all(each in ("int", "integer", "float", "number") for each in types)
+    whole = all(each in INTEGERS for each in types)
     if gives_back(name):
         return "void"
     if name in ("+", "-", "*", "/"):
         if numeric and types:
             if "float" in types:
                 return "float"
-            return "int" if all(each == "int" for each in types) and name != "/" else "number"
+            return "integer" if whole and name != "/" else "number"
         if not tensors and types:
             return "float" if "float" in types else "number"
-        known = "tensor" in types and all(each in ("int", "float", "number", "tensor") for each in types)
+        known = "tensor" in types and all(
+            each in ("int", "integer", "float", "number", "tensor") for each in types
+        )
         return "tensor" if known else "any"
     if name in ("=", "<", ">", "<=", ">="):
         return "bool" if numeric or not tensors else "any"
     if (
-        name in ("%", "modulo", "abs", "floor", "ceiling", "round", "truncate", "min", "max")
+        name in ("%", "modulo", "abs", "floor", "ceiling", "round", "truncate", "min", "max", "exact")
         and types
         and numeric
     ):
-        if all(each == "int" for each in types):
-            return "int"
-        return "float" if "float" in types and name not in ("min", "max") else "number"
+        if whole:
+            return "integer"
+        return "float" if "float" in types and name not in ("min", "max", "exact") else "number"
     if name in ("sqrt", "expt") and types[:1] == ["float"]:
         return "float"
     if name in NEVER_RETURN:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from tenfold.purple.messages import SHOWN
+from tenfold.purple.numerals import decimal_text
 from tenfold.purple.reader import CHARACTERS, needs_bars
 from tenfold.purple.values import (
     NIL,
@@ -205,7 +207,9 @@ def _parts(item: Any, quoted: bool) -> list[Any]:
     if kind is bool:
         return ["#t" if item else "#f"]
     if kind is int:
-        return [str(item)]
+        return [decimal_text(item)]
+    if kind is Fraction:
+        return [f"{decimal_text(item.numerator)}/{decimal_text(item.denominator)}"]
     if kind is float:
         return [float_text(item)]
     if item is NIL:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from tenfold.purple.core import Place
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.numerals import TooLarge, is_numeral, numeral
+from tenfold.purple.numerals import Number, TooLarge, is_numeral, numeral
 from tenfold.purple.values import NIL, Char, Keyword, Symbol, list_of
 
 
@@ -336,7 +336,7 @@ def _joined(items: list[Datum], tail: Datum | None, place: Place) -> Datum:
     return Sequence(items, place, tail)
 
 
-def parse_number(word: str, place: Place | None = None) -> int | float | None:
+def parse_number(word: str, place: Place | None = None) -> Number | None:
     """The number that a word is; None when it is none. One that does not fit is an error where there is
     a place.
     """
@@ -345,7 +345,7 @@ def parse_number(word: str, place: Place | None = None) -> int | float | None:
     except TooLarge:
         if place is None:
             return None
-        raise PurpleError(f"{shortened(word)} does not fit in a 64-bit integer", "read", place) from None
+        raise PurpleError(f"{shortened(word)} is too long for a number", "read", place) from None
     if place is not None and isinstance(number, float) and math.isinf(number) and "inf" not in word.lower():
         raise PurpleError(f"{shortened(word)} does not fit in a float", "read", place)
     return number

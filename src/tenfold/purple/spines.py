@@ -127,6 +127,7 @@ def is_end(atom: Atom) -> bool:
         "char",
         "void",
         "int",
+        "integer",
         "float",
         "number",
         "string",

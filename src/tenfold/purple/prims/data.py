@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from types import FunctionType
 from typing import Any
 
@@ -60,7 +61,7 @@ def is_same(left: Any, right: Any) -> bool:
         return (left == right and str(left) == str(right)) or (left != left and right != right)
     if kind is FunctionType:
         return is_same_procedure(left, right, is_same)
-    return kind in (int, str) and left == right
+    return kind in (int, str, Fraction) and left == right
 
 
 primitive("eqv?")(lambda left, right: is_same(left, right))

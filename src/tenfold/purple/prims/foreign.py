@@ -9,6 +9,7 @@ from typing import Any
 
 from tenfold.purple import core
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.numerals import to_float
 from tenfold.purple.prims.registry import want_int, want_number, want_string, wrong_type
 from tenfold.purple.values import NIL, UNSPECIFIED, Pointer
 
@@ -80,7 +81,7 @@ def _to_c(name: str, passed: core.Passed, value: Any) -> Any:
             raise PurpleError(f"{name}: {value} does not fit in 32 bits", "foreign")
         return value
     if kind in ("float", "float32"):
-        return float(want_number(name, value))
+        return to_float(want_number(name, value))
     if kind == "bool":
         return value is not False and value is not NIL
     if kind == "string":

@@ -1,28 +1,48 @@
-"""Numbers: 64-bit integers whose overflow is an error, and floats. The operators take tensors too."""
+"""Numbers: integers and ratios, which are exact, and floats. The operators take tensors too."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from tenfold.base.errors import TenfoldError
 from tenfold.purple import messages
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.numerals import DIGITS, LARGEST, SMALLEST, TooLarge, numeral
+from tenfold.purple.numerals import DIGITS, MOST_BITS, Number, TooLarge, numeral, to_float, whole
 from tenfold.purple.prims.refused import refusal
-from tenfold.purple.prims.registry import primitive, want, want_int, want_number, wrong_type
+from tenfold.purple.prims.registry import (
+    is_machine_int,
+    primitive,
+    too_wide,
+    want,
+    want_int,
+    want_integer,
+    want_number,
+    wrong_type,
+)
 from tenfold.purple.printing import display_text
 from tenfold.tensor import Tensor
 
-NUMBERS = (int, float)
+NUMBERS = (int, float, Fraction)
 
 
-def fit(value: int) -> int:
-    if SMALLEST <= value <= LARGEST:
-        return value
-    raise PurpleError(messages.OVERFLOW, "arithmetic")
+def overflow() -> PurpleError:
+    return PurpleError(messages.OVERFLOW, "arithmetic")
+
+
+def fit(value: Any) -> Any:
+    """A number that was computed, in its simplest form; one that is too long is an error."""
+    if type(value) is int:
+        if value.bit_length() > MOST_BITS:
+            raise overflow()
+    elif type(value) is Fraction:
+        fit(value.numerator)
+        fit(value.denominator)
+        return whole(value)
+    return value
 
 
 def operands(name: str, left: Any, right: Any) -> bool:
@@ -36,10 +56,19 @@ def operands(name: str, left: Any, right: Any) -> bool:
     return False
 
 
+def beside_tensor(name: str, value: Any) -> Any:
+    """A number as a tensor's operator takes it: a ratio is a float there, an integer has 64 bits."""
+    if type(value) is Fraction:
+        return to_float(value)
+    if type(value) is int and not is_machine_int(value):
+        too_wide(name, value)
+    return value
+
+
 def on_tensors(name: str, apply: Callable[..., Any], *operands: Any) -> Any:
     """An operator on tensors, and numbers beside them: a tensor knows the operator turned round."""
     try:
-        return apply(*operands)
+        return apply(*[beside_tensor(name, each) for each in operands])
     except TenfoldError as error:
         raise refusal(name, error, operands, {}) from None
 
@@ -48,8 +77,10 @@ def _fold(name: str, apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
     def two(left: Any, right: Any) -> Any:
         if not operands(name, left, right):
             return on_tensors(name, apply, left, right)
-        value = apply(left, right)
-        return fit(value) if type(value) is int else value
+        try:
+            return fit(apply(left, right))
+        except OverflowError:  # an exact number that no float holds, beside a float
+            return apply(to_float(left), to_float(right))
 
     return two
 
@@ -86,8 +117,9 @@ def multiply(*values: Any) -> Any:
 @primitive("-")
 def subtract(first: Any, *values: Any) -> Any:
     if not values:
-        value = on_tensors("-", operator.neg, _alone("-", first))
-        return fit(value) if type(value) is int else value
+        if type(first) in NUMBERS:
+            return -first
+        return on_tensors("-", operator.neg, _alone("-", first))
     for value in values:
         first = _subtract(first, value)
     return first
@@ -105,11 +137,11 @@ def divide(first: Any, *values: Any) -> Any:
 def _divide(left: Any, right: Any) -> Any:
     if not operands("/", left, right):
         return on_tensors("/", operator.truediv, left, right)
-    if type(left) is int and type(right) is int:
+    if type(left) is not float and type(right) is not float:
         if right == 0:
             raise PurpleError(messages.DIVISION, "arithmetic")
-        return fit(left // right) if left % right == 0 else float(left) / float(right)
-    left, right = float(left), float(right)
+        return fit(Fraction(left) / right)
+    left, right = to_float(left), to_float(right)
     if right:
         return left / right
     if left != left or left == 0:
@@ -149,22 +181,36 @@ for _name, _compare in (
 
 @primitive("quotient")
 def quotient(left: Any, right: Any) -> int:
-    want_int("quotient", left)
-    if want_int("quotient", right) == 0:
+    want_integer("quotient", left)
+    if want_integer("quotient", right) == 0:
         raise PurpleError(messages.DIVISION, "arithmetic")
-    whole = abs(left) // abs(right)
-    return fit(whole if (left < 0) == (right < 0) else -whole)
+    parts = abs(left) // abs(right)
+    return parts if (left < 0) == (right < 0) else -parts
+
+
+def _integers(name: str, left: Any, right: Any) -> bool:
+    """Whether both operands of a division are integers; False for floats. A ratio is an error."""
+    want_number(name, left)
+    want_number(name, right)
+    if type(left) is int and type(right) is int:
+        if right == 0:
+            raise PurpleError(messages.DIVISION, "arithmetic")
+        return True
+    if type(left) is not float and type(right) is not float:
+        wrong_type(name, "int", right if type(left) is int else left)
+    return False
 
 
 @primitive("%")
 def remainder(left: Any, right: Any) -> int | float:
-    want_number("%", left)
-    want_number("%", right)
-    if type(left) is int and type(right) is int:
-        if right == 0:
-            raise PurpleError(messages.DIVISION, "arithmetic")
+    if _integers("%", left, right):
         rest = abs(left) % abs(right)
         return -rest if left < 0 else rest
+    return _float_remainder(to_float(left), to_float(right))
+
+
+def _float_remainder(left: float, right: float) -> float:
+    """C's `fmod`."""
     if right == 0 or math.isinf(left) or left != left or right != right:
         return math.nan
     return math.fmod(left, right)
@@ -172,27 +218,28 @@ def remainder(left: Any, right: Any) -> int | float:
 
 @primitive("modulo")
 def modulo(left: Any, right: Any) -> int | float:
-    want_number("modulo", left)
-    want_number("modulo", right)
-    if type(left) is int and type(right) is int:
-        if right == 0:
-            raise PurpleError(messages.DIVISION, "arithmetic")
+    if _integers("modulo", left, right):
         return left % right
-    if right == 0 or math.isinf(left) or left != left or right != right:
-        return math.nan
-    rest = math.fmod(left, right)
+    left, right = to_float(left), to_float(right)
+    rest = _float_remainder(left, right)
     return rest + right if rest and (rest < 0) != (right < 0) else rest
 
 
 @primitive("expt")
-def expt(base: Any, exponent: Any) -> int | float:
+def expt(base: Any, exponent: Any) -> Number:
     want_number("expt", base)
     want_number("expt", exponent)
-    if type(base) is int and type(exponent) is int and exponent >= 0:
-        if abs(base) > 1 and exponent > 63:
-            raise PurpleError(messages.OVERFLOW, "arithmetic")
-        return fit(base**exponent)
-    return _power(float(base), float(exponent))
+    if type(base) is float or type(exponent) is not int:
+        return _power(to_float(base), to_float(exponent))
+    if exponent < 0 and base == 0:
+        raise PurpleError(messages.DIVISION, "arithmetic")
+    if base in (0, 1, -1):
+        return base ** (abs(exponent) if abs(exponent) < 2 else 2 + exponent % 2)
+    longest = max(abs(base.numerator), base.denominator).bit_length()
+    if (longest - 1) * abs(exponent) > MOST_BITS:
+        raise overflow()
+    power = fit(base ** abs(exponent))
+    return power if exponent >= 0 else fit(Fraction(1) / power)
 
 
 def _power(base: float, exponent: float) -> float:
@@ -213,7 +260,7 @@ def _real(name: str, function: Callable[[float], float], overflow: float = math.
     def call(value: Any) -> float:
         want_number(name, value)
         try:
-            return function(float(value))
+            return function(to_float(value))
         except OverflowError:
             return overflow
         except ValueError:
@@ -233,43 +280,53 @@ for _name, _function in (
     _real(_name, _function)
 
 
-def _logarithm(value: float) -> float:
-    if value == 0:
+def _logarithm(name: str, value: Any) -> float:
+    number = to_float(want_number(name, value))
+    if math.isinf(number) and number > 0 and type(value) is int:  # by its upper bits
+        cut = 32 * ((value.bit_length() + 31) // 32 - 3)
+        return math.log(float(value >> cut)) + cut * math.log(2)
+    if number == 0:
         return -math.inf
-    return math.log(value) if value > 0 else math.nan
+    return math.log(number) if number > 0 else math.nan
 
 
 @primitive("log")
 def log(value: Any, base: Any = None) -> float:
-    found = _logarithm(float(want_number("log", value)))
-    if base is None:
-        return found
-    under = _logarithm(float(want_number("log", base)))
-    return _divide(found, under)
+    found = _logarithm("log", value)
+    return found if base is None else _divide(found, _logarithm("log", base))
 
 
 @primitive("atan")
 def atan(y: Any, x: Any = None) -> float:
-    want_number("atan", y)
-    return math.atan(y) if x is None else math.atan2(y, want_number("atan", x))
+    over = to_float(want_number("atan", y))
+    return math.atan(over) if x is None else math.atan2(over, to_float(want_number("atan", x)))
 
 
 @primitive("sqrt")
-def sqrt(value: Any) -> int | float:
+def sqrt(value: Any) -> Number:
     want_number("sqrt", value)
     if value != value or value < 0:
         return math.nan
-    if type(value) is int:
-        root = math.isqrt(value)
+    if type(value) is not float:
+        root = whole(Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator)))
         if root * root == value:
             return root
-    return math.sqrt(value)
+    return math.sqrt(to_float(value))
 
 
-def _rounding(name: str, function: Callable[[float], float]) -> None:
-    def call(value: Any) -> int | float:
+@primitive("%integer-root")
+def integer_root(value: Any) -> int:
+    if want_integer("exact-integer-sqrt", value) < 0:
+        raise PurpleError("exact-integer-sqrt: a negative number has no root", "arithmetic")
+    return math.isqrt(value)
+
+
+def _rounding(name: str, function: Callable[[Any], Any]) -> None:
+    def call(value: Any) -> Number:
         want_number(name, value)
-        if type(value) is int or not math.isfinite(value):
+        if type(value) is not float:
+            return function(value)
+        if not math.isfinite(value):
             return value
         return math.copysign(float(function(value)), value)
 
@@ -286,13 +343,13 @@ for _name, _round in (
 
 
 @primitive("abs")
-def absolute(value: Any) -> int | float:
+def absolute(value: Any) -> Number:
     want_number("abs", value)
-    return fit(abs(value)) if type(value) is int else abs(value)
+    return abs(value)
 
 
 def _extreme(name: str, better: Callable[[Any, Any], bool]) -> None:
-    def call(first: Any, *others: Any) -> int | float:
+    def call(first: Any, *others: Any) -> Number:
         best = want_number(name, first)
         floats = type(first) is float
         for each in others:
@@ -300,7 +357,7 @@ def _extreme(name: str, better: Callable[[Any, Any], bool]) -> None:
             floats = floats or type(each) is float
             if each != each or better(each, best):
                 best = each if best == best else best
-        return float(best) if floats else best
+        return to_float(best) if floats else best
 
     primitive(name)(call)
 
@@ -309,17 +366,40 @@ _extreme("min", operator.lt)
 _extreme("max", operator.gt)
 
 
+def _finite(value: Any) -> bool:
+    return type(value) is not float or math.isfinite(value)
+
+
 @primitive("->int")
 def to_int(value: Any) -> int:
-    want_number("->int", value)
-    if type(value) is float and not math.isfinite(value):
-        raise PurpleError(messages.OVERFLOW, "arithmetic")
-    return fit(int(value))
+    if not _finite(want_number("->int", value)):
+        raise overflow()
+    return int(value)
 
 
 @primitive("->float")
-def to_float(value: Any) -> float:
-    return float(want_number("->float", value))
+def as_float(value: Any) -> float:
+    return to_float(want_number("->float", value))
+
+
+@primitive("exact")
+def exact(value: Any) -> Number:
+    if not _finite(want_number("exact", value)):
+        wrong_type("exact", "finite", value)
+    return whole(Fraction(value))
+
+
+def _part(name: str) -> None:
+    def call(value: Any) -> int:
+        if not is_exact(value):
+            wrong_type(name, "number", value)
+        return getattr(value, name)
+
+    primitive("%" + name)(call)
+
+
+_part("numerator")
+_part("denominator")
 
 
 @primitive("number?")
@@ -332,13 +412,18 @@ def is_integer(value: Any) -> bool:
     return type(value) is int
 
 
+@primitive("exact-rational?")
+def is_exact(value: Any) -> bool:
+    return type(value) is int or type(value) is Fraction
+
+
 @primitive("float?")
 def is_float(value: Any) -> bool:
     return type(value) is float
 
 
 def _bits(name: str, function: Callable[[int, int], int]) -> None:
-    primitive(name)(lambda left, right: function(want_int(name, left), want_int(name, right)))
+    primitive(name)(lambda left, right: function(want_integer(name, left), want_integer(name, right)))
 
 
 _bits("bitwise-and", operator.and_)
@@ -348,13 +433,15 @@ _bits("bitwise-xor", operator.xor)
 
 @primitive("arithmetic-shift")
 def arithmetic_shift(value: Any, count: Any) -> int:
-    want_int("arithmetic-shift", value)
-    want_int("arithmetic-shift", count)
+    want_integer("arithmetic-shift", value)
+    want_integer("arithmetic-shift", count)
     if count <= 0:
-        return value >> min(-count, 63)
-    if count > 63:
-        return 0 if value == 0 else fit(LARGEST + 1)
-    return fit(value << count)
+        return value >> min(-count, MOST_BITS)
+    if value == 0:
+        return 0
+    if value.bit_length() + count > MOST_BITS:
+        raise overflow()
+    return value << count
 
 
 def want_radix(name: str, radix: Any) -> int:
@@ -368,11 +455,13 @@ def number_to_string(value: Any, radix: Any = 10) -> str:
     want_number("number->string", value)
     if want_radix("number->string", radix) == 10 or type(value) is float:
         return display_text(value)
-    return format(value, {2: "b", 8: "o", 16: "x"}[radix])
+    letter = {2: "b", 8: "o", 16: "x"}[radix]
+    over = format(value.numerator, letter)
+    return over if type(value) is int else f"{over}/{format(value.denominator, letter)}"
 
 
 @primitive("string->number")
-def string_to_number(text: Any, radix: Any = 10) -> int | float | bool:
+def string_to_number(text: Any, radix: Any = 10) -> Number | bool:
     want("string->number", "string", str, text)
     try:
         number = numeral(text, want_radix("string->number", radix))
@@ -386,4 +475,4 @@ def number_to_fixed(value: Any, digits: Any) -> str:
     want_number("number->fixed", value)
     if not 0 <= want_int("number->fixed", digits) <= 100:
         raise PurpleError(messages.out_of_range("number->fixed", digits, 101), "index")
-    return f"{float(value):.{digits}f}"
+    return f"{to_float(value):.{digits}f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from fractions import Fraction
 from typing import Any
 
 from tenfold.purple import core, messages
@@ -15,7 +16,7 @@ TESTS: dict[str, Any] = {
     "any": lambda value: True,
     "int": lambda value: type(value) is int,
     "float": lambda value: type(value) is float,
-    "number": lambda value: type(value) in (int, float),
+    "number": lambda value: type(value) in (int, float, Fraction),
     "bool": lambda value: type(value) is bool,
     "string": lambda value: type(value) is str,
     "char": lambda value: type(value) is Char,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
 from tenfold.purple import messages
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.numerals import LARGEST, SMALLEST, Number
 from tenfold.purple.printing import brief
 from tenfold.purple.values import NIL, Pair
 
@@ -32,14 +34,29 @@ def wrong_type(name: str, kind: str, value: Any) -> NoReturn:
     raise PurpleError(messages.wrong_type(name, kind, brief(value)), "type")
 
 
-def want_int(name: str, value: Any) -> int:
+def want_integer(name: str, value: Any) -> int:
     if type(value) is not int:
         wrong_type(name, "int", value)
     return value
 
 
-def want_number(name: str, value: Any) -> int | float:
-    if type(value) is not int and type(value) is not float:
+def want_int(name: str, value: Any) -> int:
+    """An integer of 64 bits, which counts, indices and sizes are."""
+    if not is_machine_int(want_integer(name, value)):
+        too_wide(name, value)
+    return value
+
+
+def is_machine_int(value: int) -> bool:
+    return SMALLEST <= value <= LARGEST
+
+
+def too_wide(name: str, value: int) -> NoReturn:
+    raise PurpleError(messages.too_wide(name, brief(value)), "arithmetic")
+
+
+def want_number(name: str, value: Any) -> Number:
+    if type(value) is not int and type(value) is not float and type(value) is not Fraction:
         wrong_type(name, "number", value)
     return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from tenfold.base import dtypes
@@ -10,8 +11,9 @@ from tenfold.ops.schema import Argument
 from tenfold.ops.table import Row
 from tenfold.purple import messages, names
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.numerals import to_float
 from tenfold.purple.prims.refused import told
-from tenfold.purple.prims.registry import wrong_type
+from tenfold.purple.prims.registry import is_machine_int, too_wide, wrong_type
 from tenfold.purple.printing import brief
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, list_of
 from tenfold.tensor import Tensor, dispatch
@@ -87,8 +89,12 @@ def _takes_list(rows: list[Row], key: int | str) -> bool:
 def to_python(name: str, value: Any, nil_is_list: bool, argument: Argument | None) -> Any:
     """A Purple value as the table's functions take it."""
     kind = type(value)
-    if kind in (int, float, bool, str) or isinstance(value, Tensor):
+    if kind in (float, bool, str) or isinstance(value, Tensor):
         return value
+    if kind is int:
+        return value if is_machine_int(value) else too_wide(name, value)
+    if kind is Fraction:
+        return to_float(value)
     if value is NIL:
         return [] if nil_is_list else None
     if kind is Keyword:

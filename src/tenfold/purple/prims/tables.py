@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from types import FunctionType
 from typing import Any
 
@@ -21,6 +22,8 @@ def key_of(value: Any) -> Any:
         return value
     if kind is bool:
         return (bool, value)
+    if kind is Fraction:  # which Python takes for the float that it equals
+        return (Fraction, value)
     if kind is float:
         return (float, str(value))
     if kind in (Pair, list, Record, bytearray):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,16 @@ import tenfold
 from tenfold.base import dtypes
 from tenfold.purple import messages
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.prims.registry import primitive, want, want_int, want_list, want_string, wrong_type
+from tenfold.purple.numerals import to_float
+from tenfold.purple.prims.registry import (
+    is_machine_int,
+    primitive,
+    want,
+    want_int,
+    want_list,
+    want_string,
+    wrong_type,
+)
 from tenfold.purple.prims.rows import to_purple
 from tenfold.purple.prims.truth import is_true
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, Table, is_list, list_of
@@ -47,8 +57,12 @@ def make_tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad:
 
 def _nested(data: Any) -> Any:
     kind = type(data)
-    if kind in (int, float, bool) or isinstance(data, Tensor):
+    if kind in (float, bool) or isinstance(data, Tensor):
         return data
+    if kind is int:
+        return want_int("tensor", data)
+    if kind is Fraction:
+        return to_float(data)
     if data is NIL:
         return []
     if kind is Pair and is_list(data):
@@ -61,15 +75,19 @@ def _nested(data: Any) -> Any:
 primitive("tensor?")(lambda value: isinstance(value, Tensor))
 
 
+def _is_place(value: Any) -> bool:
+    return type(value) is int and is_machine_int(value)
+
+
 def _index(name: str, value: Any) -> Any:
     """An index: an integer, a tensor, a slice `(start end [step])` with nil for an open end, or `:all`."""
-    if type(value) is int or isinstance(value, Tensor):
+    if _is_place(value) or isinstance(value, Tensor):
         return value
     if type(value) is Keyword and value.name == "all":
         return slice(None)
     if type(value) is Pair:
         parts = want_list(name, value)
-        if len(parts) in (2, 3) and all(type(each) is int or each is NIL for each in parts):
+        if len(parts) in (2, 3) and all(_is_place(each) or each is NIL for each in parts):
             return slice(*[None if each is NIL else each for each in parts])
     wrong_type(name, "index", value)
 
@@ -86,8 +104,12 @@ def tensor_ref(tensor: Any, *indices: Any) -> Any:
 @primitive("tensor-set!")
 def tensor_set(tensor: Any, value: Any, *indices: Any) -> Any:
     want_tensor("tensor-set!", tensor)
+    if type(value) is Fraction:
+        value = to_float(value)
     if type(value) not in (int, float, bool) and not isinstance(value, Tensor):
         wrong_type("tensor-set!", "number*", value)
+    if type(value) is int:
+        want_int("tensor-set!", value)
     tensor[tuple(_index("tensor-set!", each) for each in indices)] = value
     return UNSPECIFIED
 

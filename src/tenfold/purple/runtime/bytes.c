@@ -10,8 +10,8 @@ static bool is_bytes(const char *name, Value v) {
 }
 
 static bool byte_of(const char *name, Value v, uint8_t *byte) {
-    if (!pu_is_int(v)) return pu_wrong_type(name, "int", v), false;
-    int64_t number = pu_int(v);
+    int64_t number;
+    if (!pu_take_int(name, v, &number)) return false;
     if (number < 0 || number > 255)
         return pu_fail("index", "%s: %lld is no byte: it is from 0 to 255", name, (long long)number), false;
     *byte = (uint8_t)number;
@@ -37,8 +37,7 @@ bool pu_range(const char *name, Value start, Value end, int64_t length, int64_t 
     const struct { Value given; int64_t *out; } both[] = {{end, to}, {start, from}};
     for (int i = 0; i < 2; i++) {
         if (both[i].given == PU_ABSENT) continue;
-        if (!pu_is_int(both[i].given)) return pu_wrong_type(name, "int", both[i].given), false;
-        *both[i].out = pu_int(both[i].given);
+        if (!pu_take_int(name, both[i].given, both[i].out)) return false;
         if (*both[i].out < 0 || *both[i].out > length) return pu_out_of_range(name, *both[i].out, length), false;
     }
     if (*from <= *to) return true;
@@ -57,8 +56,8 @@ Value pu_bytevector(const Value *items, int count) {
 
 Value pu_make_bytevector(Value count, Value fill) {
     uint8_t byte = 0;
-    if (!pu_is_int(count)) return pu_wrong_type("make-bytevector", "int", count);
-    int64_t n = pu_int(count);
+    int64_t n;
+    if (!pu_take_int("make-bytevector", count, &n)) return PU_FAILURE;
     if (n < 0) return pu_fail("index", "make-bytevector: %lld is no length", (long long)n);
     if (fill != PU_ABSENT && !byte_of("make-bytevector", fill, &byte)) return PU_FAILURE;
     if (n > (int64_t)1 << 46 || !pu_has_memory((size_t)n)) return pu_fail("memory", "out of memory");
@@ -73,8 +72,7 @@ Value pu_bytevector_length(Value v) {
 
 static bool at_index(const char *name, Value v, Value index, int64_t *at) {
     if (!is_bytes(name, v)) return false;
-    if (!pu_is_int(index)) return pu_wrong_type(name, "int", index), false;
-    *at = pu_int(index);
+    if (!pu_take_int(name, index, at)) return false;
     if (*at >= 0 && *at < bytes_of(v)->count) return true;
     pu_out_of_range(name, *at, bytes_of(v)->count);
     return false;

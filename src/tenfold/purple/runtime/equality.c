@@ -13,6 +13,8 @@ bool pu_is_eq(Value a, Value b) {
         return isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y);
     }
     case PU_INT: return pu_int(a) == pu_int(b);
+    case PU_BIG: return pu_whole_compare(a, b) == 0;
+    case PU_RATIO: return pu_exact_compare(a, b) == 0;
     case PU_STRING: {
         PuString *one = PU_AS(PuString, a), *two = PU_AS(PuString, b);
         return one->bytes == two->bytes && !memcmp(one->text, two->text, (size_t)one->bytes);
@@ -148,6 +150,8 @@ static uint64_t shallow(Value v, int depth) {
         return mix(2, bits);
     }
     case PU_INT: return mix(3, (uint64_t)pu_int(v));
+    case PU_BIG: return hash_bytes((const char *)PU_AS(PuBig, v)->limbs, PU_AS(PuBig, v)->count * 4);
+    case PU_RATIO: return mix(shallow(PU_AS(PuRatio, v)->over, 0), shallow(PU_AS(PuRatio, v)->under, 0));
     case PU_STRING: return hash_bytes(PU_AS(PuString, v)->text, PU_AS(PuString, v)->bytes);
     case PU_SYMBOL: case PU_KEYWORD: return PU_AS(PuSymbol, v)->hash;
     case PU_PAIR: {

@@ -93,17 +93,8 @@ Value pu_reverse(Value list) {
     return result;
 }
 
-static bool index_of(const char *name, Value v, int64_t *out) {
-    if (!pu_is_int(v)) {
-        pu_wrong_type(name, "int", v);
-        return false;
-    }
-    *out = pu_int(v);
-    return true;
-}
-
 static bool in_range(const char *name, Value v, int64_t length, int64_t *out) {
-    if (!index_of(name, v, out)) return false;
+    if (!pu_take_int(name, v, out)) return false;
     if (*out >= 0 && *out < length) return true;
     pu_out_of_range(name, *out, length);
     return false;
@@ -121,7 +112,7 @@ static bool list_length(const char *name, Value list, int64_t *out) {
 /* What is left of a list after so many pairs; 0 and an error where there are fewer. */
 static Value after(const char *name, Value list, Value index, bool pair) {
     int64_t at, length;
-    if (!index_of(name, index, &at)) return PU_FAILURE;
+    if (!pu_take_int(name, index, &at)) return PU_FAILURE;
     Value rest = list;
     int64_t left = at;
     for (; left > 0 && pu_is(rest, PU_PAIR); left--) rest = pair_of(rest)->cdr;
@@ -160,7 +151,7 @@ Value pu_vector(Value *items, int count) {
 
 Value pu_make_vector(Value count, Value fill) {
     int64_t n;
-    if (!index_of("make-vector", count, &n)) return PU_FAILURE;
+    if (!pu_take_int("make-vector", count, &n)) return PU_FAILURE;
     if (n < 0 || n > (int64_t)1 << 40) return pu_fail("index", "make-vector: %lld is no length", (long long)n);
     if (fill == PU_ABSENT) fill = pu_of_fixnum(0);
     if (!pu_has_memory(sizeof(PuVector) + (size_t)n * sizeof(Value))) return pu_fail("memory", "out of memory");
@@ -233,7 +224,7 @@ Value pu_record_in(Value cell, const PuType *type, Value *fields) {
 
 static bool fits(const char *kind, Value v) {
     if (!strcmp(kind, "any")) return true;
-    if (!strcmp(kind, "int")) return pu_is_int(v);
+    if (!strcmp(kind, "int")) return pu_is_integer(v);
     if (!strcmp(kind, "float")) return pu_is(v, PU_FLOAT);
     if (!strcmp(kind, "number")) return pu_is_number(v);
     if (!strcmp(kind, "bool")) return pu_is_boolean(v);

@@ -6,6 +6,7 @@
 static Value made(const PuStep *step, Value *items, const Value *constant) {
     switch (step->what) {
     case 'i': return pu_of_int(step->number);
+    case 'n': return pu_numeral(step->text, (size_t)step->number);
     case 'f': return pu_of_float(strtod(step->text, NULL));
     case 's': return pu_string(step->text, step->number);
     case 'y': return pu_intern_bytes(PU_SYMBOL, step->text, step->number);

@@ -131,7 +131,7 @@ void pu_mutated(Value owner, Value stored) {
     if (!pu_is_object(stored) || (object->head & PU_SUSPECT)) return;
     switch (pu_kind_of_object(stored)) {
     case PU_FLOAT: case PU_INT: case PU_STRING: case PU_SYMBOL: case PU_KEYWORD: case PU_TENSOR: case PU_POINTER: case PU_WEAK:
-    case PU_BYTES:
+    case PU_BYTES: case PU_BIG: case PU_RATIO:
         return;
     default:
         object->head |= PU_SUSPECT;
@@ -196,6 +196,14 @@ static void finish(PuObject *object) {
     }
     case PU_FLOAT: case PU_INT: case PU_WEAK: case PU_POINTER:
         give_back(object, 16);
+        return;
+    case PU_BIG:
+        give_back(object, sizeof(PuBig) + (size_t)((PuBig *)object)->count * sizeof(uint32_t));
+        return;
+    case PU_RATIO:
+        lose(((PuRatio *)object)->over);
+        lose(((PuRatio *)object)->under);
+        give_back(object, sizeof(PuRatio));
         return;
     case PU_STRING:
         give_back(object, sizeof(PuString) + (size_t)((PuString *)object)->bytes + 1);

@@ -4,27 +4,25 @@
 
 #include <stdlib.h>
 
-/* Digits of a radix from `at` on, after a sign where there is one: whether they end at `end` and 64 bits hold them. */
-typedef enum { NONE, FITS, TOO_LARGE } Digits;
-
 static int digit_of(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if ((c | 32) >= 'a' && (c | 32) <= 'f') return (c | 32) - 'a' + 10;
     return 99;
 }
 
-static Digits read_digits(const char *at, const char *end, int radix, bool sign, int64_t *number) {
-    bool negative = sign && *at == '-', fits = true;
+/* Whether there are digits of a radix up to the end, and nothing else. */
+static bool are_digits(const char *at, const char *end, int radix) {
+    if (at >= end) return false;
+    for (; at < end; at++)
+        if (digit_of(*at) >= radix) return false;
+    return true;
+}
+
+/* An integer, PU_FALSE for one that is too large, or 0 for what is none. */
+static Value read_integer(const char *at, const char *end, int radix, bool sign) {
+    bool negative = sign && *at == '-';
     if (sign && at < end && (*at == '+' || *at == '-')) at++;
-    if (at == end) return NONE;
-    *number = 0;
-    for (; at < end; at++) {
-        int digit = digit_of(*at);
-        if (digit >= radix) return NONE;
-        fits = fits && !__builtin_mul_overflow(*number, radix, number);
-        fits = fits && !(negative ? __builtin_sub_overflow(*number, digit, number) : __builtin_add_overflow(*number, digit, number));
-    }
-    return fits ? FITS : TOO_LARGE;
+    return are_digits(at, end, radix) ? pu_whole_read(at, (size_t)(end - at), radix, negative) : 0;
 }
 
 /* Whether a word is an infinity or no number; letters count in either case. */
@@ -62,26 +60,55 @@ static bool read_decimal(const char *word, size_t length, double *number) {
     return true;
 }
 
-/* The number that a word is, not yet boxed; `*whole` says which of the two it is. */
-static Digits read_real(const char *word, size_t length, int radix, bool *whole, int64_t *integer, double *decimal) {
-    *whole = true;
-    Digits found = read_digits(word, word + length, radix, true, integer);
-    if (found != NONE) return found;
+/* The exact number that a decimal is: its digits, times a power of ten. PU_FALSE where that is too long. */
+static Value exact_decimal(const char *word, size_t length) {
+    char *digits = pu_get_memory(length + 1);
+    size_t count = 0;
+    int64_t power = 0;
+    const char *at = word + (*word == '+' || *word == '-'), *end = word + length;
+    bool part = false;
+    for (; at < end && (digit_of(*at) < 10 || *at == '.'); at++) {
+        if (*at == '.') part = true;
+        else digits[count++] = *at, power -= part;
+    }
+    if (at < end) {
+        int64_t exponent = strtoll(at + 1, NULL, 10); /* saturates, far beyond what is too long */
+        power = exponent > PU_MOST_BITS ? PU_MOST_BITS : exponent < -PU_MOST_BITS ? -PU_MOST_BITS : power + exponent;
+    }
+    Value mantissa = pu_whole_read(digits, count, 10, *word == '-');
+    free(digits);
+    if (mantissa == PU_FALSE || mantissa == pu_of_fixnum(0)) return mantissa;
+    if (power > PU_MOST_BITS / 3 || power < -PU_MOST_BITS / 3) { /* 10 has more than three bits */
+        pu_drop(mantissa);
+        return PU_FALSE;
+    }
+    Value scale = pu_exact_power(pu_of_fixnum(10), power < 0 ? -power : power);
+    Value result = scale ? pu_exact_operation(power < 0 ? '/' : '*', mantissa, scale) : PU_FAILURE;
+    pu_drop(mantissa);
+    if (scale) pu_drop(scale);
+    if (result) return result;
+    pu_drop(pu_caught());
+    return PU_FALSE;
+}
+
+/* The number that a word is, PU_FALSE for one that is too large, or 0 for what is none. */
+static Value read_real(const char *word, size_t length, int radix, char exactness) {
+    double decimal;
+    Value whole = read_integer(word, word + length, radix, true);
+    if (whole) return whole;
     const char *slash = memchr(word, '/', length);
     if (slash) {
-        int64_t over, under;
-        Digits above = read_digits(word, slash, radix, true, &over);
-        Digits below = read_digits(slash + 1, word + length, radix, false, &under);
-        if (above == NONE || below == NONE) return NONE;
-        if (above == TOO_LARGE || below == TOO_LARGE) return TOO_LARGE;
-        if (under == 0) return NONE;
-        *whole = over % under == 0;
-        if (*whole) *integer = over / under;
-        else *decimal = (double)over / (double)under;
-        return FITS;
+        Value over = read_integer(word, slash, radix, true), under = over ? read_integer(slash + 1, word + length, radix, false) : 0;
+        Value ratio = 0;
+        if (over && under && under != pu_of_fixnum(0))
+            ratio = over == PU_FALSE || under == PU_FALSE ? PU_FALSE : pu_ratio(over, under);
+        if (over) pu_drop(over);
+        if (under) pu_drop(under);
+        return ratio;
     }
-    *whole = false;
-    return read_special(word, decimal) || (radix == 10 && read_decimal(word, length, decimal)) ? FITS : NONE;
+    if (read_special(word, &decimal)) return exactness == 'e' ? 0 : pu_of_float(decimal);
+    if (radix != 10 || !read_decimal(word, length, &decimal)) return 0;
+    return exactness == 'e' ? exact_decimal(word, length) : pu_of_float(decimal);
 }
 
 static Value read_numeral(const char *word, size_t length, int radix) {
@@ -97,23 +124,21 @@ static Value read_numeral(const char *word, size_t length, int radix) {
         word += 2;
         length -= 2;
     }
-    bool whole;
-    int64_t integer = 0;
-    double decimal = 0;
-    if (read_real(word, length, radix, &whole, &integer, &decimal) != FITS) return PU_FALSE;
-    if (exactness == 'i' && whole) return pu_of_float((double)integer);
-    if (exactness == 'e' && !whole) {
-        if (decimal != floor(decimal) || !(decimal >= -0x1p63 && decimal < 0x1p63)) return PU_FALSE;
-        return pu_of_int((int64_t)decimal);
-    }
-    return whole ? pu_of_int(integer) : pu_of_float(decimal);
+    Value number = read_real(word, length, radix, exactness);
+    if (!number) return PU_FALSE;
+    if (exactness != 'i' || number == PU_FALSE || pu_is(number, PU_FLOAT)) return number;
+    Value inexact = pu_of_float(pu_exact_double(number));
+    pu_drop(number);
+    return inexact;
 }
+
+Value pu_numeral(const char *word, size_t length) { return read_numeral(word, length, 10); }
 
 static bool radix_of(const char *name, Value radix, int *out) {
     *out = 10;
     if (radix == PU_ABSENT) return true;
-    if (!pu_is_int(radix)) return pu_wrong_type(name, "int", radix), false;
-    int64_t given = pu_int(radix);
+    int64_t given;
+    if (!pu_take_int(name, radix, &given)) return false;
     if (given != 2 && given != 8 && given != 10 && given != 16)
         return pu_fail("index", "%s: %lld is no radix: it is 2, 8, 10 or 16", name, (long long)given), false;
     *out = (int)given;
@@ -133,23 +158,26 @@ Value pu_number_to_string(Value number, Value radix) {
     if (!pu_is_number(number)) return pu_wrong_type("number->string", "number", number);
     int base;
     if (!radix_of("number->string", radix, &base)) return PU_FAILURE;
-    if (base == 10 || !pu_is_int(number)) return pu_display_to_string(number);
-    int64_t value = pu_int(number);
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    char text[66];
-    size_t at = sizeof text;
-    do text[--at] = "0123456789abcdef"[rest % (uint64_t)base];
-    while (rest /= (uint64_t)base);
-    if (value < 0) text[--at] = '-';
-    return pu_string(text + at, (int64_t)(sizeof text - at));
+    if (base == 10 || pu_is(number, PU_FLOAT)) return pu_display_to_string(number);
+    PuBuffer buffer = {0};
+    bool ratio = pu_is(number, PU_RATIO);
+    for (int part = 0; part <= ratio; part++) {
+        Value whole = part ? PU_AS(PuRatio, number)->under : ratio ? PU_AS(PuRatio, number)->over : number;
+        size_t length;
+        char *text = pu_whole_text(whole, base, &length);
+        if (part) pu_put_text(&buffer, "/");
+        pu_put(&buffer, text, length);
+        free(text);
+    }
+    Value result = pu_string(buffer.text, (int64_t)buffer.length);
+    free(buffer.text);
+    return result;
 }
 
-/* Whether a word reads as a number, or would if 64 bits held it, or is one to other Lisps. */
+/* Whether a word reads as a number, or would if it were not too large, or is one to other Lisps. */
 bool pu_looks_like_number(const char *word, size_t length) {
-    bool whole;
-    int64_t integer;
-    double decimal;
-    if (read_real(word, length, 10, &whole, &integer, &decimal) != NONE) return true;
+    Value number = read_real(word, length, 10, 0);
+    if (number) return pu_drop(number), true;
     if (*word != '+' && *word != '-') return false;
     size_t at = 1 + strspn(word + 1, "0123456789.");
     if ((word[at] | 32) == 'i' && !word[at + 1]) return true;

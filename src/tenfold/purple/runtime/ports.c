@@ -52,10 +52,11 @@ Value pu_send(const char *name, Value port, const char *text, size_t length) {
 }
 
 Value pu_send_byte(Value byte, Value port) {
-    if (!pu_is_int(byte)) return pu_wrong_type("write-u8", "int", byte);
-    if (pu_int(byte) < 0 || pu_int(byte) > 255)
-        return pu_fail("index", "write-u8: %lld is no byte: it is from 0 to 255", (long long)pu_int(byte));
-    uint8_t content = (uint8_t)pu_int(byte);
+    int64_t number;
+    if (!pu_take_int("write-u8", byte, &number)) return PU_FAILURE;
+    if (number < 0 || number > 255)
+        return pu_fail("index", "write-u8: %lld is no byte: it is from 0 to 255", (long long)number);
+    uint8_t content = (uint8_t)number;
     return takes("write-u8", port, true) ? put("write-u8", port, byte, &content, 1) : PU_FAILURE;
 }
 

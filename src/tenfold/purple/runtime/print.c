@@ -134,6 +134,13 @@ static void later_items(Parts *parts, const Value *items, int64_t count) {
     }
 }
 
+static void put_whole(PuBuffer *buffer, Value v) {
+    size_t length;
+    char *text = pu_whole_text(v, 10, &length);
+    pu_put(buffer, text, length);
+    free(text);
+}
+
 static void put_object(PuBuffer *buffer, Parts *parts, Value v, bool written) {
     switch (pu_kind_of_object(v)) {
     case PU_PAIR:
@@ -148,6 +155,12 @@ static void put_object(PuBuffer *buffer, Parts *parts, Value v, bool written) {
         pu_put_text(buffer, text);
         return;
     }
+    case PU_BIG: put_whole(buffer, v); return;
+    case PU_RATIO:
+        put_whole(buffer, PU_AS(PuRatio, v)->over);
+        pu_put_text(buffer, "/");
+        put_whole(buffer, PU_AS(PuRatio, v)->under);
+        return;
     case PU_STRING:
         if (written) put_quoted(buffer, PU_AS(PuString, v)->text, PU_AS(PuString, v)->bytes, '"');
         else pu_put(buffer, PU_AS(PuString, v)->text, (size_t)PU_AS(PuString, v)->bytes);

@@ -33,7 +33,8 @@ typedef uint64_t Value;
 
 typedef enum {
     PU_PAIR = 1, PU_FLOAT, PU_INT, PU_STRING, PU_SYMBOL, PU_KEYWORD, PU_VECTOR, PU_BOX, PU_RECORD, PU_TABLE,
-    PU_CLOSURE, PU_TENSOR, PU_ERROR, PU_VALUES, PU_POINTER, PU_MODULE, PU_WEAK, PU_BYTES
+    PU_CLOSURE, PU_TENSOR, PU_ERROR, PU_VALUES, PU_POINTER, PU_MODULE, PU_WEAK, PU_BYTES,
+    PU_BIG, PU_RATIO
 } PuKind;
 
 /* kind: 8 bits, flags: 8 bits, count: 48 bits. A dead object waiting for its release keeps the next one there. */
@@ -46,6 +47,8 @@ typedef struct { uint64_t head; } PuObject;
 typedef struct { uint64_t head; Value car, cdr; } PuPair;
 typedef struct { uint64_t head; double number; } PuFloat;
 typedef struct { uint64_t head; int64_t number; } PuInt;
+typedef struct { uint64_t head; int64_t count; bool negative; uint32_t limbs[]; } PuBig; /* 64 bits do not hold it */
+typedef struct { uint64_t head; Value over, under; } PuRatio; /* integers, in lowest terms; under is above 1 */
 typedef struct { uint64_t head; int64_t bytes, characters; char text[]; } PuString; /* NUL-terminated UTF-8 */
 typedef struct { uint64_t head; uint64_t hash; int64_t bytes; char text[]; } PuSymbol;
 typedef struct { uint64_t head; int64_t count; Value items[]; } PuVector; /* and PU_VALUES */

@@ -79,7 +79,35 @@ void pu_put_kind(struct PuBuffer *buffer, const char *kind);
 Value pu_fail_text(const char *kind, struct PuBuffer *text); /* frees the text */
 Value pu_out_of_range(const char *primitive, int64_t index, int64_t length);
 
+/* wholes.c: integers, of any size up to this; beyond, an operation overflows */
+enum { PU_MOST_BITS = 1 << 22 };
+Value pu_whole_add(Value a, Value b);
+Value pu_whole_subtract(Value a, Value b);
+Value pu_whole_multiply(Value a, Value b);
+Value pu_whole_product(Value a, Value b); /* of any length: never fails */
+Value pu_scaled(Value a, int64_t by);     /* likewise */
+Value pu_whole_divide(Value a, Value b, Value *rest); /* truncates; the rest is owned, or not wanted */
+Value pu_whole_bits(Value a, Value b, char operation);
+Value pu_whole_shift(Value a, int64_t by);
+Value pu_whole_root(Value a);
+Value pu_whole_read(const char *digits, size_t length, int radix, bool negative);
+char *pu_whole_text(Value a, int radix, size_t *length);
+int pu_whole_compare(Value a, Value b);
+bool pu_whole_is_negative(Value a);
+
+/* exact.c: integers and ratios */
+Value pu_ratio(Value over, Value under);
+Value pu_fresh(Value v);
+Value pu_exact_operation(char operation, Value a, Value b);
+int pu_exact_compare(Value a, Value b);
+Value pu_floor_divide(Value a, Value b, Value *rest);
+Value pu_exact_round(Value v, char how);
+Value pu_exact_power(Value base, int64_t exponent);
+double pu_exact_double(Value v);
+Value pu_double_exact(double x);
+
 /* numerals.c */
+Value pu_numeral(const char *word, size_t length); /* a literal that the compiler has read */
 Value pu_string_to_number(Value text, Value radix);
 Value pu_number_to_string(Value number, Value radix);
 bool pu_looks_like_number(const char *word, size_t length);
@@ -121,7 +149,12 @@ PU_COMPARE(pu_greater, ">", >)
 PU_COMPARE(pu_not_greater, "<=", <=)
 PU_COMPARE(pu_not_less, ">=", >=)
 PU_COMPARE(pu_same_number, "=", ==)
-Value pu_multiply(Value a, Value b);
+Value pu_multiply_slow(Value a, Value b);
+static inline Value pu_multiply(Value a, Value b) {
+    int64_t r;
+    if (PU_LIKELY((a & b & 1) && !__builtin_mul_overflow((int64_t)(a - 1), pu_fixnum(b), &r))) return (Value)(r + 1);
+    return pu_multiply_slow(a, b);
+}
 Value pu_divide(Value a, Value b);
 Value pu_add_many(const Value *v, int n);
 Value pu_subtract_many(const Value *v, int n);
@@ -136,9 +169,25 @@ Value pu_min(Value a, Value b);
 Value pu_max(Value a, Value b);
 Value pu_min_many(const Value *v, int n);
 Value pu_max_many(const Value *v, int n);
-Value pu_quotient(Value a, Value b);
-Value pu_remainder(Value a, Value b);
-Value pu_modulo(Value a, Value b);
+Value pu_quotient_slow(Value a, Value b);
+Value pu_remainder_slow(Value a, Value b);
+Value pu_modulo_slow(Value a, Value b);
+/* Of fixnums by one above 0 nothing can overflow. */
+static inline Value pu_quotient(Value a, Value b) {
+    if (PU_LIKELY((a & b & 1) && (int64_t)b > 1)) return pu_of_fixnum(pu_fixnum(a) / pu_fixnum(b));
+    return pu_quotient_slow(a, b);
+}
+static inline Value pu_remainder(Value a, Value b) {
+    if (PU_LIKELY((a & b & 1) && (int64_t)b > 1)) return pu_of_fixnum(pu_fixnum(a) % pu_fixnum(b));
+    return pu_remainder_slow(a, b);
+}
+static inline Value pu_modulo(Value a, Value b) {
+    if (PU_LIKELY((a & b & 1) && (int64_t)b > 1)) {
+        int64_t r = pu_fixnum(a) % pu_fixnum(b);
+        return pu_of_fixnum(r < 0 ? r + pu_fixnum(b) : r);
+    }
+    return pu_modulo_slow(a, b);
+}
 Value pu_expt(Value a, Value b);
 Value pu_exp(Value a);
 Value pu_log(Value a, Value base);
@@ -155,6 +204,14 @@ Value pu_round(Value a);
 Value pu_truncate(Value a);
 Value pu_abs(Value a);
 Value pu_to_int(Value a);
+Value pu_exact(Value a);
+Value pu_numerator(Value a);
+Value pu_denominator(Value a);
+Value pu_integer_root(Value a);
+bool pu_is_exact_rational(Value v);
+double pu_double(Value v); /* of any number */
+bool pu_take_int(const char *name, Value v, int64_t *out); /* a count, an index or a size: fails where it is none */
+Value pu_too_wide(const char *name, Value v);
 Value pu_to_float(Value a);
 bool pu_is_number(Value v);
 bool pu_is_exact_integer(Value v);
@@ -164,7 +221,50 @@ Value pu_bitwise_or(Value a, Value b);
 Value pu_bitwise_xor(Value a, Value b);
 Value pu_arithmetic_shift(Value a, Value count);
 Value pu_number_to_fixed(Value a, Value digits);
+/* Integers that 64 bits hold, and integers of any size. */
 static inline bool pu_is_int(Value v) { return pu_is_fixnum(v) || pu_is(v, PU_INT); }
+static inline bool pu_is_integer(Value v) { return pu_is_int(v) || pu_is(v, PU_BIG); }
+static inline int pu_compare_integers(Value a, Value b) {
+    if (PU_LIKELY(a & b & 1)) return ((int64_t)a > (int64_t)b) - ((int64_t)a < (int64_t)b);
+    return pu_whole_compare(a, b);
+}
+static inline int pu_compare_with_int(Value a, int64_t b) {
+    if (PU_LIKELY(pu_is_fixnum(a))) return (pu_fixnum(a) > b) - (pu_fixnum(a) < b);
+    if (pu_is(a, PU_INT)) return (pu_int(a) > b) - (pu_int(a) < b);
+    return PU_AS(PuBig, a)->negative ? -1 : 1;
+}
+/* An integer of any size, and one of 64 bits. */
+Value pu_operation_with_int(char operation, Value a, int64_t b);
+static inline Value pu_add_int(Value a, int64_t b) {
+    int64_t twice, r; /* as the tag has it */
+    if (PU_LIKELY(pu_is_fixnum(a) && !__builtin_mul_overflow(b, 2, &twice) && !__builtin_add_overflow((int64_t)a, twice, &r)))
+        return (Value)r;
+    return pu_operation_with_int('+', a, b);
+}
+static inline Value pu_subtract_int(Value a, int64_t b) {
+    int64_t twice, r; /* as the tag has it */
+    if (PU_LIKELY(pu_is_fixnum(a) && !__builtin_mul_overflow(b, 2, &twice) && !__builtin_sub_overflow((int64_t)a, twice, &r)))
+        return (Value)r;
+    return pu_operation_with_int('-', a, b);
+}
+static inline Value pu_multiply_int(Value a, int64_t b) {
+    int64_t r;
+    if (PU_LIKELY(pu_is_fixnum(a) && !__builtin_mul_overflow((int64_t)(a - 1), b, &r))) return (Value)(r + 1);
+    return pu_operation_with_int('*', a, b);
+}
+Value pu_wide_operation(char operation, int64_t a, int64_t b);
+static inline Value pu_wide_add(int64_t a, int64_t b) {
+    int64_t r;
+    return PU_LIKELY(!__builtin_add_overflow(a, b, &r)) ? pu_of_int(r) : pu_wide_operation('+', a, b);
+}
+static inline Value pu_wide_subtract(int64_t a, int64_t b) {
+    int64_t r;
+    return PU_LIKELY(!__builtin_sub_overflow(a, b, &r)) ? pu_of_int(r) : pu_wide_operation('-', a, b);
+}
+static inline Value pu_wide_multiply(int64_t a, int64_t b) {
+    int64_t r;
+    return PU_LIKELY(!__builtin_mul_overflow(a, b, &r)) ? pu_of_int(r) : pu_wide_operation('*', a, b);
+}
 
 /* The number itself: where one is compared with itself, compilers would warn. */
 static inline int64_t pu_same_int(int64_t n) { return n; }
@@ -278,7 +378,7 @@ Value pu_hash_table_to_list(Value table);
 
 /* literals.c: a program's literals are made by a machine with a stack, which each step takes its parts from. */
 typedef struct {
-    char what;      /* i integer, f float, s string, b bytevector, y symbol, k keyword, c character, v the Value in `number`,
+    char what;      /* i integer, n one of any size or a ratio, f float, s string, b bytevector, y symbol, k keyword, c character, v the Value in `number`,
                        @ constant[number], ( list of so many items and a tail, # vector, = the next constant */
     int64_t number; /* the integer, character or Value; how many bytes of text, or items */
     const char *text;

@@ -22,16 +22,17 @@ void pu_next_normals(double *first, double *second) {
 }
 
 Value pu_manual_seed(Value seed) {
-    if (!pu_is_int(seed)) return pu_wrong_type("manual-seed", "int", seed);
-    state = (uint64_t)pu_int(seed);
+    int64_t start;
+    if (!pu_take_int("manual-seed", seed, &start)) return PU_FAILURE;
+    state = (uint64_t)start;
     return PU_UNSPECIFIED;
 }
 
 Value pu_random(Value below) {
     double drawn = pu_next_uniform();
     if (below == PU_ABSENT) return pu_of_float(drawn);
-    if (!pu_is_int(below)) return pu_wrong_type("random", "int", below);
-    int64_t n = pu_int(below);
+    int64_t n;
+    if (!pu_take_int("random", below, &n)) return PU_FAILURE;
     if (n <= 0) return pu_fail("index", "random: %lld is not above 0", (long long)n);
     double scaled = drawn * (double)n;
     return pu_of_int(scaled < (double)n ? (int64_t)scaled : n - 1);

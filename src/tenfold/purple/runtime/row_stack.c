@@ -45,8 +45,6 @@ static int64_t int_of(const PuRowArgument *argument, Value v) {
     return *name == 'n' ? 0 : *name == 'm' ? 1 : 2;
 }
 
-static double double_of(Value v) { return pu_is_int(v) ? (double)pu_int(v) : pu_float(v); }
-
 static bool push_value(tn_stack *stack, tn_value *value) {
     bool done = value && tn_stack_push(stack, value) == TN_OK;
     tn_value_free(value);
@@ -56,7 +54,7 @@ static bool push_value(tn_stack *stack, tn_value *value) {
 static bool push_number_tensor(tn_stack *stack, Value v) {
     bool truth = v == PU_TRUE;
     int64_t whole = pu_is_int(v) ? pu_int(v) : 0;
-    double number = pu_is(v, PU_FLOAT) ? pu_float(v) : 0;
+    double number = pu_is_boolean(v) ? 0 : pu_double(v);
     const void *data = pu_is_boolean(v) ? (const void *)&truth : pu_is_int(v) ? (const void *)&whole : (const void *)&number;
     tn_dtype dtype = pu_is_boolean(v) ? TN_BOOL : pu_is_int(v) ? TN_INT64 : TN_FLOAT64;
     tn_tensor *made = tn_tensor_from_data(data, dtype, NULL, 0, NULL, 0);
@@ -89,7 +87,7 @@ static bool push_one(tn_stack *stack, const PuRowArgument *argument, Value v) {
     case PU_ROW_TENSOR:
         return pu_is(v, PU_TENSOR) ? tn_stack_push_tensor(stack, pu_handle(v)) == TN_OK : push_number_tensor(stack, v);
     case PU_ROW_INT: return tn_stack_push_int(stack, int_of(argument, v)) == TN_OK;
-    case PU_ROW_FLOAT: return tn_stack_push_double(stack, double_of(v)) == TN_OK;
+    case PU_ROW_FLOAT: return tn_stack_push_double(stack, pu_double(v)) == TN_OK;
     case PU_ROW_BOOL: return tn_stack_push_bool(stack, v == PU_TRUE) == TN_OK;
     case PU_ROW_SCALAR: return tn_stack_push_scalar(stack, pu_to_scalar(v)) == TN_OK;
     case PU_ROW_STR: return tn_stack_push_string(stack, text_of(v, room, sizeof room)) == TN_OK;
@@ -115,7 +113,7 @@ static bool push_list(tn_stack *stack, const PuRowArgument *argument, const Valu
         done = tn_stack_push_ints(stack, ints, count) == TN_OK;
         break;
     case PU_ROW_FLOAT:
-        for (int64_t i = 0; i < count; i++) doubles[i] = double_of(items[i]);
+        for (int64_t i = 0; i < count; i++) doubles[i] = pu_double(items[i]);
         done = push_value(stack, tn_value_double_list(doubles, count));
         break;
     case PU_ROW_BOOL:

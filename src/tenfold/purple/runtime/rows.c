@@ -2,14 +2,17 @@
    a handle that is looked up once. */
 #include "rows.h"
 
+/* A number that a tensor can hold. */
+static bool is_scalar(Value v) { return pu_is_number(v) && !pu_is(v, PU_BIG); }
+
 static bool fits_one(const PuRowArgument *argument, Value v, bool numbers) {
     tn_dtype dtype;
     switch (argument->kind) {
-    case PU_ROW_TENSOR: return pu_is(v, PU_TENSOR) || (numbers && (pu_is_number(v) || pu_is_boolean(v)));
+    case PU_ROW_TENSOR: return pu_is(v, PU_TENSOR) || (numbers && (is_scalar(v) || pu_is_boolean(v)));
     case PU_ROW_INT: return pu_is_int(v) || pu_is_reduction(argument, v);
-    case PU_ROW_FLOAT: return pu_is_number(v);
+    case PU_ROW_FLOAT: return is_scalar(v);
     case PU_ROW_BOOL: return pu_is_boolean(v);
-    case PU_ROW_SCALAR: return pu_is_number(v) || pu_is_boolean(v);
+    case PU_ROW_SCALAR: return is_scalar(v) || pu_is_boolean(v);
     case PU_ROW_STR: return pu_is_string(v) || pu_is_keyword(v);
     case PU_ROW_SCALARTYPE: return pu_is_keyword(v) && pu_read_dtype(PU_AS(PuSymbol, v)->text, &dtype);
     case PU_ROW_DEVICE: return pu_is_string(v);
@@ -88,7 +91,7 @@ static const PuRowArgument *argument_of(const PuRow *row, int position, const ch
 /* The first value in an argument that no operator takes there; 0 where there is none. */
 static Value stranger(const PuRowArgument *argument, Value v) {
     tn_dtype dtype;
-    if (pu_is_number(v) || pu_is_boolean(v) || pu_is_string(v) || pu_is(v, PU_TENSOR)) return 0;
+    if (is_scalar(v) || pu_is_boolean(v) || pu_is_string(v) || pu_is(v, PU_TENSOR)) return 0;
     if (pu_is_keyword(v)) {
         if (pu_read_dtype(PU_AS(PuSymbol, v)->text, &dtype) || (argument && pu_is_reduction(argument, v))) return 0;
         PuRowKind kind = argument ? argument->kind : PU_ROW_TENSOR;
@@ -108,7 +111,7 @@ static Value refuse(const PuRow *row, const Value *arguments, int count, int key
         const Value *at = arguments + (i < count ? i : 2 * i - count); /* a keyword, and its value after it */
         const char *name = i < count ? NULL : PU_AS(PuSymbol, *at)->text;
         Value odd = stranger(argument_of(row, i, name), at[name != NULL]);
-        if (odd) return pu_wrong_type(row->name, "number*", odd);
+        if (odd) return pu_is(odd, PU_BIG) ? pu_too_wide(row->name, odd) : pu_wrong_type(row->name, "number*", odd);
     }
     pu_fail("tensor", "no overload takes these");
     pu.pending->of_engine = true;

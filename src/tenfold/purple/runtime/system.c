@@ -110,18 +110,17 @@ Value pu_clock(void) {
     return pu_of_float((double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
 }
 Value pu_exit_program(Value status) {
-    if (status != PU_ABSENT && !pu_is_int(status)) return pu_wrong_type("exit", "int", status);
+    int64_t code = 0;
+    if (status != PU_ABSENT && !pu_take_int("exit", status, &code)) return PU_FAILURE;
     fflush(stdout);
-    exit(status == PU_ABSENT ? 0 : (int)(pu_int(status) & 255));
+    exit((int)(code & 255));
 }
 
 /* Foreign functions: a value checked and converted, or an error of kind `foreign`. */
 
 bool pu_foreign_int(const char *name, Value v, bool owned, int64_t *out) {
     (void)owned;
-    if (!pu_is_int(v)) return pu_wrong_type(name, "int", v), false;
-    *out = pu_int(v);
-    return true;
+    return pu_take_int(name, v, out);
 }
 bool pu_foreign_int32(const char *name, Value v, bool owned, int32_t *out) {
     int64_t wide;
@@ -134,7 +133,7 @@ bool pu_foreign_int32(const char *name, Value v, bool owned, int32_t *out) {
 bool pu_foreign_float(const char *name, Value v, bool owned, double *out) {
     (void)owned;
     if (!pu_is_number(v)) return pu_wrong_type(name, "number", v), false;
-    *out = pu_is_int(v) ? (double)pu_int(v) : pu_float(v);
+    *out = pu_double(v);
     return true;
 }
 bool pu_foreign_float32(const char *name, Value v, bool owned, float *out) {

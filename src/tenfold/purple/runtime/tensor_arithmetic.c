@@ -84,7 +84,7 @@ Value pu_reuse_binary(const char *name, Value dying, Value other, bool turned) {
             const tn_tensor *y = pu_handle(other);
             reused = true;
             status = *name == '+' ? tn_add_(x, y) : *name == '-' ? tn_sub_(x, y) : *name == '*' ? tn_mul_(x, y) : tn_div_(x, y);
-        } else if (pu_is_number(other)) {
+        } else if (pu_is_number(other) && !pu_is(other, PU_BIG)) {
             tn_scalar y = pu_to_scalar(other);
             reused = true;
             status = *name == '+'   ? tn_add_Scalar_(x, y, tn_int(1))

@@ -100,6 +100,7 @@ Value pu_tensor_set(const Value *v, int n) {
     Indexed found;
     if (!pu_tensor_wanted("tensor-set!", v[0])) return PU_FAILURE;
     if (!pu_is(v[1], PU_TENSOR) && !pu_is_number(v[1]) && !pu_is_boolean(v[1])) return pu_wrong_type("tensor-set!", "number*", v[1]);
+    if (pu_is(v[1], PU_BIG)) return pu_too_wide("tensor-set!", v[1]);
     if (!indexed("tensor-set!", v[0], v + 2, n - 2, &found)) return PU_FAILURE;
     tn_status status;
     if (found.indexed) {
@@ -108,7 +109,7 @@ Value pu_tensor_set(const Value *v, int n) {
         tn_tensor *values = NULL;
         if (pu_is(v[1], PU_TENSOR)) values = tn_tensor_share(pu_handle(v[1]));
         else {
-            double number = pu_is_boolean(v[1]) ? v[1] == PU_TRUE : pu_is_int(v[1]) ? (double)pu_int(v[1]) : pu_float(v[1]);
+            double number = pu_is_boolean(v[1]) ? v[1] == PU_TRUE : pu_double(v[1]);
             tn_tensor *made = tn_tensor_from_data(&number, TN_FLOAT64, NULL, 0, NULL, 0);
             if (made) values = pu_cast(made, tn_tensor_dtype(found.view));
             tn_free(made);

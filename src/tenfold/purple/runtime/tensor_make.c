@@ -54,9 +54,11 @@ static bool gather(Nested *nested, Value data, int depth) {
         nested->some_int = true;
         whole = pu_int(data);
         number = (double)whole;
-    } else if (pu_is(data, PU_FLOAT)) {
+    } else if (pu_is(data, PU_FLOAT) || pu_is(data, PU_RATIO)) {
         nested->some_float = true;
-        number = pu_float(data);
+        number = pu_double(data);
+    } else if (pu_is(data, PU_BIG)) {
+        return pu_too_wide("tensor", data), false;
     } else if (pu_is(data, PU_TENSOR)) {
         Value item = pu_tensor_item(data);
         bool done = item && gather(nested, item, depth);
@@ -160,11 +162,12 @@ static bool sizes_of(const char *name, Value sizes, int64_t *shape, int64_t *ran
     if (!pu_is_list(sizes)) return pu_wrong_type(name, "list", sizes), false;
     for (; sizes != PU_NIL; sizes = PU_AS(PuPair, sizes)->cdr) {
         Value size = PU_AS(PuPair, sizes)->car;
-        if (!pu_is_int(size)) return pu_wrong_type(name, "int", size), false;
-        if (pu_int(size) < 0) return pu_fail("tensor", "%s: sizes cannot be negative", name), false;
-        if (*rank == PU_MOST_DIMENSIONS || __builtin_mul_overflow(*count, pu_int(size), count) || *count > (int64_t)1 << 40)
+        int64_t length;
+        if (!pu_take_int(name, size, &length)) return false;
+        if (length < 0) return pu_fail("tensor", "%s: sizes cannot be negative", name), false;
+        if (*rank == PU_MOST_DIMENSIONS || __builtin_mul_overflow(*count, length, count) || *count > (int64_t)1 << 40)
             return pu_fail("tensor", "%s: that is too large", name), false;
-        shape[(*rank)++] = pu_int(size);
+        shape[(*rank)++] = length;
     }
     return true;
 }
@@ -202,8 +205,8 @@ static int by_word(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 Value pu_permutation(Value count) {
-    if (!pu_is_int(count)) return pu_wrong_type("tensor-randperm", "int", count);
-    int64_t n = pu_int(count);
+    int64_t n;
+    if (!pu_take_int("tensor-randperm", count, &n)) return PU_FAILURE;
     if (n < 0 || n > (int64_t)1 << 40) return pu_fail("tensor", "tensor-randperm: %lld is no count", (long long)n);
     Drawn *words = pu_get_memory((size_t)(n + 1) * sizeof *words);
     int64_t *order = pu_get_memory((size_t)(n + 1) * sizeof *order);

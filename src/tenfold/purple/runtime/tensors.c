@@ -149,7 +149,7 @@ Value pu_of_scalar(tn_scalar scalar) {
 
 tn_scalar pu_to_scalar(Value v) {
     if (pu_is_boolean(v)) return tn_bool(v == PU_TRUE);
-    return pu_is_int(v) ? tn_int(pu_int(v)) : tn_double(pu_float(v));
+    return pu_is_int(v) ? tn_int(pu_int(v)) : tn_double(pu_double(v));
 }
 
 Value pu_tensor_item(Value v) {

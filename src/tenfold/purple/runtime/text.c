@@ -141,8 +141,8 @@ Value pu_char_to_integer(Value v) {
     return pu_is_char(v) ? pu_of_fixnum(pu_char(v)) : pu_wrong_type("char->integer", "char", v);
 }
 Value pu_integer_to_char(Value v) {
-    if (!pu_is_int(v)) return pu_wrong_type("integer->char", "int", v);
-    int64_t code = pu_int(v);
+    int64_t code;
+    if (!pu_take_int("integer->char", v, &code)) return PU_FAILURE;
     if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
         return pu_fail("index", "integer->char: %lld is no code point", (long long)code);
     return pu_of_char((uint32_t)code);
@@ -164,11 +164,7 @@ int64_t pu_offset(const PuString *string, int64_t character) {
 }
 
 static bool in_range(const char *name, Value index, int64_t length, bool end, int64_t *out) {
-    if (!pu_is_int(index)) {
-        pu_wrong_type(name, "int", index);
-        return false;
-    }
-    *out = pu_int(index);
+    if (!pu_take_int(name, index, out)) return false;
     if (*out >= 0 && *out < length + end) return true;
     pu_out_of_range(name, *out, length);
     return false;

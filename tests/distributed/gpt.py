@@ -60,33 +60,34 @@ def shard_fully(model, mesh):
     fully_shard(model, mesh=mesh)
 
 
-def prepared(way, model):
-    """The mesh that the model is put on, and how a batch is placed there."""
+def prepared(way, model, platform="cpu", devices=8):
+    """The mesh that the model is put on, and how a batch is placed there. A way such as "2x4" is mixed: fully
+    sharded over two, tensor parallel over four."""
     if way == "data":
-        mesh = init_device_mesh("cpu", (8,))
+        mesh = init_device_mesh(platform, (devices,))
         distribute_module(model, mesh)
         return mesh, [Shard(0)]
     if way == "fully sharded":
-        mesh = init_device_mesh("cpu", (8,))
+        mesh = init_device_mesh(platform, (devices,))
         shard_fully(model, mesh)
         return mesh, [Shard(0)]
     if way == "tensor":
-        mesh = init_device_mesh("cpu", (8,), mesh_dim_names=("model",))
+        mesh = init_device_mesh(platform, (devices,), mesh_dim_names=("model",))
         parallelize_module(model, mesh, plan())
         return mesh, [Replicate()]
-    shape = {"2x4": (2, 4), "4x2": (4, 2)}[way]
-    mesh = init_device_mesh("cpu", shape, mesh_dim_names=("data", "model"))
+    shape = [int(size) for size in way.split("x")]
+    mesh = init_device_mesh(platform, shape, mesh_dim_names=("data", "model"))
     parallelize_module(model, mesh["model"], plan())
     shard_fully(model, mesh["data"])
     return mesh, [Shard(0), Replicate()]
 
 
 @functools.cache
-def train(way=None, steps=20):
+def train(way=None, steps=20, platform="cpu", devices=8):
     """Losses, parameters after the last step, and the share of parameters and state that a device holds."""
     tn.manual_seed(0)
-    model = GPT()
-    mesh, placements = (None, None) if way is None else prepared(way, model)
+    model = GPT().to(platform)
+    mesh, placements = (None, None) if way is None else prepared(way, model, platform, devices)
     # Plain SGD: Adam would make a large step of the sign of a rounding error.
     optimizer = tn.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
@@ -102,19 +103,21 @@ def train(way=None, steps=20):
     for i in range(steps):
         data = np.random.default_rng(i).integers(0, VOCABULARY, (BATCH, LENGTH + 1))
         x, y = tn.from_numpy(data[:, :-1].copy()), tn.from_numpy(data[:, 1:].copy())
-        if mesh is not None:
+        if mesh is None:
+            x, y = x.to(platform), y.to(platform)
+        else:
             x, y = (distribute_tensor(each, mesh, placements) for each in (x, y))
         losses.append(step(x, y).item())
     state = [*model.parameters(), *[each for kept in optimizer.state.values() for each in kept.values()]]
     share = None if mesh is None else bytes_of(state) / whole_bytes(state)
     whole = [each.detach() if mesh is None else each.detach().full_tensor() for each in model.parameters()]
-    return losses, [each.numpy() for each in whole], share
+    return losses, [each.cpu().numpy() for each in whole], share
 
 
-def compare(way):
+def compare(way, **options):
     """Train in a way and on one device."""
-    losses, parameters, share = train(way)
-    expected_losses, expected, _ = train()
+    losses, parameters, share = train(way, **options)
+    expected_losses, expected, _ = train(platform=options.get("platform", "cpu"))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-5)
     for mine, theirs in zip(parameters, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=2e-6)

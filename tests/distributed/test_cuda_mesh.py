@@ -1,41 +1,31 @@
 """A mesh of CUDA devices. One device is enough for most of it; what needs two says so."""
 
-import numpy as np
+from collections import Counter
+
 import pytest
 
 import tenfold as tn
+import tenfold.distributed as dist
 from tenfold import nn
+from tenfold.distributed import costs
+from tenfold.distributed._functional_collectives import all_reduce
 from tenfold.distributed.device_mesh import init_device_mesh
 from tenfold.distributed.fsdp import fully_shard
 from tenfold.distributed.tensor import Shard, distribute_tensor
+from tests.distributed import gpt
 
 pytestmark = pytest.mark.skipif(not tn.cuda.is_available(), reason="there is no CUDA device")
+two_devices = pytest.mark.skipif("tn.cuda.device_count() < 2", reason="it needs two CUDA devices")
+COUNTS = [1, pytest.param(2, marks=two_devices)]
 
 
-def trained(model, x, steps=3):
-    optimizer = tn.optim.AdamW(model.parameters(), lr=0.01)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-    return [each.detach().cpu().numpy() for each in model.parameters()]
-
-
-def model():
-    tn.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 8))
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_fully_sharded_module_trains_on_cuda_as_on_the_cpu(count):
-    if tn.cuda.device_count() < count:
-        pytest.skip(f"it needs {count} CUDA devices")
-    mesh = init_device_mesh("cuda", (count,))
-    x = tn.linspace(-1, 1, 64).reshape(8, 8)
-    expected = trained(model(), x)
-    found = trained(fully_shard(model(), mesh=mesh), distribute_tensor(x, mesh, [Shard(0)]))
-    for mine, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-4)
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("way", ["data", "fully sharded", "tensor", "mixed"])
+def test_gpt_trains_on_a_cuda_mesh_as_on_one_device(way, count, monkeypatch):
+    monkeypatch.setattr(gpt, "LAYERS", 1)
+    share = gpt.compare(f"{count}x1" if way == "mixed" else way, platform="cuda", devices=count)
+    if way == "fully sharded":
+        assert share <= 1.1 / count
 
 
 def test_tensor_on_a_cuda_mesh_computes_and_shows_its_sharding():
@@ -45,3 +35,39 @@ def test_tensor_on_a_cuda_mesh_computes_and_shows_its_sharding():
     assert "[{data}, {}]" in (x + 1).show(stage="sharding")
     step = tn.compile(lambda t: (t * 2).sum(0))
     assert step(x).tolist() == [8.0] * 4
+
+
+def test_group_of_one_process_works_over_nccl():
+    dist.init_process_group("nccl", rank=0, world_size=1)
+    try:
+        x = tn.arange(4.0, device="cuda")
+        dist.all_reduce(x)
+        assert dist.get_backend() == "nccl" and x.device.type == "cuda" and x.tolist() == [0, 1, 2, 3]
+        model = fully_shard(nn.Linear(4, 4).to("cuda"))
+        model(x.reshape(1, 4)).sum().backward()
+        assert model.weight.grad.full_tensor().tolist() == [[0, 1, 2, 3]] * 4
+    finally:
+        dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_code_for_one_device_adds_up_over_a_cuda_mesh(count):
+    mesh = init_device_mesh("cuda", (count,), mesh_dim_names=("data",))
+    total = tn.func.shard_map(lambda part: all_reduce(part, "sum", "data"), mesh, ([Shard(0)],), [Shard(0)])
+    assert total(tn.ones(4, device="cuda")).tolist() == [count] * 4
+
+
+@two_devices
+def test_fully_sharded_step_gathers_parameters_and_scatters_gradients():
+    mesh = init_device_mesh("cuda", (2,))
+    model = fully_shard(nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64)), mesh=mesh)
+
+    def step(x):
+        model(x).square().mean().backward()
+        return [each.grad for each in model.parameters()]
+
+    x = distribute_tensor(tn.ones(16, 64), mesh, [Shard(0)])
+    sent = Counter()
+    for each in costs.collectives(tn.show(step, x, stage="hlo"), 2):
+        sent[each.kind] += each.bytes
+    assert sent == costs.fully_sharded([each.numel() * 4 for each in model.parameters()], 2)

@@ -72,10 +72,10 @@ def data_parallel(parameters: Sequence[int]) -> dict[str, int]:
     return {"all-reduce": sum(parameters)}
 
 
-def fully_sharded(parameters: Sequence[int]) -> dict[str, int]:
-    """Each parameter is gathered once and kept for the backward pass. Its gradient is reduced and scattered;
-    on CPUs XLA writes that as an all-reduce of which each device keeps its part."""
-    return {"all-gather": sum(parameters), "all-reduce": sum(parameters)}
+def fully_sharded(parameters: Sequence[int], devices: int) -> dict[str, int]:
+    """Each parameter is gathered once and kept for the backward pass. Its gradient is reduced and scattered:
+    each device gets its part."""
+    return {"all-gather": sum(parameters), "reduce-scatter": sum(parameters) // devices}
 
 
 def tensor_parallel(

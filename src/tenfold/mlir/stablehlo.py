@@ -32,6 +32,7 @@ from tenfold.flat.sharding import ShardingConstraint
 from tenfold.mlir import collectives
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import once, pass_on, uninterrupted
+from tenfold.mlir.scattering import scatter_sums
 
 TITLE = "==== StableHLO IR ===="
 SUPPORTED = ((0, 10), (0, 12))  # from, and before
@@ -118,6 +119,7 @@ def bindings() -> SimpleNamespace:
         ir=ir,
         passmanager=passmanager,
         dialect=_stablehlo,
+        sdy=_sdy,
         upstream=upstream,
         # JAX writes attributes of sdy into every file.
         dialects=(_stablehlo, _chlo, _sdy),
@@ -256,6 +258,8 @@ class _Emitter:
                 results.append(self.verdict())
             ir.Operation.create("func.return", operands=results)
         self.declare_mesh(module, main)
+        if layout is not None:
+            scatter_sums(self, module, function, layout)
         calls, reduced = list(self.calls.values()), max(self.reduced)
         return Module(module, result_types, self.checks, calls, _is_small(function), reduced)
 

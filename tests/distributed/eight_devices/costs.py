@@ -54,10 +54,30 @@ def test_data_parallel_step_all_reduces_the_gradients(devices):
 
 
 @pytest.mark.parametrize("devices", [2, 4, 8])
-def test_fully_sharded_step_gathers_parameters_once(devices):
+def test_fully_sharded_step_gathers_parameters_and_scatters_gradients(devices):
     mesh = init_device_mesh("cpu", (devices,))
     found, parameters = bytes_of_step(fully_shard(model(), mesh=mesh), mesh, Shard(0))
-    assert found == costs.fully_sharded(parameters)
+    assert found == costs.fully_sharded(parameters, devices)
+
+
+def test_fully_sharded_gpt_gathers_parameters_and_scatters_gradients(monkeypatch):
+    monkeypatch.setattr(gpt, "LAYERS", 1)
+    model = gpt.GPT()
+    mesh, placements = gpt.prepared("fully sharded", model)
+
+    def step(x):
+        nn.functional.cross_entropy(model(x).flatten(0, 1), x.flatten()).backward()
+        return [each.grad for each in model.parameters()]
+
+    x = distribute_tensor(tn.zeros(gpt.BATCH, gpt.LENGTH, dtype=tn.int64), mesh, placements)
+    sent = Counter()
+    for each in costs.collectives(tn.show(step, x, stage="hlo"), mesh.size()):
+        sent[each.kind] += each.bytes if each.bytes > 4 else 0  # the loss, and whether indices are in range
+    # All devices have the same positions, so the gradient of their embedding is added up before it is split.
+    places = model.places.weight.numel() * 4
+    expected = costs.fully_sharded([each.numel() * 4 for each in model.parameters()], 8)
+    expected["reduce-scatter"] -= places // 8
+    assert sent == {**expected, "all-reduce": places}
 
 
 @pytest.mark.parametrize("devices", [2, 4, 8])

@@ -18,7 +18,7 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, ShapeError, located
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.group import ProcessGroup, get_rank, world_of
-from tenfold.distributed.tensor.edges import assembled
+from tenfold.distributed.tensor.edges import own_part, stacked
 from tenfold.distributed.tensor.placements import Placement, Replicate, Shard, sharding_by
 from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.dispatch import aten
@@ -60,16 +60,11 @@ def _mesh(group: ProcessGroup, tensor: Tensor) -> DeviceMesh:
     return group.mesh(tensor.device.type)
 
 
-def _stacked(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
-    """What all processes have, one after the other in a new first dimension."""
-    array = tensor.detach()._host()
-    return assembled(array[None], sharding_by(mesh, [Shard(0)], array.ndim + 1))
-
-
 def _local(result: Tensor, mesh: DeviceMesh, placement: Placement, like: Tensor) -> Tensor:
     """This process's part of a result that is placed so, as a plain tensor."""
     placed = sharding.constrain(result, sharding_by(mesh, [placement], result.ndim))
-    local: Any = placed.to_local()
+    del result  # what nobody holds is not a result of the program
+    local = own_part(placed)
     return local if local.device is like.device else local.to(like.device)
 
 
@@ -97,7 +92,10 @@ def _write(target: Tensor, value: Tensor) -> None:
     if tuple(target.shape) != tuple(value.shape):
         raise ShapeError(f"a result of {tuple(value.shape)} does not fit {tuple(target.shape)}")
     with no_grad():
-        target.copy_(value)
+        if value.dtype is target.dtype and value.device is target.device:
+            target.assign(value.current())  # values do not change, so that nothing is copied
+        else:
+            target.copy_(value)
 
 
 @located
@@ -106,7 +104,7 @@ def all_reduce(
 ) -> Work | None:
     """Let every process's tensor be the sum of them all, or what `op` makes of them."""
     mesh = _mesh(world_of(group), tensor)
-    _write(tensor, _local(_reduced(_stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor))
+    _write(tensor, _local(_reduced(stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor))
     return _work(async_op)
 
 
@@ -120,7 +118,7 @@ def reduce(
 ) -> Work | None:
     """As all_reduce, for process `dst` alone."""
     mesh = _mesh(world_of(group), tensor)
-    total = _local(_reduced(_stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor)
+    total = _local(_reduced(stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor)
     if get_rank() == dst:
         _write(tensor, total)
     return _work(async_op)
@@ -135,14 +133,14 @@ def broadcast(
     mesh = _mesh(world, tensor)
     if src not in world.ranks:
         raise ArgumentError(f"rank {src} is not in the group {world.ranks}")
-    chosen = _stacked(tensor, mesh)[world.ranks.index(src)]
+    chosen = stacked(tensor, mesh)[world.ranks.index(src)]
     _write(tensor, _local(chosen, mesh, Replicate(), tensor))
     return _work(async_op)
 
 
 def _gathered(tensor: Tensor, group: ProcessGroup | None) -> Tensor:
     mesh = _mesh(world_of(group), tensor)
-    return _local(_stacked(tensor, mesh), mesh, Replicate(), tensor)
+    return _local(stacked(tensor, mesh), mesh, Replicate(), tensor)
 
 
 @located
@@ -193,7 +191,7 @@ def reduce_scatter_tensor(
     """Add up what all processes have, and give each its part along the first dimension."""
     mesh = _mesh(world_of(group), input)
     parts = input.reshape((mesh.size(), -1))
-    total = _reduced(_stacked(parts, mesh), op, input.dtype)
+    total = _reduced(stacked(parts, mesh), op, input.dtype)
     mine = _local(total, mesh, Shard(0), input)
     _write(output, mine.reshape(output.shape))
     return _work(async_op)
@@ -224,7 +222,7 @@ def all_to_all_single(
         raise ArgumentError("parts are of one size", help="leave the split sizes out, or pad the parts")
     mesh = _mesh(world_of(group), input)
     parts = input.reshape((mesh.size(), -1))
-    mine = _local(_stacked(parts, mesh), mesh, Shard(1), input)
+    mine = _local(stacked(parts, mesh), mesh, Shard(1), input)
     _write(output, mine.reshape(output.shape))
     return _work(async_op)
 
@@ -259,7 +257,7 @@ def scatter(
     own = aten("stack")(list(scatter_list)) if get_rank() == src and scatter_list else None
     given = aten("zeros_like")(aten("stack")([tensor] * count)) if own is None else own
     mesh = _mesh(world, tensor)
-    chosen = _stacked(given, mesh)[world.ranks.index(src)]
+    chosen = stacked(given, mesh)[world.ranks.index(src)]
     _write(tensor, _local(chosen, mesh, Shard(0), tensor)[0])
     return _work(async_op)
 

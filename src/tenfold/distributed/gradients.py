@@ -14,8 +14,7 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import UnsupportedError
 from tenfold.base.meshes import Sharding
 from tenfold.distributed.device_mesh import DeviceMesh
-from tenfold.distributed.tensor.edges import assembled
-from tenfold.distributed.tensor.placements import Shard, sharding_by
+from tenfold.distributed.tensor.edges import stacked
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.dispatch import aten
@@ -55,9 +54,7 @@ def averaged(gradients: Sequence[Tensor], mesh: DeviceMesh, placed: Sequence[Sha
     results = []
     with no_grad():
         for each, target in zip(gradients, placed, strict=True):
-            array = each._host()
-            stacked = assembled(array[None], sharding_by(mesh, [Shard(0)], array.ndim + 1))
-            mean = aten("mean")(stacked, (0,))
+            mean = aten("mean")(stacked(each, mesh), (0,))
             results.append(sharding.constrain(mean, target))
     evaluate.evaluate([each.current() for each in results])
     return results
@@ -101,9 +98,8 @@ def from_first(tensors: Sequence[Tensor], mesh: DeviceMesh) -> None:
     with no_grad():
         chosen = []
         for each in tensors:
-            array = each.detach()._host()
-            stacked = assembled(array[None], sharding_by(mesh, [Shard(0)], array.ndim + 1))
-            chosen.append(sharding.constrain(stacked[0], Sharding.replicated(mesh.root, each.ndim)))
+            whole = Sharding.replicated(mesh.root, each.ndim)
+            chosen.append(sharding.constrain(stacked(each, mesh)[0], whole))
         evaluate.evaluate([each.current() for each in chosen])
         for each, first in zip(tensors, chosen, strict=True):
             local: Tensor = first.to_local()

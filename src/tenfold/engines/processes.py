@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenfold.base.errors import DistributedError
+from tenfold.base.heap import keep_memory
 from tenfold.engines import coordinator, xla
 from tenfold.engines.agreement import Program, Turn
 from tenfold.mlir.interrupts import pass_on
@@ -64,6 +65,7 @@ class Connection:
         own = {"host": socket.gethostname(), "pid": os.getpid()}
         self.set(f"process/{self.rank}", json.dumps(own))
         self.peers = [json.loads(self.get(f"process/{rank}", rank)) for rank in range(self.world)]
+        keep_memory(of_all_threads=True)
         for work in (self._run_all, self._beat):
             threading.Thread(target=work, name=f"tenfold{work.__name__}", daemon=True).start()
         atexit.register(self._wait_for_runs)

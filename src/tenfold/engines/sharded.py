@@ -130,6 +130,20 @@ def assembled(parts: Sequence[np.ndarray], shape: tuple[int, ...], sharding: Sha
         raise xla.translate(error) from None
 
 
+def around(buffer: Any, shape: tuple[int, ...], sharding: Sharding) -> Any:
+    """An array of which this process's only device of the mesh has a buffer, which it shares."""
+    placed = _placed(sharding)
+    aval = _Aval(shape, buffer.aval.dtype, placed)
+    return xla.jaxlib()._jax.ArrayImpl(aval, placed, [buffer], committed=True, _skip_checks=True)
+
+
+def own_part(buffer: Any) -> Any:
+    """What this process's only device of the mesh has of an array, as a buffer of that device, which shares
+    its memory."""
+    ((_, device),) = _local(sharding_of(buffer).mesh)
+    return xla.around(buffer._arrays[0], sharding_of(buffer).shard_shape(buffer.aval.shape), device)
+
+
 def parts_of(buffer: Any) -> list[np.ndarray]:
     """What this process's devices have of an array, in the order of the mesh."""
     return [each._single_device_array_to_np_array_did_copy()[0] for each in buffer._arrays]

@@ -13,11 +13,13 @@ from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.base.meshes import Sharding
+from tenfold.base.source import capture
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.tensor.placements import Partial, Placement, Replicate, Shard, sharding_by
 from tenfold.flat.ir import TensorType
 from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.dispatch import aten
+from tenfold.trace import graph
 
 
 def from_parts(local: Tensor, mesh: DeviceMesh, chosen: Sequence[Placement]) -> Tensor:
@@ -104,6 +106,36 @@ def assembled(array: np.ndarray, placed: Sharding) -> Tensor:
         pieces.append(array[tuple(index)])
     made = TensorType(dtypes.from_numpy(array.dtype), whole)
     return sharding.leaf_of(sharded.assembled(pieces, whole, placed), made, placed)
+
+
+def stacked(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
+    """What all processes have, one after the other in a new first dimension, on a mesh of one device of each.
+    This process's part is in the tensor's own memory."""
+    from tenfold.engines import sharded
+
+    own = tensor
+    if own.device.mesh is not None or own.device.index:
+        own = leaf(own._host(), Device(mesh.device_type), own.dtype)
+    if not own.ndim:
+        own = leaf(own._host().reshape(1), own.device, own.dtype)
+    whole = (own.shape[0] * mesh.size(), *own.shape[1:])
+    placed = sharding_by(mesh, [Shard(0)], own.ndim)
+    joined = sharding.leaf_of(
+        sharded.around(own._buffer(), whole, placed), TensorType(own.dtype, whole), placed
+    )
+    return joined.reshape((mesh.size(), *tensor.shape))
+
+
+def own_part(tensor: Tensor) -> Tensor:
+    """This process's part of a tensor on a mesh of one device of each. It takes over the memory: nobody else
+    may have the tensor."""
+    from tenfold.engines import sharded
+
+    buffer = sharded.own_part(tensor._buffer())
+    kind = TensorType(tensor.dtype, tuple(buffer.aval.shape))
+    value = graph.Value(kind, Device(tensor.device.type).resolved, buffer=buffer)
+    value.source = capture()
+    return Tensor(value)
 
 
 def _own_part(tensor: Tensor, placed: Sharding) -> np.ndarray:

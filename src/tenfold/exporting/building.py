@@ -99,13 +99,13 @@ class Builder:
                 "sym_name": ir.StringAttr.get(name),
                 "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), [])),
             }
-            made = ir.Operation.create("func.func", attributes=attributes, regions=1)
-            made.regions[0].blocks.append(*types)
-        return made
+            function = ir.Operation.create("func.func", attributes=attributes, regions=1)
+            function.regions[0].blocks.append(*types)
+        return function
 
     def set_results(self, function: Any, types: Sequence[Any]) -> None:
         with torch_dialect.building(self.context) as ir:
-            taken = [each.type for each in function.regions[0].blocks[0].arguments]
+            taken = [argument.type for argument in function.regions[0].blocks[0].arguments]
             function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(taken, list(types)))
 
     @contextlib.contextmanager
@@ -117,7 +117,7 @@ class Builder:
             yield
             self.catch_up()
         finally:
-            self.nested.update([each for each in self.order if each not in self.emitted])
+            self.nested.update([node for node in self.order if node not in self.emitted])
             self.emitted.update(self.nested)
             del self.scopes[depth:]
 
@@ -136,9 +136,9 @@ class Builder:
         if self.failed or self.finished is not None:
             raise TraceError("the block has ended, and its module with it").located(WHAT, capture())
         with outside():
-            leaves = [each for each in self.recorder.leaves if each.collector is not None]
+            leaves = [leaf for leaf in self.recorder.leaves if leaf.collector is not None]
             evaluate.evaluate(
-                [each for each in [leaf.current() for leaf in leaves] if not self._pending(each)]
+                [value for value in [leaf.current() for leaf in leaves] if not self._pending(value)]
             )
             waiting = [each for each in self.order if each not in self.emitted]
             if not waiting:
@@ -198,10 +198,10 @@ class Builder:
         return SSAValue(self, self.mlir_value(tensor))
 
     def mlir_value(self, tensor: Tensor) -> Any:
-        found = tensor.current()
+        value = tensor.current()
         self.catch_up()
         with outside(), torch_dialect.building(self.context, self.scope.block):
-            return self.operand(found, self.scope)
+            return self.operand(value, self.scope)
 
     def wrap(self, mlir: Any) -> Any:
         """A value of torch-mlir's bindings as a tensor, if its type is known whole, or as an SSAValue."""
@@ -253,20 +253,20 @@ class Builder:
         if self.returned is not None:
             return self.returned
         scope = self.scopes[0] if self.scopes else self.scope
-        found = []
+        unused_results = []
         nodes = [each for each in self.order if each not in self.nested]
-        for each in gc.get_referrers(*nodes) if nodes else []:
-            node = each.node if type(each) is Value and each.buffer is None else None
+        for referrer in gc.get_referrers(*nodes) if nodes else []:
+            node = referrer.node if type(referrer) is Value and referrer.buffer is None else None
             if node is not None and node in self.order and node not in self.nested:
-                is_state = node.callee.random and each.index == len(node.callee.result_types) - 1
+                is_state = node.callee.random and referrer.index == len(node.callee.result_types) - 1
                 if not is_state:
-                    place = (self.order.place(node), each.index)
-                    found.append((place, scope.emitter.results[node, each.index]))
+                    place = (self.order.place(node), referrer.index)
+                    unused_results.append((place, scope.emitter.results[node, referrer.index]))
         for order, reference in self.by_hand:
             tensor = reference()
             if tensor is not None and tensor._value in scope.emitter.leaves:
-                found.append(((order, 0), scope.emitter.leaves[tensor._value]))
-        unused = {place: each for place, each in found if not list(each.uses)}
+                unused_results.append(((order, 0), scope.emitter.leaves[tensor._value]))
+        unused = {place: each for place, each in unused_results if not list(each.uses)}
         return [unused[place] for place in sorted(unused)]
 
     def _results(self) -> list[Any]:
@@ -287,7 +287,7 @@ class Builder:
         if len(self.scopes) != 1:
             yield
             return
-        self.set_results(self.main, [each.type for each in results])
+        self.set_results(self.main, [result.type for result in results])
         with torch_dialect.building(self.context, self.scopes[0].block) as ir:
             end = ir.Operation.create("func.return", [], results)
         try:

@@ -35,7 +35,7 @@ class BuiltModule:
         if about:
             try:
                 self.inputs, self.outputs = (
-                    tuple(map(read_type, about[each])) for each in ("inputs", "outputs")
+                    tuple(map(read_type, about[name])) for name in ("inputs", "outputs")
                 )
                 self.parameters = tuple(map(str, about["parameters"]))
                 self.dimensions = {name: Dim(name, **rest) for name, rest in about["dimensions"].items()}
@@ -46,32 +46,32 @@ class BuiltModule:
 
     @located
     def __call__(self, *arguments: Any) -> Any:
-        tensors = [as_tensor(each) for each in arguments]
+        tensors = [as_tensor(argument) for argument in arguments]
         require_no_gradient(tensors)
         if self.inputs is not None:
             self._check([each.current().type for each in tensors])
         results = self._executable([each.detach().cpu().numpy() for each in tensors])
         if self.outputs is not None:  # from the torch dialect unsigned integers come without their sign
-            wanted = [each.dtype.numpy for each in self.outputs]
+            wanted = [output.dtype.numpy for output in self.outputs]
             results = [each.view(dtype) for each, dtype in zip(results, wanted, strict=True)]
-        given_back = tuple([tensor(each) for each in results])
+        given_back = tuple([tensor(result) for result in results])
         return given_back[0] if len(given_back) == 1 else given_back
 
-    def _check(self, given: list[TensorType]) -> None:
+    def _check(self, types: list[TensorType]) -> None:
         assert self.inputs is not None
-        if len(given) != len(self.inputs):
+        if len(types) != len(self.inputs):
             raise ArgumentError(
-                f"the module takes {len(self.inputs)} tensors, not {len(given)}",
+                f"the module takes {len(self.inputs)} tensors, not {len(types)}",
                 help=f"after its arguments it takes {', '.join(self.parameters)}"
                 if self.parameters
                 else None,
             )
-        check(self.inputs, given, self.dimensions)
+        check(self.inputs, types, self.dimensions)
 
     def __repr__(self) -> str:
         if self.inputs is None or self.outputs is None:
             return "<BuiltModule of unknown types>"
-        takes, gives = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
+        takes, gives = (", ".join(map(str, types)) for types in (self.inputs, self.outputs))
         return f"<BuiltModule: ({takes}) -> ({gives})>"
 
 

@@ -45,20 +45,22 @@ class Call:
 
     def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         positional = [each for each in self.of.given if not each.optional]
-        given = dict(zip([each.name for each in positional], args, strict=False))
+        arguments = dict(zip([argument.name for argument in positional], args, strict=False))
         unknown = set(kwargs) - {each.name for each in self.of.given}
-        if len(args) > len(positional) or unknown or set(given) & set(kwargs):
+        if len(args) > len(positional) or unknown or set(arguments) & set(kwargs):
             raise ArgumentError(f"{self.of} does not take these arguments")
-        given.update(kwargs)
-        defaults = {each.name: each.default for each in self.row.schema.arguments} if self.row else {}
+        arguments.update(kwargs)
+        defaults = (
+            {argument.name: argument.default for argument in self.row.schema.arguments} if self.row else {}
+        )
         for place, each in enumerate(self.of.given):
-            if each.name not in given:
+            if each.name not in arguments:
                 name = self.row.schema.arguments[place].name if self.row and place < len(defaults) else ""
                 default = defaults.get(name, MISSING)
                 if default is MISSING and not each.optional:
                     raise ArgumentError(f"{self.of} lacks its argument {each.name}")
-                given[each.name] = None if default is MISSING else default
-        return given
+                arguments[each.name] = None if default is MISSING else default
+        return arguments
 
     def _accepted(self, ways: list[list[Rendering]]) -> list[Rendering]:
         """One way for each operand, such that the verifier has nothing against their types."""
@@ -66,7 +68,9 @@ class Call:
         nothing = ["!torch.none"] * len(self.of.result_names)
         while True:
             chosen = [way[place] for way, place in zip(ways, places, strict=True)]
-            objection = self.builder.verifier.objection(self.name, [each.type for each in chosen], nothing)
+            objection = self.builder.verifier.objection(
+                self.name, [operand.type for operand in chosen], nothing
+            )
             if objection is None or objection[0] != "operand":
                 self.converted = sum(places)
                 return chosen
@@ -79,7 +83,7 @@ class Call:
         """The types of the results; None where the op's builder infers them."""
         if told is not None:
             several = told if isinstance(told, (list, tuple)) else [told]
-            return [self.builder.parsed(each) for each in several]
+            return [self.builder.parsed(result_type) for result_type in several]
         if self.of.inferred or not self.of.result_names:
             return None
         if self.of.results is not None:
@@ -88,9 +92,9 @@ class Call:
             )
         inferred = self._by_row() if self.row and not self.row.host else None
         if inferred is not None:
-            return [self.builder.parsed(each) for each in inferred]
+            return [self.builder.parsed(inferred_type) for inferred_type in inferred]
         tensor = "!torch.vtensor" if self.builder.value_tensors else "!torch.tensor"
-        types = [each.type for each in self.operands]
+        types = [operand.type for operand in self.operands]
         return [
             self.builder.parsed(each) for each in self.builder.verifier.result_types(self.name, types, tensor)
         ]
@@ -105,7 +109,7 @@ class Call:
                 if argument.type.kind != "Scalar" or stand_in is None:
                     return None
                 value = stand_in
-            elif isinstance(value, (list, tuple)) and any(isinstance(each, SSAValue) for each in value):
+            elif isinstance(value, (list, tuple)) and any(isinstance(element, SSAValue) for element in value):
                 return None
             arguments.append((argument, value))
         positional = [value for argument, value in arguments if not argument.keyword_only]
@@ -118,7 +122,7 @@ class Call:
 
     def make(self, at: Any, types: list[Any] | None) -> Any:
         """The op itself."""
-        parts = iter([each.emit(at) for each in self.operands])
+        parts = iter([operand.emit(at) for operand in self.operands])
         words: dict[str, Any] = {}
         for each in self.of.given:
             if each.name in self.ways:
@@ -160,10 +164,10 @@ def by_row(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[.
     rows = list(TABLE.get(plain, ())) if name.startswith("aten.") else []
     if overload:
         rows = [row for row in rows if row.overload == overload]
-    found: list[Any] = []
-    tree.flatten([args, kwargs], lambda each: isinstance(each, (Tensor, SSAValue)), found)
-    takes_none = not any(each.type.kind == "Tensor" for row in rows for each in row.schema.arguments)
-    symbolic = any(isinstance(each, SSAValue) for each in found)
-    if not rows or symbolic or not (found or takes_none) or any(row.host for row in rows):
+    leaves: list[Any] = []
+    tree.flatten([args, kwargs], lambda value: isinstance(value, (Tensor, SSAValue)), leaves)
+    takes_none = not any(argument.type.kind == "Tensor" for row in rows for argument in row.schema.arguments)
+    symbolic = any(isinstance(leaf, SSAValue) for leaf in leaves)
+    if not rows or symbolic or not (leaves or takes_none) or any(row.host for row in rows):
         return None
     return function_of(plain, rows)

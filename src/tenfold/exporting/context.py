@@ -82,7 +82,7 @@ class module_context:
     def _read(self, values: Sequence[Value]) -> None:
         """Compute values from outside, which become literals: those of the module around have none."""
         around = self.around
-        if around is not None and any(around.traced(each) for each in values):
+        if around is not None and any(around.traced(value) for value in values):
             raise TraceError(
                 "a tensor of the module around this one has no value yet",
                 help="build both in one module, or make the tensor before the blocks",

@@ -46,18 +46,18 @@ def read_type(text: str) -> SymbolicType:
 
 
 def check(
-    expected: Sequence[SymbolicType], given: Sequence[TensorType], dimensions: Mapping[str, Dim]
+    expected: Sequence[SymbolicType], types: Sequence[TensorType], dimensions: Mapping[str, Dim]
 ) -> dict[str, int]:
     """Refuse tensors that a module does not take; else the size of each named dimension."""
     sizes: dict[str, int] = {}
     first: dict[str, int] = {}
-    for i, (wanted, found) in enumerate(zip(expected, given, strict=True)):
-        if wanted.dtype is not found.dtype or wanted.rank != found.rank:
-            raise ShapeError(f"argument {i} of the module is {wanted}, not {found}")
-        for extent, size in zip(wanted.shape, found.shape):
+    for i, (wanted, actual) in enumerate(zip(expected, types, strict=True)):
+        if wanted.dtype is not actual.dtype or wanted.rank != actual.rank:
+            raise ShapeError(f"argument {i} of the module is {wanted}, not {actual}")
+        for extent, size in zip(wanted.shape, actual.shape):
             if isinstance(extent, int):
                 if extent != size:
-                    raise ShapeError(f"argument {i} of the module is {wanted}, not {found}")
+                    raise ShapeError(f"argument {i} of the module is {wanted}, not {actual}")
                 continue
             if sizes.setdefault(extent, size) != size:
                 raise ShapeError(f"{extent} is {sizes[extent]} in argument {first[extent]} and {size} in {i}")

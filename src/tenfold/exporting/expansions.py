@@ -43,7 +43,7 @@ def _expression(text: str) -> Expansion:
 
 def _by_first_name(row: Row) -> Expansion:
     """An alias, written by the first name of its op."""
-    positional = [each.name for each in row.schema.positional]
+    positional = [argument.name for argument in row.schema.positional]
 
     def expansion(**arguments: Any) -> Sequence[Tensor]:
         named = {name: value for name, value in arguments.items() if name not in positional}

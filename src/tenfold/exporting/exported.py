@@ -113,10 +113,10 @@ class Exported:
         runs on every one."""
         from tenfold.engines import iree
 
-        further = [each.current().type for each in self.parameters.values()]
+        further = [parameter.current().type for parameter in self.parameters.values()]
         about = {
-            "inputs": [str(each) for each in (*self.inputs, *further)],
-            "outputs": [str(each) for each in self.outputs],
+            "inputs": [str(type) for type in (*self.inputs, *further)],
+            "outputs": [str(output) for output in self.outputs],
             "parameters": list(self.parameters),
             "dimensions": {name: dim.constraints for name, dim in self.dimensions.items()},
         }
@@ -187,16 +187,16 @@ def export(
         raise ArgumentError(f"kwargs holds arguments by name, and is no {type(kwargs).__name__}")
     arguments = args if isinstance(args, (tuple, list)) else (args,)
     function = uncompiled(function)
-    given, record = recorder_of(function, (tuple(arguments), kwargs or {}))
+    stand_ins, record = recorder_of(function, (tuple(arguments), kwargs or {}))
     open = call_dimensions(dynamic, function, arguments, kwargs or {}) if dynamic else {}
-    recordings = Recordings(record, given, open, lambda: members_of(function), dialect)
-    outside = recordings.program.leaves[len(given) :]
+    recordings = Recordings(record, stand_ins, open, lambda: members_of(function), dialect)
+    outside = recordings.program.leaves[len(stand_ins) :]
     literals = {
         leaf: evaluate.computed_array(leaf)
         for leaf, holder in zip(outside, recordings.holders, strict=True)
         if parameters == "literals" or holder is None
     }
-    return _emitted(recordings, len(given), literals, dialect, value_tensors)
+    return _emitted(recordings, len(stand_ins), literals, dialect, value_tensors)
 
 
 def _emitted(
@@ -228,17 +228,17 @@ def _emitted(
         )
         module = emitted if dialect == "torch" else emitted.lowered(dialect)
         taken = emitted.functions["main"][0]
-    input_types = [recordings.named(each.type) for each in inputs]
+    input_types = [recordings.named(input_type.type) for input_type in inputs]
     further = {
         name: Tensor(leaf).detach()
         for name, leaf in zip(names_of(recordings), outside, strict=True)
         if leaf in taken and leaf not in literals
     }
     if dialect == "stablehlo" and recordings.dims:
-        takes = [*input_types, *[each.current().type for each in further.values()]]
+        takes = [*input_types, *[leaf.current().type for leaf in further.values()]]
         demands = {name: dim.constraints for name, dim in recordings.dims.items()}
         portable.describe(module, list(map(str, takes)), demands)
-    types = [program.type_of(*each) for each in program.outputs]
+    types = [program.type_of(*output) for output in program.outputs]
     count, written = len(recordings.first.returned), _written(recordings)
     return Exported(
         module,
@@ -256,14 +256,14 @@ def recorder_of(
 ) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], Recording]]:
     """The tensors of a call, each another, and what records the function on others in their places."""
     arrays: list[Any] = []
-    tree.flatten(call, lambda each: isinstance(each, np.ndarray), arrays)
+    tree.flatten(call, lambda value: isinstance(value, np.ndarray), arrays)
     if arrays:
         raise ArgumentError(
             "an argument is an array of NumPy's, which would be a constant of the module",
             help="give a tensor: tenfold.from_numpy(x)",
         )
     given: list[Tensor] = []
-    structure = tree.flatten(call, lambda each: isinstance(each, Tensor), given)
+    structure = tree.flatten(call, lambda value: isinstance(value, Tensor), given)
 
     def record(tensors: Sequence[Tensor]) -> Recording:
         args, kwargs = tree.unflatten(structure, iter(tensors))
@@ -275,7 +275,7 @@ def recorder_of(
         finally:
             context.exporting = outer
 
-    return [_apart(each, given[:i]) for i, each in enumerate(given)], record
+    return [_apart(tensor, given[:i]) for i, tensor in enumerate(given)], record
 
 
 def names_of(recordings: Recordings) -> list[str]:
@@ -307,7 +307,7 @@ def _stablehlo(
         outputs = [i for i in outputs if i < len(recordings.first.returned) or results[i] not in same]
         kept = Function(function.params, [results[i] for i in outputs], function.name)
         count = len(program.leaves) - len(literals)
-        read = {each for op in kept.ops for each in op.operands} | set(kept.results)
+        read = {operand for op in kept.ops for operand in op.operands} | set(kept.results)
         used = [param in read for param in kept.params[count:]]
         data = dict(zip(program.leaves[count:], literals, strict=True))
         taken = [*program.leaves[:count], *itertools.compress(program.leaves[count:], used)]
@@ -322,27 +322,27 @@ def _of_tensors(result: Any) -> Any:
     """What a function returns with tensors without dimensions in the place of numbers."""
     numbers: list[Any] = []
     structure = tree.flatten(
-        result, lambda each: isinstance(each, (int, float, complex, np.generic)), numbers
+        result, lambda value: isinstance(value, (int, float, complex, np.generic)), numbers
     )
-    plain = [each.item() if isinstance(each, np.generic) else each for each in numbers]
-    made = [
+    plain = [number.item() if isinstance(number, np.generic) else number for number in numbers]
+    tensors = [
         each.tensor if type(each) is Symbolic else aten("full")((), each, dtype=as_dtype(type(each)))
         for each in plain
     ]
-    return tree.unflatten(structure, iter(made))
+    return tree.unflatten(structure, iter(tensors))
 
 
-def _require(what: str, given: object, known: Sequence[str]) -> None:
-    if given not in known:
-        nearest = did_you_mean(given, known) if isinstance(given, str) else None
+def _require(what: str, argument: object, known: Sequence[str]) -> None:
+    if argument not in known:
+        nearest = did_you_mean(argument, known) if isinstance(argument, str) else None
         raise ArgumentError(
-            f"there is no {what} {given!r}", help=nearest or f"it is one of {', '.join(known)}"
+            f"there is no {what} {argument!r}", help=nearest or f"it is one of {', '.join(known)}"
         )
 
 
 def _apart(tensor: Tensor, before: Sequence[Tensor]) -> Tensor:
     """The tensor, or where it was given before, another that holds the same: each argument is its own."""
-    return Tensor(tensor.current()) if any(each is tensor for each in before) else tensor
+    return Tensor(tensor.current()) if any(leaf is tensor for leaf in before) else tensor
 
 
 def members_of(function: Any) -> dict[int, str]:
@@ -374,4 +374,4 @@ def _written_into(
             values[op.result] = values.get(op.x, op.x)
         else:
             replay([op], values)
-    return Function(params, [values.get(each, each) for each in function.results], function.name)
+    return Function(params, [values.get(result, result) for result in function.results], function.name)

@@ -38,7 +38,9 @@ class Known(ast.NodeTransformer):
         tensor's elements, or whether a module is in training."""
         if not self._is_static(node):
             return False, None
-        names = {each.id: self._named(each.id)[1] for each in ast.walk(node) if isinstance(each, ast.Name)}
+        names = {
+            child.id: self._named(child.id)[1] for child in ast.walk(node) if isinstance(child, ast.Name)
+        }
         try:
             code = compile(ast.Expression(ast.fix_missing_locations(copy.deepcopy(node))), "<static>", "eval")
             return True, eval(code, {"__builtins__": builtins, **names})
@@ -72,30 +74,32 @@ class Known(ast.NodeTransformer):
                 and self._is_static(callee.value)
             )
             if not pure:
-                known, found = self.static(callee) if isinstance(callee, ast.Name) else (False, None)
-                pure = known and found in PURE
-            given = [*node.args, *[each.value for each in node.keywords]]
-            return pure and all(map(self._is_static, given))
+                known, callee_value = self.static(callee) if isinstance(callee, ast.Name) else (False, None)
+                pure = known and callee_value in PURE
+            arguments = [*node.args, *[keyword.value for keyword in node.keywords]]
+            return pure and all(map(self._is_static, arguments))
         if isinstance(
             node, (ast.BinOp, ast.BoolOp, ast.Compare, ast.UnaryOp, ast.JoinedStr, ast.FormattedValue)
         ):
-            inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+            inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
             return all(map(self._is_static, inner)) and not self._reads_tensors(node)
         if isinstance(node, (ast.Tuple, ast.List, ast.Subscript, ast.IfExp)):
             return all(
-                self._is_static(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)
+                self._is_static(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
             )
         return False
 
     def _reads_tensors(self, node: ast.AST) -> bool:
         """Whether an operator has a tensor as an operand; whether one is None may be asked."""
-        if isinstance(node, ast.Compare) and all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops):
+        if isinstance(node, ast.Compare) and all(
+            isinstance(comparison, (ast.Is, ast.IsNot)) for comparison in node.ops
+        ):
             return False
-        inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+        inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
         return any(isinstance(self.static(each)[1], Tensor) for each in inner)
 
 
 def stored(nodes: Sequence[ast.AST]) -> set[str]:
     """The names that these nodes bind, at any depth."""
-    inner = [each for node in nodes for each in ast.walk(node)]
+    inner = [child for node in nodes for child in ast.walk(node)]
     return {each.id for each in inner if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}

@@ -50,19 +50,19 @@ class LoadedModule:
 
     @located
     def __call__(self, *arguments: Any) -> Any:
-        tensors = [as_tensor(each) for each in arguments]
+        tensors = [as_tensor(argument) for argument in arguments]
         require_no_gradient(tensors)
-        given = [each.current().type for each in tensors]
-        self._check(given)
+        types = [tensor.current().type for tensor in tensors]
+        self._check(types)
         device = tensors[0].device.resolved if tensors else Device("cpu")
-        key = (device, *[each for each, type in zip(given, self.inputs) if isinstance(type, OpenType)])
-        found = self._executables.get(key)
-        if found is None:
-            module = self.module if len(key) == 1 else portable.refined(self.module, given)
+        key = (device, *[each for each, type in zip(types, self.inputs) if isinstance(type, OpenType)])
+        compiled = self._executables.get(key)
+        if compiled is None:
+            module = self.module if len(key) == 1 else portable.refined(self.module, types)
             outputs = portable.signature(module)[1]
-            found = self._executables[key] = (self._compile(module, device), outputs)
-        executable, outputs = found
-        buffers = executable([each.to(device)._buffer() for each in tensors])
+            compiled = self._executables[key] = (self._compile(module, device), outputs)
+        executable, outputs = compiled
+        buffers = executable([tensor.to(device)._buffer() for tensor in tensors])
         results = tuple(
             [
                 Tensor(Value(type, device, buffer=buffer))
@@ -71,35 +71,35 @@ class LoadedModule:
         )
         return results[0] if len(results) == 1 else results
 
-    def _check(self, given: list[TensorType]) -> None:
-        if len(given) != len(self.inputs):
-            raise ArgumentError(f"the module takes {len(self.inputs)} tensors, not {len(given)}")
-        for i, (found, expected) in enumerate(zip(given, self.inputs, strict=True)):
-            fits = found is expected
+    def _check(self, types: list[TensorType]) -> None:
+        if len(types) != len(self.inputs):
+            raise ArgumentError(f"the module takes {len(self.inputs)} tensors, not {len(types)}")
+        for i, (actual, expected) in enumerate(zip(types, self.inputs, strict=True)):
+            fits = actual is expected
             if isinstance(expected, OpenType):
-                fits = found.dtype is expected.dtype and found.rank == expected.rank
+                fits = actual.dtype is expected.dtype and actual.rank == expected.rank
                 fits = fits and all(
                     isinstance(extent, Open) or extent == size
-                    for extent, size in zip(expected.shape, found.shape)
+                    for extent, size in zip(expected.shape, actual.shape)
                 )
             if not fits:
-                raise ShapeError(f"argument {i} of the module is {expected}, not {found}")
+                raise ShapeError(f"argument {i} of the module is {expected}, not {actual}")
         if self._named is not None:
-            check(self._named, given, self.dimensions)
+            check(self._named, types, self.dimensions)
 
     def text(self) -> str:
         """The module as text; of long constants only their types."""
         return self.module.text()
 
     def __repr__(self) -> str:
-        takes, gives = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
+        takes, gives = (", ".join(map(str, types)) for types in (self.inputs, self.outputs))
         return f"<LoadedModule: ({takes}) -> ({gives})>"
 
 
 def require_no_gradient(tensors: Sequence[Tensor]) -> None:
     """Refuse tensors whose gradients a file's results would lose."""
-    for i, each in enumerate(tensors):
-        if context.grad_enabled and each.requires_grad:
+    for i, tensor in enumerate(tensors):
+        if context.grad_enabled and tensor.requires_grad:
             raise GradientError(
                 f"argument {i} requires gradients, and none flow through a program that was loaded",
                 help="call it under tenfold.no_grad(), or give it x.detach()",

@@ -65,23 +65,26 @@ def merged_programs(programs: Sequence[Trace], described: Described) -> Trace:
         _require_same(first, other, k, described)
     values: dict[Value, Value] = {}
     leaves = []
-    for several in zip(*[each.leaves for each in programs]):
+    for several in zip(*[program.leaves for program in programs]):
         type = merged_type([each.type for each in several])
         leaves.append(Value(type, several[0].device, buffer=several[0].buffer))
         values[several[0]] = leaves[-1]
     nodes: list[Node] = []
     of_node: dict[Any, Value] = {}
-    for several_nodes in zip(*[each.nodes for each in programs]):
+    for several_nodes in zip(*[program.nodes for program in programs]):
         node = several_nodes[0]
         callees = [each.callee for each in several_nodes]
         inputs = tuple(
-            [values[each] if each in values else of_node[each.node, each.index] for each in node.inputs]
+            [
+                values[operand] if operand in values else of_node[operand.node, operand.index]
+                for operand in node.inputs
+            ]
         )
         try:
-            arguments = merged([each.arguments for each in callees if isinstance(each, OpCall)] or [()])
+            arguments = merged([called.arguments for called in callees if isinstance(called, OpCall)] or [()])
             starts = [each.starts for each in several_nodes if isinstance(each, ControlNode)]
-            carried = {i: merged([each[i] for each in starts]) for i in (starts[0] if starts else ())}
-            types = [merged_type(each) for each in zip(*[each.result_types for each in callees])]
+            carried = {i: merged([start[i] for start in starts]) for i in (starts[0] if starts else ())}
+            types = [merged_type(each) for each in zip(*[called.result_types for called in callees])]
         except Different as error:
             raise another(node.callee.name, node.source, error.numbers, described) from None
         callee: Callee
@@ -103,16 +106,16 @@ def merged_programs(programs: Sequence[Trace], described: Described) -> Trace:
 def _merged_part(parts: Sequence[Part], described: Described) -> Part:
     """A program inside a choice or a loop, as it is at all sizes."""
     first = parts[0]
-    return Part(merged_programs([each.trace for each in parts], described), first.places, first.results)
+    return Part(merged_programs([part.trace for part in parts], described), first.places, first.results)
 
 
 def _require_same(first: Trace, other: Trace, k: int, described: Described) -> None:
     """Refuse programs that call other ops, or the same on other values."""
-    places, other_places = ({node: i for i, node in enumerate(each.nodes)} for each in (first, other))
-    leaves, other_leaves = ({leaf: i for i, leaf in enumerate(each.leaves)} for each in (first, other))
+    places, other_places = ({node: i for i, node in enumerate(trace.nodes)} for trace in (first, other))
+    leaves, other_leaves = ({leaf: i for i, leaf in enumerate(trace.leaves)} for trace in (first, other))
 
     def operands(node: Node, places: Mapping[Node, int], leaves: Mapping[Value, int]) -> list[Any]:
-        return [(places.get(each.node, -1), each.index, leaves.get(each)) for each in node.inputs]  # type: ignore[arg-type]
+        return [(places.get(operand.node, -1), operand.index, leaves.get(operand)) for operand in node.inputs]  # type: ignore[arg-type]
 
     for one, two in zip(first.nodes, other.nodes):
         name, other_name = one.callee.qualified, two.callee.qualified
@@ -126,7 +129,7 @@ def _require_same(first: Trace, other: Trace, k: int, described: Described) -> N
             ).located(one.callee.name, two.source or one.source)
     if len(first.nodes) != len(other.nodes) or first.outputs != other.outputs:
         counts = f"{len(first.nodes)} ops at {described(0)} and {len(other.nodes)} at {described(k)}"
-        longer = max((first, other), key=lambda each: len(each.nodes)).nodes
+        longer = max((first, other), key=lambda trace: len(trace.nodes)).nodes
         extra = (
             longer[min(len(first.nodes), len(other.nodes))] if len(first.nodes) != len(other.nodes) else None
         )

@@ -56,22 +56,22 @@ def _constant(value: Any) -> Rendering:
 
 
 def _sequence(builder: Builder, values: Sequence[Any]) -> list[Rendering]:
-    each = [renderings(builder, one) for one in values]
-    found = _lists(builder, each)
-    natural = [one[0] for one in each]
+    alternatives = [renderings(builder, one) for one in values]
+    lists = _lists(builder, alternatives)
+    natural = [one[0] for one in alternatives]
     inner = ", ".join([one.type.removeprefix("!torch.") for one in natural])
     as_tuple = _construct("Tuple", f"!torch.tuple<{inner}>", natural)
-    return [*found, as_tuple] if isinstance(values, list) else [as_tuple, *found]
+    return [*lists, as_tuple] if isinstance(values, list) else [as_tuple, *lists]
 
 
-def _lists(builder: Builder, each: Sequence[list[Rendering]]) -> list[Rendering]:
+def _lists(builder: Builder, alternatives: Sequence[list[Rendering]]) -> list[Rendering]:
     """The values as a list: its elements have one type, or are optional, or tensors of any type."""
     tensor = "vtensor" if builder.value_tensors else "tensor"
-    if not each:
+    if not alternatives:
         return [_construct("List", f"!torch.{one}", []) for one in (*LISTS, f"list<{tensor}>")]
-    found: dict[str, list[Rendering]] = {}
-    for way in range(max([len(one) for one in each])):
-        chosen = [one[min(way, len(one) - 1)] for one in each]
+    lists: dict[str, list[Rendering]] = {}
+    for way in range(max([len(one) for one in alternatives])):
+        chosen = [one[min(way, len(one) - 1)] for one in alternatives]
         types = dict.fromkeys([one.type.removeprefix("!torch.") for one in chosen])
         some = [one for one in types if one != "none"]
         elements = some if len(some) == 1 else []
@@ -79,9 +79,9 @@ def _lists(builder: Builder, each: Sequence[list[Rendering]]) -> list[Rendering]
             elements = [*elements, tensor]
         for element in elements:
             if len(some) == len(types):
-                found.setdefault(f"!torch.list<{element}>", chosen)
-            found.setdefault(f"!torch.list<optional<{element}>>", chosen)
-    return [_construct("List", text, chosen) for text, chosen in found.items()]
+                lists.setdefault(f"!torch.list<{element}>", chosen)
+            lists.setdefault(f"!torch.list<optional<{element}>>", chosen)
+    return [_construct("List", text, chosen) for text, chosen in lists.items()]
 
 
 def _construct(kind: str, type: str, elements: Sequence[Rendering]) -> Rendering:

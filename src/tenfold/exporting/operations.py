@@ -31,10 +31,10 @@ class Ops:
         self._builder, self._name = builder, name
 
     def __getattr__(self, name: str) -> Ops:
-        found = Ops(self._builder, f"{self._name}.{name}")
-        if name.startswith("__") and not overloads(f"torch.{found._name}"):
+        ops = Ops(self._builder, f"{self._name}.{name}")
+        if name.startswith("__") and not overloads(f"torch.{ops._name}"):
             raise AttributeError(name)  # a question of Python's own
-        return found
+        return ops
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._builder.op(self._name, *args, **kwargs)
@@ -42,11 +42,11 @@ class Ops:
     def __dir__(self) -> list[str]:
         start = f"torch.{self._name}."
         known = torch_dialect.operations()
-        return sorted({each.removeprefix(start).split(".")[0] for each in known if each.startswith(start)})
+        return sorted({name.removeprefix(start).split(".")[0] for name in known if name.startswith(start)})
 
     def __repr__(self) -> str:
-        found = overloads(f"torch.{self._name}")
-        return "\n".join([str(signature(each)) for each in found]) or f"<ops of torch.{self._name}>"
+        names = overloads(f"torch.{self._name}")
+        return "\n".join([str(signature(name)) for name in names]) or f"<ops of torch.{self._name}>"
 
 
 class Function:
@@ -58,20 +58,22 @@ class Function:
 
     def __call__(self, *args: Any) -> Any:
         builder = self._builder
-        given = [_fitting(builder, each, type) for each, type in zip(args, self.arguments, strict=False)]
-        if len(args) != len(self.arguments) or None in given:
+        arguments = [
+            _fitting(builder, argument, type) for argument, type in zip(args, self.arguments, strict=False)
+        ]
+        if len(args) != len(self.arguments) or None in arguments:
             raise ArgumentError(
                 f"@{self.name} takes ({', '.join(self.arguments)})", help="the types must be the same"
             ).located(self.name, capture())
 
         def make(at: Any) -> Any:
             callee = {"callee": builder.ir.FlatSymbolRefAttr.get(self.name)}
-            operands = [each.emit(at) for each in given if each is not None]
+            operands = [argument.emit(at) for argument in arguments if argument is not None]
             return at.create("func.call", self._gives, operands, callee)
 
         builder.mark()
-        made = builder.emit(make)
-        return tree.unflatten(self._structure, iter([builder.wrap(each) for each in made]))
+        results = builder.emit(make)
+        return tree.unflatten(self._structure, iter([builder.wrap(each) for each in results]))
 
     def __repr__(self) -> str:
         return f"<Function @{self.name}({', '.join(self.arguments)}) -> ({', '.join(self.results)})>"
@@ -120,9 +122,9 @@ class Operations(Builder):
     def _choose(self, names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
         """The overload that takes these operands, with the fewest of them converted."""
         refusals, calls = [], []
-        for each in names:
+        for name in names:
             try:
-                calls.append(Call(self, signature(each), args, kwargs))
+                calls.append(Call(self, signature(name), args, kwargs))
             except ArgumentError as error:
                 refusals.append(error)
         if calls:
@@ -145,7 +147,7 @@ class Operations(Builder):
         operation = self.emit(lambda at: call.make(at, types))
         with self._verified(operation):
             for region, (arguments, body) in zip(operation.regions, regions, strict=True):
-                self._fill(region, [self.parsed(each) for each in arguments], body, None)
+                self._fill(region, [self.parsed(argument) for argument in arguments], body, None)
         return self._given(operation)
 
     @contextlib.contextmanager
@@ -165,7 +167,7 @@ class Operations(Builder):
 
     def _given(self, operation: Any) -> Any:
         """What an op gives: nothing, one value, or a tuple of them."""
-        results = [self.wrap(each) for each in operation.results]
+        results = [self.wrap(result) for result in operation.results]
         return None if not results else results[0] if len(results) == 1 else tuple(results)
 
     def parsed(self, type: Any) -> Any:
@@ -200,10 +202,10 @@ class Operations(Builder):
 
     def _run(self, body: Callable[..., Any], block: Any) -> tuple[list[Any], Any, list[Any]]:
         """What a body returns: flat, how it was nested, and as SSA values."""
-        result = body(*[self.wrap(each) for each in block.arguments])
+        result = body(*[self.wrap(argument) for argument in block.arguments])
         returned: list[Any] = []
         structure = tree.flatten(
-            result, lambda each: isinstance(each, (Tensor, SSAValue, int, float)), returned
+            result, lambda value: isinstance(value, (Tensor, SSAValue, int, float)), returned
         )
         ways = [renderings(self, each)[0] for each in returned]
         return returned, structure, [self.emit(way.emit) for way in ways]
@@ -220,48 +222,52 @@ class Operations(Builder):
                 self._fill(region, [], body, "torch.prim.If.yield")
                 for region, body in zip(draft.regions, (on_true, on_false), strict=True)
             ]
-            kinds = [[str(each.type) for each in values] for _, values, _ in parts]
+            kinds = [[str(value.type) for value in values] for _, values, _ in parts]
             if kinds[0] != kinds[1]:
-                told = " or ".join([", ".join(each) or "nothing" for each in kinds])
+                told = " or ".join([", ".join(kind) or "nothing" for kind in kinds])
                 raise TraceError(
                     f"the choice gives {told}",
                     help="let both functions give values of the same types",
                 ).located("if_", capture())
             types = [each.type for each in parts[0][1]]
-            made = self.emit(lambda at: at.create_op("torch.prim.If", types, list(draft.operands), regions=2))
+            operation = self.emit(
+                lambda at: at.create_op("torch.prim.If", types, list(draft.operands), regions=2)
+            )
             with torch_dialect.building(self.context):
-                for region, drafted in zip(made.regions, draft.regions, strict=True):
+                for region, drafted in zip(operation.regions, draft.regions, strict=True):
                     drafted.blocks[0].append_to(region)
         finally:
             with torch_dialect.building(self.context):
                 draft.erase()
-        return tree.unflatten(parts[0][0], iter([self.wrap(each) for each in made.results]))
+        return tree.unflatten(parts[0][0], iter([self.wrap(result) for result in operation.results]))
 
     def loop(self, count: Any, body: Callable[..., Any], *starts: Any, while_: Any = None) -> Any:
         """`torch.prim.Loop`: `body(i, *carried)` gives what is carried on, `count` times. With `while_`, the
         first condition, it gives the next condition before that."""
         condition = True if while_ is None else while_
         call = Call(self, signature("torch.prim.Loop"), (count, condition, list(starts)), {})
-        types = [self.parsed(each.type) for each in call.operands[2:]]
+        types = [self.parsed(operand.type) for operand in call.operands[2:]]
         self.mark()
-        made = self.emit(
+        operation = self.emit(
             lambda at: at.create_op(
-                "torch.prim.Loop", types, [each.emit(at) for each in call.operands], regions=1
+                "torch.prim.Loop", types, [operand.emit(at) for operand in call.operands], regions=1
             )
         )
 
         def step(*arguments: Any) -> Any:
-            given = body(*arguments)
-            several = given if isinstance(given, (tuple, list)) else () if given is None else (given,)
+            returned = body(*arguments)
+            several = (
+                returned if isinstance(returned, (tuple, list)) else () if returned is None else (returned,)
+            )
             return tuple(several) if while_ is not None else (True, *several)
 
         try:
-            with self._verified(made):
+            with self._verified(operation):
                 index = self.parsed("!torch.int")
-                self._fill(made.regions[0], [index, *types], step, "torch.prim.Loop.condition")
+                self._fill(operation.regions[0], [index, *types], step, "torch.prim.Loop.condition")
         except TenfoldError as error:
             raise error.located("loop", capture()) from None
-        return self._given(made)
+        return self._given(operation)
 
     # Functions
 
@@ -274,7 +280,7 @@ class Operations(Builder):
             if called in self.names:
                 raise ArgumentError(f"the module has a function {called} already").located(called, capture())
             self.catch_up()
-            takes = [self.parsed(each) for each in types]
+            takes = [self.parsed(text) for text in types]
             made = self.add_function(called, takes)
             self.names.add(called)
             _ = self.scope  # main, below the function's own
@@ -288,7 +294,7 @@ class Operations(Builder):
                 with torch_dialect.building(self.context):
                     made.erase()
                 raise
-            gives = [each.type for each in values]
+            gives = [value.type for value in values]
             self.set_results(made, gives)
             return Function(self, called, takes, gives, structure)
 
@@ -296,11 +302,11 @@ class Operations(Builder):
 
     def returns(self, *values: Any) -> None:
         """Say what main gives, where it is not the tensors that are left."""
-        ways = [renderings(self, each)[0] for each in values]
+        ways = [renderings(self, value)[0] for value in values]
         self.returned = [self.emit(way.emit) for way in ways]
         self.mark()
 
 
 def _fitting(builder: Operations, value: Any, type: str) -> Rendering | None:
     """The way to write a value that has just this type."""
-    return next((each for each in renderings(builder, value) if each.type == type), None)
+    return next((rendering for rendering in renderings(builder, value) if rendering.type == type), None)

@@ -57,28 +57,30 @@ class Recordings:
     def __init__(
         self,
         record: Record,
-        given: Sequence[Tensor],
+        stand_ins: Sequence[Tensor],
         open: OpenDims,
         members: Callable[[], dict[int, str]],
         dialect: str,
     ):
         dims = {dim.name: dim for several in open.values() for dim in several.values()}
-        self.sizes: list[dict[str, int]] = _chosen(dims, given, open) if open else [{}]
+        self.sizes: list[dict[str, int]] = _chosen(dims, stand_ins, open) if open else [{}]
         self.dims = {
-            name: Dim(name, min=dim.min, max=max(each[name] for each in self.sizes), multiple=dim.multiple)
+            name: Dim(name, min=dim.min, max=max(size[name] for size in self.sizes), multiple=dim.multiple)
             if dim.max is None
             else dim
             for name, dim in dims.items()
         }
         self.common = min(len(FAR), len(self.sizes))
-        tensors = [[_of_size(t, open.get(i, {}), sizes) for i, t in enumerate(given)] for sizes in self.sizes]
+        tensors = [
+            [_of_size(t, open.get(i, {}), sizes) for i, t in enumerate(stand_ins)] for sizes in self.sizes
+        ]
         recorded = [self._record(record, each, sizes) for each, sizes in zip(tensors, self.sizes)]
         self.first = recorded[0]
         whole = [arranged(found, each) for found, each in zip(recorded, tensors)]
         holders = [_outside(found) for found in recorded]
         self.members = members()
         writes = [found.outside_writes for found in recorded]
-        if len(recorded) == 1 and any(id(each) not in self.members for each in (*holders[0], *writes[0])):
+        if len(recorded) == 1 and any(id(holder) not in self.members for holder in (*holders[0], *writes[0])):
             # What the function makes itself is made anew when it is called again.
             again = record(tensors[0])
             holders.append(_outside(again))
@@ -87,7 +89,7 @@ class Recordings:
             i for i, several in enumerate(zip(*holders)) if any(each is not several[0] for each in several)
         ]
         self._require_outputs(whole)
-        filled = self._filled(whole, [len(given) + i for i in made])
+        filled = self._filled(whole, [len(stand_ins) + i for i in made])
         inside = {
             len(self.first.returned) + i
             for i, several in enumerate(zip(*writes))
@@ -98,20 +100,20 @@ class Recordings:
         self.outputs = [i for i in range(len(whole[0].outputs)) if i not in inside]
         expansions = EXPANSIONS[dialect] if open or dialect != "stablehlo" else {}
         if dialect != "stablehlo":  # the torch dialect's random ops have no state
-            states = {i for i, each in enumerate(whole[0].outputs) if is_state(whole[0], *each)}
+            states = {i for i, output in enumerate(whole[0].outputs) if is_state(whole[0], *output)}
             self.outputs = [i for i in self.outputs if i not in states]
         self.programs = [
             rewritten(
-                each, {each.leaves[i]: number for i, number in filled.items()}, self.outputs, expansions
+                program, {program.leaves[i]: number for i, number in filled.items()}, self.outputs, expansions
             )
-            for each in whole
+            for program in whole
         ]
         self.program = merged_programs(self.programs, self.described) if open else self.programs[0]
         if open and dialect == "stablehlo":  # which is made of the common recordings alone
             self._require_numbers()
-        by_leaf = dict(zip(whole[0].leaves[len(given) :], holders[0]))
-        own = {whole[0].leaves[len(given) + i] for i in made}
-        outside = self.programs[0].leaves[len(given) :]
+        by_leaf = dict(zip(whole[0].leaves[len(stand_ins) :], holders[0]))
+        own = {whole[0].leaves[len(stand_ins) + i] for i in made}
+        outside = self.programs[0].leaves[len(stand_ins) :]
         self.holders = [None if leaf in own else by_leaf[leaf] for leaf in outside]
 
     def _record(self, record: Record, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> Recording:
@@ -129,7 +131,7 @@ class Recordings:
 
     def _require_outputs(self, programs: Sequence[Trace]) -> None:
         """Refuse a program that gives more or fewer tensors at some sizes, as the pieces of a chunk."""
-        counts = [len(each.outputs) for each in programs]
+        counts = [len(program.outputs) for program in programs]
         k = next((k for k, count in enumerate(counts) if count != counts[0]), None)
         if k is not None:
             raise UnsupportedError(
@@ -143,7 +145,7 @@ class Recordings:
         hold the same at all sizes."""
         filled = {}
         for place in places:
-            leaves = [each.leaves[place] for each in programs]
+            leaves = [program.leaves[place] for program in programs]
             arrays = [evaluate.computed_array(each) for each in leaves]
             first = arrays[0]
             if first.size > 1 and leaves[0].type.dtype.kind in ("float", "int", "bool"):
@@ -170,7 +172,9 @@ class Recordings:
             callee = node.callee
             arguments = callee.arguments if isinstance(callee, OpCall) else ()
             starts = list(node.starts.values()) if isinstance(node, ControlNode) else []
-            for number in _open_numbers((arguments, starts, [each.shape for each in callee.result_types])):
+            for number in _open_numbers(
+                (arguments, starts, [result_type.shape for result_type in callee.result_types])
+            ):
                 k = other_at(number, symbols, self.common)
                 if k is not None:
                     bounds = ", ".join(f"Dim({name!r}, min=…, max=…)" for name in self.dims)
@@ -187,7 +191,7 @@ class Recordings:
     def symbols(self, common: bool = False) -> dict[Open, Dim]:
         """The open sizes of the arguments: by what they are in each recording, or in the common ones."""
         sizes = self.sizes[: self.common] if common else self.sizes
-        return {Open(each[name] for each in sizes): dim for name, dim in self.dims.items()}
+        return {Open(size[name] for size in sizes): dim for name, dim in self.dims.items()}
 
     def named(self, type: Any) -> TensorType | SymbolicType:
         """A type of the program with the names of its open sizes, or how they follow from those."""
@@ -196,9 +200,9 @@ class Recordings:
         symbols = self.symbols()
         formulas, names = Formulas(symbols), {size: dim.name for size, dim in symbols.items()}
         extents: list[int | str] = []
-        for each in type.shape:
-            found = formulas.find(each) if isinstance(each, Open) else None
-            extents.append(found.text(names) if found else "?" if isinstance(each, Open) else each)
+        for extent in type.shape:
+            formula = formulas.find(extent) if isinstance(extent, Open) else None
+            extents.append(formula.text(names) if formula else "?" if isinstance(extent, Open) else extent)
         return SymbolicType(type.dtype, extents)
 
 
@@ -207,13 +211,13 @@ def _outside(recording: Recording) -> list[Any]:
     return [memory_of(each) for each in recording.inputs if type(each) is not int]
 
 
-def arranged(recorded: Recording, given: Sequence[Tensor]) -> Trace:
+def arranged(recorded: Recording, stand_ins: Sequence[Tensor]) -> Trace:
     """The program with its leaves in order: all arguments, used or not, then those from outside."""
     program = recorded.trace
     used = {each: leaf for each, leaf in zip(recorded.inputs, program.leaves) if type(each) is int}
     arguments = [
-        used[i] if i in used else Value(each.current().type, each.current().device)
-        for i, each in enumerate(given)
+        used[i] if i in used else Value(tensor.current().type, tensor.current().device)
+        for i, tensor in enumerate(stand_ins)
     ]
     outside = [leaf for each, leaf in zip(recorded.inputs, program.leaves) if type(each) is not int]
     leaves = arguments + outside
@@ -236,11 +240,11 @@ def _of_size(tensor: Tensor, open: Mapping[int, Dim], sizes: Mapping[str, int]) 
     return Tensor(stand_in)
 
 
-def _chosen(dims: Mapping[str, Dim], given: Sequence[Tensor], open: OpenDims) -> list[dict[str, int]]:
+def _chosen(dims: Mapping[str, Dim], stand_ins: Sequence[Tensor], open: OpenDims) -> list[dict[str, int]]:
     """The sizes to record at."""
     example: dict[str, int] = {}
     fixed: set[int] = set()
-    for i, tensor in enumerate(given):
+    for i, tensor in enumerate(stand_ins):
         for axis, extent in enumerate(tensor.shape):
             if axis in open.get(i, {}):
                 example[open[i][axis].name] = extent

@@ -40,15 +40,15 @@ def rewritten(
             writer.expand(node, expand)
         else:
             writer.copy(node)
-    given = [writer.output(*program.outputs[i]) for i in outputs]
-    read = {each for node in writer.nodes for each in node.inputs} | set(given)
-    before = {each for node in program.nodes for each in node.inputs}
+    results = [writer.output(*program.outputs[i]) for i in outputs]
+    read = {operand for node in writer.nodes for operand in node.inputs} | set(results)
+    before = {operand for node in program.nodes for operand in node.inputs}
     leaves = [each for each in program.leaves if each in read or (each not in before and each not in filled)]
     places = {node: i for i, node in enumerate(writer.nodes)}
     numbers = {leaf: i for i, leaf in enumerate(leaves)}
     targets = [
-        (-1 - numbers[each], 0) if each in numbers else (places[each.node], each.index)  # type: ignore[index]
-        for each in given
+        (-1 - numbers[result], 0) if result in numbers else (places[result.node], result.index)  # type: ignore[index]
+        for result in results
     ]
     return Trace(writer.nodes, leaves, targets, program.key, program.device)
 
@@ -89,18 +89,18 @@ class _Writer:
         (self.values[leaf],) = self.add(callee, (), leaf.made_at, leaf.device)
 
     def copy(self, node: Node) -> None:
-        inputs = tuple([self.value(each) for each in node.inputs])
+        inputs = tuple([self.value(operand) for operand in node.inputs])
         results = self.again(node, inputs, node.source)
-        self.values.update(((node, i), each) for i, each in enumerate(results))
+        self.values.update(((node, i), result) for i, result in enumerate(results))
 
     def again(self, node: Node, inputs: tuple[Value, ...], source: Any) -> tuple[Value, ...]:
         """What a node gives that does the same on other inputs."""
         if not isinstance(node, ControlNode):
             return self.add(node.callee, inputs, source, self.program.device)
-        first, second = (self.part(each) for each in node.parts)
+        first, second = (self.part(part) for part in node.parts)
         callee, starts = node.callee, node.starts
         if first is not node.parts[0] or second is not node.parts[1]:
-            types = callee.result_types if starts else tuple([each.type for each in inputs])
+            types = callee.result_types if starts else tuple([operand.type for operand in inputs])
             callee = control.program(callee.name, types, (first, second), starts, callee.random)
         self.nodes.append(ControlNode(callee, inputs, source, (first, second), starts))
         return results_of(self.nodes[-1], self.program.device)
@@ -111,15 +111,17 @@ class _Writer:
 
     def expand(self, node: Node, steps: Callable[..., Sequence[Tensor]]) -> None:
         """What `steps` does, in the place of the node. It draws nothing, so a generator's state stays."""
-        inputs = [self.value(each) for each in node.inputs]
-        tensors = [Tensor(Value(each.type, each.device)) for each in inputs]
-        places = {id(each): i for i, each in enumerate(tensors)}
+        inputs = [self.value(operand) for operand in node.inputs]
+        tensors = [Tensor(Value(operand.type, operand.device)) for operand in inputs]
+        places = {id(tensor): i for i, tensor in enumerate(tensors)}
         slots = slots_in(op_call(node).arguments)
         arguments = _arguments(node, iter(tensors[:slots]), tensors[slots:])
         late = [name for name, each in _arguments(node).items() if each is int or each is float]
 
         def call(given: dict[str, Any]) -> Sequence[Tensor]:
-            return steps(**{name: each.item() if name in late else each for name, each in given.items()})
+            return steps(
+                **{name: argument.item() if name in late else argument for name, argument in given.items()}
+            )
 
         flattened, recording, _ = record_call(call, (arguments,), {}, Tensor, numbers=Numbers())
         trace = recording.trace
@@ -127,14 +129,14 @@ class _Writer:
         for place, leaf in zip(recording.inputs, trace.leaves):
             assert isinstance(place, int)
             values[leaf] = inputs[places[id(flattened[place])]]
-        for each in trace.nodes:
-            given = [values[old] if old in values else values[old.node, old.index] for old in each.inputs]
-            results = self.again(each, tuple(given), node.source)
-            values.update(((each, i), result) for i, result in enumerate(results))
+        for inner in trace.nodes:
+            given = [values[old] if old in values else values[old.node, old.index] for old in inner.inputs]
+            results = self.again(inner, tuple(given), node.source)
+            values.update(((inner, i), result) for i, result in enumerate(results))
         for index, (place, result) in enumerate(trace.outputs):
-            made = trace.nodes[place] if place >= 0 else None
+            last = trace.nodes[place] if place >= 0 else None
             self.values[node, index] = values[
-                (made, result) if made is not None else trace.leaves[-1 - place]
+                (last, result) if last is not None else trace.leaves[-1 - place]
             ]
         if node.callee.random:
             (state,) = (new for old, new in zip(node.inputs, inputs) if old not in data_of(node))
@@ -162,5 +164,5 @@ def _draws(arguments: Mapping[str, Any]) -> bool:
 
 def _filled(value: Any, tensors: Iterator[Any]) -> Any:
     if isinstance(value, tuple):
-        return [_filled(each, tensors) for each in value]
+        return [_filled(element, tensors) for element in value]
     return next(tensors) if value is SLOT else value

@@ -28,54 +28,54 @@ def scripted(function: Callable[..., Any], args: Sequence[Any]) -> Script:
 
     structures: list[Any] = []
 
-    def noting(*given: Any) -> Any:
-        result = function(*given)
+    def noting(*arguments: Any) -> Any:
+        result = function(*arguments)
         structures.append(tree.flatten(result, _is_tensor, []))
         return result
 
     function = uncompiled(function)
-    given, record = recorder_of(noting, (tuple(args), {}))
+    stand_ins, record = recorder_of(noting, (tuple(args), {}))
     _require_tensors(args)
-    recordings = Recordings(record, given, {}, lambda: members_of(function), "torch")
+    recordings = Recordings(record, stand_ins, {}, lambda: members_of(function), "torch")
     _require_no_writes(recordings)
     program = recordings.program
     trained = {name for name, _ in getattr(function, "named_parameters", list)()}
     outside = []
     for leaf, name, holder in zip(
-        program.leaves[len(given) :], names_of(recordings), recordings.holders, strict=True
+        program.leaves[len(stand_ins) :], names_of(recordings), recordings.holders, strict=True
     ):
         known = None if holder is None or name.startswith("outside") else name
         outside.append(libtorch_script.Outside(known, evaluate.computed_array(leaf), name in trained))
     places = [recordings.outputs.index(i) for i in range(len(recordings.first.returned))]
     return libtorch_script.traced(
         program,
-        [_arrays(each) for each in args],
+        [_arrays(arg) for arg in args],
         outside,
         lambda outputs: tree.unflatten(structures[0], iter([outputs[i] for i in places])),
     )
 
 
-def _is_tensor(each: Any) -> bool:
-    return isinstance(each, Tensor)
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
 
 
 def _arrays(argument: Any) -> Any:
     """The argument with arrays in the place of its tensors."""
     tensors: list[Tensor] = []
     structure = tree.flatten(argument, _is_tensor, tensors)
-    return tree.unflatten(structure, iter([np.asarray(each.detach().numpy()) for each in tensors]))
+    return tree.unflatten(structure, iter([np.asarray(tensor.detach().numpy()) for tensor in tensors]))
 
 
 def _require_tensors(args: Sequence[Any]) -> None:
-    def check(each: Any) -> None:
-        if isinstance(each, dict):
-            each = list(each.values())
-        if isinstance(each, (list, tuple)):
-            for part in each:
+    def check(value: Any) -> None:
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, (list, tuple)):
+            for part in value:
                 check(part)
-        elif not isinstance(each, Tensor):
+        elif not isinstance(value, Tensor):
             raise ArgumentError(
-                f"an example input is a {type(each).__name__}, and TorchScript traces tensors",
+                f"an example input is a {type(value).__name__}, and TorchScript traces tensors",
                 help="make it a tensor, or bind it: trace(lambda x: f(x, 3), (x,))",
             )
 

@@ -59,9 +59,9 @@ def module_archive(module: Any) -> bytes:
     text = classes.text()
     tensors = survey(_plain(root))
     hosts, places = stored(tensors)
-    storages = [np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in hosts]
+    storages = [np.ascontiguousarray(host).reshape(-1).view(np.uint8) for host in hosts]
     by_identity = {id(each): place for each, place in zip(tensors, places, strict=True)}
-    pickle = _Pickler(by_identity, [each.nbytes for each in storages]).dump(root)
+    pickle = _Pickler(by_identity, [storage.nbytes for storage in storages]).dump(root)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as zipped:
         add_record(zipped, "data.pkl", pickle)
@@ -75,7 +75,7 @@ def module_archive(module: Any) -> bytes:
 
 
 def _plain(state: dict[str, Any]) -> dict[str, Any]:
-    return {name: _plain(each) if isinstance(each, dict) else each for name, each in state.items()}
+    return {name: _plain(entry) if isinstance(entry, dict) else entry for name, entry in state.items()}
 
 
 class _Classes:
@@ -95,16 +95,16 @@ class _Classes:
         return self.names[id(module)]
 
     def object_of(self, module: Any) -> _Object:
-        found = _Object()
-        found.name = self.name_of(module)
+        instance = _Object()
+        instance.name = self.name_of(module)
         for name, each in (*module._parameters.items(), *module._buffers.items()):
             if each is not None:
-                found[name] = each
-        found["training"] = module.training
+                instance[name] = each
+        instance["training"] = module.training
         for name, child in module._modules.items():
             if child is not None:
-                found[name] = self.object_of(child)
-        return found
+                instance[name] = self.object_of(child)
+        return instance
 
     def text(self) -> str:
         """The source of `forward`, of all methods that it calls, and of the classes."""
@@ -161,18 +161,18 @@ class _MethodRewriter(Rewriter):
         self.paths = dict(_paths(module, ast.Name(self.self_name, ast.Load())))
 
     def text(self, name: str) -> str:
-        found = definition(self.function)
-        first = found.args.args[0]
-        rewritten = self.visit(found)
+        source = definition(self.function)
+        first = source.args.args[0]
+        rewritten = self.visit(source)
         first.annotation = ast.parse(f"__torch__.{self.classes.name_of(self.module)}", mode="eval").body
         rewritten.name = name
         return ast.unparse(ast.fix_missing_locations(rewritten))
 
-    def value_of(self, node: ast.expr, found: Any) -> ast.expr | None:
+    def value_of(self, node: ast.expr, static: Any) -> ast.expr | None:
         """A parameter, buffer or layer by its path from `self`."""
-        if id(found) in self.paths and not isinstance(found, (bool, int, float, str, type(None))):
-            return copy.deepcopy(self.paths[id(found)])
-        return super().value_of(node, found)
+        if id(static) in self.paths and not isinstance(static, (bool, int, float, str, type(None))):
+            return copy.deepcopy(self.paths[id(static)])
+        return super().value_of(node, static)
 
     def callee_of(self, node: ast.expr, callee: Any) -> ast.expr:
         """A layer is called by its `forward`, and a method of one by its name."""
@@ -205,8 +205,8 @@ class _MethodRewriter(Rewriter):
     def _unrolled(self, node: ast.For, items: list[Any]) -> list[ast.stmt]:
         """The body once for each item, and then the `else`: a loop without `break` always reaches it."""
         unrolled: list[ast.stmt] = []
-        for each in items:
-            self._bind(node.target, each)
+        for item in items:
+            self._bind(node.target, item)
             unrolled += self.statements([copy.deepcopy(one) for one in node.body])
         unrolled += self.statements(node.orelse) if node.orelse else []
         return unrolled
@@ -221,7 +221,7 @@ class _MethodRewriter(Rewriter):
 
     def _holds_module(self, item: Any) -> bool:
         parts = item if isinstance(item, tuple) else (item,)
-        return any(hasattr(each, "_parameters") for each in parts)
+        return any(hasattr(part, "_parameters") for part in parts)
 
     def _bind(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Name):

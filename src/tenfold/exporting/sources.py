@@ -98,12 +98,12 @@ class Rewriter(Known):
     # Statements
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        for each in [*node.args.args, *node.args.kwonlyargs]:
-            each.annotation = self._type(each.annotation)
+        for argument in [*node.args.args, *node.args.kwonlyargs]:
+            argument.annotation = self._type(argument.annotation)
         if node.args.vararg or node.args.kwarg:
             self.refuse(node, "TorchScript has no *args and **kwargs", "name each argument")
-        node.args.defaults = [self.visit(each) for each in node.args.defaults]
-        node.args.kw_defaults = [each and self.visit(each) for each in node.args.kw_defaults]
+        node.args.defaults = [self.visit(default) for default in node.args.defaults]
+        node.args.kw_defaults = [default and self.visit(default) for default in node.args.kw_defaults]
         node.returns = self._type(node.returns)
         code = self.function.__code__
         self.own |= {*code.co_varnames, *code.co_cellvars, *stored(node.body)}
@@ -113,9 +113,9 @@ class Rewriter(Known):
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The statements of a block, rewritten; an `if` on what is known is the branch that is taken."""
         found: list[ast.stmt] = []
-        for each in body:
-            made = self.visit(each)
-            found += made if isinstance(made, list) else [] if made is None else [made]
+        for statement in body:
+            rewritten = self.visit(statement)
+            found += rewritten if isinstance(rewritten, list) else [] if rewritten is None else [rewritten]
         return found or [ast.Pass()]
 
     def visit_If(self, node: ast.If) -> Any:
@@ -149,10 +149,10 @@ class Rewriter(Known):
 
     def _bound(self, node: ast.stmt) -> set[str]:
         """The names that a choice or loop binds, none of which may be assigned if it is a known one."""
-        for each in ast.walk(node):
-            if isinstance(each, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-                for name in stored([each]) & set(self.known):
-                    self._refuse_binding(each, name)
+        for child in ast.walk(node):
+            if isinstance(child, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                for name in stored([child]) & set(self.known):
+                    self._refuse_binding(child, name)
         return stored([node])
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -174,12 +174,12 @@ class Rewriter(Known):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """A local name for a function or layer is known, and its assignment is not written."""
-        known, found = self.static(node.value)
+        known, static = self.static(node.value)
         target = node.targets[0]
-        if known and callable(found) and isinstance(target, ast.Name) and len(node.targets) == 1:
+        if known and callable(static) and isinstance(target, ast.Name) and len(node.targets) == 1:
             if self.undecided:
                 self._refuse_binding(node, target.id)
-            self.known[target.id] = found
+            self.known[target.id] = static
             return None
         node.value = self.visit(node.value)
         self.forget(stored(node.targets))
@@ -203,9 +203,9 @@ class Rewriter(Known):
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         """An error is a failed assertion, with what is known of its message."""
-        given = node.exc.args[:1] if isinstance(node.exc, ast.Call) else []
-        parts = given[0].values if given and isinstance(given[0], ast.JoinedStr) else given
-        told = [self.static(each) for each in parts]
+        arguments = node.exc.args[:1] if isinstance(node.exc, ast.Call) else []
+        parts = arguments[0].values if arguments and isinstance(arguments[0], ast.JoinedStr) else arguments
+        told = [self.static(part) for part in parts]
         message = "".join([str(found) if known else "..." for known, found in told])
         return ast.Assert(ast.Constant(False), ast.Constant(message or "an error"))
 
@@ -228,11 +228,11 @@ class Rewriter(Known):
             name = node.value.attr if isinstance(node.value, ast.Attribute) else ast.unparse(node.value)
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             return _subscript(CONTAINERS.get(name, name), [self._type(each) for each in parts])
-        known, found = self.static(node)
-        if known and found is Any:  # as a library's layers say of what is a tensor
+        known, static = self.static(node)
+        if known and static is Any:  # as a library's layers say of what is a tensor
             return None
-        if known and isinstance(found, type):
-            return ast.Name("Tensor" if issubclass(found, Tensor) else found.__name__, ast.Load())
+        if known and isinstance(static, type):
+            return ast.Name("Tensor" if issubclass(static, Tensor) else static.__name__, ast.Load())
         return node
 
     # Expressions
@@ -242,54 +242,62 @@ class Rewriter(Known):
         if known:
             self._arrange(node, callee)
         node.args = [self.visit(each) for each in node.args]
-        for each in node.keywords:
-            each.value = self.visit(each.value)
+        for keyword in node.keywords:
+            keyword.value = self.visit(keyword.value)
         node.func = self.callee_of(node.func, callee) if known else self.visit(node.func)
         return node
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         """A comprehension, whose variables are its own."""
         outer = dict(self.known)
-        for each in node.generators:
-            each.iter = self.visit(each.iter)
-            self.forget(stored([each.target]))
-            each.ifs = [self.visit(test) for test in each.ifs]
+        for generator in node.generators:
+            generator.iter = self.visit(generator.iter)
+            self.forget(stored([generator.target]))
+            generator.ifs = [self.visit(test) for test in generator.ifs]
         node.elt = self.visit(node.elt)
         self.known = outer
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """What a tuple of constants has in it is asked of a list."""
-        found: Any = self.generic_visit(node)
-        for i, (test, each) in enumerate(zip(found.ops, found.comparators, strict=True)):
+        compared: Any = self.generic_visit(node)
+        for i, (test, each) in enumerate(zip(compared.ops, compared.comparators, strict=True)):
             if isinstance(test, (ast.In, ast.NotIn)) and isinstance(each, ast.Tuple):
-                found.comparators[i] = ast.List(each.elts, ast.Load())
-        return found
+                compared.comparators[i] = ast.List(each.elts, ast.Load())
+        return compared
 
     def _arrange(self, node: ast.Call, callee: Any) -> None:
         """Leave out arguments of a wrapper that its operator has not, and see that the others are its own."""
         name = getattr(callee, "__name__", "")
         if not _is_ours(callee) or name not in TABLE or not isinstance(callee, FunctionType):
             return
-        node.keywords = [each for each in node.keywords if not self._is_neutral(each.arg or "", each.value)]
+        node.keywords = [
+            keyword for keyword in node.keywords if not self._is_neutral(keyword.arg or "", keyword.value)
+        ]
         parameters = inspect.signature(callee).parameters
-        if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters.values()):
+        if any(
+            parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            for parameter in parameters.values()
+        ):
             return  # the operator itself
         words = list(parameters)
-        given = [*zip(words, node.args), *[(each.arg or "", each.value) for each in node.keywords]]
-        kept = [(word, value) for word, value in given if not self._is_neutral(word, value)]
+        arguments = [
+            *zip(words, node.args),
+            *[(keyword.arg or "", keyword.value) for keyword in node.keywords],
+        ]
+        kept = [(word, value) for word, value in arguments if not self._is_neutral(word, value)]
         for row in TABLE[name]:
             places = _matched([word for word in words if word not in NEUTRAL], row)
             if all(word in places for word, _ in kept):
                 node.args, node.keywords = [], [ast.keyword(places[word], value) for word, value in kept]
-                wanted = [each.name for each in row.schema.arguments if each.name in IMPLIED]
-                node.keywords += [ast.keyword(each, ast.Constant(IMPLIED[each])) for each in wanted]
+                wanted = [argument.name for argument in row.schema.arguments if argument.name in IMPLIED]
+                node.keywords += [ast.keyword(name, ast.Constant(IMPLIED[name])) for name in wanted]
                 return
         self.refuse(node, f"{name} takes other arguments than the operator of that name", "call the operator")
 
     def _is_neutral(self, word: str, value: ast.expr) -> bool:
-        known, found = self.static(value)
-        return word in NEUTRAL and known and found in NEUTRAL[word]
+        known, static = self.static(value)
+        return word in NEUTRAL and known and static in NEUTRAL[word]
 
     def callee_of(self, node: ast.expr, callee: Any) -> ast.expr:
         """How libtorch's compiler calls a function from outside."""
@@ -310,35 +318,35 @@ class Rewriter(Known):
     def visit(self, node: ast.AST) -> Any:
         """An expression that is known whole is its value."""
         if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", ast.Load()), ast.Store):
-            known, found = self.static(node)
-            written = self.value_of(node, found) if known else None
+            known, static = self.static(node)
+            written = self.value_of(node, static) if known else None
             if written is not None:
                 return written
             if known and isinstance(node, (ast.Name, ast.Attribute)):
-                self.refuse(node, f"TorchScript cannot keep {ast.unparse(node)}, a {type(found).__name__}")
+                self.refuse(node, f"TorchScript cannot keep {ast.unparse(node)}, a {type(static).__name__}")
         return super().visit(node)
 
-    def value_of(self, node: ast.expr, found: Any) -> ast.expr | None:
+    def value_of(self, node: ast.expr, static: Any) -> ast.expr | None:
         """A value from outside is a constant; a dtype is its number."""
-        if isinstance(found, DType):
-            return ast.Constant(SCALAR_TYPES[found.name])
-        if found is None or isinstance(found, CONSTANTS):
-            return _constant(found)
-        if isinstance(found, (tuple, list)) and all(isinstance(each, CONSTANTS) for each in found):
-            make = ast.Tuple if isinstance(found, tuple) else ast.List
-            return make([_constant(each) for each in found], ast.Load())
+        if isinstance(static, DType):
+            return ast.Constant(SCALAR_TYPES[static.name])
+        if static is None or isinstance(static, CONSTANTS):
+            return _constant(static)
+        if isinstance(static, (tuple, list)) and all(isinstance(element, CONSTANTS) for element in static):
+            make = ast.Tuple if isinstance(static, tuple) else ast.List
+            return make([_constant(element) for element in static], ast.Load())
         return None
 
 
 def _matched(words: list[str], row: Row) -> dict[str, str]:
     """What the operator calls a function's arguments: the same, `self` for the first, or the beginning of the
     word in the same place, as `train` for `training`."""
-    schema = [each.name for each in row.schema.arguments]
-    found = {word: word for word in words if word in schema}
+    schema = [argument.name for argument in row.schema.arguments]
+    matches = {word: word for word in words if word in schema}
     for word, other in zip(words, schema):
-        if word not in found and (other == "self" or word.startswith(other)):
-            found[word] = other
-    return found
+        if word not in matches and (other == "self" or word.startswith(other)):
+            matches[word] = other
+    return matches
 
 
 def _constant(value: Any) -> ast.expr:
@@ -353,7 +361,7 @@ def _operator(name: str) -> ast.expr:
 
 
 def _subscript(name: str, parts: list[ast.expr | None]) -> ast.expr:
-    some = [each for each in parts if each is not None]
+    some = [part for part in parts if part is not None]
     inner = some[0] if len(some) == 1 else ast.Tuple(some, ast.Load())
     return ast.Subscript(ast.Name(name, ast.Load()), inner, ast.Load())
 

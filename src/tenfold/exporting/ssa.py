@@ -38,7 +38,7 @@ class SSAValue:
     @property
     def uses(self) -> list[str]:
         """The names of the ops that use the value so far."""
-        return [str(each.owner.name) for each in self.mlir.uses]
+        return [str(use.owner.name) for use in self.mlir.uses]
 
     def __str__(self) -> str:
         return self.builder.shown(self.mlir)

@@ -62,11 +62,11 @@ def _steps(step: Step) -> Callable[..., list[Tensor]]:
                 asked = linear(x, of_input, bias)
                 states = [start.select(0, place) for start in starts]
                 times = range(x.shape[0])
-                made = {}
+                by_time = {}
                 for time in reversed(times) if backward else times:
                     states = step(asked.select(0, time), linear(states[0], of_state, inner_bias), states)
-                    made[time] = states[0]
-                outputs.append(stack([made[time] for time in times]))
+                    by_time[time] = states[0]
+                outputs.append(stack([by_time[time] for time in times]))
                 ends.append(states)
             x = outputs[0] if len(outputs) == 1 else aten("cat")(outputs, 2)
         last = [stack([states[i] for states in ends]) for i in range(len(starts))]
@@ -90,7 +90,7 @@ def attention(
 ) -> list[Tensor]:  # fmt: skip
     if enable_gqa:
         groups = query.shape[-3] // key.shape[-3]
-        key, value = (each.repeat_interleave(groups, -3) for each in (key, value))
+        key, value = (tensor.repeat_interleave(groups, -3) for tensor in (key, value))
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
         seen = aten("ones")(query.shape[-2], key.shape[-2], dtype=bool_, device=query.device).tril()
@@ -174,7 +174,7 @@ def _reductions(loss: Tensor, reduction: int) -> Tensor:
 
 
 def squeeze_each(self: Tensor, dim: Sequence[int]) -> list[Tensor]:
-    for each in sorted((each % max(self.ndim, 1) for each in dim), reverse=True):
+    for each in sorted((axis % max(self.ndim, 1) for axis in dim), reverse=True):
         self = self.squeeze(each)
     return [self]
 
@@ -196,7 +196,7 @@ def permuted(self: Tensor, source: Sequence[int], destination: Sequence[int]) ->
     if not self.ndim:
         return [self.view(())]
     places = {to % self.ndim: of % self.ndim for of, to in zip(source, destination)}
-    others = iter([each for each in range(self.ndim) if each not in places.values()])
+    others = iter([axis for axis in range(self.ndim) if axis not in places.values()])
     return [self.permute([places[i] if i in places else next(others) for i in range(self.ndim)])]
 
 
@@ -218,19 +218,22 @@ def batch_norm_by_parts(
 ) -> list[Tensor]:  # fmt: skip
     """The layer, what it normalised by, and the next statistics."""
     if not training:
-        given = (input, weight, bias, running_mean, running_var)
-        return [*aten("native_batch_norm")(*given, False, momentum, eps), running_mean, running_var]
+        operands = (input, weight, bias, running_mean, running_var)
+        return [*aten("native_batch_norm")(*operands, False, momentum, eps), running_mean, running_var]
     dims = [dim for dim in range(input.ndim) if dim != 1]
     along = [1, -1] + [1] * (input.ndim - 2)
     x = _wide(input)
     mean, spread = x.mean(dims), x.var(dims, correction=0)
     scale = (spread + eps).rsqrt()
-    made = (x - mean.view(along)) * scale.view(along)
-    made = made if weight is None else made * weight.view(along)
-    made = made if bias is None else made + bias.view(along)
+    normalized = (x - mean.view(along)) * scale.view(along)
+    normalized = normalized if weight is None else normalized * weight.view(along)
+    normalized = normalized if bias is None else normalized + bias.view(along)
     before = (_wide(running_mean), _wide(running_var))
     averages = [old.lerp(new, momentum) for old, new in zip(before, (mean, x.var(dims, correction=1)))]
-    return [made.to(input.dtype), *[each.to(running_mean.dtype) for each in (mean, scale, *averages)]]
+    return [
+        normalized.to(input.dtype),
+        *[statistic.to(running_mean.dtype) for statistic in (mean, scale, *averages)],
+    ]
 
 
 def full_tensor(number: Any, like: Tensor) -> Tensor:
@@ -277,7 +280,7 @@ def put_from_start(
     self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool
 ) -> list[Tensor]:
     """Indices below zero count from the end, which it does not know."""
-    if all(each is None or each.dtype is not bool_ for each in indices):
+    if all(index is None or index.dtype is not bool_ for index in indices):
         indices = [
             None if each is None else aten("where")(each < 0, each + self.shape[dim], each)
             for dim, each in enumerate(indices)

@@ -9,6 +9,7 @@ import pytest
 
 import tenfold as tn
 from examples.models.gpt2 import GPT2
+from examples.models.resnet import resnet50
 from tenfold.command.serving import Server, Watched
 from tenfold.explain import runs
 from tenfold.explain.explanation import drafted
@@ -234,41 +235,51 @@ def test_ten_thousand_lines_draw_only_what_is_seen(browser, tmp_path):
     )
 
 
-FRAMES = """
-const [stage, step, done] = arguments, { scroller } = page.panes.panes.get(stage).list;
-let left = 60;
-const next = () => { scroller.scrollTop += step; left -= 1; requestAnimationFrame(left ? next : done); };
-requestAnimationFrame(next);
-"""
+SCROLL_BY = "page.panes.panes.get(arguments[0]).list.scroller.scrollBy(0, arguments[1])"
+
+
+def gpt_2():
+    model = GPT2(vocabulary=512, context=64, width=96, layers=12, heads=4, dropout=0.0)
+    data = tn.zeros(2, 32, dtype=tn.int64), tn.zeros(64, dtype=tn.int64)
+    return model, data, lambda scores: scores.flatten(0, 1)
+
+
+def resnet_50():
+    return resnet50(), (tn.zeros(2, 3, 64, 64), tn.zeros(2, dtype=tn.int64)), lambda scores: scores
 
 
 @pytest.mark.slow
-def test_the_page_of_a_training_step_of_gpt_2_opens_and_scrolls_quickly(browser, tmp_path):
-    tn.manual_seed(0)
-    model = GPT2(vocabulary=512, context=64, width=96, layers=12, heads=4, dropout=0.0)
+@pytest.mark.parametrize("made", [gpt_2, resnet_50], ids=lambda made: made.__name__)
+def test_the_page_of_a_training_step_opens_and_scrolls_quickly(browser, tmp_path, made):
+    """In processor time of the page's thread, which a busy machine does not change."""
+    model, data, flattened = made()
     optimizer = tn.optim.AdamW(model.parameters(), lr=1e-3)
 
     def step(x, y):
         optimizer.zero_grad()
-        loss = tn.nn.functional.cross_entropy(model(x).flatten(0, 1), y)
+        loss = tn.nn.functional.cross_entropy(flattened(model(x)), y)
         loss.backward()
         optimizer.step()
         return loss
 
-    explanation = tn.explain(step, tn.zeros(2, 32, dtype=tn.int64), tn.zeros(64, dtype=tn.int64))
+    explanation = tn.explain(step, *data)
     assert all(len(explanation.stage(key).lines) > 10_000 for key in ("flat", "stablehlo", "hlo"))
     explanation.save(tmp_path / "page.html")
-    assert (tmp_path / "page.html").stat().st_size < 2 << 20
+    assert (tmp_path / "page.html").stat().st_size < 2_000_000
     browser.driver.get("about:blank")
     before = browser.computed()
     browser.open(tmp_path / "page.html")
     assert browser.computed() - before < 2
+    frames = []
     for stage in ("flat", "stablehlo", "hlo"):
         browser.run("page.panes.reveal(arguments[0])", stage)
-        for distance in (60, 2000):
+        browser.frame()
+        for distance in [60] * 15 + [2000] * 15:
             before = browser.computed()
-            browser.driver.execute_async_script(FRAMES, stage, distance)
-            assert (browser.computed() - before) / 60 < 0.05
+            browser.run(SCROLL_BY, stage, distance)
+            browser.frame()
+            frames.append(browser.computed() - before)
+    assert max(frames) < 0.05
 
 
 def test_two_versions_are_compared_line_by_line(browser, tmp_path):

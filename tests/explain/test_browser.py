@@ -344,6 +344,8 @@ def test_runs_are_tables_on_a_page_of_their_own(browser, tmp_path):
     (tmp_path / "runs.html").write_text(runs.page("program.py"), encoding="utf-8")
     browser.open(tmp_path / "runs.html")
     assert "thrice" in browser.find(".runs table").text
+    guards = "'\\n'.repeat(20)"
+    assert browser.run(f"folded({guards}).tagName === 'DETAILS' && folded('one').tagName === 'PRE'")
     assert browser.run("document.querySelector('#title').textContent") == "program.py"
 
 

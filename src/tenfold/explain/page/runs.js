@@ -1,5 +1,7 @@
 // What ran where, and why functions were recorded anew: tables in the place of panes.
 
+const FEW_GUARDS = 6;
+
 class RunsPage {
   constructor({ title, runs }) {
     at("title").textContent = title;
@@ -47,17 +49,29 @@ function paragraph(text) {
 
 function table(titles, rows) {
   const made = document.createElement("table"), head = made.createTHead().insertRow(), body = made.createTBody();
-  for (const title of titles) {
+  titles.forEach((title, i) => {
     const cell = document.createElement("th");
     cell.scope = "col";
+    if (typeof rows[0]?.[i] === "number") cell.className = "num";
     cell.textContent = title;
     head.append(cell);
-  }
+  });
   for (const row of rows) {
     const line = body.insertRow();
     for (const value of row) fill(line.insertCell(), value);
   }
   return made;
+}
+
+// A listing that starts out closed where it is long: the tables below it are to be seen.
+function folded(text) {
+  const code = document.createElement("pre"), lines = text.split("\n").length;
+  code.textContent = text;
+  if (lines <= FEW_GUARDS) return code;
+  const fold = document.createElement("details"), head = document.createElement("summary");
+  head.textContent = `Show ${count(lines)} lines`;
+  fold.append(head, code);
+  return fold;
 }
 
 function fill(cell, value) {
@@ -66,9 +80,7 @@ function fill(cell, value) {
     small.textContent = place;
     cell.append(text, document.createElement("br"), small);
   } else if (value.code !== undefined) {
-    const code = document.createElement("pre");
-    code.textContent = value.code;
-    cell.append(code);
+    cell.append(folded(value.code));
   } else if (value.tier !== undefined) {
     const tier = document.createElement("span");
     tier.className = "tier";

@@ -101,7 +101,7 @@ def test_every_command_has_help_with_an_example(command, capsys):
         cli.main([*command, "--help"])
     printed = capsys.readouterr().out
     assert stopped.value.code == 0
-    assert not command or f"example:\n  tenfold {' '.join(command)}" in printed
+    assert f"example:\n  {' '.join(['tenfold', *command])}" in printed
 
 
 def test_the_demo_shows_every_stage_learns_to_read_and_times_it(tmp_path):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.purple import cli
+
 
 def purple(
     *arguments: str, text: str | None = None, cwd: Path | None = None
@@ -24,6 +26,13 @@ def test_a_file_runs_with_its_arguments(tmp_path):
     (tmp_path / "hello.purple").write_text('(print "hello" (command-line))\n5\n')
     found = purple("hello.purple", "a", "--b", cwd=tmp_path)
     assert (found.stdout, found.stderr, found.returncode) == ("hello (a --b)\n", "", 0)
+
+
+@pytest.mark.parametrize("command", [(), ("build",), ("flags",), ("test",), ("fmt",), ("memory",)], ids=str)
+def test_every_command_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([*command, "--help"])
+    assert "example:\n  " in capsys.readouterr().out
 
 
 def test_an_expression_prints_its_value():

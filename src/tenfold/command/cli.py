@@ -50,7 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tenfold", description="A tensor compiler with many doors.")
+    parser = argparse.ArgumentParser(
+        prog="tenfold",
+        description="A tensor compiler with many doors.",
+        epilog="example:\n  tenfold explain train.py --open\n\nEach command has its own: tenfold COMMAND --help",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"tenfold {tenfold.__version__}")
     command = adder(parser, "COMMAND")
     _add_running(command)

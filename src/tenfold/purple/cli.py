@@ -40,7 +40,7 @@ purple fmt [--check] FILE …     put files in the house layout, or tell which a
 purple memory --run FILE        run it, and compare its peak of tensor memory with the ideal"""
 
 
-_FLAGS = "Print what compiles and links a program: cc program.c $(purple flags) -o program"
+_FLAGS = "Print what compiles and links the C that `purple -c` prints."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(given: list[str]) -> Callable[[], int] | None:
     """What the command line asks for; None for the REPL."""
     if given[:1] == ["build"]:
-        parser = argparse.ArgumentParser(prog="purple build", description="Make a native program.")
+        parser = _parser("build", "Make a native program.", "purple build life.purple -o life")
         parser.add_argument("file")
         parser.add_argument("-o", "--output", help="the program to make (default: FILE without its ending)")
         parser.add_argument("-g", "--debug", action="store_true", help="keep source lines for gdb")
@@ -73,21 +73,21 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         output = built.output or str(Path(built.file).with_suffix(""))
         return lambda: _reported(lambda: _build(built.file, output, built.debug, built.rpath), _sources)
     if given[:1] == ["flags"]:
-        argparse.ArgumentParser(prog="purple flags", description=_FLAGS).parse_args(given[1:])
+        _parser("flags", _FLAGS, "cc life.c $(purple flags) -o life").parse_args(given[1:])
         return lambda: _print(shlex.join(library_flags(build_libtenfold())) + "\n")
     if given[:1] == ["test"]:
-        parser = argparse.ArgumentParser(prog="purple test", description="Run files of checks.")
+        parser = _parser("test", "Run files of checks.", "purple test checks.purple")
         parser.add_argument("files", nargs="+", metavar="file")
         tested = parser.parse_args(given[1:])
         return lambda: run_tests(tested.files, print)
     if given[:1] == ["fmt"]:
-        parser = argparse.ArgumentParser(prog="purple fmt", description="Put files in the house layout.")
+        parser = _parser("fmt", "Put files in the house layout.", "purple fmt --check life.purple")
         parser.add_argument("files", nargs="+", metavar="file")
         parser.add_argument("--check", action="store_true", help="change nothing; tell which files would")
         laid_out = parser.parse_args(given[1:])
         return lambda: _reported(lambda: _format(laid_out.files, laid_out.check), _sources)
     if given[:1] == ["memory"]:
-        parser = argparse.ArgumentParser(prog="purple memory", description="Show where memory is freed.")
+        parser = _parser("memory", "Show where memory is freed.", "purple memory --run life.purple")
         parser.add_argument(
             "--run", action="store_true", help="run the program and tell the peak of its tensors' memory"
         )
@@ -100,6 +100,8 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         prog="purple",
         usage=USAGE.replace("\n", "\n       "),
         description="Purple: a small Lisp whose values include tensors.",
+        epilog="example:\n  purple -e '(tensor-sum (tensor-ones 2 3))'",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"purple {tenfold.__version__}")
     parser.add_argument(
@@ -119,6 +121,15 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
     if options.file is None:
         return None
     return lambda: _run(options.file, options.arguments)
+
+
+def _parser(command: str, description: str, example: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=f"purple {command}",
+        description=description,
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def _run(path: str, arguments: list[str]) -> int:

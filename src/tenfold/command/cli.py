@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tenfold",
         description="A tensor compiler with many doors.",
-        epilog="example:\n  tenfold explain train.py --open\n\nEach command has its own: tenfold COMMAND --help",
+        epilog="example:\n  tenfold explain train.py --open\n\nFor the others: tenfold COMMAND --help",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tenfold {tenfold.__version__}")

@@ -54,6 +54,18 @@ def test_a_stub_has_overloads_results_by_name_and_docstrings():
     assert "float: _DType" in text
 
 
+def test_stubs_are_written_where_pytorch_is_not_installed():
+    script = "import sys; sys.modules['torch'] = None; from tenfold.command import stubs; "
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script}print(stubs.module_text('tenfold'))"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "FloatStorage: _type[_Any]" in done.stdout
+
+
 def test_the_file_of_uses_has_two_hundred():
     typed = [line for line in USES.read_text(encoding="utf-8").splitlines() if re.match(r"\w+: .* = ", line)]
     assert len(typed) >= 200 and len(wrong_lines()) >= 70

@@ -120,6 +120,8 @@ def _exported(module: str, theirs: str, ours: str) -> Iterator[str]:
 @functools.cache
 def _written(module: str) -> frozenset[str]:
     """The functions and classes that stand in a module's source, and not merely in its namespace."""
+    if module == "torch":  # what pickles name so, such as storages: PyTorch need not be there
+        return frozenset()
     source = Path(importlib.import_module(module).__file__ or "").read_text(encoding="utf-8")
     kinds = (ast.FunctionDef, ast.ClassDef)
     return frozenset(each.name for each in ast.parse(source).body if isinstance(each, kinds))

@@ -1,6 +1,7 @@
 """State that a compiled function writes is updated where it lies: no copy of it is made, and a check that
 fails leaves it as it was."""
 
+import gc
 import re
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import nn
+from tenfold.engines import xla
 
 SHAPE = (2, 4, 256, 16)
 ROW = tn.ones(2, 4, 1, 16).eval()
@@ -198,3 +200,20 @@ def test_results_of_a_repeated_argument_are_those_of_one_tensor():
     step = tn.compile(lambda a, b, row: a.index_copy_(2, tn.tensor([1]), row).sum() + b.sum())
     assert step(cache, cache, ROW).item() == 2 * ROW.numel()
     assert step(cache, cache, ROW * 3).item() == 6 * ROW.numel()
+
+
+def test_a_compiled_function_does_not_hold_state_as_it_was_when_it_was_recorded():
+    model = nn.Linear(64, 64)
+    optimizer = tn.optim.Adam(model.parameters())
+
+    @tn.compile
+    def step(x):
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step(tn.ones(2, 64))
+    gc.collect()
+    arrays = xla.client("cpu").client.live_arrays()
+    assert sum(each.on_device_size_in_bytes() == 64 * 64 * 4 for each in arrays) == 4  # with its gradient

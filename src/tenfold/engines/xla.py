@@ -40,7 +40,7 @@ from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import PYTHON
 from tenfold.mlir import stablehlo
 from tenfold.mlir.interrupts import aside, is_from_handler, once, pass_on, uninterrupted
-from tenfold.ops import kernels
+from tenfold.ops import kernels, tile_kernels
 
 _lock = forkable(threading.RLock())
 _clients: dict[str, Client] = {}
@@ -527,7 +527,7 @@ def _makers(results: Sequence[TensorType], xla_device: Any) -> list[Any]:
 def provide(module: stablehlo.Module, device: Device) -> None:
     """Make the functions known that the program calls by name, before it is compiled or loaded."""
     for call in module.calls:
-        if device.type == "cuda" and call.call_target_name.startswith("__cudnn$"):
+        if device.type == "cuda" and call.call_target_name.startswith(("__cudnn$", tile_kernels.TARGET)):
             continue  # XLA's own
         if call.call_target_name.startswith(PYTHON):
             _require_cpu(call, device, f"the Python kernel of {call.call_target_name.split('#')[1]}")
@@ -650,7 +650,7 @@ def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Execut
 
 # On CPUs, XLA would give convolutions to YNNPACK, which takes four times as long for them as XLA itself, and
 # small reductions, for which it takes longer too. On GPUs it would run large matrix products by Triton that
-# take cuBLAS half the time, and compute layer norms itself, for which cuDNN is quicker. There it would also
+# take cuBLAS half the time. There it would also
 # leave out roundings to half precision whose result is widened again, though PyTorch has them; then what a
 # bias's gradient adds up is written and read in float32, beside the rounded copy that the products take.
 _YNN = "xla_cpu_experimental_ynn_fusion_type"
@@ -660,7 +660,6 @@ OPTIONS: dict[str, list[tuple[str, Any]]] = {
     "cpu": [(_YNN, f"{_PRODUCTS},{_REDUCTIONS}")],
     "cuda": [
         ("xla_gpu_enable_triton_gemm", False),
-        ("xla_gpu_enable_cudnn_layer_norm", True),
         ("xla_allow_excess_precision", False),
     ],
 }

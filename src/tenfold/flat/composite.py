@@ -6,7 +6,8 @@
 
 Called on FlatIR values, such a lowering gives a `Composite`, whose body is what it computes and whose rule is
 what it differentiates by. It has no counterpart in StableHLO: where a function is inlined, its body remains.
-On a type of device where there is something better, the body is another: `elsewhere={"cuda": lowering}`.
+On a type of device where there is something better, the body is another: `elsewhere={"cuda": lowering}`. One
+for "triton" is for a single CUDA device: it calls kernels of our own, which cannot be split over a mesh.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ class Composite(Op):
     rule: Rule
     elsewhere: dict[str, Function]
     push: Push | None
+
+    def body_for(self, device: str) -> Function:
+        """The body on a type of device; "triton" is a CUDA device alone."""
+        found = self.elsewhere.get(device)
+        if found is None and device == "triton":
+            found = self.elsewhere.get("cuda")
+        return self.body if found is None else found
 
     def infer(self) -> tuple[TensorType, ...]:
         types = tuple([result.type for result in self.body.results])

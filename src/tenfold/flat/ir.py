@@ -331,7 +331,7 @@ def replay(
         copy = op.replace(values, source)
         results = copy.__dict__["results"]
         if op.name == "tenfold.composite" and not whole:
-            body = copy.__dict__["elsewhere"].get(device, copy.__dict__["body"])
+            body = copy.body_for(device)  # type: ignore[attr-defined]
             results = body.inline(copy.operands, source or op.source, device=device)
         values.update(zip(op.__dict__["results"], results, strict=True))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold.flat.composite import Composite
 from tenfold.flat.elementwise import OptimizationBarrier
@@ -17,8 +17,17 @@ from tenfold.flat.grad import gradients
 from tenfold.flat.ir import Function, Value
 
 
-def recomputed(lowering: Callable[..., Value]) -> Callable[..., Value]:
-    """Decorate a lowering of one result, so that on CUDA its gradient keeps nothing but its arguments."""
+class Tiles(NamedTuple):
+    """A function and its gradient by kernels of our own, where they fit the arguments."""
+
+    fits: Callable[..., bool]
+    function: Callable[..., Value]
+    gradient: Callable[..., Value]  # the cotangent first
+
+
+def recomputed(lowering: Callable[..., Value], tiles: Tiles | None = None) -> Callable[..., Value]:
+    """A lowering of one result whose gradient on CUDA keeps nothing but its arguments. `tiles` may have other
+    lowerings for a CUDA device alone, of the function and of its gradient."""
 
     @functools.wraps(lowering)
     def call(*arguments: Any) -> Value:
@@ -33,17 +42,25 @@ def recomputed(lowering: Callable[..., Value]) -> Callable[..., Value]:
         inputs = tuple([arguments[i] for i in places])
         params = [type(operand)(operand.type) for operand in inputs]
         body = Function(params, (on(params),), lowering.__name__)
+        elsewhere: dict[str, Function] = {}
+        gradient = None
+        if tiles is not None and len(inputs) == 1 and tiles.fits(*arguments):
+            param, gradient = Value(inputs[0].type), tiles.gradient
+            elsewhere["triton"] = Function([param], (tiles.function(param),), body.name)
 
         def rule(cotangents: Sequence[Any], results: Sequence[Value], values: Sequence[Value]) -> list[Any]:
-            return pulled_back(body, values, cotangents[0])
+            return pulled_back(body, values, cotangents[0], gradient)
 
-        return Composite(inputs, body, rule, {}, None).result
+        return Composite(inputs, body, rule, elsewhere, None).result
 
     return call
 
 
-def pulled_back(body: Function, values: Sequence[Value], cotangent: Value) -> list[Value | None]:
-    """The cotangents of a function's parameters, as one composite that computes the function first."""
+def pulled_back(
+    body: Function, values: Sequence[Value], cotangent: Value, tiled: Callable[..., Value] | None = None
+) -> list[Value | None]:
+    """The cotangents of a function's parameters, as one composite that computes the function first; on a CUDA
+    device alone it may be `tiled`."""
     start = Value(cotangent.type)
     found = gradients(body.ops, body.results, [start], body.params)
     plain = _function([*body.params, start], found, f"{body.name}_gradient")
@@ -51,7 +68,10 @@ def pulled_back(body: Function, values: Sequence[Value], cotangent: Value) -> li
         return found
     others = [Value(param.type) for param in plain.params]
     apart = OptimizationBarrier(tuple(others)).results
-    cuda = Function(others, plain.inline(apart, whole=True), plain.name)
+    elsewhere = {"cuda": Function(others, plain.inline(apart, whole=True), plain.name)}
+    if tiled is not None:
+        x, flow = (Value(param.type) for param in plain.params)
+        elsewhere["triton"] = Function([x, flow], (tiled(flow, x),), plain.name)
 
     def rule(cotangents: Sequence[Any], results: Sequence[Value], given: Sequence[Value]) -> list[Any]:
         starts = [None if each is None else Value(each.type) for each in cotangents]
@@ -61,9 +81,29 @@ def pulled_back(body: Function, values: Sequence[Value], cotangent: Value) -> li
         made = iter(_function([*plain.params, *used], second, plain.name).inline(arguments, whole=True))
         return [None if each is None else next(made) for each in second]
 
-    made = iter(Composite((*values, cotangent), plain, rule, {"cuda": cuda}, None).results)
+    made = iter(Composite((*values, cotangent), plain, rule, elsewhere, None).results)
     return [None if each is None else next(made) for each in found]
 
 
 def _function(params: Sequence[Value], results: Sequence[Value | None], name: str) -> Function:
     return Function(params, [result for result in results if result is not None], name)
+
+
+def derived(lowering: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule of a lowering of several results that differentiates as its ops do."""
+
+    def rule(cotangents: Any, results: Any, *arguments: Any) -> Any:
+        values = [argument for argument in arguments if isinstance(argument, Value)]
+        params: list[Any] = [Value(value.type) for value in values]
+        remaining = iter(params)
+        given = [next(remaining) if isinstance(argument, Value) else argument for argument in arguments]
+        function = Function(params, lowering(*given))
+        starts = [None if cotangent is None else Value(cotangent.type) for cotangent in cotangents]
+        found = gradients(function.ops, function.results, starts, params)
+        used = [start for start in starts if start is not None]
+        whole = _function([*params, *used], found, function.name)
+        flowing = [cotangent for cotangent in cotangents if cotangent is not None]
+        made = iter(whole.inline([*values, *flowing], whole=True))
+        return tuple([None if gradient is None else next(made) for gradient in found])
+
+    return rule

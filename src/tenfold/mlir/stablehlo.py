@@ -29,10 +29,11 @@ from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise, indexed, structured, windows
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sharding import ShardingConstraint
-from tenfold.mlir import collectives
+from tenfold.mlir import collectives, triton
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import once, pass_on, uninterrupted
 from tenfold.mlir.scattering import scatter_sums
+from tenfold.ops import tile_kernels
 
 TITLE = "==== StableHLO IR ===="
 SUPPORTED = ((0, 10), (0, 12))  # from, and before
@@ -496,16 +497,32 @@ def _random(emitter: _Emitter, op: structured.RngBitGenerator) -> dict[str, Any]
 def _custom_call(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]:
     ir = emitter.b.ir
     emitter.calls.setdefault(op.call_target_name, op)
+    layouts_and_aliases = _places_of(emitter, op)
+    if op.call_target_name.startswith(tile_kernels.TARGET):
+        target, _, name = op.call_target_name.partition("#")
+        config = triton.configuration(op, tile_kernels.KERNELS[name])
+        return {
+            "call_target_name": ir.StringAttr.get(target),
+            "mhlo.backend_config": ir.Attribute.parse(config),
+            **layouts_and_aliases,
+        }
     if isinstance(op.backend_config, str):  # a text that XLA itself reads
         version, config = 2, ir.StringAttr.get(op.backend_config)
     else:
         options = ", ".join(f"{name} = {value}" for name, value in op.backend_config)
         version, config = 4, ir.Attribute.parse("{" + options + "}")
-    attributes = {
+    return {
         "call_target_name": ir.StringAttr.get(op.call_target_name.partition("#")[0]),
         "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), version),
         "backend_config": config,
+        **layouts_and_aliases,
     }
+
+
+def _places_of(emitter: _Emitter, op: structured.CustomCall) -> dict[str, Any]:
+    """Which results lie where operands do, and in which order all of them lie in memory."""
+    ir = emitter.b.ir
+    attributes: dict[str, Any] = {}
     if op.aliases:
         several = len(op.result_types) > 1
         texts = [

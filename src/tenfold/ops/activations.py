@@ -1,11 +1,13 @@
 """Rows for the activation functions of neural networks. Softmax and its like are in `softmax.py`."""
 
+import functools
 import math
 
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
-from tenfold.flat.remat import recomputed
+from tenfold.flat.remat import Tiles, recomputed
+from tenfold.ops import tile_kernels
 from tenfold.ops.numbers import number_in
 from tenfold.ops.precision import widened
 from tenfold.ops.random import bits, unit
@@ -193,6 +195,13 @@ def celu(x, alpha):
     return elu(x, alpha, 1, 1 / alpha)
 
 
+_GELU = Tiles(
+    lambda x, approximate: approximate == "tanh" and tile_kernels.fits_pointwise(x),
+    functools.partial(tile_kernels.call_pointwise, "gelu"),
+    functools.partial(tile_kernels.call_pointwise_gradient, "gelu"),
+)
+
+
 @op(
     "gelu(Tensor self, *, str approximate='none') -> Tensor",
     module="nn",
@@ -201,7 +210,7 @@ def celu(x, alpha):
         [S(T(3, 4, low=-9, high=9), approximate=each) for each in ("none", "tanh")] + [S(T()), S(T(0, 3))]
     ),
 )
-@recomputed
+@functools.partial(recomputed, tiles=_GELU)
 @widened
 def gelu(x, approximate):
     """self * Phi(self), the normal distribution's, exactly or by tanh"""

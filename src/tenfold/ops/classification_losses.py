@@ -9,6 +9,8 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.flat import Value
+from tenfold.flat.remat import derived
+from tenfold.ops import tile_kernels
 from tenfold.ops.losses import MEAN, NONE, SUM, floats, reduced
 from tenfold.ops.precision import widened
 from tenfold.ops.samples import S, T
@@ -44,22 +46,49 @@ def _likelihood_rule(cotangents, results, x, target):
     """
     to_picked, _, to_log_total = cotangents
     _, largest, log_total = results
-    dim = _class_dim(x)
-    chances = flat.exp(x - largest - log_total)
     gradient = None
     if to_picked is not None:
-        flows = flat.unsqueeze(to_picked, dim)
-        gradient = flat.where(hot(x, target), flows, 0) - chances * flows
+        (gradient,) = _likelihood_gradient(x, target, largest, log_total, to_picked)
     if to_log_total is not None:
-        further = chances * to_log_total
+        further = flat.exp(x - largest - log_total) * to_log_total
         gradient = further if gradient is None else gradient + further
     return gradient, None
 
 
-@flat.differentiated(_likelihood_rule)
+def _plain_gradient(x, target, largest, log_total, flows):
+    flows = flat.unsqueeze(flows, _class_dim(x))
+    chances = flat.exp(x - largest - log_total)
+    return (flat.where(hot(x, target), flows, 0) - chances * flows,)
+
+
+def _gradient_by_tiles(x, target, largest, log_total, flows):
+    if not tile_kernels.fits_likelihood(x, _class_dim(x)):
+        return _plain_gradient(x, target, largest, log_total, flows)
+    largest, log_total = (flat.reshape(each, target.shape) for each in (largest, log_total))
+    return (tile_kernels.call_likelihood_gradient(x, target, largest, log_total, flows),)
+
+
+_likelihood_gradient = flat.differentiated(
+    derived(_plain_gradient), elsewhere={"triton": _gradient_by_tiles}
+)(_plain_gradient)
+
+
+def _by_tiles(x, target):
+    dim = _class_dim(x)
+    if not tile_kernels.fits_likelihood(x, dim):
+        return _plain_log_likelihood(x, target)
+    picked, largest, log_total = tile_kernels.call_likelihood(x, target)
+    return picked, flat.unsqueeze(largest, dim), flat.unsqueeze(log_total, dim)
+
+
+@flat.differentiated(_likelihood_rule, elsewhere={"triton": _by_tiles})
 def _log_likelihood(x, target):
     """log_softmax(x) at each target's class; the largest score, and the logarithm of the sum of exponentials
     above it."""
+    return _plain_log_likelihood(x, target)
+
+
+def _plain_log_likelihood(x, target):
     dim = _class_dim(x)
     largest = flat.reduce(x, "max", (dim,), keepdim=True)
     log_total = flat.log(flat.sum(flat.exp(x - largest), (dim,), keepdim=True))

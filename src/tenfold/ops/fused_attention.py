@@ -14,7 +14,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import UnsupportedError
 from tenfold.flat import TensorType, Value
-from tenfold.flat.grad import gradients
+from tenfold.flat.remat import derived
 
 NAMES = {dtypes.bfloat16: "BF16", dtypes.float16: "F16"}
 WIDEST = 128  # of heads that cuDNN takes on every GPU with this kernel
@@ -65,22 +65,6 @@ def fused_attention(
     return flat.convert(out, query.dtype), flat.squeeze(flat.log(total) + largest, -1)
 
 
-def _gradient_rule(cotangents: Any, results: Any, *arguments: Any) -> Any:
-    values = [argument for argument in arguments if isinstance(argument, Value)]
-    options: list[Any] = [argument for argument in arguments if not isinstance(argument, Value)]
-    params: list[Any] = [Value(value.type) for value in values]
-    function = flat.Function(params, _attention_gradient(*params, *options))
-    starts = [None if cotangent is None else Value(cotangent.type) for cotangent in cotangents]
-    found = gradients(function.ops, function.results, starts, params)
-    there = [each for each in found if each is not None]
-    given = [start for start in starts if start is not None]
-    whole = flat.Function([*params, *given], there)
-    made = iter(
-        whole.inline([*values, *[cotangent for cotangent in cotangents if cotangent is not None]], whole=True)
-    )
-    return tuple([None if each is None else next(made) for each in found])
-
-
 def _gradient_on_cuda(
     query: Value,
     key: Value,
@@ -121,7 +105,7 @@ def _attention_gradient(
     return to_query, to_key, to_value
 
 
-attention_gradient = flat.differentiated(_gradient_rule, elsewhere={"cuda": _gradient_on_cuda})(
+attention_gradient = flat.differentiated(derived(_attention_gradient), elsewhere={"cuda": _gradient_on_cuda})(
     _attention_gradient
 )
 

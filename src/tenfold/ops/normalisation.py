@@ -14,6 +14,8 @@ from tenfold.base import dtypes
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
+from tenfold.flat.remat import derived
+from tenfold.ops import tile_kernels
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -51,6 +53,70 @@ def standardised(x: Value, dims: Sequence[int], eps: float) -> tuple[Value, Valu
     centred = x - mean
     variance = _mean(centred * centred, dims)
     return centred * flat.rsqrt(variance + eps), mean, variance
+
+
+def _layer_rule(cotangents, results, x, weight, bias, dims, eps):
+    to_out, *others = cotangents
+    _, standard, mean, variance = results
+    if to_out is not None and not any(each is not None for each in others):
+        return _layer_gradient(to_out, x, standard, mean, variance, weight, dims, eps)
+    to_standard, to_mean, to_variance = others
+    to_weight = to_bias = None
+    if to_out is not None:
+        outer = tuple(range(x.rank - len(dims)))
+        to_weight, to_bias = _column_sums(to_out, standard, outer)
+        part = to_out * weight
+        to_standard = part if to_standard is None else to_standard + part
+    rest = (standard, mean, variance)
+    (to_x,) = _standardised_rule((to_standard, to_mean, to_variance), rest, x, dims, eps)
+    return to_x, to_weight, to_bias
+
+
+def _column_sums(gradient: Value, standard: Value, outer: Sequence[int]) -> tuple[Value, Value]:
+    """The cotangents of weight and bias."""
+    of = lambda each: flat.sum(each, outer) if outer else each
+    return of(gradient * standard), of(gradient)
+
+
+def _layer_by_tiles(x, weight, bias, dims, eps):
+    width = math.prod(x.shape[d] for d in dims)
+    if not tile_kernels.fits_norm(x, width):
+        return _plain_layer(x, weight, bias, dims, eps)
+    out, mean, variance = tile_kernels.call_norm(x, weight, bias, width, eps)
+    shape = (*x.shape[: x.rank - len(dims)], *[1] * len(dims))
+    mean, variance = flat.reshape(mean, shape), flat.reshape(variance, shape)
+    return out, (x - mean) * flat.rsqrt(variance + eps), mean, variance
+
+
+def _plain_layer(x, weight, bias, dims, eps):
+    standard, mean, variance = standardised(x, dims, eps)
+    return standard * weight + bias, standard, mean, variance
+
+
+@flat.differentiated(_layer_rule, elsewhere={"triton": _layer_by_tiles})
+def _layer(x, weight, bias, dims, eps):
+    """standard · weight + bias; what is standardised, the mean and the variance, dimensions kept."""
+    return _plain_layer(x, weight, bias, dims, eps)
+
+
+def _plain_layer_gradient(to_out, x, standard, mean, variance, weight, dims, eps):
+    outer = tuple(range(x.rank - len(dims)))
+    to_x = regressed(to_out * weight, standard, flat.rsqrt(variance + eps), dims)
+    return to_x, *_column_sums(to_out, standard, outer)
+
+
+def _layer_gradient_by_tiles(to_out, x, standard, mean, variance, weight, dims, eps):
+    width = math.prod(x.shape[d] for d in dims)
+    if not tile_kernels.fits_norm(x, width):
+        return _plain_layer_gradient(to_out, x, standard, mean, variance, weight, dims, eps)
+    mean, variance = (flat.reshape(each, (each.numel,)) for each in (mean, variance))
+    to_x, to_weight, to_bias = tile_kernels.call_norm_gradient(to_out, x, mean, variance, weight, width, eps)
+    return to_x, flat.reshape(to_weight, weight.shape), flat.reshape(to_bias, weight.shape)
+
+
+_layer_gradient = flat.differentiated(
+    derived(_plain_layer_gradient), elsewhere={"triton": _layer_gradient_by_tiles}
+)(_plain_layer_gradient)
 
 
 def parameter_dtype(name: str, x: Value, *parameters: Value | None) -> DType:
@@ -139,17 +205,15 @@ def native_layer_norm(x, normalized_shape, weight, bias, eps):
     dims = _inner("layer_norm", x, normalized_shape)
     check_parameters("layer_norm", normalized_shape, weight=weight, bias=bias)
     dtype = parameter_dtype("layer_norm", x, weight, bias)
-    standard, mean, variance = standardised(wide(x), dims, eps)
-    result = flat.convert(scaled(standard, weight, bias, normalized_shape), x.dtype)
+    if weight is None or bias is None:
+        standard, mean, variance = standardised(wide(x), dims, eps)
+        result = scaled(standard, weight, bias, normalized_shape)
+    else:
+        result, _, mean, variance = _layer(wide(x), wide(weight), wide(bias), dims, eps)
+    result = flat.convert(result, x.dtype)
     if not math.prod(normalized_shape):
         mean = flat.full_like(mean, 0)
     return result, flat.convert(mean, dtype), flat.convert(flat.rsqrt(variance + eps), dtype)
-
-
-def _sums(gradient: Value, standard: Value, dims: Sequence[int], dtype: DType) -> tuple[Value, Value]:
-    """The cotangents of weight and bias."""
-    of = lambda x: flat.convert(flat.sum(x, dims) if dims else x, dtype)
-    return of(gradient * standard), of(gradient)
 
 
 @op(
@@ -171,7 +235,8 @@ def native_layer_norm_backward(gradient, x, normalized_shape, mean, rstd, weight
     gradient, rstd = wide(gradient), wide(rstd)
     standard = (wide(x) - wide(mean)) * rstd
     to_input = regressed(scaled(gradient, weight, None, normalized_shape), standard, rstd, dims)
-    return flat.convert(to_input, x.dtype), *_sums(gradient, standard, outer, dtype)
+    sums = _column_sums(gradient, standard, outer)
+    return flat.convert(to_input, x.dtype), *[flat.convert(total, dtype) for total in sums]
 
 
 def _roots(*more):
@@ -281,6 +346,5 @@ def native_group_norm_backward(gradient, x, mean, rstd, weight, batch, channels,
     standard = (flat.reshape(wide(x), by_group) - mean) * rstd
     weighted = flat.reshape(scaled(gradient, weight, None, (channels, 1)), by_group)
     to_input = flat.reshape(regressed(weighted, standard, rstd, (2,)), x.shape)
-    return flat.convert(to_input, x.dtype), *_sums(
-        gradient, flat.reshape(standard, by_channel), (0, 2), dtype
-    )
+    sums = _column_sums(gradient, flat.reshape(standard, by_channel), (0, 2))
+    return flat.convert(to_input, x.dtype), *[flat.convert(total, dtype) for total in sums]

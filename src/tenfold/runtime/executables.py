@@ -27,6 +27,7 @@ from tenfold.flat.reducing import summed_wide
 from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.ops.cusolver import on_cuda
+from tenfold.ops.tile_absorbing import absorbed
 from tenfold.runtime import cache, late
 from tenfold.runtime.background import background
 from tenfold.runtime.checks import VERDICT, Donations, Loaded, guarded
@@ -182,7 +183,7 @@ def _loaded(
 def _prepared(function: Function, device: Device) -> Function:
     if device.mesh is not None:
         function = summed_wide(function)
-    return narrowed(on_cuda(function)) if device.type == "cuda" else rounded_once(function)
+    return absorbed(narrowed(on_cuda(function))) if device.type == "cuda" else rounded_once(function)
 
 
 def compile_apart(function: Function, device: Device) -> xla.Executable:

@@ -100,6 +100,8 @@ class Plan:
         self.gradients = recording.gradients
         self.counts = recording.counts
         self._connect(given, recording)
+        # State would be held as it was when it was recorded, beside what it has become.
+        self.trace.release([place for place, _ in self.replaced])
         self.types = [leaf.type for leaf in self.trace.leaves]
         self.result_types = [self.trace.type_of(*each) for each in self.trace.outputs]
         self.targets = self._targets()

@@ -81,6 +81,11 @@ class Tensor(Protocols):
         self._value = self._marked(views.read(alias, alias.storage.value.made_at))
         alias.version = version
 
+    def look_again(self) -> None:
+        alias = self._alias
+        if alias is not None and not alias.steps:
+            self._refresh(alias)
+
     def _recorded(self, recorder: Recorder) -> Value:
         """The value, read by the function that is being recorded."""
         alias = self._alias

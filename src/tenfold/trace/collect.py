@@ -30,6 +30,14 @@ class Trace:
         self.outputs = outputs  # (node, result), or (-1 - leaf, 0)
         self.key = key
 
+    def release(self, places: Iterable[int]) -> None:
+        """Put values without data in place of these leaves: whoever runs the program has the data."""
+        others = {self.leaves[i]: Value(self.leaves[i].type, self.leaves[i].device) for i in places}
+        self.leaves = [others.get(leaf, leaf) for leaf in self.leaves]
+        for node in self.nodes:
+            if not others.keys().isdisjoint(node.inputs):
+                node.inputs = tuple([others.get(value, value) for value in node.inputs])
+
     def type_of(self, place: int, index: int) -> TensorType:
         """The type of an output."""
         return self.nodes[place].callee.result_types[index] if place >= 0 else self.leaves[-1 - place].type

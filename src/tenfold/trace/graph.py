@@ -138,6 +138,9 @@ class Holder:
         """The origin that collects gradients, if this is a leaf tensor."""
         return None
 
+    def look_again(self) -> None:
+        """Let go of what was read from memory that is now as it was before."""
+
     def current(self) -> Value:
         raise NotImplementedError
 

@@ -41,6 +41,8 @@ def lower(
     frames: dict[Node, Frame] = {}  # for each of those, what became of its fragment's values
     computed: list[list[flat.Value]] = []
     device = kind or program.device.type
+    if device == "cuda" and program.device.mesh is None:
+        device = "triton"  # which XLA's partitioner knows nothing of
     for i, node in enumerate(program.nodes):
         arguments = [
             leaves[each] if each in leaves else computed[places[each.node]][each.index]  # type: ignore[index]

@@ -173,6 +173,8 @@ class Recorder:
         """Restore tensors and gradients to their state before the function was called."""
         for root, value in self.before.items():
             root.replace(value)
+        for holder in self.written:  # or it would hold what was recorded, and all the data that it is about
+            holder.look_again()
         for origin, gradient in self.grads.items():
             origin.collected = gradient
 

@@ -1,4 +1,5 @@
-"""Kernels of calls by name: LAPACK's routines, and the Python functions that packages declare ops with."""
+"""Kernels of calls by name: LAPACK's routines, kernels over tiles, and the Python functions that packages
+declare ops with."""
 
 from __future__ import annotations
 
@@ -7,14 +8,18 @@ from typing import Any
 from tenfold.base.errors import UnsupportedError
 from tenfold.engines.numpy import linear_algebra
 from tenfold.engines.numpy.kernels import Array, Kernel
+from tenfold.engines.numpy.tiles import tile_call
 from tenfold.flat.structured import PYTHON
 from tenfold.ops import kernels
+from tenfold.ops.tile_kernels import TARGET
 
 
 def custom_call(op: Any) -> Kernel:
     target = op.call_target_name
     if target.startswith(PYTHON):
         return _python(len(op.results) == 1)
+    if target.startswith(TARGET):
+        return tile_call(op)
     if target.startswith("lapack_") and target.endswith("_ffi"):
         prefix, routine = target[len("lapack_")], target[len("lapack_") + 1 : -len("_ffi")]
         if routine in linear_algebra.ROUTINES:

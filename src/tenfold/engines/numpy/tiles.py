@@ -1,0 +1,105 @@
+"""The kernels of `ops/tile_kernels.py` on NumPy arrays, one program of the grid after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.engines.numpy.kernels import Array, Kernel
+from tenfold.ops.tile_kernels import KERNELS
+
+WIDE = np.float32
+
+
+class Program:
+    """What `mlir/triton.py`'s Writer offers a kernel, computed at once. A reference is an array of rank 1."""
+
+    def __init__(self, place: int):
+        self._place = place
+
+    def program(self) -> Any:
+        return np.int32(self._place)
+
+    def range(self, size: int) -> Array:
+        return np.arange(size, dtype=np.int32)
+
+    def full(self, value: float, size: int | None = None) -> Any:
+        return WIDE(value) if size is None else np.full(size, value, WIDE)
+
+    def load(self, ref: Array, offsets: Any, mask: Any = None, other: float = 0.0) -> Any:
+        if mask is None:
+            return _widened(ref[offsets])
+        places = np.where(mask, offsets, 0)
+        return np.where(mask, _widened(ref[places]), WIDE(other))
+
+    def store(self, ref: Array, offsets: Any, value: Any, mask: Any = None) -> None:
+        if mask is None:
+            ref[offsets] = value
+            return
+        value = np.broadcast_to(value, np.shape(offsets))
+        ref[offsets[mask]] = value[mask].astype(ref.dtype)
+
+    def sum(self, x: Array) -> Any:
+        return x.sum(dtype=WIDE)
+
+    def max(self, x: Array) -> Any:
+        return x.max()
+
+    def maximum(self, x: Any, y: Any) -> Any:
+        return np.maximum(x, y)
+
+    def exp(self, x: Any) -> Any:
+        return np.exp(x)
+
+    def log(self, x: Any) -> Any:
+        return np.log(x)
+
+    def rsqrt(self, x: Any) -> Any:
+        return 1 / np.sqrt(x)
+
+    def rounded(self, x: Any, ref: Array) -> Any:
+        return x.astype(ref.dtype).astype(WIDE)
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        return np.where(condition, x, y).astype(WIDE)
+
+    def quotient(self, x: Any, divisor: int) -> Any:
+        return np.int32(x // divisor)
+
+    def both(self, x: Any, y: Any) -> Any:
+        return x & y
+
+    def stretched(self, x: Any, size: int) -> Array:
+        return np.full(size, x)
+
+    def to_int32(self, x: Any) -> Any:
+        return np.int32(x)
+
+    def loop(self, count: int, carry: Sequence[Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
+        for i in range(count):
+            carry = body(np.int32(i), *carry)
+        return list(carry)
+
+
+def _widened(x: Any) -> Any:
+    return x.astype(WIDE) if x.dtype.itemsize == 2 else x
+
+
+def tile_call(op: Any) -> Kernel:
+    kernel = KERNELS[op.call_target_name.partition("#")[2]]
+    options = dict(op.backend_config)
+    grid, _ = options.pop("grid"), options.pop("warps")
+    types = op.result_types
+
+    def run(*inputs: Array) -> Any:
+        results = [np.empty(each.numel, each.dtype.numpy) for each in types]
+        refs = [np.ascontiguousarray(each).reshape(-1) for each in inputs]
+        with np.errstate(all="ignore"):
+            for place in range(grid):
+                kernel(Program(place), *refs, *results, **options)
+        shaped = [each.reshape(type.shape) for each, type in zip(results, types, strict=True)]
+        return shaped[0] if len(shaped) == 1 else shaped
+
+    return run

@@ -1,0 +1,108 @@
+"""Kernels of our own: on NumPy arrays with the plain lowering's values, on a GPU with those of the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.engines import numpy as tier0
+from tenfold.flat.structured import CustomCall
+from tenfold.mlir import stablehlo
+from tenfold.nn import functional
+from tenfold.ops import tile_kernels
+from tenfold.ops.tile_absorbing import absorbed
+from tenfold.ops.tile_kernels import TARGET
+from tenfold.runtime.calls import record_call
+from tenfold.trace.lower import lower
+
+gpu = pytest.mark.skipif(not tn.cuda.is_available(), reason="there is no GPU here")
+BF16 = tn.bfloat16
+
+
+def random(*shape):
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
+
+
+def norms(x, added, weight, bias, product):
+    """A residual connection around two norms, in mixed precision, and its gradients."""
+    sources = [each.detach().requires_grad_() for each in (x, added, weight, bias, product)]
+    x, added, weight, bias, product = sources
+    width = tuple(weight.shape)
+    first = functional.layer_norm(x, width, weight, bias).to(BF16) @ product.to(BF16)
+    total = x + first
+    second = functional.layer_norm(total, width, weight, bias, 1e-3).to(BF16) @ product.to(BF16)
+    loss = ((total + second) * added).sum()
+    return loss, *tn.autograd.grad(loss, sources)
+
+
+def losses(scores, target):
+    scores = scores.detach().requires_grad_()
+    loss = functional.cross_entropy(scores.to(BF16).float(), target, ignore_index=3)
+    return loss, *tn.autograd.grad(loss, [scores])
+
+
+def entropy_of_product(x, weight, target):
+    x, weight = x.detach().requires_grad_(), weight.detach().requires_grad_()
+    scores = x.to(BF16) @ weight.to(BF16)
+    loss = functional.cross_entropy(scores.float(), target)
+    return loss, *tn.autograd.grad(loss, [x, weight])
+
+
+def activations(x, weight, bias):
+    x, weight, bias = (each.detach().requires_grad_() for each in (x, weight, bias))
+    with tn.autocast("cpu" if x.device.type == "cpu" else "cuda", dtype=BF16):
+        hidden = functional.gelu(functional.linear(x, weight, bias), approximate="tanh")
+        loss = (hidden.float() ** 2).sum()
+    return loss, *tn.autograd.grad(loss, [x, weight, bias])
+
+
+TARGETS = np.array([0, 3, 1499, 700, 3], np.int64)
+CASES = {
+    "norms of rows": (norms, [random(3, 5, 96), random(3, 5, 96), random(96), random(96), random(96, 96)]),
+    "norms of a power of two": (
+        norms, [random(*shape) for shape in ((6, 128), (6, 128), (128,), (128,), (128, 128))],
+    ),
+    "cross entropy": (losses, [random(5, 1500) * 5, TARGETS]),
+    "cross entropy of a product": (entropy_of_product, [random(5, 16), random(16, 1500), TARGETS]),
+    "activations": (activations, [random(7, 40), random(1040, 40), random(1040)]),
+}  # fmt: skip
+COUNTS = {
+    "norms of rows": 4, "norms of a power of two": 4, "cross entropy": 2, "cross entropy of a product": 2,
+    "activations": 2,
+}  # fmt: skip
+
+
+def close(found, expected):
+    for ours, theirs in zip(found, expected, strict=True):
+        ours, theirs = (np.asarray(each, np.float64) for each in (ours, theirs))
+        assert np.linalg.norm(ours - theirs) <= 4e-3 * np.linalg.norm(theirs)
+
+
+@pytest.fixture(autouse=True)
+def small_activations(monkeypatch):
+    monkeypatch.setattr(tile_kernels, "SMALLEST", 1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_programs_by_kernels_give_what_the_plain_lowering_gives(case):
+    function, arrays = CASES[case]
+    trace = record_call(function, tuple([tn.tensor(each) for each in arrays]), {}, tn.Tensor).recording.trace
+    tiled = absorbed(lower(trace, kind="triton"))
+    calls = [op for op in tiled.ops if isinstance(op, CustomCall)]
+    assert len(calls) == COUNTS[case] and all(op.call_target_name.startswith(TARGET) for op in calls)
+    leaves = [
+        TARGETS if leaf.type.dtype is tn.int64 else random(*leaf.type.shape).astype(leaf.type.dtype.numpy)
+        for leaf in trace.leaves
+    ]
+    close(tier0.run(tiled, leaves), tier0.run(lower(trace), leaves))
+    assert "tt.func" in stablehlo.emit(tiled).text()
+
+
+@gpu
+@pytest.mark.parametrize("case", CASES)
+def test_a_gpu_gives_what_the_cpu_gives(case):
+    function, arrays = CASES[case]
+    here, there = [tn.tensor(each) for each in arrays], [tn.tensor(each, device="cuda") for each in arrays]
+    expected = [each.detach().float().numpy() for each in tn.compile(function)(*here)]
+    close([each.detach().float().cpu().numpy() for each in tn.compile(function)(*there)], expected)

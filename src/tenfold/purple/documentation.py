@@ -37,6 +37,7 @@ FORM_DOCS = {
     "with-grad": "Operations of the body are recorded for gradients.",
     "no-grad": "Operations of the body are not recorded for gradients.",
     "match": "The body of the first clause whose pattern fits.",
+    "syntax-error": "Refuses the program where it is expanded: what a macro makes of a use it does not take.",
     "let-values": "Names several values at once.",
     "quasiquote": "A template: `,` fills in a value, `,@` a list.",
     "define-syntax": "A macro.",

@@ -12,6 +12,7 @@ from tenfold.purple import core
 from tenfold.purple.core import Expr, Literal, Place
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.patterns import expand_match
+from tenfold.purple.printing import display_text, write_text
 from tenfold.purple.reader import Datum, Name, Sequence, to_value
 from tenfold.purple.scope import (
     Alias,
@@ -90,6 +91,13 @@ def parse_parameters(datum: Datum) -> Parameters:
 @form("quote", "(quote DATUM)", 1, 1)
 def _quote(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     return Literal(to_value(parts[0]), place=place)
+
+
+@form("syntax-error", "(syntax-error MESSAGE DATUM …)", 1)
+def expand_syntax_error(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
+    message, *irritants = (to_value(part) for part in parts)
+    shown = [display_text(message), *(write_text(each) for each in irritants)]
+    raise PurpleError(" ".join(shown), "syntax", place)
 
 
 @form("define", "(define NAME VALUE) or (define (NAME PARAMETER …) BODY …)", 2)

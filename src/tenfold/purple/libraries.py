@@ -24,7 +24,7 @@ PARTS = (
     "base case-lambda char complex cxr eval file inexact lazy load process-context read repl time write r5rs"
 )
 STANDARD = tuple(("scheme", name) for name in PARTS.split())
-FEATURES = ("r7rs", "purple", "full-unicode", "ieee-float", "exact-closed")
+FEATURES = ("r7rs", "purple", "full-unicode", "ieee-float", "exact-closed", "ratios")
 MODIFIERS = ("only", "except", "prefix", "rename")
 USAGES["define-library"] = "(define-library (NAME …) (export NAME …) (import SET …) (begin FORM …) …)"
 USAGES["cond-expand"] = "(cond-expand (REQUIREMENT FORM …) … [(else FORM …)])"

@@ -1,0 +1,123 @@
+"""Random programs run both ways, and with an error injected at every call that can fail. The long form:
+
+python -m tests.purple.differential --programs 20000 --injected 2000 --jobs 8
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.purple.compiled import CHECKED, build, compiled, interpreted, run
+from tests.purple.generate_programs import batch
+
+TOGETHER = 125  # programs that one C file holds
+INJECTED_TOGETHER = 20  # of those in which every call fails in turn
+
+
+class Batch(NamedTuple):
+    seed: int
+    count: int
+    tensors: float
+
+
+def disagreements(which: Batch, folder: Path) -> list[str]:
+    """What the programs of a batch print interpreted, and otherwise compiled."""
+    text = batch(which.seed, which.count, which.tensors)
+    expected, printed = interpreted(text).splitlines(), compiled(text, folder).splitlines()
+    if len(expected) != len(printed):
+        return [f"seed {which.seed}: {len(expected)} lines interpreted, {len(printed)} compiled"]
+    return [f"seed {which.seed}: {a} is {b} compiled" for a, b in zip(expected, printed) if a != b]
+
+
+def faults(which: Batch, folder: Path) -> list[str]:
+    """What goes wrong when a call of a batch fails."""
+    return faults_of(batch(which.seed, which.count, which.tensors), folder)
+
+
+def faults_of(text: str, folder: Path, workers: int = 1) -> list[str]:
+    """What goes wrong in a program when each of its calls that can fail does so, in turn."""
+    program = build(text, folder, *CHECKED)
+    counted = re.search(r"(\d+) calls may fail", run(program, fail_at="count").stderr)
+    assert counted is not None
+    total = int(counted[1])
+
+    def problems(first: int) -> list[str]:
+        last = min(first + 99, total)
+        ends = re.split(r"(ended with status \d+)\n", run(program, fail_at=f"{first}-{last}").stderr)
+        assert len(ends) // 2 == last - first + 1, ends[-1]
+        every = [said + ended for said, ended in zip(ends[::2], ends[1::2])]
+        # The leak sanitizer itself may fail in a forked process: what it says is asked again in a fresh one.
+        return [found for at, each in enumerate(every, first) if unclean(each) and (found := alone(at))]
+
+    def alone(at: int) -> str:
+        done = run(program, fail_at=str(at))
+        said = f"{done.stderr[-2000:]} ended with status {done.returncode}"
+        return said if unclean(said) else ""
+
+    def unclean(said: str) -> bool:
+        return bool(re.search("Sanitizer|not released|proved unique|status (-|[2-9]|1.)", said))
+
+    with ThreadPoolExecutor(workers) as pool:
+        return [each for found in pool.map(problems, range(1, total + 1, 100)) for each in found]
+
+
+def checked(job: tuple[Callable[[Batch, Path], list[str]], Batch]) -> list[str]:
+    check, which = job
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return check(which, Path(folder))
+        except Exception as error:
+            return [f"seed {which.seed}: {type(error).__name__}: {error}"[:2000]]
+
+
+def report(
+    what: str,
+    check: Callable[[Batch, Path], list[str]],
+    batches: list[Batch],
+    pool: Callable[..., Iterable[list[str]]],
+    seconds: float,
+) -> int:
+    """Check the batches until all are done, or the time is over; tell what was found."""
+    start, programs, found = time.monotonic(), 0, 0
+    for which, problems in zip(batches, pool(checked, [(check, each) for each in batches])):
+        programs, found = programs + which.count, found + len(problems)
+        for problem in problems:
+            print(problem, flush=True)
+        if time.monotonic() - start > seconds:
+            break
+    print(f"{programs} programs {what}: {found} problems, {time.monotonic() - start:.0f} s", flush=True)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=20000, help="to run both ways")
+    parser.add_argument("--injected", type=int, default=2000, help="to run with an error at every call")
+    parser.add_argument("--tensors", type=float, default=0.1, help="the part of them that use tensors")
+    parser.add_argument("--seed", type=int, default=100000)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("--seconds", type=float, default=1e9, help="the most that each of the two may take")
+    given = parser.parse_args()
+    both = [Batch(given.seed + i, TOGETHER, given.tensors) for i in range(-(-given.programs // TOGETHER))]
+    injected = [
+        Batch(given.seed + 50000 + i, INJECTED_TOGETHER, given.tensors)
+        for i in range(-(-given.injected // INJECTED_TOGETHER))
+    ]
+    with multiprocessing.Pool(given.jobs) as pool:
+        found = report("both ways", disagreements, both, pool.imap, given.seconds)
+        found += report("with an error at every call", faults, injected, pool.imap, given.seconds)
+        pool.terminate()
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,7 +16,8 @@ import tenfold as tn
 from tenfold.compiler import mark_dynamic
 from tenfold.engines import xla
 from tenfold.engines.numpy.plan import run as on_tier_0
-from tenfold.runtime import executables, opened
+from tenfold.runtime import evaluate, executables, lazy_sizes, tiers
+from tenfold.runtime.background import background
 from tests.ops import golden
 from tests.random_programs.general import DTYPES, STEPS, kind_of
 from tests.random_programs.programs import Use, agree, apply
@@ -127,7 +128,7 @@ def check(program: OpenProgram) -> bool:
 @pytest.fixture(scope="module", autouse=True)
 def padding():
     patch = pytest.MonkeyPatch()
-    patch.setattr(opened, "blank", hostile)
+    patch.setattr(evaluate, "blank", hostile)
     yield patch
     patch.undo()
 
@@ -141,7 +142,7 @@ each_program = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-counts = SimpleNamespace(open=0, closed=0)
+counts = SimpleNamespace(open=0, closed=0, lazy=0)
 
 
 @pytest.mark.filterwarnings("error:compile. sizes stay closed:UserWarning")
@@ -167,6 +168,43 @@ def test_most_programs_can_be_open():
 @given(open_programs())
 def test_open_programs_on_xla_agree_with_pytorch(program):
     check(program)
+
+
+def lazily(program: OpenProgram) -> None:
+    """Compare a lazy loop over sizes: tier 0 runs the first, the others are open where they can be."""
+    for size in (*SIZES, 9, 14):
+        inputs = program.inputs(size)
+        expected = program.run(torch, [torch.from_numpy(each.copy()) for each in inputs])
+        results = program.run(tn, [tn.tensor(each) for each in inputs])
+        tn.eval(*results)
+        background.wait()
+        for i, (ours, theirs) in enumerate(zip(results, expected, strict=True)):
+            reference = golden.to_numpy(theirs)
+            scale = np.abs(reference.astype(np.float64)).max(initial=1.0)
+            close = golden.close(ours.numpy(), reference, 1e-4, 1e-5 * scale)
+            assert close.all(), f"x{i} at size {size}: {ours.numpy()} and PyTorch {reference}"
+
+
+@pytest.mark.usefixtures("on_all_tiers")
+@settings(each_program, max_examples=10)
+@given(open_programs())
+def test_lazy_loops_over_sizes_agree_with_pytorch(program):
+    patch = pytest.MonkeyPatch()
+    patch.setattr(executables, "build_function", interpreted)
+    patch.setattr(executables, "build_in_background", lambda *_: "")
+    patch.setattr(lazy_sizes, "_families", type(lazy_sizes._families)())
+    for name in ("SMALL", "PATIENCE"):
+        patch.setattr(tiers, name, 0)
+    try:
+        lazily(program)
+        served = any(each.programs for each in lazy_sizes._families.values())
+    finally:
+        patch.undo()
+    counts.lazy += served
+
+
+def test_lazy_loops_find_open_programs():
+    assert counts.lazy
 
 
 def chosen(x: Any, mask: Any, shape: tuple[int | None, ...]) -> Any:

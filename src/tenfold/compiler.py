@@ -11,7 +11,7 @@ from tenfold.base.garbage import uncollected
 from tenfold.mlir import stablehlo
 from tenfold.runtime.calls import record_call
 from tenfold.runtime.compile import Programs, compiled
-from tenfold.runtime.sizes import Mark
+from tenfold.runtime.ranges import Mark
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
 from tenfold.tensor.dynamic import call_dimensions, tensors_of

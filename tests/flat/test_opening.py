@@ -10,7 +10,7 @@ import tenfold as tn
 from tenfold.flat import elementwise as e
 from tenfold.flat.ir import Op
 from tenfold.flat.opening import OPEN
-from tenfold.runtime import opened
+from tenfold.runtime import evaluate
 from tenfold.runtime.executables import counting_compiles
 
 
@@ -130,7 +130,7 @@ def hostile_padding(monkeypatch):
     def blank(shape, dtype):
         return np.full(shape, np.nan if dtype.kind == "f" else np.array(99999).astype(dtype), dtype)
 
-    monkeypatch.setattr(opened, "blank", blank)
+    monkeypatch.setattr(evaluate, "blank", blank)
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -8,7 +8,7 @@ import torch
 
 import tenfold as tn
 from tenfold.base.errors import IndexOutOfRange, ShapeError
-from tenfold.runtime import executables, opened
+from tenfold.runtime import evaluate, executables
 from tenfold.runtime.executables import counting_compiles
 from tests.test_open_programs import hostile, interpreted
 
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture(autouse=True)
 def hostile_padding(monkeypatch):
-    monkeypatch.setattr(opened, "blank", hostile)
+    monkeypatch.setattr(evaluate, "blank", hostile)
     monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.runtime import executables, runs, tiers
+from tenfold.runtime import executables, lazy_sizes, runs, tiers
 from tenfold.runtime.background import background
 from tenfold.runtime.executables import counting_compiles
 
@@ -22,6 +22,7 @@ def nothing_seen_before(monkeypatch):
     background.wait()
     for name in ("_seen", "_records"):
         monkeypatch.setattr(runs, name, type(getattr(runs, name))())
+    monkeypatch.setattr(lazy_sizes, "_families", type(lazy_sizes._families)())
     monkeypatch.setattr(executables, "_executables", {})
     monkeypatch.setattr(executables, "_opened", {})
     monkeypatch.setattr(tiers, "PATIENCE", 0)  # what is seen twice is compiled
@@ -50,6 +51,15 @@ def test_a_small_program_is_never_compiled():
             assert (x * 2).sum().item() == 6
     assert compiles == 0
     assert "small programs, op by op" in tn.explain_runs()
+
+
+def test_tier_0_runs_other_sizes_until_one_program_for_all_is_compiled():
+    with counting_compiles() as compiles:
+        for size in (20, 25, 31, 18, 29, 24):
+            assert steps(tn.ones(size)).sum().item() == pytest.approx(steps(torch.ones(size)).sum().item())
+            background.wait()
+    assert compiles == 1
+    assert "its sizes change" in tn.explain_runs()
 
 
 def test_new_sizes_at_every_iteration_compile_nothing():

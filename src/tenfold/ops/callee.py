@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenfold import flat
 from tenfold.base.bounded import Bounded
@@ -20,7 +20,10 @@ Numbers = tuple[int | float, ...]
 class Callee:
     """A FlatIR function (`fragment`) on inputs of given types, and what follows from it."""
 
-    __slots__ = ("_reached", "backward", "fragment", "id", "result_types", "small", "types")
+    __slots__ = (
+        *("_reached", "backward", "fragment", "id", "plans"),
+        *("result_types", "skeleton", "small", "types"),
+    )
     _ids = itertools.count(1)
 
     name: str  # in printed traces and in error messages
@@ -34,7 +37,9 @@ class Callee:
         self.id = next(Callee._ids)
         self._reached: tuple[int, ...] | None = None
         self.backward: dict[Any, Any] = {}  # memo of trace/gradient.py
+        self.plans: dict[Any, Any] = {}  # memo of engines/numpy/programs.py
         self.small: Any = None  # memo of runtime/small.py
+        self.skeleton: Skeleton | None = None  # memo of trace/skeleton.py
 
     @property
     def qualified(self) -> str:
@@ -122,6 +127,25 @@ class Program(Callee):
 
 
 programs = Bounded(2048)  # by what they were made from
+
+
+class Skeleton(NamedTuple):
+    """A callee but for its whole numbers: callees that differ in those alone share the `id`."""
+
+    id: int
+    numbers: tuple[int, ...]
+
+
+class _Skeletons:
+    def __init__(self) -> None:
+        self._ids = Bounded(2048)
+        self._next = itertools.count(1)
+
+    def of(self, parts: tuple[Any, ...], numbers: tuple[int, ...]) -> Skeleton:
+        return Skeleton(self._ids.get(parts, lambda: next(self._next)), numbers)
+
+
+skeletons = _Skeletons()
 
 
 def reach(function: flat.Function) -> tuple[int, ...]:

@@ -213,8 +213,9 @@ class Row(Facts):
 
     def _forget(self) -> None:
         """Drop the older half of what is remembered: a loop over numbers must not fill the memory."""
-        loose = [key for key in self.calls if key[0] == "loose"]
-        exact = [key for key in self.calls if key[0] != "loose"]
+        known = list(self.calls)  # another thread may add to them meanwhile
+        loose = [key for key in known if key[0] == "loose"]
+        exact = [key for key in known if key[0] != "loose"]
         # One loose call serves a loop over numbers.
         several = loose if len(loose) > len(exact) else exact
         for key in several[: len(several) // 2]:

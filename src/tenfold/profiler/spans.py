@@ -38,7 +38,7 @@ PHASES: tuple[tuple[Any, str, str], ...] = (
     (executables, "lower", "tenfold: lowering"),
     (executables, "_compiled", "tenfold: compiling by XLA"),
     (evaluate, "collect", "tenfold: collecting the Trace"),
-    (runs, "on_tier0", "tenfold: choosing a tier"),
+    (runs, "chosen", "tenfold: choosing a tier"),
     (xla.Executable, "__call__", "tenfold: starting a program"),
     (xla, "fetch", "tenfold: waiting for a result"),
     (xla, "number", "tenfold: waiting for a number"),

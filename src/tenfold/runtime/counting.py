@@ -23,10 +23,11 @@ from tenfold.flat.sizes import Open
 from tenfold.runtime import executables
 from tenfold.runtime.decisions import Proof
 from tenfold.runtime.plan import Plan
-from tenfold.runtime.recordings import OpenDims, Range, Recorder, require_alike
+from tenfold.runtime.ranges import Range
+from tenfold.runtime.recordings import OpenDims, Recorder, require_alike
+from tenfold.trace.lower import OPEN
 
 RECORDINGS = 7  # of a function that has such sizes, to tell them apart
-OPEN = "open"  # what lowerings are told in the place of a type of device
 FEW = 8  # up to so many elements, each number of them is proved by itself
 SEVERAL = 3  # up to so many such sizes, numbers of elements are proved in ranges
 ATTEMPTS = 8  # to prove a range of numbers that may fail

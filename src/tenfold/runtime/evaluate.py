@@ -29,7 +29,9 @@ from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import Check
 from tenfold.runtime import executables, runs, small
 from tenfold.runtime.checks import AHEAD, Donations, Loaded, settle, size_in_bytes
+from tenfold.runtime.lazy_sizes import Found
 from tenfold.runtime.packing import Pending
+from tenfold.runtime.tiers import Tier
 from tenfold.trace.collect import Trace, collect
 from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import NO_DATA, Holder, Node, Value
@@ -133,9 +135,10 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
         arrays = [host_array(leaf) for leaf in program.leaves]
         _keep(program, given, libtorch.run(program, arrays, device), None, ())
         return
-    if engine == "numpy" or (
-        engine == "xla" and device.mesh is None and runs.on_tier0(program, device, donated)
-    ):
+    place: Tier | Found = Tier.NUMPY if engine == "numpy" else Tier.XLA
+    if engine == "xla" and device.mesh is None:
+        place = runs.chosen(program, device, donated)
+    if place is Tier.NUMPY or place is Tier.BACKGROUND:
         from tenfold.engines.numpy.programs import run_program
 
         executables.announce(program, device)
@@ -146,14 +149,18 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
         return
     held_results: list[Any] = []
     try:
-        if device.mesh is None:
+        if isinstance(place, Found):
+            loaded, buffers, donated = _padded(program, device, place)
+        elif device.mesh is None:
             loaded, buffers, donated = _prepared(program, device, donated)
         else:
             loaded, buffers = _partitioned(
                 program, device, donated, _overwritten(program, given, replaced or {})
             )
         results, failure = loaded(buffers, held_results)
-        if device.mesh is not None:
+        if isinstance(place, Found):
+            results = place.program.cut(results, place.sizes)
+        elif device.mesh is not None:
             results = _apart(given, results)
         _keep(program, given, results, failure, donated)
     except BaseException as error:
@@ -253,6 +260,18 @@ def _prepared(program: Trace, device: Device, donated: Donations) -> tuple[Loade
     if donated:
         _lend(program, donated, buffers)
     return loaded, buffers, donated
+
+
+def _padded(program: Trace, device: Device, found: Found) -> tuple[Loaded, list[Any], Donations]:
+    """The same for an executable whose sizes are open: leaves of open size lie in arrays of the bounds'."""
+    opened, donated = found.program, found.program.donated
+    shapes = opened.padding(program.leaves)
+    buffers = []
+    for i, leaf in enumerate(program.leaves):
+        buffers.append(padded(leaf, shapes[i], device) if i in shapes else buffer_of(leaf, device))
+    if donated:
+        _lend(program, donated, buffers)
+    return opened.loaded, [*buffers, *opened.scalars(found.sizes, device)], donated
 
 
 def _overwritten(program: Trace, given: Sequence[Value], replaced: dict[Value, Value]) -> dict[int, int]:
@@ -398,6 +417,19 @@ def computed_array(value: Value) -> np.ndarray:
     if value.buffer is None:
         evaluate([value])
     return host_array(value)
+
+
+def padded(value: Value, shape: tuple[int, ...], device: Device) -> Any:
+    """A value's data on the device, in an array of a larger shape."""
+    array = computed_array(value)
+    whole = blank(shape, array.dtype)
+    whole[tuple([slice(0, extent) for extent in array.shape])] = array
+    return xla.put(whole, device)
+
+
+def blank(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array to be filled in part: what is left of it may be anything."""
+    return np.zeros(shape, dtype)
 
 
 def buffer_of(leaf: Value, device: Device) -> Any:

@@ -19,21 +19,15 @@ from tenfold.flat.opening import Opened, opened
 from tenfold.flat.sizes import Formula, Open, OpenText
 from tenfold.runtime import counting, evaluate, executables
 from tenfold.runtime.checks import Loaded
-from tenfold.runtime.counting import OPEN, Proved
+from tenfold.runtime.counting import Proved
 from tenfold.runtime.decisions import Proof, holds_throughout
 from tenfold.runtime.exact import EachSpecialization, Elsewhere, Exact
 from tenfold.runtime.plan import Plan
-from tenfold.runtime.recordings import (
-    OpenDims,
-    Range,
-    Recorder,
-    chosen,
-    possible,
-    require_alike,
-    require_plain,
-)
+from tenfold.runtime.ranges import Range, chosen, possible
+from tenfold.runtime.recordings import OpenDims, Recorder, require_alike, require_plain
 from tenfold.runtime.specialization import OTHER, Specialization, Wrap
 from tenfold.trace.graph import Value
+from tenfold.trace.lower import OPEN
 
 
 def specialize(
@@ -300,10 +294,7 @@ class OpenSpecialization(Specialization):
         return found
 
     def _padded(self, value: Value, shape: tuple[int, ...]) -> Any:
-        array = evaluate.computed_array(value)
-        whole = blank(shape, array.dtype)
-        whole[tuple([slice(0, extent) for extent in array.shape])] = array
-        return xla.put(whole, self.plan.device)
+        return evaluate.padded(value, shape, self.plan.device)
 
     def _explained(self, failure: Any, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
         """The error with the sizes of this call in its message."""
@@ -374,11 +365,6 @@ class OpenSpecialization(Specialization):
         if array.shape != shape:
             buffer = np.ascontiguousarray(array[tuple([slice(0, extent) for extent in shape])])
         return Value(cut, self.plan.device, None, 0, buffer)
-
-
-def blank(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array to be filled in part: what is left of it may be anything."""
-    return np.zeros(shape, dtype)
 
 
 def why(error: TenfoldError) -> str:

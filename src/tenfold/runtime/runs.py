@@ -12,8 +12,9 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import MissingEngine, UnsupportedError
 from tenfold.base.forking import forkable
 from tenfold.engines import xla
-from tenfold.runtime import executables, late, small, tiers
+from tenfold.runtime import executables, late, lazy_sizes, small, tiers
 from tenfold.runtime.checks import Donations
+from tenfold.runtime.lazy_sizes import Found
 from tenfold.runtime.tiers import Decision, Tier, Work
 from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import GradientNode
@@ -44,30 +45,46 @@ _seen: OrderedDict[Any, int] = OrderedDict()  # programs, and programs but for t
 _works = Bounded(4096)
 
 
-def on_tier0(trace: Trace, device: Device, donated: Donations) -> bool:
-    """Whether a program runs on tier 0 this time; the program may be compiled meanwhile."""
-    if device.type != "cpu" or executables.has(trace, device, donated):
-        return False
+def chosen(trace: Trace, device: Device, donated: Donations) -> Tier | Found:
+    """Where a program runs this time: on tier 0, by XLA, or by an executable for open sizes. It may be
+    compiled meanwhile."""
+    if executables.has(trace, device, donated):
+        return Tier.XLA
     setting = tiers.setting()
-    if setting == "xla":
-        return False
+    if setting == "numpy" and device.type == "cpu":
+        _note(trace, setting, f"TENFOLD_TIER={setting}")
+        return Tier.NUMPY
     work = _work(trace)
-    if work.seconds > tiers.SMALL:
+    if work.seconds <= tiers.SMALL and device.type == "cpu" and small_allowed():
+        again = alike = 0  # it is never compiled, however often it is seen
+        sized = None
+    else:
         key, numbers = late.loose_key(trace)
         if executables.has_open(key, device):
-            return False
-        again, alike = _sighted(("same", trace.key), ("alike", key))
-    else:
-        numbers, again, alike = [], 0, 0  # it is never compiled, however often it is seen
-    decision = tiers.decide(work, max(again, alike), setting=setting, pinned=xla.is_deterministic())
-    if decision.tier is not Tier.XLA and not setting and not _has_kernels(trace):
+            return Tier.XLA
+        sized = lazy_sizes.Lookup(trace, device, donated)
+        found = sized.found()
+        if found is not None:
+            return found
+        again, alike, resized = _sighted(("same", trace.key), ("alike", key), ("sized", sized.key))
+        if again or alike or not resized:
+            sized = None
+    seen = max(again, alike) if sized is None else resized
+    decision = tiers.decide(work, seen, setting=setting, device=device.type, pinned=xla.is_deterministic())
+    if decision.tier is not Tier.XLA and not _has_kernels(trace):
         decision = Decision(Tier.XLA, "tier 0 has no kernel for one of its ops")
     reason = decision.reason
-    if decision.tier is Tier.BACKGROUND:
+    if sized is not None and decision.tier is not Tier.NUMPY and sized.opens:
+        reason = sized.build(wait=decision.tier is Tier.XLA) or "its sizes change"
+        found = sized.found() if decision.tier is Tier.XLA else None
+        if found is not None:
+            return found
+    elif sized is None and decision.tier is Tier.BACKGROUND:
         opens = bool(numbers) and not again
         reason = executables.build_in_background(trace, device, donated, opens) or reason
-    _note(trace, decision.tier.value, reason)
-    return decision.tier is not Tier.XLA
+    if setting != "xla":
+        _note(trace, decision.tier.value, reason)
+    return decision.tier
 
 
 def small_allowed() -> bool:

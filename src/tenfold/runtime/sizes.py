@@ -9,28 +9,16 @@ than half of what is computed is padding. Sizes 0 and 1 stay closed: ops broadca
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.warning import warn
 from tenfold.runtime.opened import OpenSpecialization, open_specialization, why
-from tenfold.runtime.recordings import OpenDims, Range, Recorder
+from tenfold.runtime.ranges import BOTTOM, OPEN, Mark, Range, bucket
+from tenfold.runtime.recordings import OpenDims, Recorder
 
-SMALLEST = 16  # bound
-BOTTOM = (2, SMALLEST)
 MAX_REFUSALS = 3  # of one signature, after which its sizes stay closed
 MAX_VARIANTS = 8
-
-
-class Mark(NamedTuple):
-    """What the user says of a dimension."""
-
-    open: bool
-    min: int | None = None
-    max: int | None = None
-
-
-OPEN = Mark(True)
 
 
 class Family:
@@ -66,17 +54,6 @@ class Family:
             symbol = dims[tensor, axis] = symbols.setdefault(key, len(symbols))
             ranges[symbol] = bucket(size, mark)
         return OpenDims(dims, tuple(ranges.values())) if dims else None
-
-
-def bucket(size: int, mark: Mark = OPEN, smallest: int = SMALLEST) -> Range:
-    """Which sizes share an executable with this one."""
-    high = max(smallest, 1 << (size - 1).bit_length())
-    low = 2 if high == smallest else high // 2 + 1
-    if mark.max is not None:
-        low, high = 2, mark.max
-    if mark.min is not None:
-        low = max(low, mark.min)
-    return low, high
 
 
 class OpenPrograms:

@@ -155,11 +155,20 @@ def _recorded(plan: Plan, arguments: Sequence[Any], values: list[Any], where: An
     results = call_op(row, values, where, device)
     _bound_depth(results)
     if generator is not None:
-        generator.state.assign(results[-1])
+        if _moved_on(results[-1]):
+            generator.state.assign(results[-1])
         results = results[:-1]
     if plan.view:
         return _wrap(plan, [_view(plan, arguments, values, result) for result in results])
     return _wrap(plan, [Tensor(result) for result in results])
+
+
+def _moved_on(state: Value) -> bool:
+    """Whether an op has drawn from its generator: attention without dropout gives the state back as it is."""
+    if state.node is None:
+        return True
+    fragment = state.node.callee.fragment
+    return fragment.results[-1] not in fragment.params
 
 
 # A loop that never asks for a value would record without end: past this depth its values are computed on the

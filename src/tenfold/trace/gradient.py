@@ -26,7 +26,7 @@ class Backward:
     """The gradient of a fragment, as ops on the fragment's own values: from the cotangents of some of its
     results to those of some of its parameters."""
 
-    __slots__ = ("cotangents", "ops", "results", "saves")
+    __slots__ = ("cotangents", "ops", "plan", "results", "saves")
 
     def __init__(self, fragment: flat.Function, given: Sequence[bool], wanted: Sequence[bool]):
         self.cotangents = [
@@ -44,6 +44,7 @@ class Backward:
                 data.update(op.results)
         used = {operand for op in self.ops for operand in op.operands}
         self.saves = data & used  # of the forward pass
+        self.plan: Any = None  # what tier 0 made of it
 
 
 def backward_of(callee: Callee, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Backward:

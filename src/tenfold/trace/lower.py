@@ -13,6 +13,7 @@ from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node
 
 Frame = dict[flat.Value, flat.Value]
+OPEN = "open"  # the `kind` of device that lowerings are told where sizes are open
 
 
 def written_at(node: Node, gradient: Node | None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,15 +16,16 @@ from tenfold.flat.ir import Function
 def sort(op: Any) -> Kernel:
     axis, count = op.dimension, len(op.inputs)
     key = _simple_key(op.comparator)
+    floats = key is not None and op.inputs[key.place].type.dtype.is_floating_point
     before = vectorised(op.comparator)
 
     def kernel(*arrays: Array) -> Any:
         moved = [np.moveaxis(each, axis, -1) for each in arrays]
         if moved[0].shape[-1] < 2 or not moved[0].size:
             return arrays if count > 1 else arrays[0]
-        if key is not None:
+        if key is not None and (key.total or not np.isnan(moved[key.place]).any()):
             place, descending, total = key
-            order = ascending(moved[place], descending, total)
+            order = ascending(moved[place], descending, total and floats)
             results = [np.take_along_axis(each, order, -1) for each in moved]
         else:
             results = merged(moved, before)
@@ -34,18 +35,26 @@ def sort(op: Any) -> Kernel:
     return kernel
 
 
-def _simple_key(comparator: Function) -> tuple[int, bool, bool] | None:
-    """Of a comparator that is one comparison: of which input, whether downwards, whether in total order."""
+class Key(NamedTuple):
+    """A comparator that is one comparison: of which input, whether downwards, whether in total order. In any
+    other order NaN is neither before nor after: what comes of it is the comparator's business."""
+
+    place: int
+    descending: bool
+    total: bool
+
+
+def _simple_key(comparator: Function) -> Key | None:
     op = comparator.results[0].op
     if not isinstance(op, e.Compare) or op.direction not in ("LT", "GT") or len(comparator.ops) != 1:
         return None
     places = [comparator.params.index(each) if each in comparator.params else -1 for each in op.operands]
     if places[0] // 2 != places[1] // 2 or places[0] == places[1] or min(places) < 0:
         return None
-    dtype = op.x.dtype
-    if dtype.is_complex or (dtype.is_floating_point and not op.total_order):
-        return None  # NaN is neither before nor after: what comes of it is the comparator's business
-    return places[0] // 2, (op.direction == "GT") != (places[0] > places[1]), op.total_order
+    if op.x.dtype.is_complex:
+        return None
+    descending = (op.direction == "GT") != (places[0] > places[1])
+    return Key(places[0] // 2, descending, op.total_order or not op.x.dtype.is_floating_point)
 
 
 def ascending(x: Array, descending: bool, total: bool) -> Array:

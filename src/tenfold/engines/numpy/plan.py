@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.base.bounded import Bounded
 from tenfold.base.errors import OutOfMemory, TenfoldError, UnsupportedError
-from tenfold.engines.numpy.kernels import KERNELS, Array, Kernel, call
+from tenfold.engines.numpy.kernels import KERNELS, Array, Kernel
 from tenfold.flat.composite import Composite
 from tenfold.flat.data_ops import Constant
-from tenfold.flat.elementwise import Add
-from tenfold.flat.ir import Function, Op, TensorType, Value
+from tenfold.flat.ir import Function, Op, Value
 from tenfold.flat.structured import Check
 
 # A kernel, the slots of its operands, that of its result (or those of several), those to be freed.
@@ -26,15 +24,17 @@ Slots = dict[Value, int]  # where the values of a function are
 
 
 class Plan:
-    """The steps of a function. `slots` has the constants, and None for what is computed."""
+    """The steps of a function. `slots` has the constants, whose memory is `taken`, and None for what is
+    computed."""
 
-    __slots__ = ("arity", "results", "slots", "steps")
+    __slots__ = ("arity", "results", "slots", "steps", "taken")
 
     def __init__(self, arity: int, slots: list[Array | None], steps: list[Step], results: tuple[int, ...]):
         self.arity = arity
         self.slots = slots
         self.steps = steps
         self.results = results
+        self.taken = {id(memory_of(each)) for each in slots if each is not None}
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The results; they may share memory with the arrays and with each other."""
@@ -47,9 +47,9 @@ class Plan:
             for place in freed:
                 slots[place] = None
             if type(result) is int:
-                slots[result] = call(kernel, given)
+                slots[result] = kernel(*given)  # as `kernels.call` does
             else:
-                for place, each in zip(result, call(kernel, given)):  # type: ignore[arg-type]
+                for place, each in zip(result, kernel(*given)):  # type: ignore[arg-type]
                     slots[place] = each
         return [slots[place] for place in self.results]
 
@@ -69,10 +69,10 @@ def run(function: Function, arrays: Sequence[Array]) -> list[Array]:
         return run_plan(made, tuple(arrays))
 
 
-def run_plan(made: Plan, arrays: Sequence[Array]) -> list[Array]:
+def run_plan(made: Any, arrays: Sequence[Array]) -> list[Array]:
     """Run a plan; its results are arrays in row-major order, each in memory of its own."""
     try:
-        taken = {id(_memory(each)) for each in (*arrays, *made.slots) if each is not None}
+        taken = made.taken.union([id(memory_of(each)) for each in arrays])
         return [_own(each, taken) for each in made(arrays)]
     except MemoryError as error:
         raise OutOfMemory(f"out of memory: {error}", help="use smaller tensors, or free some") from None
@@ -81,14 +81,14 @@ def run_plan(made: Plan, arrays: Sequence[Array]) -> list[Array]:
 def _own(result: Array, taken: set[int]) -> Array:
     """The result, or a copy if it looks at memory that is `taken`, or is a small part of what it looks at."""
     result = np.asarray(result, order="C")
-    memory = _memory(result)
+    memory = memory_of(result)
     if id(memory) in taken or memory.nbytes > 2 * result.nbytes + 4096:
         return result.copy()
     taken.add(id(memory))
     return result
 
 
-def _memory(array: Array) -> Array:
+def memory_of(array: Array) -> Array:
     """The array that the memory of a view belongs to."""
     while isinstance(array.base, np.ndarray):
         array = array.base
@@ -96,11 +96,6 @@ def _memory(array: Array) -> Array:
 
 
 ENGINE = "numpy"  # by which composites name a body for tier 0
-_sums = Bounded()  # ops that add two values of a type
-
-
-def _sum(type: TensorType) -> Op:
-    return Add(Value(type), Value(type))
 
 
 KEPT = "kernel of tier 0"  # the attribute, no field of any op, that an op keeps its kernel in
@@ -131,12 +126,6 @@ class Builder:
     def constant(self, array: Array) -> int:
         place = self.slot()
         self.constants[place] = array
-        return place
-
-    def sum(self, x: int, y: int, type: TensorType) -> int:
-        """Add a step that adds two values of a type; gives where the sum will be."""
-        place = self.slot()
-        self.steps.append((kernel_of(_sums.get(type, lambda: _sum(type))), (x, y), (place,)))
         return place
 
     def ops(self, ops: Iterable[Op], places: Slots, source: Any = None) -> None:

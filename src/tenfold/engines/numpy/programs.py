@@ -1,13 +1,12 @@
 """Whole programs of the Trace on tier 0.
 
-A program is planned fragment by fragment: the FlatIR of each node, which its callee keeps, and that of its
-gradient, which the callee keeps as well. So a new program of known parts costs little more than what it
-computes.
+A program is a list of parts: a plan for each node, and one for each gradient of a node. Callees keep these
+plans. So a new program of known parts costs little more than what it computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,18 @@ import numpy as np
 from tenfold.base.bounded import Bounded
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.engines.numpy.kernels import Array
-from tenfold.engines.numpy.plan import Builder, Plan, Slots, run_plan
-from tenfold.flat.ir import TensorType
+from tenfold.engines.numpy.plan import Builder, Plan, Slots, memory_of, plan, run_plan
+from tenfold.flat.composite import Composite
+from tenfold.flat.elementwise import Add
+from tenfold.flat.ir import Function, Op, TensorType, Value, in_order
+from tenfold.flat.structured import Check
 from tenfold.trace.collect import Trace
-from tenfold.trace.gradient import NOTHING, GradientNode, backward_of
+from tenfold.trace.gradient import NOTHING, Backward, GradientNode, backward_of
+from tenfold.trace.graph import Node
 
 _plans = Bounded()
+_sums = Bounded()  # plans that add two values of a type
+Values = tuple[Value, ...]
 
 
 def run_program(program: Trace, arrays: Sequence[Array]) -> list[Array]:
@@ -35,71 +40,224 @@ def run_program(program: Trace, arrays: Sequence[Array]) -> list[Array]:
         return run_plan(made, tuple(arrays))
 
 
-def planned_once(program: Trace) -> Plan:
-    """The steps of a program, remembered."""
+def planned_once(program: Trace) -> ProgramPlan:
+    """The parts of a program, remembered."""
     return _plans.get(program.key, lambda: planned(program))
 
 
-def planned(program: Trace) -> Plan:
-    """The steps of a program."""
-    builder = Builder()
-    leaves: dict[Any, int] = {leaf: builder.slot() for leaf in program.leaves}
-    builder.arity = builder.count
-    frames: dict[Any, Slots] = {}  # for each node, where the values of its fragment are
+class Part:
+    """What computes some values: `plan` makes the steps for those of its `results` that are needed. `places`
+    says where its inputs are, and `results` where each result will be."""
+
+    __slots__ = ("places", "plan", "results")
+
+    def __init__(self, plan: Callable[[Values], Plan], places: Sequence[int], results: dict[Value, int]):
+        self.plan = plan
+        self.places = tuple(places)
+        self.results = results
+
+
+class ProgramPlan:
+    """The parts of a program, in order: of each the plan, the slots of its inputs and of its results, and
+    those to be freed. `taken` has the memory that belongs to the plans."""
+
+    __slots__ = ("arity", "results", "slots", "steps", "taken")
+
+    def __init__(
+        self, arity: int, slots: list[Array | None], parts: Sequence[Part], results: tuple[int, ...]
+    ):
+        """No part is taken that nothing needs."""
+        self.arity, self.slots, self.results = arity, slots, results
+        self.taken = {id(memory_of(each)) for each in slots if each is not None}
+        self.steps = []
+        used = {place for place, each in enumerate(slots) if each is not None}
+        used.update(results)
+        for part in reversed(parts):
+            needed = [(value, place) for value, place in part.results.items() if place in used]
+            if not needed:
+                continue
+            steps = part.plan(tuple([value for value, _ in needed]))
+            freed = tuple([place for place in dict.fromkeys(part.places) if place not in used])
+            used.update(freed)
+            self.taken |= steps.taken
+            self.steps.append((steps, part.places, tuple([place for _, place in needed]), freed))
+        self.steps.reverse()
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        slots: list[Any] = self.slots.copy()
+        slots[: self.arity] = arrays
+        for steps, places, results, freed in self.steps:
+            given = [slots[place] for place in places]
+            for place in freed:
+                slots[place] = None
+            for place, each in zip(results, steps(given)):
+                slots[place] = each
+        return [slots[place] for place in self.results]
+
+
+def planned(program: Trace) -> ProgramPlan:
+    """The parts of a program."""
+    builder = _ProgramBuilder(len(program.leaves))
+    leaves = {leaf: place for place, leaf in enumerate(program.leaves)}
     computed: dict[Any, list[int]] = {}
     for node in program.nodes:
         given = [leaves[each] if each in leaves else computed[each.node][each.index] for each in node.inputs]
-        if isinstance(node, GradientNode):
-            computed[node] = _gradient(builder, node, given, frames)
-            continue
-        fragment = node.callee.fragment
-        frame = frames[node] = dict(zip(fragment.params, given, strict=True))
         try:
-            builder.ops(fragment.ops, frame, node.source)
+            if isinstance(node, GradientNode):
+                computed[node] = builder.gradient(node, given)
+            else:
+                computed[node] = builder.node(node, given)
         except TenfoldError as error:
             raise error.located(node.callee.name, node.source) from None
-        computed[node] = [frame[each] for each in fragment.results]
-    return builder.closed(
-        [
-            computed[program.nodes[place]][index] if place >= 0 else leaves[program.leaves[-1 - place]]
-            for place, index in program.outputs
-        ]
-    )
-
-
-def _gradient(
-    builder: Builder, node: GradientNode, cotangents: list[int], frames: dict[Any, Slots]
-) -> list[int]:
-    """Add the steps of a gradient: those of the gradient of each node on its path, from the last to the
-    first. Gives where the cotangents are that it computes."""
-    wiring = node.callee.wiring
-    found: dict[int, int] = {}  # by their numbers in the wiring, where cotangents are
-
-    def add(number: int, place: int, type: TensorType) -> None:
-        found[number] = builder.sum(found[number], place, type) if number in found else place
-
-    types = [each.type for each in node.inputs]
-    for number, place, type in zip(wiring.starts, cotangents, types, strict=True):
-        add(number, place, type)
-    for k in range(len(node.path) - 1, -1, -1):
-        forward, results = node.path[k], wiring.results[k]
-        given = tuple([number in found for number in results])
-        if not any(given):
-            continue
-        wanted = tuple([number != NOTHING for number in wiring.inputs[k]])
-        frame = frames[forward]
-        try:
-            backward = backward_of(forward.callee, given, wanted)
-            for param, number in zip(backward.cotangents, results, strict=True):
-                if param is not None:
-                    frame[param] = found[number]
-            builder.ops(backward.ops, frame, forward.source)
-        except TenfoldError as error:
-            raise error.located(forward.callee.name, forward.source) from None
-        for number, result in zip(wiring.inputs[k], backward.results, strict=True):
-            if result is not None:
-                add(number, frame[result], result.type)
-    return [
-        found[number] if number in found else builder.constant(np.zeros(type.shape, type.dtype.numpy))
-        for number, type in zip(wiring.wants, node.callee.result_types, strict=True)
+    results = [
+        computed[program.nodes[place]][index] if place >= 0 else leaves[program.leaves[-1 - place]]
+        for place, index in program.outputs
     ]
+    slots: list[Array | None] = [None] * builder.count
+    for place, constant in builder.constants.items():
+        slots[place] = constant
+    return ProgramPlan(len(leaves), slots, builder.parts, tuple(results))
+
+
+class _ProgramBuilder:
+    """The parts of a program so far, and where values will be."""
+
+    def __init__(self, arity: int):
+        self.count = arity
+        self.parts: list[Part] = []
+        self.constants: dict[int, Array] = {}
+        self.frames: dict[Node, tuple[Slots, Part]] = {}  # for each node, where values of its fragment are
+
+    def slot(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def add(self, plan: Callable[[Values], Plan], places: Sequence[int], results: Iterable[Value]) -> Part:
+        part = Part(plan, places, {each: self.slot() for each in results})
+        self.parts.append(part)
+        return part
+
+    def node(self, node: Node, given: Sequence[int]) -> list[int]:
+        """Add a node; gives where its results will be."""
+        fragment = node.callee.fragment
+        frame = dict(zip(fragment.params, given, strict=True))
+        new = dict.fromkeys([each for each in fragment.results if each not in frame])
+        part = self.add(lambda needed: _forward(node, needed), given, new)
+        frame.update(part.results)
+        self.frames[node] = frame, part
+        return [frame[each] for each in fragment.results]
+
+    def saved(self, node: Node, value: Value) -> int:
+        """Where a value of a node's fragment is that its gradient needs."""
+        frame, part = self.frames[node]
+        if value not in frame:
+            frame[value] = part.results[value] = self.slot()
+        return frame[value]
+
+    def sum(self, x: int, y: int, type: TensorType) -> int:
+        """Add a part that adds two values of a type; gives where the sum will be."""
+        total = Value(type)
+        return self.add(lambda _: _sums.get(type, lambda: _sum(type)), (x, y), (total,)).results[total]
+
+    def gradient(self, node: GradientNode, cotangents: list[int]) -> list[int]:
+        """Add a gradient: that of each node on its path, from the last to the first. Gives where the
+        cotangents are that it computes."""
+        wiring = node.callee.wiring
+        found: dict[int, int] = {}  # by their numbers in the wiring, where cotangents are
+
+        def add(number: int, place: int, type: TensorType) -> None:
+            found[number] = self.sum(found[number], place, type) if number in found else place
+
+        types = [each.type for each in node.inputs]
+        for number, place, type in zip(wiring.starts, cotangents, types, strict=True):
+            add(number, place, type)
+        for k in range(len(node.path) - 1, -1, -1):
+            forward, results = node.path[k], wiring.results[k]
+            given = tuple([number in found for number in results])
+            if not any(given):
+                continue
+            wanted = tuple([number != NOTHING for number in wiring.inputs[k]])
+            try:
+                backward = backward_of(forward.callee, given, wanted)
+                places = [found[number] for number, has in zip(results, given) if has]
+                pulled = self.pulled(forward, backward, places)
+            except TenfoldError as error:
+                raise error.located(forward.callee.name, forward.source) from None
+            for number, place, result in zip(wiring.inputs[k], pulled, backward.results, strict=True):
+                if result is not None:
+                    add(number, place, result.type)
+        return [
+            found[number] if number in found else self.constant(np.zeros(type.shape, type.dtype.numpy))
+            for number, type in zip(wiring.wants, node.callee.result_types, strict=True)
+        ]
+
+    def pulled(self, node: Node, backward: Backward, cotangents: Sequence[int]) -> list[int]:
+        """Add the gradient of a node; gives where the cotangents of its inputs will be, -1 for none."""
+        if backward.plan is None:
+            backward.plan = _Pull(node.callee.fragment, backward)
+        pull: _Pull = backward.plan
+        places = [*[self.saved(node, each) for each in pull.saves], *cotangents]
+        frame = dict(zip(pull.params, places, strict=True))
+        new = dict.fromkeys([each for each in backward.results if each is not None and each not in frame])
+        if new:
+            frame.update(self.add(pull.planned, places, new).results)
+        return [-1 if each is None else frame[each] for each in backward.results]
+
+    def constant(self, array: Array) -> int:
+        place = self.slot()
+        self.constants[place] = array
+        return place
+
+
+def _forward(node: Node, needed: Values) -> Plan:
+    """The plan of a node for some values of its fragment, which its callee keeps. Checks know the line of the
+    user's program, so that a node with checks has a plan of its own."""
+    callee = node.callee
+    known = callee.plans.get(needed)
+    if known is None:
+        fragment = callee.fragment
+        builder = Builder()
+        builder.parameters(fragment.params)
+        builder.ops(fragment.ops, builder.places, node.source)
+        known = builder.finished(needed)
+        if not _checks(fragment.ops):
+            callee.plans[needed] = known
+    return known
+
+
+def _checks(ops: Iterable[Op]) -> bool:
+    return any(isinstance(op, Check) or (type(op) is Composite and _checks(op.body.ops)) for op in ops)
+
+
+def _sum(type: TensorType) -> Plan:
+    op = Add(Value(type), Value(type))
+    return plan(Function(op.operands, op.results))
+
+
+class _Pull:
+    """The gradient of a fragment as a function of its own: from what it saves, and cotangents."""
+
+    def __init__(self, fragment: Function, backward: Backward):
+        known = dict.fromkeys([each for op in fragment.ops for each in op.results])
+        forward = {**dict.fromkeys(fragment.params), **known}
+        results = [each for each in backward.results if each is not None]
+        self.saves = [each for each in forward if each in backward.saves or each in results]
+        self.params = [*self.saves, *[each for each in backward.cotangents if each is not None]]
+        given = set(self.params)
+        used = set(results)
+        self.ops: list[Op] = []
+        for op in reversed(in_order(results)):
+            if any(each in used and each not in given for each in op.results):
+                used.update(op.operands)
+                self.ops.append(op)
+        self.ops.reverse()
+        self.plans: dict[Values, Plan] = {}
+
+    def planned(self, needed: Values) -> Plan:
+        known = self.plans.get(needed)
+        if known is None:
+            builder = Builder()
+            builder.parameters(self.params)
+            builder.ops(self.ops, builder.places)
+            known = self.plans[needed] = builder.finished(needed)
+        return known

@@ -1,0 +1,134 @@
+"""Programs but for their sizes: the skeleton of a Trace, the numbers that were taken out of it, and the same
+program with other numbers put in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.base.errors import UnsupportedError
+from tenfold.flat.ir import TensorType
+from tenfold.ops.callee import Callee, OpCall, Skeleton, skeletons
+from tenfold.trace.collect import Trace
+from tenfold.trace.gradient import GradientNode, GradientProgram
+from tenfold.trace.graph import Node, Value
+
+Numbers = tuple[int, ...]
+
+
+def skeleton_of(trace: Trace) -> tuple[tuple[Any, ...], list[int]]:
+    """A key that programs share which differ in sizes and other whole numbers alone, and those numbers: first
+    the extents of the leaves. Extents of 0 and 1 stay in the key, since ops broadcast them."""
+    key = list(trace.key)
+    numbers: list[int] = []
+    for leaf in trace.leaves:
+        shape = leaf.type.shape
+        key.append((leaf.type.dtype, *[each if each < 2 else -1 for each in shape]))
+        numbers += shape
+    place = 0
+    for node in trace.nodes:
+        skeleton = node.callee.skeleton
+        if skeleton is None:
+            skeleton = node.callee.skeleton = _skeleton(node.callee)
+        key[place] = skeleton.id
+        numbers += skeleton.numbers
+        place += 1 + len(node.inputs) + len(node.path)
+    for i in range(place, len(trace.key)):
+        if isinstance(key[i], TensorType):  # of a leaf, which is told above
+            key[i] = None
+    return tuple(key), numbers
+
+
+def _skeleton(callee: Callee) -> Skeleton:
+    results = tuple([(each.dtype, each.rank) for each in callee.result_types])
+    if isinstance(callee, OpCall):
+        numbers: list[int] = []
+        arguments = _emptied(callee.arguments, numbers)
+        types = tuple([(each.dtype, each.rank) for each in callee.types])
+        return skeletons.of((callee.row, types, arguments, results), tuple(numbers))
+    if isinstance(callee, GradientProgram):
+        return skeletons.of(("gradient", callee.wiring.key, results), ())
+    return skeletons.of(("program", callee.id), ())
+
+
+def _emptied(argument: Any, numbers: list[int]) -> Any:
+    """An argument without its whole numbers, which are put aside."""
+    if type(argument) is tuple:
+        return tuple([_emptied(each, numbers) for each in argument])
+    if type(argument) is int:
+        numbers.append(argument)
+        return int
+    return (type(argument), argument)  # 1.0 and True are equal
+
+
+class Template:
+    """A program that can be made anew with other numbers. It holds no data."""
+
+    def __init__(self, trace: Trace):
+        self.device = trace.device
+        self.outputs = trace.outputs
+        self.key = trace.key
+        self.shapes = [(each.type.dtype, each.type.rank) for each in trace.leaves]
+        leaves = {leaf: i for i, leaf in enumerate(trace.leaves)}
+        places = {node: i for i, node in enumerate(trace.nodes)}
+        # Of each node the callee, where its inputs come from, and the nodes that it differentiates.
+        self.nodes = [
+            (
+                node.callee,
+                [
+                    (-1 - leaves[each], 0) if each in leaves else (places[each.node], each.index)  # type: ignore[index]
+                    for each in node.inputs
+                ],
+                [places[each] for each in node.path],
+                node.source,
+            )
+            for node in trace.nodes
+        ]
+
+    def at(self, numbers: Sequence[int]) -> Trace:
+        """The program with these numbers in the places of its own."""
+        remaining = iter(numbers)
+        leaves = [
+            Value(TensorType(dtype, tuple([next(remaining) for _ in range(rank)])), self.device)
+            for dtype, rank in self.shapes
+        ]
+        nodes: list[Node] = []
+        for callee, inputs, path, source in self.nodes:
+            given = [
+                leaves[-1 - place]
+                if place < 0
+                else Value(nodes[place].callee.result_types[index], self.device, nodes[place], index)
+                for place, index in inputs
+            ]
+            if isinstance(callee, GradientProgram):
+                on_path = tuple([nodes[each] for each in path])
+                nodes.append(GradientNode(_rewired(callee, on_path), tuple(given), source, on_path))
+            else:
+                nodes.append(Node(_retyped(callee, given, remaining), tuple(given), source))
+        return Trace(nodes, leaves, self.outputs, self.key, self.device)
+
+
+def _retyped(callee: Callee, inputs: Sequence[Value], numbers: Any) -> Callee:
+    types = tuple([each.type for each in inputs])
+    if isinstance(callee, OpCall):
+        return callee.row.call(types, tuple([_filled(each, numbers) for each in callee.arguments]))
+    if types != callee.types:
+        raise UnsupportedError("the program calls another one, which is made for certain sizes")
+    return callee
+
+
+def _filled(argument: Any, numbers: Any) -> Any:
+    if type(argument) is tuple:
+        return tuple([_filled(each, numbers) for each in argument])
+    return next(numbers) if type(argument) is int else argument
+
+
+def _rewired(callee: GradientProgram, path: Sequence[Node]) -> GradientProgram:
+    """The gradient along nodes of other types: a cotangent has the type of what it belongs to."""
+    wiring = callee.wiring
+    types: dict[int, TensorType] = {}
+    for node, inputs, results in zip(path, wiring.inputs, wiring.results, strict=True):
+        types.update(zip(inputs, [each.type for each in node.inputs], strict=True))
+        types.update(zip(results, node.callee.result_types, strict=True))
+    wanted = tuple([types[number] for number in wiring.wants])
+    return callee if wanted == callee.result_types else GradientProgram(wiring, wanted)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 from tenfold.purple import core, ir
 from tenfold.purple.captures import Scopes
-from tenfold.purple.core import Expr, Lambda, Place, Var
+from tenfold.purple.core import PRELUDE_FILE, Expr, Lambda, Place, Var
 from tenfold.purple.ir import Atom, Function, Let, Variable
 
 # Where a value goes: it is the function's own ("tail"), it defines a variable, or nobody wants it.
@@ -37,9 +38,12 @@ class Lowering:
         self.count = 0
         self.primitives: dict[str, None] = {}
 
-    def unique(self, name: str) -> str:
-        """A name for a C function that no other has."""
+    def unique(self, name: str, file: str = "") -> str:
+        """A name for a C function that no other has. Those of an imported file begin with its name: they stay
+        what they are when another file changes."""
         plain = re.sub(r"[^A-Za-z0-9_]", "_", core.shown(name).replace("->", "_to_").replace("?", "_p"))
+        if file not in ("", self.program.file, PRELUDE_FILE):
+            plain = re.sub(r"[^A-Za-z0-9_]", "_", Path(file).stem) + "_" + plain
         plain = f"p_{plain}"  # so that it is none of C's own
         candidate, n = plain, 1
         while candidate in self.names:
@@ -57,7 +61,7 @@ class Lowering:
         made = self.made.get(id(owner))
         if made is None:
             definition = owner if isinstance(owner, Lambda) else None
-            made = Function(name, self.unique(name), owner.place, definition)
+            made = Function(name, self.unique(name, owner.place.file), owner.place, definition)
             made.captured = [
                 self.variable(v.name, owner.place, v) for v in self.scopes.free.get(id(owner), [])
             ]

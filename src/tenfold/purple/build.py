@@ -11,18 +11,20 @@ import shutil
 import subprocess
 import tempfile
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tenfold.base import folders
 from tenfold.capi.build import build as build_libtenfold
 from tenfold.purple import core, unicode_tables
-from tenfold.purple.emit_c import Warn, compile_program, deep
+from tenfold.purple.emit_c import Warn, deep
+from tenfold.purple.emit_units import compile_units
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.foreign import libraries
 from tenfold.purple.interpret import expand_program
 from tenfold.purple.reader import read_source
 from tenfold.purple.usage import uses_tensors
-from tenfold.runtime.cache import folder as cache_folder
+from tenfold.runtime import cache
 
 RUNTIME = Path(__file__).parent / "runtime"
 PLAIN = (
@@ -88,7 +90,7 @@ def build_program(
 ) -> None:
     """`options` go to the C compiler, for the runtime too: sanitizers, or -DPURPLE_INJECT for
     PURPLE_FAIL_AT."""
-    text = compile_program(program, lines=debug, warn=warn)
+    units = compile_units(program, lines=debug, warn=warn)
     compiler = compiler or find_compiler()
     level = ("-g", "-O0") if debug else ("-O2",)
     tensors = uses_tensors(program)
@@ -96,26 +98,37 @@ def build_program(
     flags = (*STRICT, *level, *options, *(libtenfold.compile_flags if libtenfold else ()))
     objects = runtime_objects(compiler, flags, tensors)
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "program.c"
-        source.write_text(text)
+        own = program_objects(units, compiler, flags, folder, program.file)
         links = libtenfold.link_flags_for(rpath) if libtenfold else []
         links += [link_flag(library) for library in libraries(program)]
-        command = [
-            compiler,
-            *flags,
-            f"-I{RUNTIME}",
-            str(source),
-            *objects,
-            "-o",
-            output,
-            *links,
-            "-lm",
-            "-lpthread",
-        ]
+        command = [compiler, *flags, *own, *objects, "-o", output, *links, "-lm", "-lpthread"]
         try:
             run(command, program.file)
         except PurpleError as error:
             raise missing_function(program, error.message) or error from None
+
+
+def program_objects(
+    units: dict[str, str], compiler: str, flags: tuple[str, ...], folder: str, file: str
+) -> list[str]:
+    """The object files of a program's C files, put into a folder. Those whose text was compiled before with
+    these flags, and with this compiler and runtime, come from the cache."""
+    digest = runtime_digest(compiler, flags)
+
+    def compiled(name: str) -> str:
+        source, target = Path(folder) / f"{name}.c", Path(folder) / f"{name}.o"
+        key = cache.key("purple object", digest, units[name])
+        known = cache.load(key)
+        if known is not None:
+            target.write_bytes(known)
+            return str(target)
+        source.write_text(units[name])
+        run([compiler, *flags, f"-I{RUNTIME}", "-c", str(source), "-o", str(target)], file)
+        cache.store(key, target.read_bytes())
+        return str(target)
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        return list(pool.map(compiled, units))
 
 
 def missing_function(program: core.Program, complaint: str) -> PurpleError | None:
@@ -155,11 +168,7 @@ def find_compiler() -> str:
 
 def runtime_objects(compiler: str, flags: tuple[str, ...], tensors: bool) -> list[str]:
     """The runtime's object files for these flags, compiled unless they are there already."""
-    digest = hashlib.sha256(repr((compiler, flags)).encode())
-    for source in sorted(RUNTIME.glob("*.[ch]")):
-        digest.update(source.read_bytes())
-    digest.update(Path(unicode_tables.__file__).read_bytes() + unicodedata.unidata_version.encode())
-    folder = private_folder(digest.hexdigest()[:20])
+    folder = private_folder(runtime_digest(compiler, flags)[:20])
     tables = folder / "unicode_tables.h"
     if not tables.exists():
         unfinished = folder / f"unicode_tables.{os.getpid()}.h"
@@ -180,9 +189,19 @@ def runtime_objects(compiler: str, flags: tuple[str, ...], tensors: bool) -> lis
     return [str(folder / f"{name}.o") for name in names]
 
 
+def runtime_digest(compiler: str, flags: tuple[str, ...]) -> str:
+    """What object files depend on beside their own source: the runtime, the flags and the compiler."""
+    found = os.stat(shutil.which(compiler) or compiler)
+    digest = hashlib.sha256(repr((compiler, found.st_size, found.st_mtime_ns, flags)).encode())
+    for source in sorted(RUNTIME.glob("*.[ch]")):
+        digest.update(source.read_bytes())
+    digest.update(Path(unicode_tables.__file__).read_bytes() + unicodedata.unidata_version.encode())
+    return digest.hexdigest()
+
+
 def private_folder(name: str) -> Path:
     """A folder for object files that nobody else may write to."""
-    base = cache_folder() or os.path.join(tempfile.gettempdir(), f"tenfold-{os.geteuid()}")
+    base = cache.folder() or os.path.join(tempfile.gettempdir(), f"tenfold-{os.geteuid()}")
     folder = Path(base) / "purple" / name
     folders.make(str(folder))
     for place in (Path(base), folder):

@@ -115,18 +115,32 @@ def writers(module: ir.Module) -> Writing:
     found: Writing = {id(function): NOTHING for function in functions}
     as_values = [WRITTEN[name] for name in module.primitives_as_values if name in WRITTEN]
     found[UNKNOWN] = frozenset(as_values)
+    callees: dict[int, set[int]] = {UNKNOWN: {id(function) for function in functions if function.escapes}}
+    nobody = dict.fromkeys(found, NOTHING)
+    for function in functions:
+        body = list(ir.statements(function.body))
+        found[id(function)] = NOTHING.union(*(writes(each, nobody) for each in body))
+        callees[id(function)] = {callee for each in body for callee in _reached(each)}
     changed = True
     while changed:
         changed = False
-        unknown = found[UNKNOWN].union(*(found[id(function)] for function in functions if function.escapes))
-        changed |= unknown != found[UNKNOWN]
-        found[UNKNOWN] = unknown
-        for function in functions:
-            all_of = frozenset().union(*(writes(s, found) for s in ir.statements(function.body)))
-            if all_of != found[id(function)]:
-                found[id(function)] = all_of
+        for caller, called in callees.items():
+            all_of = found[caller].union(*(found[callee] for callee in called))
+            if all_of != found[caller]:
+                found[caller] = all_of
                 changed = True
     return found
+
+
+def _reached(each: ir.Statement) -> list[int]:
+    """The ids of functions that a statement calls, UNKNOWN among them."""
+    called = passes(each)
+    if called is not None:
+        return [id(called[0])]
+    match each:
+        case Let(op=ir.CallClosure()) | Let(op=ir.Prim(name="apply" | "%apply-tail")) | ir.TailClosure():
+            return [UNKNOWN]
+    return []
 
 
 def writes(each: ir.Statement, writing: Writing) -> frozenset[str]:

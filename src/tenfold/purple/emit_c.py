@@ -4,17 +4,17 @@ it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 from tenfold.purple import anf, core, ir
 from tenfold.purple.certify import certify
-from tenfold.purple.constants import Constants, c_string
+from tenfold.purple.constants import c_string
 from tenfold.purple.cycles import Cycle, find_cycles
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.emit_function import EmitGroup
 from tenfold.purple.emit_lines import c_type
-from tenfold.purple.emit_names import Names
+from tenfold.purple.emit_names import Names, SharedNames
 from tenfold.purple.foreign import prototypes
 from tenfold.purple.in_place import split_in_place
 from tenfold.purple.infer import infer
@@ -22,7 +22,6 @@ from tenfold.purple.ir import BOOL, FLOAT, INT, STORED, VALUE, Function
 from tenfold.purple.names import PRIMITIVES, row_of
 from tenfold.purple.natives import c_name, general, gives_back, returns_truth
 from tenfold.purple.own import own
-from tenfold.purple.rows import RowTables
 from tenfold.purple.specialise import specialise
 from tenfold.purple.usage import is_about_tensors, uses_tensors
 
@@ -56,40 +55,25 @@ def analysed(program: core.Program, warn: Warn = lambda cycle: None) -> ir.Modul
 
 
 class Emission:
-    """The parts of the C file, in the order in which they stand there."""
+    """The parts of a C file that is a whole program, in the order in which they stand there."""
 
-    def __init__(self, module: ir.Module, lines: bool):
+    def __init__(self, module: ir.Module, lines: bool, shared: SharedNames | None = None):
         self.module, self.program = module, module.program
-        self.constants = Constants()
-        self.rows = RowTables()
         self.tensors = uses_tensors(self.program)
-        self.names = Names(self.program, self.constants, self.rows, lines)
+        self.names = Names(self.program, shared or SharedNames(), lines)
 
     def text(self) -> str:
         groups = tail_groups([*self.module.functions, self.module.main])
         bodies = [EmitGroup(self.names, group).text() for group in groups]
-        escaping = [f for f in self.module.functions if f.escapes]
-        closures = [self.closure(f) for f in escaping] + [
-            self.primitive(p) for p in self.module.primitives_as_values
-        ]
+        closures = [self.closure(f) for f in self.module.functions if f.escapes]
+        closures += map(self.primitive, self.module.primitives_as_values)
         types = [self.record_type(each) for each in self.program.types.values() if self.names.has_type(each)]
         parts = [
-            f"/* {self.program.file}, compiled by Purple. */",
-            f'#include "{"purple_tensors.h" if self.tensors else "purple_all.h"}"\n',
-            *[
-                f"static const char {name}[] PU_UNUSED = {c_string(path)};"
-                for path, name in self.names.files.items()
-            ],
-            *types,
-            *[
-                f"static Value {self.names.globals(name)}; /* {core.shown(name)} */"
-                for name in self.module.globals
-            ],
-            *self.constants.definitions(),
-            *self.rows.definitions(),
-            *prototypes(self.program),
-            "",
-            *[f"{signature(f)} PU_UNUSED;" for f in self.module.functions],
+            *self.opening(),
+            *[f"static {each}" for each in types],
+            *[f"static {self.global_variable(name)}" for name in self.module.globals],
+            *self.tables(),
+            *[f"{self.signature(f)} PU_UNUSED;" for f in self.module.functions],
             "",
             *closures,
             *bodies,
@@ -97,19 +81,40 @@ class Emission:
         ]
         return "\n".join(parts) + "\n"
 
+    def opening(self, source: str = "") -> list[str]:
+        """What the file includes, and the names of the source's files."""
+        files = self.names.files.items()
+        return [
+            f"/* {source or self.program.file}, compiled by Purple. */",
+            f'#include "{"purple_tensors.h" if self.tensors else "purple_all.h"}"\n',
+            *[f"static const char {name}[] PU_UNUSED = {c_string(path)};" for path, name in files],
+        ]
+
+    def tables(self) -> list[str]:
+        """The file's literals and operators, and the foreign functions."""
+        literals, rows = self.names.constants.definitions(), self.names.rows.definitions()
+        return [*literals, *rows, *prototypes(self.program), ""]
+
+    def global_variable(self, name: str) -> str:
+        return f"Value {self.names.globals(name)}; /* {core.shown(name)} */"
+
+    def signature(self, function: Function) -> str:
+        params = ", ".join(c_type(p.rep).rstrip() for p in function.all_params) or "void"
+        linkage = self.names.shared.linkage(function.cname)
+        return f"{linkage}{c_type(function.rep)}{function.cname}({params})"
+
     def record_type(self, declared: core.DefType) -> str:
         name = self.names.type(declared)
         fields = [
             f"{{{c_string(f.name)}, {c_string(f.type)}, {'true' if f.weak else 'false'}}}"
             for f in declared.fields
         ]
-        listed = f"static const PuField fields_{name}[] = {{{', '.join(fields)}}};\n" if fields else ""
-        pointer = f"fields_{name}" if fields else "NULL"
+        listed = f"(const PuField[]){{{', '.join(fields)}}}" if fields else "NULL"
         shown = c_string(core.shown(declared.name))
         unique = c_string(declared.name)
         place = self.names.definition(declared.place)
-        described = f"{shown}, {unique}, {len(fields)}, {pointer}, {{{place}}}"
-        return f"{listed}static const PuType type_{name} = {{{described}}};"
+        described = f"{shown}, {unique}, {len(fields)}, {listed}, {{{place}}}"
+        return f"const PuType type_{name} = {{{described}}};"
 
     def closure(self, function: Function) -> str:
         """The code of a function's closures, and their description."""
@@ -134,13 +139,14 @@ class Emission:
         )
         call = f"{name}({', '.join(args)})"
         simple = not definition.rest and not keywords
+        linkage = self.names.shared.linkage(name)
         lines = [f"static Value code_{name}(PuClosure *self, Value *arguments, int count, int keywords);"]
         if keywords:
             lines.append(f"static const PuKeywordParameter keywords_{name}[] = {{{', '.join(keywords)}}};")
-        lines.append(f"static const PuFunction function_{name} = {shape};")
+        lines.append(f"{linkage}const PuFunction function_{name} = {shape};")
         if not function.captured:
             lines.append(
-                f"static PuClosure closure_{name} PU_UNUSED = {{PU_STATIC(PU_CLOSURE), &function_{name}}};"
+                f"{linkage}PuClosure closure_{name} PU_UNUSED = {{PU_STATIC(PU_CLOSURE), &function_{name}}};"
             )
         lines.append(
             f"static Value code_{name}(PuClosure *self, Value *arguments, int count, int keywords) {{"
@@ -173,7 +179,7 @@ class Emission:
         signature = c_string(found.signature() if found else f"({name} …)")
         if row_of(name) is not None:
             lines.append(
-                f"    Value result = pu_row_call(&{self.rows.table(name)}, arguments, count, keywords);"
+                f"    Value result = pu_row_call(&{self.names.rows.table(name)}, arguments, count, keywords);"
             )
             minimum, rest = 0, True
         else:
@@ -192,8 +198,9 @@ class Emission:
             f"static const PuFunction function_{ident} = {{{c_string(name)}, code_{ident}, {minimum}, "
             f"{'true' if rest else 'false'}, 0, NULL, 0, {{NULL, 0, 0, 0}}, {signature}}};"
         )
+        linkage = self.names.shared.linkage(ident)
         lines.append(
-            f"static PuClosure closure_{ident} PU_UNUSED = {{PU_STATIC(PU_CLOSURE), &function_{ident}}};"
+            f"{linkage}PuClosure closure_{ident} PU_UNUSED = {{PU_STATIC(PU_CLOSURE), &function_{ident}}};"
         )
         return "\n".join(lines) + "\n"
 
@@ -216,17 +223,13 @@ class Emission:
         each = ", ".join(f"count > {i} ? {text} : PU_ABSENT" for i, text in enumerate(given))
         return [f"    Value result = {wrap.format(f'{c_name(name)}({each})')};"]
 
-    def main(self) -> str:
+    def main(self, others: Sequence[str] = ()) -> str:
+        """Where the program starts. `others`: the other C files, whose literals are made and released too."""
         start = ["pu_use_tensors();"] if self.tensors else []
-        count = len(self.constants.steps)
-        start.append(
-            "pu_make_constants(literals, sizeof literals / sizeof *literals, constant);"
-            if count
-            else "(void)constant;"
-        )
+        start += [*self.make_literals(), *[f"setup_{other}();" for other in others]]
         # Values that later ones may need go last.
         drops = [f"pu_forget(&{self.names.globals(name)});" for name in reversed(self.module.globals)]
-        drops += [f"pu_drop_all(constant, {count});"] if count else []
+        drops += [*self.drop_literals(), *[f"leave_{other}();" for other in others]]
         return (
             function("setup", start)
             + f"static bool run(void) {{\n    return {self.module.main.cname}() != PU_FAILURE;\n}}\n\n"
@@ -235,19 +238,23 @@ class Emission:
             "    return pu_main(count, arguments, setup, run, leave);\n}"
         )
 
+    def make_literals(self) -> list[str]:
+        if not self.names.constants.steps:
+            return ["(void)constant;"]
+        return ["pu_make_constants(literals, sizeof literals / sizeof *literals, constant);"]
+
+    def drop_literals(self) -> list[str]:
+        count = len(self.names.constants.steps)
+        return [f"pu_drop_all(constant, {count});"] if count else []
+
 
 PACK = {VALUE: "{}", INT: "pu_of_int({})", FLOAT: "pu_of_float({})", BOOL: "pu_of_bool({})"}
 UNPACK = {VALUE: "pu_dup({})", INT: "pu_int({})", FLOAT: "pu_float({})", BOOL: "pu_truthy({})"}
 
 
-def function(name: str, lines: list[str]) -> str:
+def function(name: str, lines: list[str], linkage: str = "static ") -> str:
     """A C function of no arguments."""
-    return f"static void {name}(void) {{\n" + "".join(f"    {line}\n" for line in lines) + "}\n\n"
-
-
-def signature(function: Function) -> str:
-    params = ", ".join(c_type(p.rep).rstrip() for p in function.all_params) or "void"
-    return f"static {c_type(function.rep)}{function.cname}({params})"
+    return f"{linkage}void {name}(void) {{\n" + "".join(f"    {line}\n" for line in lines) + "}\n\n"
 
 
 def tail_groups(functions: list[Function]) -> list[list[Function]]:

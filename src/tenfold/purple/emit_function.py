@@ -61,7 +61,8 @@ class EmitGroup(Operations):
             self.lines.append("    }")
             params = ["int entry", *params]
         head = [self.comment(f) for f in self.functions]
-        opening = f"static {c_type(rep)}{name}({', '.join(params) or 'void'}) {{"
+        linkage = "static " if self.merged else self.names.shared.linkage(name)
+        opening = f"{linkage}{c_type(rep)}{name}({', '.join(params) or 'void'}) {{"
         text = "\n".join([*head, opening, *self.lines, *body, *ladder, "}", ""])
         return (
             text + "".join(self.wrapper(name, i) for i in range(len(self.functions))) if self.merged else text
@@ -89,7 +90,7 @@ class EmitGroup(Operations):
         args = [self.name(p) if f is own else FAILED[p.rep] for f in self.functions for p in f.all_params]
         drops = "".join(f" pu_drop({self.name(p)});" for p in own.all_params if p.is_managed)
         return (
-            f"static {c_type(own.rep)}{own.cname}({params}) {{\n"
+            f"{self.names.shared.linkage(own.cname)}{c_type(own.rep)}{own.cname}({params}) {{\n"
             f"    if (PU_ENTRY_FAILS()) {{{drops} return {FAILED[own.rep]}; }}\n"
             f"    return {name}({', '.join([str(entry), *args])});\n}}\n"
         )

@@ -28,15 +28,28 @@ C_WORDS = frozenset(
 )
 
 
+class SharedNames:
+    """Names that all C files of one program share: those of its globals and record types, and the functions
+    that files other than their own mention."""
+
+    def __init__(self, exported: frozenset[str] = frozenset()):
+        self.exported = exported
+        self.globals: dict[str, str] = {}
+        self.types: dict[str, str] = {}
+
+    def linkage(self, function: str) -> str:
+        """What the definition of a function begins with, by its C name."""
+        return "" if function in self.exported else "static "
+
+
 class Names:
     """What the functions of one C file share: names of globals, record types and files, constants, operator
     tables."""
 
-    def __init__(self, program: core.Program, constants: Constants, rows: RowTables, lines: bool):
-        self.program, self.constants, self.rows, self.lines = program, constants, rows, lines
+    def __init__(self, program: core.Program, shared: SharedNames, lines: bool):
+        self.program, self.shared, self.lines = program, shared, lines
+        self.constants, self.rows = Constants(), RowTables()
         self.files: dict[str, str] = {}
-        self._globals: dict[str, str] = {}
-        self._types: dict[str, str] = {}
 
     def file(self, path: str) -> str:
         if path not in self.files:
@@ -53,14 +66,27 @@ class Names:
         return "NULL, 0, 0, 0" if place.file == PRELUDE_FILE else self.where(place)
 
     def globals(self, name: str) -> str:
-        return self._globals.setdefault(name, f"global_{identifier(name)}_{len(self._globals)}")
+        return _named(self.shared.globals, name, "global_")
 
     def has_type(self, declared: core.DefType) -> bool:
         """Whether some code uses it."""
-        return declared.name in self._types
+        return declared.name in self.shared.types
 
     def type(self, declared: core.DefType) -> str:
-        return self._types.setdefault(declared.name, f"{identifier(declared.name)}_{len(self._types)}")
+        return _named(self.shared.types, declared.name, "")
+
+
+def _named(known: dict[str, str], name: str, prefix: str) -> str:
+    """A name of C for a name of the program, which depends as little as possible on the program's others."""
+    if name not in known:
+        module, _, own = name.rpartition("::")
+        plain = prefix + identifier(f"{module}_{own}" if module else own)
+        found, n = plain, 1
+        while found in known.values():
+            n += 1
+            found = f"{plain}_{n}"
+        known[name] = found
+    return known[name]
 
 
 def identifier(name: str) -> str:

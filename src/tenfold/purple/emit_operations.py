@@ -212,7 +212,7 @@ class Operations(Writer):
     def within(self, each: Let, op: ir.CallWithin, target: str) -> None:
         given = op.args[: op.kind == "device"]
         enter = {"device": "pu_enter_device", "grad": "pu_enter_grad", "no-grad": "pu_enter_no_grad"}[op.kind]
-        scope = f"scope_{each.var.number}"
+        scope = f"scope_of_{self.name(each.var)}"
         self.line("{")
         self.depth += 1
         self.line(f"PuScope {scope} = {enter}({', '.join(self.atom(a) for a in given)});")

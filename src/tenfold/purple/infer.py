@@ -97,8 +97,9 @@ class Inference:
     def __init__(self, module: ir.Module):
         self.module = module
         self.tensors = uses_tensors(module.program)
-        self.changed = True
         self.globals: dict[str, str] = {}
+        self.waiting: dict[Function, None] = {}  # functions to look at again
+        self.users: dict[Any, list[Function]] = {}  # by variable, function or global: who looks at it
         self.absent: set[Variable] = set()  # parameters that some call does not give
         self.ranges: dict[Variable | Function | str, ranges.Interval] = {}  # of those that are an "int"
 
@@ -111,11 +112,31 @@ class Inference:
         for function in functions:
             if function.has_hole:
                 function.result = "any"
-        while self.changed:
-            self.changed = False
-            for function in functions:
-                for each in ir.statements(function.body):
-                    self.statement(each, function)
+        for function in functions:
+            self.note_uses(function)
+        bodies = {function: list(ir.statements(function.body)) for function in functions}
+        self.waiting = dict.fromkeys(functions)
+        while self.waiting:
+            function = next(iter(self.waiting))
+            del self.waiting[function]
+            for each in bodies[function]:
+                self.statement(each, function)
+
+    def note_uses(self, function: Function) -> None:
+        for var in variables(function):
+            self.users.setdefault(var, []).append(function)
+        for each in ir.statements(function.body):
+            match each:
+                case Let(op=ir.CallKnown() | ir.CallWithin() as op):
+                    self.users.setdefault(op.function, []).append(function)
+                case ir.LetTry() | ir.TailCall():
+                    self.users.setdefault(each.function, []).append(function)
+                case Let(op=ir.LoadGlobal() as op):
+                    self.users.setdefault(op.name, []).append(function)
+
+    def changed(self, what: Any) -> None:
+        """A variable, a function's result or a global is of a wider type: who uses it is looked at again."""
+        self.waiting |= dict.fromkeys(self.users.get(what, ()))
 
     def statement(self, each: ir.Statement, function: Function) -> None:
         match each:
@@ -140,7 +161,8 @@ class Inference:
 
     def bounce(self, function: Function) -> None:
         if not function.bounces:
-            function.bounces = self.changed = True
+            function.bounces = True
+            self.changed(function)
 
     def of(self, atom: Atom) -> str:
         return atom.type if isinstance(atom, Variable) else type_of_literal(atom.value)
@@ -149,14 +171,14 @@ class Inference:
         wider = join(var.type, found)
         if wider != var.type:
             var.type = wider
-            self.changed = True
+            self.changed(var)
         self.spread(var, found, within)
 
     def returns(self, function: Function, found: str, within: ranges.Interval | None = None) -> None:
         wider = join(function.result, found)
         if wider != function.result:
             function.result = wider
-            self.changed = True
+            self.changed(function)
         self.spread(function, found, within)
 
     def spread(self, key: Variable | Function | str, found: str, within: ranges.Interval | None) -> None:
@@ -167,7 +189,7 @@ class Inference:
         wider = ranges.join(old, ranges.rounded(within or ranges.ANY))
         if wider != old and wider is not None:
             self.ranges[key] = wider
-            self.changed = True
+            self.changed(key)
 
     def within(self, atom: Atom) -> ranges.Interval | None:
         """The interval of an operand that is an "int"."""
@@ -236,8 +258,9 @@ class Inference:
                 return self.globals.get(op.name, "none")
             case ir.StoreGlobal():
                 wider = join(self.globals.get(op.name, "none"), types[0])
-                self.changed |= wider != self.globals.get(op.name, "none")
-                self.globals[op.name] = wider
+                if wider != self.globals.get(op.name, "none"):
+                    self.globals[op.name] = wider
+                    self.changed(op.name)
                 self.spread(op.name, types[0], self.within(op.args[0]))
                 return "void"
             case ir.Defined() | ir.CheckField() | ir.SetField():

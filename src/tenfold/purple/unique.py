@@ -41,16 +41,7 @@ def find_unique(module: ir.Module) -> None:
     facts.list_results = dict.fromkeys(facts.results, lists)
     facts.list_params = {param: unique and lists for param, unique in params.items()}
     facts.leaky = spines.leaking(functions)
-    changed = True
-    while changed:
-        changed = False
-        for function in functions:
-            unique = Uniqueness(function, facts)
-            changed |= _passed(function, unique, facts)
-            for known, holds in ((facts.results, unique.is_unique), (facts.list_results, unique.is_list)):
-                if known[id(function)] and not unique.gives(holds, known):
-                    known[id(function)] = False
-                    changed = True
+    _settle_facts(functions, facts)
     for function in functions:
         unique = Uniqueness(function, facts)
         for each in ir.statements(function.body):
@@ -61,6 +52,28 @@ def find_unique(module: ir.Module) -> None:
                 each.unique = each.pair in unique.reasons
             elif isinstance(each, Let) and isinstance(each.op, ir.Take):
                 each.op.unique = each.op.args[0] in unique.reasons
+
+
+def _settle_facts(functions: list[Function], facts: Facts) -> None:
+    """Give up what is known of functions until it holds. Those about whose parameters or callees something
+    was given up are looked at again."""
+    owners = {param: function for function in functions for param in function.all_params}
+    callers: dict[int, list[Function]] = {id(function): [] for function in functions}
+    for function in functions:
+        for each in ir.statements(function.body):
+            called = effects.passes(each)
+            if called is not None:
+                callers[id(called[0])].append(function)
+    waiting = dict.fromkeys(functions)
+    while waiting:
+        function = next(iter(waiting))
+        del waiting[function]
+        unique = Uniqueness(function, facts)
+        waiting |= dict.fromkeys(owners[param] for param in _passed(function, unique, facts))
+        for known, holds in ((facts.results, unique.is_unique), (facts.list_results, unique.is_list)):
+            if known[id(function)] and not unique.gives(holds, known):
+                known[id(function)] = False
+                waiting |= dict.fromkeys(callers[id(function)])
 
 
 def _find_kept(functions: list[Function], facts: Facts) -> None:
@@ -77,9 +90,9 @@ def _find_kept(functions: list[Function], facts: Facts) -> None:
                         changed = True
 
 
-def _passed(function: Function, unique: Uniqueness, facts: Facts) -> bool:
-    """Note which parameters of other functions receive something that may be shared; whether any is new."""
-    changed = False
+def _passed(function: Function, unique: Uniqueness, facts: Facts) -> set[Variable]:
+    """Note which parameters of other functions receive something that may be shared; those that are new."""
+    changed: set[Variable] = set()
     for each in ir.statements(function.body):
         received: list[tuple[Variable, Atom]] = []
         called = effects.passes(each)
@@ -91,7 +104,7 @@ def _passed(function: Function, unique: Uniqueness, facts: Facts) -> bool:
             for known, holds in ((facts.params, unique.is_unique), (facts.list_params, unique.is_list)):
                 if known[param] and not holds(arg):
                     known[param] = False
-                    changed = True
+                    changed.add(param)
     return changed
 
 
@@ -160,9 +173,8 @@ class Uniqueness:
         for var in self.definitions:
             if var.is_managed and var not in self.doubts and var not in self.reasons:
                 self.reasons[var] = "made once"
-        given = {param for param, unique in self.facts.list_params.items() if unique}
         self.lists = {var for var in self.reasons if var not in self.shared}
-        self.lists -= {param for param in self.function.all_params if param not in given}
+        self.lists -= {param for param in self.function.all_params if not self.facts.list_params[param]}
 
     def doubt(self, var: Variable, why: str) -> None:
         self.reasons.pop(var, None)

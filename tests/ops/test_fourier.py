@@ -6,8 +6,6 @@ import torch
 
 import tenfold as tn
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 
 def signal(*shape, dtype=np.float64, seed=0):
     rng = np.random.default_rng(seed)

@@ -51,7 +51,6 @@ WITH_NUMBERS = sorted(
 )
 
 
-@pytest.mark.usefixtures("kernels_made_quickly")
 @pytest.mark.parametrize("row", WITH_NUMBERS, ids=[row.qualified for row in WITH_NUMBERS])
 def test_late_numbers_change_nothing(row: Row) -> None:
     written: list[Tensor] = []

@@ -16,13 +16,6 @@ from tests.ops import generate, golden
 from tests.ops.golden import Call
 from tests.ops.test_rows import report
 
-
-@pytest.fixture(autouse=True)
-def _kernels_made_quickly(request):
-    if "pow" not in request.node.name:  # which are wrong that way for integers
-        request.getfixturevalue("kernels_made_quickly")
-
-
 MODULES = {None: "", "special": "special", "linalg": "linalg", "fft": "fft"}
 
 

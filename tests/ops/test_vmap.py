@@ -19,8 +19,6 @@ from tests.ops.generate import Edges
 from tests.ops.golden import Call
 from tests.ops.torch_mlir_limits import ANSWERS, GIVEN_BACK
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 SIZE = 2
 SAMPLES = 2
 LARGE = 150  # ops: a lowering of more is batched in one way only

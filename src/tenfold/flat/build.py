@@ -80,15 +80,15 @@ def axis(dim: int, rank: int) -> int:
 
 
 def axes(dims: int | Sequence[int] | None, rank: int) -> Ints:
-    """Distinct dimensions counted from the front; None and () mean all, as in PyTorch's reductions."""
+    """Distinct places counted from the front; None and () mean all, as in PyTorch's reductions."""
     if dims is None or (not isinstance(dims, int) and len(dims) == 0):
         return tuple(range(rank))
-    found = tuple([axis(d, rank) for d in ((dims,) if isinstance(dims, int) else dims)])
-    if len(set(found)) != len(found):
+    places = tuple([axis(d, rank) for d in ((dims,) if isinstance(dims, int) else dims)])
+    if len(set(places)) != len(places):
         raise ShapeError(
-            f"dimension {next(d for d in found if found.count(d) > 1)} appears twice in {list(found)}"
+            f"dimension {next(d for d in places if places.count(d) > 1)} appears twice in {list(places)}"
         )
-    return found if rank else ()
+    return places if rank else ()
 
 
 # Broadcasting
@@ -149,10 +149,12 @@ def broadcast(*operands: Operand, dtype: DType | None = None) -> list[Value]:
                 f"cannot broadcast {texts}:{error.message.rpartition(':')[2]}", help=error.help
             ) from None
     result = []
-    for each in operands:
-        if type(each) is LateNumber:
-            each = convert(each, dtype)
-        result.append(broadcast_to(each, shape) if isinstance(each, Value) else full(shape, each, dtype))
+    for operand in operands:
+        if type(operand) is LateNumber:
+            operand = convert(operand, dtype)
+        result.append(
+            broadcast_to(operand, shape) if isinstance(operand, Value) else full(shape, operand, dtype)
+        )
     return result
 
 
@@ -187,7 +189,10 @@ def _numbers(*operands: Operand) -> bool:
 
 def _of_numbers(op: type[e.Binary], x: Operand, y: Operand) -> LateNumber:
     """A late number, computed as Python would."""
-    kinds = {each.dtype.kind if isinstance(each, Value) else dtypes.of_python(each).kind for each in (x, y)}
+    kinds = {
+        operand.dtype.kind if isinstance(operand, Value) else dtypes.of_python(operand).kind
+        for operand in (x, y)
+    }
     dtype = dtypes.float64 if "float" in kinds or op is e.Divide else dtypes.int64
     return LateNumber.of(op(constant(x, dtype), constant(y, dtype)).result)
 
@@ -305,9 +310,13 @@ def isinf(x: Value) -> Value:
 
 def where(predicate: Value, on_true: Operand, on_false: Operand) -> Value:
     """Elementwise choice, all three broadcast together; at least one side is a value."""
-    sides = [each for each in (on_true, on_false) if isinstance(each, Value) and type(each) is not LateNumber]
+    sides = [
+        choice
+        for choice in (on_true, on_false)
+        if isinstance(choice, Value) and type(choice) is not LateNumber
+    ]
     if _numbers(on_true, on_false) and not predicate.rank:
-        on_true, on_false = (constant(each, dtypes.float64) for each in (on_true, on_false))
+        on_true, on_false = (constant(choice, dtypes.float64) for choice in (on_true, on_false))
         return LateNumber.of(e.Select(predicate, on_true, on_false).result)
     if not sides:
         raise TypeError("a choice between numbers alone has no dtype")
@@ -317,6 +326,8 @@ def where(predicate: Value, on_true: Operand, on_false: Operand) -> Value:
 
 def clamp(x: Value, low: Operand, high: Operand) -> Value:
     x, low, high = broadcast(x, low, high)
+    if x.dtype is dtypes.bool_:  # for which not all of XLA's code generators know it
+        return minimum(maximum(x, low), high)
     return e.Clamp(low, x, high).result
 
 

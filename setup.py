@@ -19,7 +19,9 @@ class BuildWithStubs(build_py):
     def run(self):
         super().run()
         if not self.editable_mode:
-            environment = {**os.environ, "PYTHONPATH": os.path.abspath(self.build_lib)}
+            # Before what is there: pip names by it the packages that it has fetched for the build.
+            folders = [os.path.abspath(self.build_lib), *filter(None, [os.environ.get("PYTHONPATH")])]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
             subprocess.run([sys.executable, "-c", WRITE, self.build_lib], check=True, env=environment)
 
 
